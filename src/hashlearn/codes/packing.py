@@ -1,0 +1,111 @@
+"""A code as bits, as bytes and as 64-bit words.
+
+The form every room exchanges is **packed**: C-contiguous ``uint8`` of shape ``(n, ceil(n_bits / 8))``, the first bit in the
+most significant position of the first byte, padding bits zero. That is numpy's, sentence-transformers' and DuckDB's order;
+faiss, sqlite-vec and the field's MATLAB code put the first bit in the least significant position, which is what
+``bit_order="little"`` and :func:`reverse_bit_order` are for.
+"""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+BitOrder = Literal["big", "little"]
+BIT_ORDERS = ("big", "little")
+
+_REVERSED_BYTE = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1), axis=1, bitorder="little")[
+    :, 0
+]
+
+
+def bytes_per_code(n_bits: int) -> int:
+    """Width of a packed code in bytes."""
+    return -(-check_n_bits(n_bits) // 8)
+
+
+def check_n_bits(n_bits: int) -> int:
+    """Return ``n_bits`` as an int, or raise if it is no positive whole number."""
+    if isinstance(n_bits, (bool, np.bool_)) or not isinstance(n_bits, (int, np.integer)):
+        raise TypeError(f"n_bits must be an integer, got {n_bits!r}")
+    if n_bits < 1:
+        raise ValueError(f"n_bits must be at least 1, got {n_bits}")
+    return int(n_bits)
+
+
+def check_codes(codes: ArrayLike, n_bits: int, name: str = "codes") -> NDArray[np.uint8]:
+    """Return ``codes`` as C-contiguous packed codes of ``n_bits``, or raise naming the argument.
+
+    A single code of shape ``(n_bytes,)`` is not promoted: one code is ``codes[None]``.
+    """
+    array = np.asarray(codes)
+    width = bytes_per_code(n_bits)
+    if array.dtype != np.uint8:
+        raise TypeError(
+            f"{name} must be packed codes of dtype uint8, got {array.dtype}; hashlearn.pack makes them from bits"
+        )
+    if array.ndim != 2 or array.shape[1] != width:
+        raise ValueError(f"{name} must have shape (n, {width}) for n_bits={n_bits}, got {array.shape}")
+    if n_bits % 8 and array.size and np.any(array[:, -1] & (0xFF >> n_bits % 8)):
+        raise ValueError(
+            f"{name} has bits set beyond n_bits={n_bits}; padding bits must be zero (is the bit order 'little'?)"
+        )
+    return np.ascontiguousarray(array)
+
+
+def pack(bits: ArrayLike, bit_order: BitOrder = "big") -> NDArray[np.uint8]:
+    """Pack a 0/1 or boolean matrix of shape (n, n_bits) into bytes.
+
+    >>> pack([[1, 0, 0, 0, 0, 0, 0, 0, 1]])
+    array([[128, 128]], dtype=uint8)
+    """
+    array = np.asarray(bits)
+    if array.ndim != 2:
+        raise ValueError(f"bits must be a matrix of shape (n, n_bits), got shape {array.shape}")
+    if array.dtype != np.bool_:
+        if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
+            raise TypeError(f"bits must be boolean or 0/1, got dtype {array.dtype}")
+        if not np.all((array == 0) | (array == 1)):
+            raise ValueError("bits must be 0 or 1 (for -1/+1 codes pass codes > 0)")
+        array = array.astype(np.bool_)
+    return np.packbits(array, axis=1, bitorder=_check_order(bit_order))
+
+
+def unpack(codes: ArrayLike, n_bits: int, bit_order: BitOrder = "big") -> NDArray[np.uint8]:
+    """The bits of packed codes as a uint8 matrix of zeros and ones, shape (n, n_bits).
+
+    >>> unpack(np.array([[128, 128]], dtype=np.uint8), n_bits=9)
+    array([[1, 0, 0, 0, 0, 0, 0, 0, 1]], dtype=uint8)
+    """
+    array = np.asarray(codes)
+    if _check_order(bit_order) == "little":
+        array = reverse_bit_order(array)
+    return np.unpackbits(check_codes(array, n_bits), axis=1, count=n_bits)
+
+
+def reverse_bit_order(codes: ArrayLike) -> NDArray[np.uint8]:
+    """Turn codes packed first-bit-most-significant into first-bit-least-significant, and back."""
+    array = np.asarray(codes)
+    if array.dtype != np.uint8:
+        raise TypeError(f"codes must be packed codes of dtype uint8, got {array.dtype}")
+    return _REVERSED_BYTE[array]
+
+
+def as_words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Packed codes as 64-bit words of shape (n, ceil(n_bytes / 8)), zero-padded.
+
+    Distances are the same in either form; the bytes are taken in memory order, so a word is not a number to read.
+    """
+    n, width = codes.shape
+    n_words = -(-width // 8)
+    if width != 8 * n_words:
+        padded = np.zeros((n, 8 * n_words), np.uint8)
+        padded[:, :width] = codes
+        codes = padded
+    return np.ascontiguousarray(codes).view(np.uint64).reshape(n, n_words)
+
+
+def _check_order(bit_order: str) -> Literal["big", "little"]:
+    if bit_order not in BIT_ORDERS:
+        raise ValueError(f"bit_order must be 'big' (first bit most significant) or 'little', got {bit_order!r}")
+    return bit_order  # type: ignore[return-value]
