@@ -2,7 +2,9 @@
 
 from hashlearn import progress
 from hashlearn.codes import hamming_distances, pack, unpack
+from hashlearn.hashers import ITQ, LSH, METHODS, Hasher
+from hashlearn.persist import load
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "hamming_distances", "pack", "progress", "unpack"]
+__all__ = ["ITQ", "LSH", "METHODS", "Hasher", "__version__", "hamming_distances", "load", "pack", "progress", "unpack"]

@@ -8,7 +8,7 @@ A library user sees nothing unless he asks::
 The command line draws the same calls as bars. ``total`` is None where the end is not known.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
@@ -35,7 +35,7 @@ def track(items: Iterable[Item], task: str, total: int | None = None) -> Iterato
     if reporter is None:
         yield from items
         return
-    if total is None and hasattr(items, "__len__"):
+    if total is None and isinstance(items, Sized):
         total = len(items)
     reporter(task, 0, total)
     for done, item in enumerate(items, start=1):

@@ -1,8 +1,8 @@
 """A code as bits, as bytes and as 64-bit words.
 
-The form every room exchanges is **packed**: C-contiguous ``uint8`` of shape ``(n, ceil(n_bits / 8))``, the first bit in the
-most significant position of the first byte, padding bits zero. That is numpy's, sentence-transformers' and DuckDB's order;
-faiss, sqlite-vec and the field's MATLAB code put the first bit in the least significant position, which is what
+The form every room exchanges is **packed**: C-contiguous ``uint8`` of shape ``(n, ceil(n_bits / 8))``, the first bit in
+the most significant position of the first byte, padding bits zero. That is numpy's, sentence-transformers' and DuckDB's
+order; faiss, sqlite-vec and the field's MATLAB code put the first bit in the least significant position, which is what
 ``bit_order="little"`` and :func:`reverse_bit_order` are for.
 """
 
@@ -10,6 +10,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from hashlearn.checks import check_integer
 
 BitOrder = Literal["big", "little"]
 BIT_ORDERS = ("big", "little")
@@ -26,11 +28,7 @@ def bytes_per_code(n_bits: int) -> int:
 
 def check_n_bits(n_bits: int) -> int:
     """Return ``n_bits`` as an int, or raise if it is no positive whole number."""
-    if isinstance(n_bits, (bool, np.bool_)) or not isinstance(n_bits, (int, np.integer)):
-        raise TypeError(f"n_bits must be an integer, got {n_bits!r}")
-    if n_bits < 1:
-        raise ValueError(f"n_bits must be at least 1, got {n_bits}")
-    return int(n_bits)
+    return check_integer("n_bits", n_bits, low=1)
 
 
 def check_codes(codes: ArrayLike, n_bits: int, name: str = "codes") -> NDArray[np.uint8]:

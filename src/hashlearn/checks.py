@@ -1,0 +1,53 @@
+"""Checks of arguments: one line that names the argument, what it got and what is wanted."""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def check_integer(name: str, value: Any, *, low: int | None = None, high: int | None = None) -> int:
+    """``value`` as an int within [low, high]."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    _check_range(name, int(value), low, high)
+    return int(value)
+
+
+def check_number(name: str, value: Any, *, low: float | None = None, high: float | None = None) -> float:
+    """``value`` as a finite float within [low, high]."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not np.isfinite(value):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    _check_range(name, float(value), low, high)
+    return float(value)
+
+
+def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
+    """``value`` if it is one of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value
+
+
+def check_matrix(name: str, value: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
+    """``value`` as a finite float64 matrix; None in ``shape`` lets that side be any length."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be an array of numbers, got {type(value).__name__}") from None
+    wanted = f"({', '.join('any' if side is None else str(side) for side in shape)})"
+    if array.ndim != 2 or any(side is not None and side != got for side, got in zip(shape, array.shape)):
+        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
+    return array
+
+
+def _check_range(name: str, value: float, low: float | None, high: float | None) -> None:
+    if low is not None and value < low:
+        raise ValueError(f"{name} must be at least {low}, got {value}")
+    if high is not None and value > high:
+        raise ValueError(f"{name} must be at most {high}, got {value}")

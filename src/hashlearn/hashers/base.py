@@ -1,0 +1,111 @@
+"""The contract of every method: fit once, then scores, then packed codes.
+
+A method subclasses :class:`Hasher`, learns in ``fit`` and says in ``_scores`` what a block of rows scores; a bit is one
+where its score is above zero. What is shared (checks of the input, going over blocks, packing, saving) is here.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hashlearn import persist
+from hashlearn.checks import check_matrix
+from hashlearn.codes import bytes_per_code, check_n_bits, pack
+from hashlearn.compute import RowBlocks
+from hashlearn.progress import track
+
+
+class Hasher(TransformerMixin, BaseEstimator):
+    """Base of all hashers: scikit-learn's estimator rules, packed codes out.
+
+    ``fit(X)`` learns, ``decision_function(X)`` gives one score a bit, ``transform(X)`` the packed codes, and
+    ``save(folder)`` keeps the model for :func:`hashlearn.load`.
+    """
+
+    n_bits: int
+    random_state: Any
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Learn the hash functions from the rows of X; labels are never used."""
+        raise TypeError(f"{type(self).__name__} is not a method; take one of hashlearn.METHODS")
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Scores of shape (n, n_bits); a bit is one where its score is above zero."""
+        rows = self._rows(X)
+        scores = np.empty((len(rows), self.n_bits), np.float32)
+        for part, block in self._scored(rows):
+            scores[part] = block
+        return scores
+
+    def transform(self, X: ArrayLike) -> NDArray[np.uint8]:
+        """Packed codes of shape (n, ceil(n_bits / 8))."""
+        rows = self._rows(X)
+        codes = np.empty((len(rows), bytes_per_code(self.n_bits)), np.uint8)
+        for part, block in self._scored(rows):
+            codes[part] = pack(block > 0)
+        return codes
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder (``config.json`` and ``model.safetensors``); :func:`hashlearn.load` reads it."""
+        check_is_fitted(self)
+        persist.save(self, folder)
+
+    def _scores(self, block: NDArray) -> NDArray:
+        """Scores of a block of rows, shape (rows, n_bits)."""
+        raise AssertionError(f"{type(self).__name__} does not say how it scores")
+
+    def _scored(self, rows: RowBlocks) -> Iterator[tuple[slice, NDArray]]:
+        for part, block in track(rows, f"{type(self).__name__} encode", rows.n_blocks):
+            yield part, self._scores(block)
+
+    def _rows_to_fit(self, X: Any) -> RowBlocks:
+        check_n_bits(self.n_bits)
+        X = validate_data(self, X, accept_sparse="csr", dtype="numeric", ensure_min_samples=2)
+        return RowBlocks(X)
+
+    def _rows(self, X: Any) -> RowBlocks:
+        check_is_fitted(self)
+        return RowBlocks(validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False))
+
+    def _rng(self) -> np.random.RandomState:
+        return check_random_state(self.random_state)
+
+    def _rounds(self, n: int) -> Iterator[int]:
+        return track(range(n), f"{type(self).__name__} rounds")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+class LinearHasher(Hasher):
+    """A hasher whose scores are ``(x - mean_) @ projection_``.
+
+    The published ITQ, SP and CH give a bit one at a score of zero, the others do not; ``_zero_is_one`` says which, and
+    such a zero is returned as the smallest positive score, so that "above zero" stays the rule for every caller.
+    """
+
+    _zero_is_one = False
+
+    mean_: NDArray[np.float64]
+    projection_: NDArray[np.float64]
+
+    def _scores(self, block: NDArray) -> NDArray:
+        centred = block - self.mean_.astype(block.dtype)
+        scores = centred @ self.projection_.astype(block.dtype)
+        if self._zero_is_one:
+            scores[scores == 0] = np.finfo(np.float32).tiny
+        return scores
+
+
+def starting_matrix(name: str, value: Any, shape: tuple[int, int], draw) -> NDArray[np.float64]:
+    """The starting state a parameter names: the user's array if he gave one, otherwise ``draw()``."""
+    return draw() if value is None else check_matrix(name, value, shape)

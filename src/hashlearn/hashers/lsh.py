@@ -1,0 +1,54 @@
+"""LSH: signs of random projections (Charikar, STOC 2002).
+
+The chance that two points differ in a bit is their angle seen from the mean, divided by pi. It learns nothing but the
+mean, and is the yardstick every learned method has to beat. The literature cites Datar et al. (SoCG 2004) for it, whose
+p-stable scheme has buckets instead of signs; every published comparison computes signs.
+"""
+
+import numpy as np
+
+from hashlearn.hashers.base import LinearHasher, starting_matrix
+from hashlearn.linalg.moments import mean_and_spread
+
+
+class LSH(LinearHasher):
+    """Codes from the signs of random projections.
+
+    Parameters
+    ----------
+    n_bits : int, default=64
+        Length of a code.
+    center : bool, default=True
+        Subtract the training mean first. Without it non-negative features give nearly constant bits.
+    init : ndarray of shape (n_features, n_bits) or None, default=None
+        The projection; Gaussian if None.
+    random_state : int, RandomState instance or None, default=None
+        Determines the projection.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+    projection_ : ndarray of shape (n_features, n_bits)
+        A bit is one where ``(x - mean_) @ projection_ > 0``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> LSH(n_bits=16, random_state=0).fit_transform(X).shape
+    (1797, 2)
+    """
+
+    def __init__(self, n_bits=64, *, center=True, init=None, random_state=None):
+        self.n_bits = n_bits
+        self.center = center
+        self.init = init
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        rows = self._rows_to_fit(X)
+        d, rng = rows.shape[1], self._rng()
+        self.mean_ = mean_and_spread(rows)[0] if self.center else np.zeros(d)
+        shape = (d, self.n_bits)
+        self.projection_ = starting_matrix("init", self.init, shape, lambda: rng.standard_normal(shape))
+        return self

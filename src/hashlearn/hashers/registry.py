@@ -1,0 +1,18 @@
+"""Name -> class: the table that the command line, the benchmarks, the docs and the contract tests read."""
+
+from hashlearn.hashers.base import Hasher
+from hashlearn.hashers.itq import ITQ
+from hashlearn.hashers.lsh import LSH
+
+METHODS: dict[str, type[Hasher]] = {
+    "lsh": LSH,
+    "itq": ITQ,
+}
+
+
+def method_named(name: str) -> type[Hasher]:
+    """The class of a method, by its name in any case."""
+    try:
+        return METHODS[name.lower()]
+    except (KeyError, AttributeError):
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {name!r}") from None

@@ -1,0 +1,68 @@
+"""What a pass over the data leaves behind: sums that merge, so that blocks may be summed anywhere and in any number."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.compute import RowBlocks
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Count, mean and scatter ``sum (x - mean)(x - mean)'`` of rows of data.
+
+    Attributes
+    ----------
+    count : int
+    mean : ndarray of shape (d,), float64
+    scatter : ndarray of shape (d, d), float64
+    """
+
+    count: int
+    mean: NDArray[np.float64]
+    scatter: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, rows: RowBlocks) -> "Moments":
+        """Moments of all the rows, in one pass.
+
+        Each block is centred by its own mean before its product is taken: sums of squares of raw values would lose the
+        variance of a feature that lies far from zero.
+        """
+        total = cls(0, np.zeros(rows.shape[1]), np.zeros((rows.shape[1], rows.shape[1])))
+        for _, block in rows:
+            mean = block.mean(axis=0, dtype=np.float64)
+            centred = block - mean.astype(block.dtype)
+            total = total.merge(cls(len(block), mean, (centred.T @ centred).astype(np.float64)))
+        return total
+
+    def merge(self, other: "Moments") -> "Moments":
+        """Moments of the two sets of rows together (Chan, Golub and LeVeque 1979)."""
+        count = self.count + other.count
+        if count == 0:
+            return self
+        gap = other.mean - self.mean
+        return Moments(
+            count,
+            self.mean + gap * (other.count / count),
+            self.scatter + other.scatter + np.outer(gap, gap) * (self.count * other.count / count),
+        )
+
+    @property
+    def covariance(self) -> NDArray[np.float64]:
+        """Scatter divided by count - 1."""
+        return self.scatter / max(1, self.count - 1)
+
+
+def mean_and_spread(rows: RowBlocks) -> tuple[NDArray[np.float64], float]:
+    """The mean row, and the root mean square distance of the rows from it, in one pass."""
+    count, mean, squares = 0, np.zeros(rows.shape[1]), 0.0
+    for _, block in rows:
+        block_mean = block.mean(axis=0, dtype=np.float64)
+        centred = block - block_mean.astype(block.dtype)
+        gap, total = block_mean - mean, count + len(block)
+        squares += float(np.einsum("ij,ij->", centred, centred, dtype=np.float64))
+        squares += float(gap @ gap) * count * len(block) / total
+        mean, count = mean + gap * (len(block) / total), total
+    return mean, float(np.sqrt(squares / max(1, count)))

@@ -1,0 +1,35 @@
+"""Linear maps learned from the data's moments."""
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from hashlearn.compute import RowBlocks
+from hashlearn.linalg.moments import Moments
+
+
+def principal_directions(moments: Moments, n_components: int) -> NDArray[np.float64]:
+    """The leading eigenvectors of the covariance as columns, shape (d, n_components), largest eigenvalue first.
+
+    An eigenvector's sign is arbitrary; here the entry of largest magnitude in each is positive, so that the same data
+    give the same directions on every machine.
+    """
+    d = len(moments.mean)
+    if n_components > d:
+        raise ValueError(f"n_bits={n_components} is more than the data has directions: n_features={d}")
+    _, vectors = scipy.linalg.eigh(moments.covariance, subset_by_index=(d - n_components, d - 1))
+    return with_positive_peaks(vectors[:, ::-1])
+
+
+def with_positive_peaks(vectors: NDArray) -> NDArray:
+    """Each column times the sign that makes its entry of largest magnitude positive."""
+    peaks = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], axis=0)
+    return vectors * np.where(peaks < 0, -1.0, 1.0)
+
+
+def projected(rows: RowBlocks, directions: NDArray) -> NDArray:
+    """The rows times the directions, shape (n, n_components), in the rows' own precision."""
+    V = np.empty((len(rows), directions.shape[1]), rows.dtype)
+    for part, block in rows:
+        V[part] = block @ directions.astype(rows.dtype)
+    return V
