@@ -2,11 +2,19 @@
 
 from hashlearn.hashers.base import Hasher
 from hashlearn.hashers.itq import ITQ
+from hashlearn.hashers.jpsh import JPSH
+from hashlearn.hashers.jsh import JSH
 from hashlearn.hashers.lsh import LSH
+from hashlearn.hashers.psh import PSH
+from hashlearn.hashers.sah import SAH
 
 METHODS: dict[str, type[Hasher]] = {
     "lsh": LSH,
     "itq": ITQ,
+    "jsh": JSH,
+    "psh": PSH,
+    "jpsh": JPSH,
+    "sah": SAH,
 }
 
 

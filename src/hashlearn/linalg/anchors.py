@@ -108,12 +108,23 @@ class AnchorGraph(NamedTuple):
 
 def anchor_graph(rows: RowBlocks, anchors: NDArray, k: int) -> AnchorGraph:
     """The anchor graph of all the rows, with sigma taken from them (eq. 2)."""
-    index = np.empty((len(rows), k), np.int32)
+    return weighted_graph(*nearest_of_rows(rows, anchors, k))
+
+
+def nearest_of_rows(rows: RowBlocks, anchors: NDArray, k: int) -> tuple[NDArray[np.int32], NDArray]:
+    """:func:`nearest_anchors` of all the rows, in one pass; both of shape (n, k)."""
+    nearest = np.empty((len(rows), k), np.int32)
     squared = np.empty((len(rows), k), rows.dtype)
+    anchors = anchors.astype(rows.dtype, copy=False)
     for part, block in rows:
-        index[part], squared[part] = nearest_anchors(block, anchors.astype(block.dtype, copy=False), k)
+        nearest[part], squared[part] = nearest_anchors(block, anchors, k)
+    return nearest, squared
+
+
+def weighted_graph(nearest: NDArray[np.int32], squared: NDArray) -> AnchorGraph:
+    """The anchor graph from the nearest anchors and their squared distances."""
     sigma = float(np.sqrt(squared[:, -1]).mean(dtype=np.float64))
-    return AnchorGraph(index, anchor_weights(squared, sigma), sigma)
+    return AnchorGraph(nearest, anchor_weights(squared, sigma), sigma)
 
 
 def anchor_weights(squared: NDArray, sigma: float) -> NDArray:

@@ -40,15 +40,15 @@ def quantizing_rotation(
 
     Parameters
     ----------
-    V : ndarray of shape (n, b)
-    rotation : ndarray of shape (b, b)
-        The rotation to start from.
+    V : ndarray of shape (n, r)
+    rotation : ndarray of shape (r, b), r <= b
+        The rotation to start from; its rows are orthonormal.
     rounds : iterable
         One round for every item.
 
     Returns
     -------
-    rotation : ndarray of shape (b, b)
+    rotation : ndarray of shape (r, b)
     errors : list of float
         ||B - V R||^2 / n after every round, with the B the round started with; it never rises.
     """
@@ -61,5 +61,5 @@ def quantizing_rotation(
             correlation += block.T @ signs(block @ start)
         rotation = nearest_rotation(correlation)
         # ||B||^2 = n b and ||V R|| = ||V||, so only the inner product <B, V R> = <V'B, R> is needed.
-        errors.append((len(V) * V.shape[1] + norm - 2 * float((correlation * rotation).sum())) / max(1, len(V)))
+        errors.append((len(V) * rotation.shape[1] + norm - 2 * float((correlation * rotation).sum())) / max(1, len(V)))
     return rotation, errors

@@ -1,0 +1,138 @@
+"""The training that JPSH, JSH and PSH share: one objective (eq. 7), with both of its terms or one of them."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.checks import check_choice, check_integer, check_matrix, check_number
+from hashlearn.compute import RowBlocks
+from hashlearn.hashers.anchored import AnchoredHasher, alternate
+from hashlearn.hashers.itq import ITQ
+from hashlearn.hashers.terms import AnchorSums, PairwiseTerm, PersonalizedTerm, with_bias
+from hashlearn.linalg.anchors import AnchorGraph, nearest_of_rows, normalized, weighted_graph
+from hashlearn.linalg.graphs import anchor_similarity
+from hashlearn.linalg.spectral import spectral_offsets
+
+SPECTRAL_NEIGHBORS = 2
+SPECTRAL_ROUNDS = 30
+
+
+class AlternatingHasher(AnchoredHasher):
+    """Alternate over the terms of eq. 7. A subclass says which terms it has and exposes what a user may set.
+
+    The attributes below are the paper's constants; a constructor parameter of the same name takes their place.
+    """
+
+    _has_pairwise = True
+    _has_personalized = True
+    _not_saved = ("pairwise_weights_", "personalized_weights_", "codes_per_round_")
+
+    n_neighbors: int = 7
+    n_anchor_neighbors: int = 5
+    lambda1: float = 1.0
+    lambda2: float = 1.0
+    lambda3: float = 10.0
+    max_iter: int = 10
+    tol: float | None = None
+    max_imbalance: float | None = None
+    epsilon: float = 1e-5
+    graph_ridge: float = 1e-3
+    bias: bool = True
+    normalize_graph: bool = False
+    rescale: bool = True
+    init: str | NDArray = "random"
+    soft_offsets: int = 1
+    pairwise_weight: float = 1.0
+    solver_tol: float = 1e-5
+    keep_weights: bool = False
+
+    codes_per_round_: NDArray[np.int8]
+    objective_: list[float]
+    pairwise_weights_: NDArray[np.float64]
+    personalized_weights_: NDArray[np.float64]
+
+    def fit(self, X, y=None):
+        """Learn from the rows of X; labels are never used."""
+        self._check_parameters()
+        rng = self._rng()
+        rows, scale = self._see(X, rescale=self.rescale)
+        anchors = self._find_anchors(rows, scale, rng)
+        n_seen = min(len(anchors), max(self.n_neighbors, self.soft_offsets, SPECTRAL_NEIGHBORS))
+        nearest, squared = nearest_of_rows(rows, anchors, n_seen)
+
+        terms = self._terms(
+            rows, anchors, weighted_graph(nearest[:, : self.n_neighbors], squared[:, : self.n_neighbors])
+        )
+        learned = alternate(
+            terms,
+            self._starting_codes(rows, anchors, nearest, squared, rng),
+            self._rounds(self.max_iter),
+            tol=self.tol,
+            shares=np.bincount(nearest[:, 0], minlength=len(anchors)) / len(rows),
+            max_imbalance=self.max_imbalance,
+        )
+        self.objective_, self.codes_per_round_ = learned.objective, learned.codes_per_round
+        d = rows.shape[1]
+        if learned.projection is not None:
+            projection = self.pairwise_weight * learned.projection
+            self.projection_ = projection[:d] / scale
+            self.intercept_ = projection[d] if self.bias else np.zeros(self.n_bits)
+            self.pairwise_weights_ = terms[0].W
+        if learned.offsets is not None:
+            self.offsets_ = learned.offsets
+            self.n_blended_ = min(self.soft_offsets, len(anchors))
+            self.sigma_ = scale * weighted_graph(nearest[:, : self.n_blended_], squared[:, : self.n_blended_]).sigma
+            if self.keep_weights:
+                self.personalized_weights_ = terms[-1].P.weights
+        return self
+
+    def _terms(self, rows: RowBlocks, anchors: NDArray, graph: AnchorGraph) -> list:
+        terms: list = []
+        if self._has_pairwise:
+            weight = normalized(graph.weight) if self.normalize_graph else graph.weight
+            sums = AnchorSums.of(rows, graph, weight, len(anchors), self.bias)
+            terms.append(PairwiseTerm(sums, self.n_bits, self.lambda3, self.epsilon))
+        if self._has_personalized:
+            C = anchors.astype(np.float64)
+            terms.append(
+                PersonalizedTerm(
+                    with_bias(C) if self.bias else C,
+                    anchor_similarity(C, self.n_anchor_neighbors),
+                    self.n_bits,
+                    sparsity=self.lambda1,
+                    smoothness=self.lambda2,
+                    epsilon=self.epsilon,
+                    ridge=self.graph_ridge,
+                    bias=self.bias,
+                    tol=self.solver_tol,
+                    keep=self.keep_weights,
+                )
+            )
+        return terms
+
+    def _starting_codes(self, rows, anchors, nearest, squared, rng) -> NDArray:
+        """B of round zero, shape (n_bits, m), as ``init`` says."""
+        if not isinstance(self.init, str):
+            return np.where(check_matrix("init", self.init, (self.n_bits, len(anchors))) > 0, 1.0, -1.0)
+        if self.init == "random":
+            scores = rng.standard_normal((self.n_bits, len(anchors))).T
+        elif self.init == "itq":
+            itq = ITQ(self.n_bits, random_state=rng).fit(rows.source)
+            scores = itq.decision_function(self.anchors_)
+        else:
+            k = min(SPECTRAL_NEIGHBORS, len(anchors))
+            graph = weighted_graph(nearest[:, :k], squared[:, :k])
+            scores = spectral_offsets(graph, anchors, self.n_bits, range(SPECTRAL_ROUNDS), rng)
+        return np.where(scores.T > 0, 1.0, -1.0)
+
+    def _check_parameters(self) -> None:
+        for name in ("n_neighbors", "n_anchor_neighbors", "max_iter", "soft_offsets"):
+            check_integer(name, getattr(self, name), low=1)
+        for name in ("lambda1", "lambda2", "lambda3", "epsilon", "graph_ridge", "pairwise_weight"):
+            check_number(name, getattr(self, name), low=0)
+        check_number("solver_tol", self.solver_tol, low=1e-14, high=0.1)
+        if self.tol is not None:
+            check_number("tol", self.tol, low=0)
+        if self.max_imbalance is not None:
+            check_number("max_imbalance", self.max_imbalance, low=0, high=1)
+        if isinstance(self.init, str):
+            check_choice("init", self.init, ("random", "itq", "spectral"))

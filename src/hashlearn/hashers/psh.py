@@ -1,0 +1,94 @@
+"""PSH: personalized sparse hashing, the half of JPSH that gives every cluster weights of its own (eq. 5)::
+
+    min_{B, P, R}  sum_j ||b_j - R P_j'c_j||^2 + lambda1 sum_j ||P_j||_{2,1}^2 + lambda2 sum_ij S_ij ||P_i - P_j||_F
+
+A sample gets the code of its nearest anchor, so there are at most as many codes as anchors. P_j has d b unknowns for
+one target of b numbers: the fit is nearly perfect from any start, and only the smoothness over S makes neighbouring
+anchors agree. The paper shows it as an ablation (Table 1), without a formula for encoding; this is the out-of-sample
+rule of JPSH without its projection.
+"""
+
+from hashlearn.hashers.alternating import AlternatingHasher
+
+
+class PSH(AlternatingHasher):
+    """Codes of clusters: personalized weights without the pairwise term.
+
+    Parameters
+    ----------
+    n_bits : int, default=64
+        Length of a code.
+    n_anchors : int or "auto", default="auto"
+        Number of anchors; "auto" takes one for every ten rows, at least ``n_bits + 1`` and at most 800.
+    n_anchor_neighbors : int, default=5
+        Neighbours of an anchor in the graph S (psi in the paper).
+    lambda1 : float, default=1
+        Weight of the exclusive group sparsity of P.
+    lambda2 : float, default=1
+        Weight of the smoothness of P over the anchors' graph.
+    max_iter : int, default=10
+        Rounds of the alternation.
+    tol : float or None, default=None
+        Stop when the objective changes by less than this share; None for exactly ``max_iter`` rounds.
+    epsilon, graph_ridge, bias, rescale, anchors, anchor_iter, init, solver_tol, keep_weights, random_state
+        As in :class:`~hashlearn.hashers.jpsh.JPSH`, with a random start.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+    anchors_ : ndarray of shape (n_anchors, n_features)
+    offsets_ : ndarray of shape (n_anchors, n_bits)
+        A bit of a sample is one where the offset of its nearest anchor is above zero.
+    objective_ : list of float
+        Eq. 5 after every round.
+    codes_per_round_ : ndarray of shape (n_rounds, n_bits, n_anchors)
+        The anchors' codes after every round, as -1 and +1; not saved.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> PSH(n_bits=16, n_anchors=50, random_state=0).fit_transform(X).shape
+    (1797, 2)
+    """
+
+    _has_pairwise = False
+
+    def __init__(
+        self,
+        n_bits=64,
+        *,
+        n_anchors="auto",
+        n_anchor_neighbors=5,
+        lambda1=1.0,
+        lambda2=1.0,
+        max_iter=10,
+        tol=None,
+        epsilon=1e-5,
+        graph_ridge=1e-3,
+        bias=True,
+        rescale=True,
+        anchors="kmeans",
+        anchor_iter=10,
+        init="random",
+        solver_tol=1e-5,
+        keep_weights=False,
+        random_state=None,
+    ):
+        self.n_bits = n_bits
+        self.n_anchors = n_anchors
+        self.n_anchor_neighbors = n_anchor_neighbors
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.max_iter = max_iter
+        self.tol = tol
+        self.epsilon = epsilon
+        self.graph_ridge = graph_ridge
+        self.bias = bias
+        self.rescale = rescale
+        self.anchors = anchors
+        self.anchor_iter = anchor_iter
+        self.init = init
+        self.solver_tol = solver_tol
+        self.keep_weights = keep_weights
+        self.random_state = random_state

@@ -1,0 +1,90 @@
+"""SAH: spectral anchor hashing.
+
+The leading eigenvectors of the anchor graph are the directions that vary slowest over the data. They are taken
+directly, weighted by how much of the data they explain, and rotated toward the hypercube::
+
+    Z      n x m, the two nearest anchors of every row with weights exp(-d^2 / sigma^2), rows sum to one;  L = diag(Z'1)
+    M    = L^-1/2 Z'Z L^-1/2 = V diag(s) V',   the first, constant eigenvector left out
+    e_i  = ||v_i' L^1/2 (C - c)||,             the energy of eigenvector i in the data
+    E    = L^-1/2 V diag(s_i e_i)              the n_bits columns of largest weight s_i e_i
+    O    = E r,   r the rotation of iterative quantization for Z E
+    bits   z(x) O > 0
+
+A code says where in the data's clusters a row lies, not which corner of its cluster it is in: codes by meaning.
+After k-means the fit needs Z'Z (m x m) and a sample of the rows only.
+"""
+
+from hashlearn.checks import check_integer
+from hashlearn.hashers.anchored import AnchoredHasher
+from hashlearn.linalg.anchors import anchor_graph
+from hashlearn.linalg.spectral import spectral_offsets
+
+
+class SAH(AnchoredHasher):
+    """Codes from the slow directions of the anchor graph.
+
+    Parameters
+    ----------
+    n_bits : int, default=64
+        Length of a code.
+    n_anchors : int or "auto", default="auto"
+        Number of anchors; "auto" takes one for every ten rows, at least ``n_bits + 1`` and at most 800.
+    n_neighbors : int, default=2
+        Nearest anchors a row is described by.
+    n_iter : int, default=30
+        Rounds of the rotation.
+    anchors : {"kmeans", "random"} or ndarray of shape (n_anchors, n_features), default="kmeans"
+        Where the anchors come from.
+    anchor_iter : int, default=10
+        Rounds of k-means.
+    random_state : int, RandomState instance or None, default=None
+        Determines the anchors and the rotation to start from.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+    anchors_ : ndarray of shape (n_anchors, n_features)
+    sigma_ : float
+        Width of the weights: mean distance to the last of the ``n_neighbors`` anchors.
+    offsets_ : ndarray of shape (n_anchors, n_bits)
+        A bit is one where the weights of a row times the offsets of its nearest anchors are above zero.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> SAH(n_bits=16, random_state=0).fit_transform(X).shape
+    (1797, 2)
+    """
+
+    def __init__(
+        self,
+        n_bits=64,
+        *,
+        n_anchors="auto",
+        n_neighbors=2,
+        n_iter=30,
+        anchors="kmeans",
+        anchor_iter=10,
+        random_state=None,
+    ):
+        self.n_bits = n_bits
+        self.n_anchors = n_anchors
+        self.n_neighbors = n_neighbors
+        self.n_iter = n_iter
+        self.anchors = anchors
+        self.anchor_iter = anchor_iter
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Learn from the rows of X; labels are never used."""
+        n_iter = check_integer("n_iter", self.n_iter, low=0)
+        n_neighbors = check_integer("n_neighbors", self.n_neighbors, low=1)
+        rng = self._rng()
+        rows, scale = self._see(X, rescale=True)
+        anchors = self._find_anchors(rows, scale, rng)
+        self.n_blended_ = min(n_neighbors, len(anchors))
+        graph = anchor_graph(rows, anchors, self.n_blended_)
+        self.sigma_ = graph.sigma * scale
+        self.offsets_ = spectral_offsets(graph, anchors, self.n_bits, self._rounds(n_iter), rng)
+        return self

@@ -1,0 +1,283 @@
+"""The P step (eq. 14): personalized weights without their md x md system, and without holding P.
+
+The weights of all anchors solve::
+
+    (lambda1 K + lambda2 G (x) I_d + Y Y') P = Y T       Y = blockdiag(c_1 .. c_m),  T = B'R  (m x b)
+
+K is diagonal and G couples equal features only, so D = lambda1 K + lambda2 G (x) I falls into one m x m matrix a
+feature, M_f = diag(k_f) - E, with E the weighted edges of the anchors' graph. The push-through identity turns the
+rest into a small system for U (m x b)::
+
+    (I + S) U = T,     S = sum_f diag(c_f) M_f^-1 diag(c_f),     P_f = M_f^-1 (c_f * U)
+
+Every M_f is diagonally dominant and solved by a few rounds of Jacobi-preconditioned conjugate gradients, all in
+cache. A feature without a penalty of its own (the bias: K = 0) has the bare Laplacian as its matrix and makes I + S
+ill-conditioned; such features are few, are inverted densely, and go with the first two Neumann terms of the others
+into a preconditioner. What the alternation wants of P (Y'P, the norms of its rows and of P_i - P_j) is summed feature
+by feature.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from numba import njit
+from numpy.typing import NDArray
+
+_MAX_INNER = 500
+_MAX_OUTER = 200
+
+
+@dataclass(frozen=True)
+class PersonalizedWeights:
+    """What is kept of P.
+
+    Attributes
+    ----------
+    responses : ndarray of shape (m, b)
+        Row j is c_j' P_j.
+    row_norms : ndarray of shape (d, m)
+        Norm of row f of P_j.
+    edge_norms : ndarray of shape (n_edges,)
+        ||P_i - P_j||_F for the edges of the graph, in CSR order.
+    weights : ndarray of shape (m, d, b) or None
+        P itself, if asked for.
+    residual : float
+        ||T - (I + S) U|| / ||T||.
+    """
+
+    responses: NDArray
+    row_norms: NDArray
+    edge_norms: NDArray
+    weights: NDArray | None
+    residual: float
+
+
+def first_weights(anchors: NDArray, T: NDArray, graph: scipy.sparse.csr_array, keep: bool) -> PersonalizedWeights:
+    """The closed form of the first round, where D is the identity: P_j = c_j t_j' / (1 + ||c_j||^2)."""
+    squared = np.einsum("ij,ij->i", anchors, anchors)
+    scaled = T / (1 + squared)[:, None]
+    size = np.linalg.norm(scaled, axis=1)
+    rows, columns = _edges(graph)
+    # ||c_i t_i' - c_j t_j'||^2 from inner products: the outer products are never formed.
+    squares = (squared * size**2)[rows] + (squared * size**2)[columns]
+    squares -= 2 * _row_products(anchors, rows, columns) * _row_products(scaled, rows, columns)
+    return PersonalizedWeights(
+        responses=squared[:, None] * scaled,
+        row_norms=np.abs(anchors.T) * size,
+        edge_norms=np.sqrt(np.maximum(squares, 0)),
+        weights=anchors[:, :, None] * scaled[:, None, :] if keep else None,
+        residual=0.0,
+    )
+
+
+def solve_weights(
+    diagonals: NDArray,
+    edges: scipy.sparse.csr_array,
+    anchors: NDArray,
+    T: NDArray,
+    *,
+    unpenalized: tuple[int, ...] = (),
+    tol: float = 1e-5,
+    keep: bool = False,
+) -> PersonalizedWeights:
+    """Solve eq. 14 to a relative residual of ``tol``.
+
+    Parameters
+    ----------
+    diagonals : ndarray of shape (d, m)
+        k_f, the diagonal of every M_f: lambda1 K plus lambda2 times the graph's row sums and ridge.
+    edges : sparse matrix of shape (m, m)
+        lambda2 S_ij / (||P_i - P_j|| + epsilon), the weights of the last round.
+    anchors : ndarray of shape (m, d)
+    T : ndarray of shape (m, b)
+    unpenalized : features whose K is zero
+    tol : relative residual; below 1e-6 everything is done in double precision.
+    keep : return P itself, too
+    """
+    real = np.float64 if tol < 1e-6 else np.float32
+    system = _System(diagonals, edges, anchors, unpenalized, real, tol)
+    U, residual = _conjugate_gradients(system, T.astype(real), tol)
+    return system.weights(U, residual, keep)
+
+
+class _System:
+    """I + S as an operator on (m, b) matrices, with its preconditioner."""
+
+    def __init__(self, diagonals, edges, anchors, unpenalized, real, tol):
+        m = diagonals.shape[1]
+        self.real, self.tol = real, tol
+        self.anchors = np.ascontiguousarray(anchors.T, real)
+        self.dense = np.asarray(unpenalized, np.intp)
+        # A feature that is zero in every anchor has weights zero.
+        self.rest = np.setdiff1d(np.flatnonzero(self.anchors.any(axis=1)), self.dense)
+        self.edges = edges
+        self.edge_weights = edges.data.astype(real)
+        self.k = np.ascontiguousarray(diagonals[self.rest], real)
+        self.c = np.ascontiguousarray(self.anchors[self.rest])
+        full = edges.toarray()
+        self.inverses = [np.linalg.inv(np.diag(diagonals[f]) - full) for f in self.dense]
+        scaled = anchors.T[self.rest] / diagonals[self.rest]
+        # M^-1 = k^-1 + k^-1 E k^-1 + ..., so sum_f c M^-1 c = diag(c^2 / k) + E * (c/k)'(c/k) + ...
+        S = np.diag((anchors.T[self.rest] * scaled).sum(axis=0)) + full * (scaled.T @ scaled)
+        for f, inverse in zip(self.dense, self.inverses):
+            S += np.outer(anchors[:, f], anchors[:, f]) * inverse
+        self.factor = scipy.linalg.cho_factor(np.eye(m) + S)
+
+    def precondition(self, R):
+        return scipy.linalg.cho_solve(self.factor, R).astype(self.real)
+
+    def apply(self, U):
+        """(I + S) U."""
+        return U + self._sweep(U)
+
+    def weights(self, U, residual, keep):
+        d, m = len(self.anchors), len(U)
+        norms = np.zeros((len(self.rest), m), self.real)
+        edge_squares = np.zeros(self.edges.nnz)
+        kept = np.zeros((len(self.rest), *U.shape), self.real) if keep else None
+        responses = self._sweep(U, norms, edge_squares, kept)
+        row_norms = np.zeros((d, m))
+        row_norms[self.rest] = norms
+        P = np.zeros((m, d, U.shape[1])) if keep else None
+        if P is not None and kept is not None:
+            P[:, self.rest] = kept.transpose(1, 0, 2)
+        rows, columns = _edges(self.edges)
+        for f, inverse in zip(self.dense, self.inverses):
+            x = inverse @ (self.anchors[f][:, None] * U)
+            row_norms[f] = np.linalg.norm(x, axis=1)
+            edge_squares += ((x[rows] - x[columns]) ** 2).sum(axis=1)
+            if P is not None:
+                P[:, f] = x
+        return PersonalizedWeights(responses.astype(np.float64), row_norms, np.sqrt(edge_squares), P, residual)
+
+    def _sweep(self, U, norms=None, edge_squares=None, kept=None):
+        """S U; norms, squares and weights of P are written into the arrays that are given."""
+        out = np.zeros_like(U)
+        wanted = (norms is not None, kept is not None)
+        norms = np.empty((1, 1), self.real) if norms is None else norms
+        edge_squares = np.empty(1) if edge_squares is None else edge_squares
+        kept = np.empty((1, 1, 1), self.real) if kept is None else kept
+        edges = (self.edges.indptr, self.edges.indices, self.edge_weights)
+        _over_features(self.k, *edges, self.c, U, self.tol * 0.1, out, norms, edge_squares, kept, *wanted)
+        for f, inverse in zip(self.dense, self.inverses):
+            c = self.anchors[f][:, None]
+            out += (c * (inverse @ (c * U))).astype(self.real)
+        return out
+
+
+def _conjugate_gradients(system, T, tol):
+    """Preconditioned conjugate gradients for (I + S) U = T, all columns under common scalars."""
+    U = system.precondition(T)
+    r = T - system.apply(U)
+    size = max(float(np.linalg.norm(T)), np.finfo(T.dtype).tiny)
+    z = system.precondition(r)
+    p, rz = z, float((r * z).sum())
+    for _ in range(_MAX_OUTER):
+        residual = float(np.linalg.norm(r)) / size
+        if residual <= tol:
+            break
+        Ap = system.apply(p)
+        a = T.dtype.type(rz / float((p * Ap).sum()))
+        U, r = U + a * p, r - a * Ap
+        z = system.precondition(r)
+        rz, previous = float((r * z).sum()), rz
+        p = z + T.dtype.type(rz / previous) * p
+    return U, float(np.linalg.norm(r)) / size
+
+
+def _edges(graph):
+    return np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr)), graph.indices
+
+
+def _row_products(X, rows, columns):
+    """x_i . x_j for the edges, a block of edges at a time."""
+    out = np.empty(len(rows))
+    for start in range(0, len(rows), 4096):
+        part = slice(start, start + 4096)
+        out[part] = np.einsum("ij,ij->i", X[rows[part]], X[columns[part]])
+    return out
+
+
+@njit(fastmath=True, nogil=True, cache=True)
+def _solve_feature(k, indptr, indices, w, rhs, x, tol, max_iter, r, p, q):
+    """Jacobi-preconditioned CG for (diag(k) - E) x = rhs from x = 0, all columns under common scalars.
+
+    Sums are kept in double, the arrays' own type does the rest: a stray double in an inner loop halves its speed.
+    """
+    m, b = rhs.shape
+    real = rhs.dtype.type
+    rz = 0.0
+    for j in range(m):
+        inverse = real(1.0) / k[j]
+        s = real(0.0)
+        for c in range(b):
+            v = rhs[j, c]
+            x[j, c] = real(0.0)
+            r[j, c] = v
+            p[j, c] = v * inverse
+            s += v * v
+        rz += s * inverse
+    goal = tol * tol * rz
+    for _ in range(max_iter):
+        if rz <= goal:
+            return
+        pq = 0.0
+        for j in range(m):
+            kj = k[j]
+            for c in range(b):
+                q[j, c] = kj * p[j, c]
+            for e in range(indptr[j], indptr[j + 1]):
+                we, i = w[e], indices[e]
+                for c in range(b):
+                    q[j, c] -= we * p[i, c]
+            s = real(0.0)
+            for c in range(b):
+                s += q[j, c] * p[j, c]
+            pq += s
+        a = real(rz / pq)
+        new = 0.0
+        for j in range(m):
+            s = real(0.0)
+            for c in range(b):
+                x[j, c] += a * p[j, c]
+                v = r[j, c] - a * q[j, c]
+                r[j, c] = v
+                s += v * v
+            new += s / k[j]
+        beta, rz = real(new / rz), new
+        for j in range(m):
+            inverse = real(1.0) / k[j]
+            for c in range(b):
+                p[j, c] = r[j, c] * inverse + beta * p[j, c]
+
+
+@njit(fastmath=True, nogil=True, cache=True)
+def _over_features(k, indptr, indices, w, anchors, U, tol, out, norms, edge_squares, kept, want_norms, want_weights):
+    """out += sum_f c_f * M_f^-1 (c_f * U); where wanted, also the norms of P and P itself."""
+    d, m = anchors.shape
+    b = U.shape[1]
+    rhs = np.empty((m, b), U.dtype)
+    x, r, p, q = np.empty_like(rhs), np.empty_like(rhs), np.empty_like(rhs), np.empty_like(rhs)
+    for f in range(d):
+        for j in range(m):
+            c = anchors[f, j]
+            for t in range(b):
+                rhs[j, t] = c * U[j, t]
+        _solve_feature(k[f], indptr, indices, w, rhs, x, tol, _MAX_INNER, r, p, q)
+        for j in range(m):
+            s = 0.0
+            for t in range(b):
+                out[j, t] += anchors[f, j] * x[j, t]
+                s += x[j, t] * x[j, t]
+            if want_norms:
+                norms[f, j] = np.sqrt(s)
+                for e in range(indptr[j], indptr[j + 1]):
+                    s = 0.0
+                    for t in range(b):
+                        v = x[j, t] - x[indices[e], t]
+                        s += v * v
+                    edge_squares[e] += s
+        if want_weights:
+            kept[f] = x
