@@ -1,0 +1,43 @@
+"""Judge: how good codes are, by labels and by true neighbours, with ties counted honestly."""
+
+from hashlearn.metrics.curves import RadiusCurve, curve_positions, precision_at, radius_curve, recall_at
+from hashlearn.metrics.evaluate import evaluate, evaluate_vectors
+from hashlearn.metrics.evaluation import Evaluation
+from hashlearn.metrics.lookup import Lookup, radius_lookup
+from hashlearn.metrics.neighbours import neighbour_recall, score_vectors, true_neighbours
+from hashlearn.metrics.ranking import (
+    Histograms,
+    RankingScores,
+    average_precision,
+    mean_average_precision,
+    ranking_histograms,
+    score_codes,
+    top_query_map,
+)
+from hashlearn.metrics.relevance import Relevance, TrueNeighbour, relevance_of_labels
+
+__all__ = [
+    "Evaluation",
+    "Histograms",
+    "Lookup",
+    "RadiusCurve",
+    "RankingScores",
+    "Relevance",
+    "TrueNeighbour",
+    "average_precision",
+    "curve_positions",
+    "evaluate",
+    "evaluate_vectors",
+    "mean_average_precision",
+    "neighbour_recall",
+    "precision_at",
+    "radius_curve",
+    "radius_lookup",
+    "ranking_histograms",
+    "recall_at",
+    "relevance_of_labels",
+    "score_codes",
+    "score_vectors",
+    "top_query_map",
+    "true_neighbours",
+]

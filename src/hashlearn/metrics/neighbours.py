@@ -1,0 +1,186 @@
+"""Judging by the vectors themselves: true Euclidean neighbours, how many codes find, and the vectors' own ranking.
+
+Distances come in blocks from a float32 matrix product. Differences of large numbers would ruin them, so the vectors are
+first shifted near their mean and scaled near unit deviation, by multiples and powers of two: that loses nothing on
+whole-numbered data such as pixels or tag counts, whose many equal distances stay equal. The true neighbours are chosen
+from a float32 shortlist by distances in float64.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import gen_batches
+
+from hashlearn.checks import check_integer
+from hashlearn.compute import RowBlocks
+from hashlearn.linalg.moments import mean_and_spread
+from hashlearn.metrics.ranking import RankingScores, check_relevance, score_codes, score_groups
+from hashlearn.metrics.relevance import Relevance, TrueNeighbour
+from hashlearn.metrics.ties import TieGroups, Ties, check_positions, check_ties
+from hashlearn.progress import track
+
+_DISTANCES_PER_BLOCK = 2**24
+
+
+def true_neighbours(queries: ArrayLike, database: ArrayLike, k: int = 10) -> NDArray[np.int64]:
+    """The k nearest database vectors of every query by Euclidean distance, nearest first; ties by lowest row.
+
+    Parameters
+    ----------
+    queries : array-like of shape (n_queries, n_features)
+    database : array-like of shape (n_database, n_features)
+        A memory-mapped array is read block by block.
+    k : int, default=10
+
+    Returns
+    -------
+    ndarray of int64, shape (n_queries, k)
+        Row numbers of the database.
+
+    Examples
+    --------
+    >>> true_neighbours([[0.9]], [[0.0], [1.0], [2.0], [5.0]], k=2)
+    array([[1, 0]])
+    """
+    left, right = _check_vectors(queries, database)
+    k = check_integer("k", k, low=1, high=len(right))
+    neighbours = np.empty((len(left), k), np.int64)
+    shortlist = min(len(right), 2 * k + 16)
+    for rows, distances in _distance_blocks(left, right):
+        for row, row_distances in enumerate(distances, start=rows.start):
+            candidates = _smallest(row_distances, shortlist)
+            difference = right.take(candidates).astype(np.float64) - left.take(np.array([row]))
+            exact = np.einsum("ij,ij->i", difference, difference)
+            neighbours[row] = candidates[np.argsort(exact, kind="stable")[:k]]
+    return neighbours
+
+
+def neighbour_recall(
+    query_codes: ArrayLike,
+    codes: ArrayLike,
+    n_bits: int,
+    neighbours: ArrayLike,
+    k: int = 10,
+    ties: Ties = "expected",
+) -> float:
+    """Recall@k of true neighbours: the share of the k nearest vectors that are among the k nearest codes, query mean.
+
+    Parameters
+    ----------
+    query_codes, codes : array-like of uint8, shape (n, ceil(n_bits / 8))
+    n_bits : int
+    neighbours : array-like of int, shape (n_queries, at least k)
+        Rows of the true neighbours, nearest first, as :func:`true_neighbours` gives them.
+    k : int, default=10
+    ties : {"expected", "stable", "optimistic", "pessimistic"}
+        Codes at the distance where the first k end: ``"expected"`` takes the mean over all choices among them (the
+        hypergeometric expectation), ``"stable"`` those first in the database.
+    """
+    nearest = check_depth(neighbours, k)
+    relevance = TrueNeighbour(nearest[:, :k], len(np.asarray(codes)))
+    return float(score_codes(query_codes, codes, n_bits, relevance, [k], ties).hits.mean() / k)
+
+
+def score_vectors(
+    queries: ArrayLike,
+    database: ArrayLike,
+    relevance: Relevance,
+    positions: ArrayLike = (100,),
+    ties: Ties = "expected",
+) -> RankingScores:
+    """Average precision and hits of ranking the database by Euclidean distance: what the codes are to be compared with.
+
+    Parameters
+    ----------
+    queries : array-like of shape (n_queries, n_features)
+    database : array-like of shape (n_database, n_features)
+    relevance : Relevance
+    positions : array-like of int, shape (n_positions,)
+    ties : {"expected", "stable", "optimistic", "pessimistic"}
+        The rule for equal distances, which are common in whole-numbered data and among duplicates.
+    """
+    left, right = _check_vectors(queries, database)
+    check_relevance(relevance, len(left), len(right))
+    to_groups = _stable_groups if check_ties(ties) == "stable" else _tie_groups
+    everything = slice(0, len(right))
+
+    def rankings() -> Iterator[TieGroups]:
+        for rows, distances in _distance_blocks(left, right):
+            for row, row_distances in enumerate(distances, start=rows.start):
+                yield to_groups(row_distances, relevance.block(slice(row, row + 1), everything)[0])
+
+    return score_groups(rankings(), check_positions(positions), ties)
+
+
+def check_depth(neighbours: ArrayLike, k: int) -> NDArray:
+    """Return ``neighbours`` as an array that lists at least k per query, or raise."""
+    array = np.asarray(neighbours)
+    if array.ndim != 2 or check_integer("k", k, low=1) > array.shape[1]:
+        raise ValueError(f"neighbours must have shape (n_queries, at least k={k}), got {array.shape}")
+    return array
+
+
+def _tie_groups(distances: NDArray[np.float32], relevant: NDArray[np.bool_]) -> TieGroups:
+    """Groups of equal distance that hold a relevant item; the others matter only as items before."""
+    ranked = np.sort(distances)
+    values, counts = np.unique(distances[relevant], return_counts=True)
+    before = np.searchsorted(ranked, values, side="left")
+    return TieGroups(before, np.searchsorted(ranked, values, side="right") - before, counts)
+
+
+def _stable_groups(distances: NDArray[np.float32], relevant: NDArray[np.bool_]) -> TieGroups:
+    return TieGroups.of_hits(np.flatnonzero(relevant[np.argsort(distances, kind="stable")]) + 1)
+
+
+def _smallest(distances: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+    """Rows of the ``count`` smallest distances in ascending order of row; among equals the lowest rows."""
+    limit = np.partition(distances, count - 1)[count - 1]
+    rows = np.flatnonzero(distances <= limit)
+    return np.sort(rows[np.argsort(distances[rows], kind="stable")[:count]])
+
+
+def _distance_blocks(queries: RowBlocks, database: RowBlocks) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+    """Blocks of queries with ``||x||^2 - 2 q'x`` for all x, which orders the database as the distance to q does.
+
+    The block is overwritten by the next one.
+    """
+    shift, scale = _shift_and_scale(database)
+    conditioned = database.shifted(shift, scale)
+    rows_per_block = min(len(queries), max(1, _DISTANCES_PER_BLOCK // len(database)))
+    buffer = np.empty((rows_per_block, len(database)), np.float32)
+    for rows in track(list(gen_batches(len(queries), rows_per_block)), "distances"):
+        left = -2 * queries.shifted(shift, scale).take(np.arange(rows.start, rows.stop)).astype(np.float32)
+        distances = buffer[: len(left)]
+        for items, block in conditioned:
+            right = block.astype(np.float32, copy=False)
+            distances[:, items] = left @ right.T
+            distances[:, items] += np.einsum("ij,ij->i", right, right)
+        yield rows, distances
+
+
+def _shift_and_scale(database: RowBlocks) -> tuple[NDArray[np.float64], float]:
+    """A point near the mean and a power of two near the standard deviation of a feature."""
+    mean, spread = mean_and_spread(database)
+    scale = 2.0 ** np.floor(np.log2(spread / np.sqrt(len(mean)))) if spread > 0 else 1.0
+    return np.round(mean / scale) * scale, scale
+
+
+def _check_vectors(queries: ArrayLike, database: ArrayLike) -> tuple[RowBlocks, RowBlocks]:
+    left, right = _vectors(queries, "queries"), _vectors(database, "database")
+    if left.shape[1] != right.shape[1]:
+        raise ValueError(f"queries must have as many features as database ({right.shape[1]}), got {left.shape[1]}")
+    return left, right
+
+
+def _vectors(vectors: Any, name: str) -> RowBlocks:
+    array = vectors.tocsr() if hasattr(vectors, "tocsr") else np.asarray(vectors)
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(f"{name} must be vectors of shape (n, n_features) and not be empty, got shape {array.shape}")
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be real numbers, got dtype {array.dtype}")
+    rows = RowBlocks(array)
+    if not all(np.isfinite(block).all() for _, block in rows):
+        raise ValueError(f"{name} must not contain NaN or infinity")
+    return rows
