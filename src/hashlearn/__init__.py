@@ -1,10 +1,38 @@
-"""Learning to hash: short binary codes for vectors, exact Hamming search, honest evaluation."""
+"""Learning to hash: short binary codes for vectors, exact Hamming search, honest evaluation.
+
+The public names are imported when they are first asked for, so that ``import hashlearn`` and ``hashlearn --help`` do
+not wait for scikit-learn.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from hashlearn import progress
-from hashlearn.codes import hamming_distances, pack, unpack
-from hashlearn.hashers import ITQ, LSH, METHODS, Hasher
-from hashlearn.persist import load
+
+if TYPE_CHECKING:
+    from hashlearn.codes import hamming_distances, pack, unpack
+    from hashlearn.hashers import ITQ, LSH, METHODS, Hasher
+    from hashlearn.persist import load
 
 __version__ = "0.1.0"
 
 __all__ = ["ITQ", "LSH", "METHODS", "Hasher", "__version__", "hamming_distances", "load", "pack", "progress", "unpack"]
+
+_HOMES = {
+    "hashlearn.codes": ("hamming_distances", "pack", "unpack"),
+    "hashlearn.hashers": ("ITQ", "LSH", "METHODS", "Hasher"),
+    "hashlearn.persist": ("load",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'hashlearn' has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -31,6 +31,9 @@ class Hasher(TransformerMixin, BaseEstimator):
     n_bits: int
     random_state: Any
 
+    _not_saved: tuple[str, ...] = ()
+    """Learned attributes that a saved model leaves out."""
+
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Learn the hash functions from the rows of X; labels are never used."""
         raise TypeError(f"{type(self).__name__} is not a method; take one of hashlearn.METHODS")
@@ -53,7 +56,6 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder (``config.json`` and ``model.safetensors``); :func:`hashlearn.load` reads it."""
-        check_is_fitted(self)
         persist.save(self, folder)
 
     def _scores(self, block: NDArray) -> NDArray:
