@@ -9,17 +9,17 @@ import numpy as np
 FOLDER = Path(os.environ.get("HASHLEARN_ORACLES", Path(__file__).parent / "oracles"))
 
 
-def oracle_files(*methods):
-    """The files of these methods, whatever data, sizes and code lengths they bring."""
-    files = [path for path in sorted(FOLDER.glob("*.npz")) if not path.name.startswith(("metrics_", "KMEANS"))]
-    return [path for path in files if str(np.load(path)["method"]) in methods]
+def oracle_files():
+    """The files of methods, whatever data, sizes and code lengths they bring."""
+    return [path for path in sorted(FOLDER.glob("*.npz")) if not path.name.startswith(("metrics_", "KMEANS"))]
 
 
 class Oracle:
     """One run: ``X``, ``Xq`` as the method saw them, ``params``, and every stored array by name."""
 
     def __init__(self, path):
-        self.arrays = dict(np.load(path))
+        with np.load(path) as arrays:
+            self.arrays = dict(arrays)
         self.method = str(self.arrays["method"])
         self.params = json.loads(str(self.arrays["params"]))
         self.n_bits = int(self.arrays["n_bits"])

@@ -11,16 +11,36 @@ from hashlearn import progress
 
 if TYPE_CHECKING:
     from hashlearn.codes import hamming_distances, pack, unpack
-    from hashlearn.hashers import ITQ, LSH, METHODS, Hasher
+    from hashlearn.hashers import ITQ, JPSH, JSH, LSH, METHODS, PSH, SAH, Hasher
+    from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors
     from hashlearn.persist import load
 
 __version__ = "0.1.0"
 
-__all__ = ["ITQ", "LSH", "METHODS", "Hasher", "__version__", "hamming_distances", "load", "pack", "progress", "unpack"]
+__all__ = [
+    "ITQ",
+    "JPSH",
+    "JSH",
+    "LSH",
+    "METHODS",
+    "PSH",
+    "SAH",
+    "Evaluation",
+    "Hasher",
+    "__version__",
+    "evaluate",
+    "evaluate_vectors",
+    "hamming_distances",
+    "load",
+    "pack",
+    "progress",
+    "unpack",
+]
 
 _HOMES = {
     "hashlearn.codes": ("hamming_distances", "pack", "unpack"),
-    "hashlearn.hashers": ("ITQ", "LSH", "METHODS", "Hasher"),
+    "hashlearn.hashers": ("ITQ", "JPSH", "JSH", "LSH", "METHODS", "PSH", "SAH", "Hasher"),
+    "hashlearn.metrics": ("Evaluation", "evaluate", "evaluate_vectors"),
     "hashlearn.persist": ("load",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -110,8 +110,9 @@ class _System:
         self.real, self.tol = real, tol
         self.anchors = np.ascontiguousarray(anchors.T, real)
         self.dense = np.asarray(unpenalized, np.intp)
-        # A feature that is zero in every anchor has weights zero.
-        self.rest = np.setdiff1d(np.flatnonzero(self.anchors.any(axis=1)), self.dense)
+        # A feature that is zero in every anchor, or zero up to rounding, has weights zero.
+        peaks = np.abs(self.anchors).max(axis=1)
+        self.rest = np.setdiff1d(np.flatnonzero(peaks > np.finfo(real).eps * peaks.max()), self.dense)
         self.edges = edges
         self.edge_weights = edges.data.astype(real)
         self.k = np.ascontiguousarray(diagonals[self.rest], real)
@@ -236,6 +237,8 @@ def _solve_feature(k, indptr, indices, w, rhs, x, tol, max_iter, r, p, q):
             for c in range(b):
                 s += q[j, c] * p[j, c]
             pq += s
+        if pq <= 0:
+            return
         a = real(rz / pq)
         new = 0.0
         for j in range(m):

@@ -1,0 +1,77 @@
+"""Anchors: k-means as published, exact nearest anchors, and the graph of eq. 2."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle_files import FOLDER, Oracle, oracle_files
+
+from hashlearn.compute import RowBlocks
+from hashlearn.linalg.anchors import anchor_graph, kmeans, nearest_anchors, normalized, squared_distances, weight_matrix
+
+
+@pytest.mark.skipif(not (FOLDER / "KMEANS.npz").exists(), reason="the folder of oracles has no k-means run")
+def test_kmeans_with_empty_clusters_equals_the_published_run():
+    with np.load(FOLDER / "KMEANS.npz") as oracle:
+        rows = RowBlocks(oracle["X_train"])
+        rounds = range(json.loads(str(oracle["params"]))["max_iter"])
+        centres, labels = kmeans(rows, rows.take(oracle["init_rows"]), rounds)
+        np.testing.assert_allclose(centres, oracle["centers"], rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(labels, oracle["labels"])
+
+
+@pytest.mark.parametrize("path", oracle_files(), ids=lambda path: path.stem)
+def test_kmeans_and_graph_equal_the_published_ones(path):
+    o = Oracle(path)
+    if "kmeans_init_rows" not in o:
+        return
+    rows = RowBlocks(o.X)
+    centres, _ = kmeans(rows, rows.take(o["kmeans_init_rows"]), range(10))
+    scale = np.abs(o["anchors"]).max()
+    np.testing.assert_allclose(centres, o["anchors"], atol=1e-12 * scale)
+    graph = anchor_graph(rows, centres, o.params.get("k") or o.params["s"])
+    assert graph.sigma == pytest.approx(float(o["graph_sigma"]), rel=1e-12)
+    if "graph_index" in o:
+        np.testing.assert_array_equal(graph.nearest, o["graph_index"])
+        np.testing.assert_allclose(graph.weight, o["graph_weight"], atol=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 8), st.booleans())
+def test_nearest_anchors_are_the_nearest_and_ties_go_to_the_lowest(seed, k, integers):
+    rng = np.random.default_rng(seed)
+    draw = (
+        (lambda *shape: rng.integers(0, 3, shape).astype(float))
+        if integers
+        else (lambda *shape: rng.normal(size=shape))
+    )
+    X, C = draw(20, 3), draw(8, 3)
+    squared = ((X[:, None] - C) ** 2).sum(axis=2)
+    wanted = np.argsort(squared, axis=1, kind="stable")[:, :k]
+    nearest, distances = nearest_anchors(X, C, k)
+    np.testing.assert_array_equal(nearest, wanted)
+    np.testing.assert_allclose(distances, np.take_along_axis(squared, wanted, axis=1), atol=1e-9)
+
+
+def test_squared_distances_are_never_negative():
+    X = np.full((3, 4), 1e4, np.float32) + np.float32(0.1)
+    assert (squared_distances(X, X) >= 0).all()
+
+
+def test_kmeans_never_loses_a_cluster():
+    X = np.repeat(np.arange(6.0), 5)[:, None]
+    centres, labels = kmeans(RowBlocks(X), np.zeros((6, 1)), range(10))
+    assert sorted(np.unique(labels)) == list(range(6))
+    assert np.isfinite(centres).all()
+
+
+def test_normalized_rows_sum_to_one_even_without_any_weight():
+    weight = np.array([[0.5, 0.25], [0.0, 0.0]])
+    np.testing.assert_allclose(normalized(weight), [[2 / 3, 1 / 3], [1, 0]])
+
+
+def test_weight_matrix_holds_the_graph():
+    nearest, weight = np.array([[1, 0], [2, 1]]), np.array([[0.9, 0.1], [0.6, 0.4]])
+    np.testing.assert_allclose(weight_matrix(nearest, weight, 3).toarray(), [[0.1, 0.9, 0], [0, 0.4, 0.6]])
