@@ -71,18 +71,18 @@ class AlternatingHasher(AnchoredHasher):
             max_imbalance=self.max_imbalance,
         )
         self.objective_, self.codes_per_round_ = learned.objective, learned.codes_per_round
-        d = rows.shape[1]
-        if learned.projection is not None:
-            projection = self.pairwise_weight * learned.projection
+        parts, d = learned.parts, rows.shape[1]
+        if self._has_pairwise:
+            projection = self.pairwise_weight * parts["projection"]
             self.projection_ = projection[:d] / scale
             self.intercept_ = projection[d] if self.bias else np.zeros(self.n_bits)
-            self.pairwise_weights_ = terms[0].W
-        if learned.offsets is not None:
-            self.offsets_ = learned.offsets
+            self.pairwise_weights_ = parts["pairwise_weights"]
+        if self._has_personalized:
+            self.offsets_ = parts["offsets"]
             self.n_blended_ = min(self.soft_offsets, len(anchors))
             self.sigma_ = scale * weighted_graph(nearest[:, : self.n_blended_], squared[:, : self.n_blended_]).sigma
             if self.keep_weights:
-                self.personalized_weights_ = terms[-1].P.weights
+                self.personalized_weights_ = parts["personalized_weights"]
         return self
 
     def _terms(self, rows: RowBlocks, anchors: NDArray, graph: AnchorGraph) -> list:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_choice, check_integer, check_matrix
 from hashlearn.compute import RowBlocks
 from hashlearn.hashers.base import Hasher
-from hashlearn.hashers.terms import PairwiseTerm, PersonalizedTerm, Term
+from hashlearn.hashers.terms import Term
 from hashlearn.linalg.anchors import anchor_weights, kmeans, nearest_anchors, normalized
 from hashlearn.linalg.moments import mean_and_spread
 from hashlearn.progress import track
@@ -95,8 +95,7 @@ class AnchoredHasher(Hasher):
 class Learned(NamedTuple):
     """What the alternation leaves behind."""
 
-    projection: NDArray | None
-    offsets: NDArray | None
+    parts: dict[str, NDArray]
     codes_per_round: NDArray[np.int8]
     objective: list[float]
 
@@ -112,11 +111,11 @@ def alternate(
 ) -> Learned:
     """Algorithm 1: weights, rotations and codes in turn, starting from the codes B (b x m).
 
-    It ends early when the objective changes by less than ``tol`` (relative), or when the codes lose their balance:
-    with share_j the part of the data in cluster j, a round after which the mean over the bits of ``|sum_j share_j
-    B_rj|`` exceeds ``max_imbalance`` is taken back, unless it is the first.
+    It ends early when the objective changes by less than ``tol`` (relative), or when the codes lose their balance: with
+    share_j the part of the data in cluster j, it stops at a round after which the mean over the bits of
+    ``|sum_j share_j B_rj|`` exceeds ``max_imbalance``, and takes that round back unless it was the first.
     """
-    learned = Learned(None, None, np.empty((0, *B.shape), np.int8), [])
+    learned = Learned({}, np.empty((0, *B.shape), np.int8), [])
     for _ in rounds:
         for term in terms:
             term.solve(B)
@@ -124,19 +123,21 @@ def alternate(
             term.rotate(B)
         B = np.where(sum(term.target() for term in terms) > 0, 1.0, -1.0)
         objective = sum(term.loss(B) for term in terms)
-        if learned.objective and max_imbalance is not None and imbalance(B, shares) > max_imbalance:
+        unbalanced = max_imbalance is not None and imbalance(B, shares) > max_imbalance
+        if unbalanced and learned.objective:
             break
         learned = Learned(
-            next((term.projection for term in terms if isinstance(term, PairwiseTerm)), None),
-            next((term.offsets for term in terms if isinstance(term, PersonalizedTerm)), None),
+            {name: part for term in terms for name, part in term.learned().items()},
             np.concatenate([learned.codes_per_round, B[None].astype(np.int8)]),
             [*learned.objective, objective],
         )
-        if tol is not None and len(learned.objective) > 1:
-            previous = learned.objective[-2]
-            if abs(previous - objective) <= tol * abs(previous):
-                break
+        if unbalanced or (tol is not None and _settled(learned.objective, tol)):
+            break
     return learned
+
+
+def _settled(objective: list[float], tol: float) -> bool:
+    return len(objective) > 1 and abs(objective[-2] - objective[-1]) <= tol * abs(objective[-2])
 
 
 def imbalance(B: NDArray, shares: NDArray) -> float:

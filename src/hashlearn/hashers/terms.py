@@ -38,6 +38,9 @@ class Term(Protocol):
     def loss(self, B: NDArray) -> float:
         """The term's share of eq. 7."""
 
+    def learned(self) -> dict[str, NDArray]:
+        """What the model keeps of the term, by name."""
+
 
 @dataclass(frozen=True)
 class AnchorSums:
@@ -106,10 +109,9 @@ class PairwiseTerm:
         fit += float((self.W * (self.sums.XDX @ self.W)).sum())
         return fit + self.sparsity * float(np.linalg.norm(self.W, axis=1).sum())
 
-    @property
-    def projection(self) -> NDArray:
-        """F' = W V' (d x b): the scores of a sample x are x'F'."""
-        return self.W @ self.V.T
+    def learned(self):
+        """F' = W V' (d x b), since the scores of a sample x are x'F'; and W."""
+        return {"projection": self.W @ self.V.T, "pairwise_weights": self.W}
 
 
 class PersonalizedTerm:
@@ -168,7 +170,7 @@ class PersonalizedTerm:
         smooth = float((self.similarity.data * self.P.edge_norms).sum())
         return fit + self.sparsity * sparse + self.smoothness * smooth
 
-    @property
-    def offsets(self) -> NDArray:
-        """Row j is R P_j'c_j (m x b): what every member of cluster j gets."""
-        return self.target().T
+    def learned(self):
+        """The offsets (m x b), whose row j is R P_j'c_j, what every member of cluster j gets; and P, if it is kept."""
+        kept = {} if self.P.weights is None else {"personalized_weights": self.P.weights}
+        return {"offsets": self.target().T, **kept}
