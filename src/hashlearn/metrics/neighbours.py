@@ -2,12 +2,12 @@
 
 Distances come in blocks from a float32 matrix product. Differences of large numbers would ruin them, so the vectors are
 first shifted near their mean and scaled near unit deviation, by multiples and powers of two: that loses nothing on
-whole-numbered data such as pixels or tag counts, whose many equal distances stay equal. The true neighbours are chosen
-from a float32 shortlist by distances in float64.
+whole-numbered data such as pixels or tag counts, whose many equal distances stay equal. Where float32 cannot tell which
+vectors are the true neighbours, float64 distances decide.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,12 +47,10 @@ def true_neighbours(queries: ArrayLike, database: ArrayLike, k: int = 10) -> NDA
     left, right = _check_vectors(queries, database)
     k = check_integer("k", k, low=1, high=len(right))
     neighbours = np.empty((len(left), k), np.int64)
-    shortlist = min(len(right), 2 * k + 16)
-    for rows, distances in _distance_blocks(left, right):
-        for row, row_distances in enumerate(distances, start=rows.start):
-            candidates = _smallest(row_distances, shortlist)
-            difference = right.take(candidates).astype(np.float64) - left.take(np.array([row]))
-            exact = np.einsum("ij,ij->i", difference, difference)
+    for block in _distance_blocks(left, right):
+        for row, distances, margins in block.with_margins(right.shape[1]):
+            candidates = _possible_neighbours(distances, margins, k)
+            exact = _exact_distances(left.take(np.array([row])), right, candidates)
             neighbours[row] = candidates[np.argsort(exact, kind="stable")[:k]]
     return neighbours
 
@@ -107,9 +105,9 @@ def score_vectors(
     everything = slice(0, len(right))
 
     def rankings() -> Iterator[TieGroups]:
-        for rows, distances in _distance_blocks(left, right):
-            for row, row_distances in enumerate(distances, start=rows.start):
-                yield to_groups(row_distances, relevance.block(slice(row, row + 1), everything)[0])
+        for block in _distance_blocks(left, right):
+            for row, distances in enumerate(block.distances, start=block.rows.start):
+                yield to_groups(distances, relevance.block(slice(row, row + 1), everything)[0])
 
     return score_groups(rankings(), check_positions(positions), ties)
 
@@ -134,30 +132,59 @@ def _stable_groups(distances: NDArray[np.float32], relevant: NDArray[np.bool_]) 
     return TieGroups.of_hits(np.flatnonzero(relevant[np.argsort(distances, kind="stable")]) + 1)
 
 
-def _smallest(distances: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-    """Rows of the ``count`` smallest distances in ascending order of row; among equals the lowest rows."""
-    limit = np.partition(distances, count - 1)[count - 1]
-    rows = np.flatnonzero(distances <= limit)
-    return np.sort(rows[np.argsort(distances[rows], kind="stable")[:count]])
+def _possible_neighbours(distances: NDArray[np.float32], margins: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    """Rows that may be among the k nearest, in ascending order, if every distance is known up to its margin."""
+    limit = np.partition(distances + margins, k - 1)[k - 1]
+    return np.flatnonzero(distances - margins <= limit)
 
 
-def _distance_blocks(queries: RowBlocks, database: RowBlocks) -> Iterator[tuple[slice, NDArray[np.float32]]]:
-    """Blocks of queries with ``||x||^2 - 2 q'x`` for all x, which orders the database as the distance to q does.
+def _exact_distances(query: NDArray, database: RowBlocks, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Squared distances of one query to these rows of the database, by differences in float64."""
+    exact = np.empty(len(rows))
+    for part in gen_batches(len(rows), database.block_rows):
+        difference = database.take(rows[part]) - query.astype(np.float64)
+        exact[part] = _squared_norms(difference)
+    return exact
 
-    The block is overwritten by the next one.
-    """
+
+class _DistanceBlock(NamedTuple):
+    """Distances of the queries ``rows`` to the whole database, as ``||x||^2 - 2 q'x``, which orders it as they do."""
+
+    rows: slice
+    distances: NDArray[np.float32]
+    query_norms: NDArray[np.float32]
+    norms: NDArray[np.float32]
+
+    def with_margins(self, n_features: int) -> Iterator[tuple[int, NDArray[np.float32], NDArray[np.float32]]]:
+        """Every query's row number, its distances and how far each may be from the truth.
+
+        A float32 sum of d products is off by at most d 2^-24 times the sum of their magnitudes, and there are two such
+        sums; the 16 covers the rounding of the vectors and of the final sum.
+        """
+        unit = np.float32((2 * n_features + 16) * 2.0**-24)
+        for row, (distances, norm) in enumerate(zip(self.distances, self.query_norms), start=self.rows.start):
+            yield row, distances, unit * (self.norms + norm)
+
+
+def _distance_blocks(queries: RowBlocks, database: RowBlocks) -> Iterator[_DistanceBlock]:
+    """Blocks of queries with their distances to the whole database; each block overwrites the one before."""
     shift, scale = _shift_and_scale(database)
-    conditioned = database.shifted(shift, scale)
+    items, left = database.shifted(shift, scale), queries.shifted(shift, scale)
     rows_per_block = min(len(queries), max(1, _DISTANCES_PER_BLOCK // len(database)))
-    buffer = np.empty((rows_per_block, len(database)), np.float32)
+    buffer, norms = np.empty((rows_per_block, len(database)), np.float32), np.empty(len(database), np.float32)
     for rows in track(list(gen_batches(len(queries), rows_per_block)), "distances"):
-        left = -2 * queries.shifted(shift, scale).take(np.arange(rows.start, rows.stop)).astype(np.float32)
-        distances = buffer[: len(left)]
-        for items, block in conditioned:
+        vectors = left.take(np.arange(rows.start, rows.stop)).astype(np.float32, copy=False)
+        distances = buffer[: len(vectors)]
+        for part, block in items:
             right = block.astype(np.float32, copy=False)
-            distances[:, items] = left @ right.T
-            distances[:, items] += np.einsum("ij,ij->i", right, right)
-        yield rows, distances
+            norms[part] = _squared_norms(right)
+            distances[:, part] = (-2 * vectors) @ right.T
+            distances[:, part] += norms[part]
+        yield _DistanceBlock(rows, distances, _squared_norms(vectors), norms)
+
+
+def _squared_norms(vectors: NDArray) -> NDArray:
+    return np.einsum("ij,ij->i", vectors, vectors)
 
 
 def _shift_and_scale(database: RowBlocks) -> tuple[NDArray[np.float64], float]:
