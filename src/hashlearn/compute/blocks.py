@@ -65,7 +65,7 @@ class RowBlocks:
         return RowBlocks(self.source, shift=shift, scale=scale)
 
     def _as_floats(self, rows: Any) -> NDArray:
-        block = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)  # type: ignore[attr-defined]
+        block = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
         if self.shift is not None:
             block = np.subtract(block, self.shift, dtype=self.dtype)
         else:

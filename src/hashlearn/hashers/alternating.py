@@ -31,7 +31,7 @@ class AlternatingHasher(AnchoredHasher):
     lambda1: float = 1.0
     lambda2: float = 1.0
     lambda3: float = 10.0
-    max_iter: int = 10
+    max_iter: int | str = 10
     tol: float | None = None
     max_imbalance: float | None = None
     epsilon: float = 1e-5
@@ -65,7 +65,7 @@ class AlternatingHasher(AnchoredHasher):
         learned = alternate(
             terms,
             self._starting_codes(rows, anchors, nearest, squared, rng),
-            self._rounds(self.max_iter),
+            self._rounds(self._max_iter()),
             tol=self.tol,
             shares=np.bincount(nearest[:, 0], minlength=len(anchors)) / len(rows),
             max_imbalance=self.max_imbalance,
@@ -124,8 +124,14 @@ class AlternatingHasher(AnchoredHasher):
             scores = spectral_offsets(graph, anchors, self.n_bits, range(SPECTRAL_ROUNDS), rng)
         return np.where(scores.T > 0, 1.0, -1.0)
 
+    def _max_iter(self) -> int:
+        if self.max_iter == "auto":
+            return 1 if isinstance(self.init, str) and self.init == "spectral" else 4
+        return check_integer("max_iter", self.max_iter, low=1)
+
     def _check_parameters(self) -> None:
-        for name in ("n_neighbors", "n_anchor_neighbors", "max_iter", "soft_offsets"):
+        self._max_iter()
+        for name in ("n_neighbors", "n_anchor_neighbors", "soft_offsets"):
             check_integer(name, getattr(self, name), low=1)
         for name in ("lambda1", "lambda2", "lambda3", "epsilon", "graph_ridge", "pairwise_weight"):
             check_number(name, getattr(self, name), low=0)

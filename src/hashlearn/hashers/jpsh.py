@@ -54,8 +54,9 @@ class JPSH(AlternatingHasher):
         Weight of the smoothness of P over the graph among the anchors.
     lambda3 : float, default=10
         Weight of the l2,1 norm of W.
-    max_iter : int, default=2
-        Rounds of the alternation, at most.
+    max_iter : int or "auto", default="auto"
+        Rounds of the alternation, at most; "auto" is one from a spectral start, which further rounds do not improve,
+        and four from any other.
     tol : float or None, default=None
         Stop when the objective changes by less than this share of itself.
     max_imbalance : float or None, default=0.2
@@ -127,7 +128,7 @@ class JPSH(AlternatingHasher):
         lambda1=1.0,
         lambda2=1.0,
         lambda3=10.0,
-        max_iter=2,
+        max_iter="auto",
         tol=None,
         max_imbalance=0.2,
         epsilon=1e-5,
