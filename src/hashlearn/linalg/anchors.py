@@ -31,8 +31,7 @@ def nearest_anchors(block: NDArray, anchors: NDArray, k: int = 1) -> tuple[NDArr
     norms = np.einsum("ij,ij->i", anchors, anchors)
     handicap = _TIE * norms.mean() * np.arange(len(anchors), dtype=norms.dtype)
     # |x|^2 is the same for all anchors of a row: the comparison does without it.
-    partial = block @ anchors.T
-    partial *= -2
+    partial = block @ (-2 * anchors.T)
     partial += norms + handicap
     if k == 1:
         index = partial.argmin(axis=1)[:, None]
