@@ -81,7 +81,7 @@ class JPSH(AlternatingHasher):
         The anchors' codes to start from: those of SAH, those of ITQ, or random ones (the paper).
     soft_offsets : int, default=2
         Number of nearest anchors whose offsets are blended when encoding; 1 is the paper's.
-    pairwise_weight : float, default=0.3
+    pairwise_weight : float, default=0.1
         Weight of the projection against the offsets when encoding; 1 is the paper's.
     solver_tol : float, default=1e-5
         Relative residual to which the personalized weights are solved for.
@@ -140,7 +140,7 @@ class JPSH(AlternatingHasher):
         anchor_iter=10,
         init="spectral",
         soft_offsets=2,
-        pairwise_weight=0.3,
+        pairwise_weight=0.1,
         solver_tol=1e-5,
         keep_weights=False,
         random_state=None,
