@@ -1,0 +1,206 @@
+"""Files from the web: checked, resumed, and never half there.
+
+A file is written as ``NAME.part`` and takes its name when its checksum is right, so whatever has the name is whole. A
+``.part`` that stays behind after an interruption is continued by the next attempt; one whose checksum is wrong is
+removed. Where several processes want a file, one downloads it and the others wait.
+"""
+
+import errno
+import hashlib
+import http.client
+import os
+import re
+import shutil
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from hashlearn.progress import track
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+CHUNK = 1 << 20
+TIMEOUT = 30.0
+PART = ".part"
+
+
+class DownloadError(OSError):
+    """A download that did not end well, in one line."""
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of a known checksum and the places it can be had from, tried in turn.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the cache.
+    urls : tuple of str
+    checksum : str
+        The algorithm and the hexadecimal digest: ``"sha256:..."`` or ``"md5:..."``.
+    """
+
+    name: str
+    urls: tuple[str, ...]
+    checksum: str
+
+
+def fetch(remote: RemoteFile, folder: Path) -> Path:
+    """The file in ``folder``, downloaded if it is not there.
+
+    Raises
+    ------
+    DownloadError
+        Of the last place tried: no network, connection lost, no space, wrong checksum.
+    """
+    target = folder / remote.name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone_in(folder):
+            if not target.is_file():
+                part = target.with_name(target.name + PART)
+                _complete(part, remote)
+                os.replace(part, target)
+    except DownloadError:
+        raise
+    except OSError as error:
+        raise _disk_problem(error, folder, remote) from None
+    return target
+
+
+def _complete(part: Path, remote: RemoteFile) -> None:
+    """Make ``part`` the whole file, from the first address that gives it."""
+    problems = []
+    for url in remote.urls:
+        try:
+            if not _is_whole(part, remote):
+                _transfer(url, part)
+                _check(part, remote)
+            return
+        except DownloadError as error:
+            problems.append(str(error))
+    raise DownloadError("; ".join(problems))
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Wait until no other process downloads into the folder, where the system can tell; its end ends the wait."""
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _transfer(url: str, part: Path) -> None:
+    """Bring ``part`` to the end of the file, from where an earlier attempt stopped if the server can do that."""
+    start = part.stat().st_size if part.is_file() else 0
+    with _open(url, start) as response:
+        if response.status == 206 and not _continues_at(response, start):
+            raise DownloadError(f"{url} answered with another part of the file than was asked for")
+        start = start if response.status == 206 else 0
+        length = response.headers.get("Content-Length")
+        missing = int(length) if length and length.isdigit() else None
+        _check_space(part.parent, missing)
+        received = 0
+        with part.open("r+b" if start else "wb") as file:
+            file.seek(start)
+            for chunk in track(_chunks(response, url), f"download {part.stem}", missing and -(-missing // CHUNK)):
+                file.write(chunk)
+                received += len(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+    if missing is not None and received < missing:
+        raise DownloadError(
+            f"the connection to {_host(url)} was lost after {start + received} bytes; try again to go on"
+        )
+
+
+def _open(url: str, start: int) -> Any:
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise DownloadError(f"only http and https addresses are downloaded, got {url}")
+    headers = {"User-Agent": "hashlearn", "Accept-Encoding": "identity"}
+    if start:
+        headers["Range"] = f"bytes={start}-"
+    try:
+        return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == 416 and start:  # nothing is left after what is here, or the file is another: begin again
+            return _open(url, 0)
+        raise DownloadError(f"{url} answered {error.code} {error.reason}") from None
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
+        raise DownloadError(f"cannot reach {_host(url)}: {reason}") from None
+
+
+def _chunks(response: Any, url: str) -> Iterator[bytes]:
+    """What arrives, and after what arrived an error in one line if the connection breaks."""
+    while True:
+        try:
+            chunk = response.read(CHUNK)
+        except http.client.IncompleteRead as error:
+            chunk = error.partial
+            if chunk:
+                yield chunk
+            return
+        except (OSError, http.client.HTTPException) as error:
+            raise DownloadError(f"the connection to {_host(url)} was lost: {error}; try again to go on") from None
+        if not chunk:
+            return
+        yield chunk
+
+
+def _continues_at(response: Any, start: int) -> bool:
+    match = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+    return match is not None and int(match.group(1)) == start
+
+
+def _check_space(folder: Path, missing: int | None) -> None:
+    if missing is not None and shutil.disk_usage(folder).free < missing:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _is_whole(part: Path, remote: RemoteFile) -> bool:
+    """Whether an earlier attempt was stopped between its last byte and its renaming."""
+    return part.is_file() and _digest(part, remote) == remote.checksum
+
+
+def _check(part: Path, remote: RemoteFile) -> None:
+    found = _digest(part, remote)
+    if found != remote.checksum:
+        part.unlink()
+        raise DownloadError(f"{remote.name} has the checksum {found}, not {remote.checksum}; the download was removed")
+
+
+def _digest(part: Path, remote: RemoteFile) -> str:
+    algorithm = remote.checksum.partition(":")[0]
+    with part.open("rb") as file:
+        digest = hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False))
+    return f"{algorithm}:{digest.hexdigest()}"
+
+
+def _disk_problem(error: OSError, folder: Path, remote: RemoteFile) -> DownloadError:
+    if error.errno == errno.ENOSPC:
+        return DownloadError(
+            f"no space for {remote.name} in {folder}; free some, or set HASHLEARN_CACHE to another folder"
+        )
+    return DownloadError(f"cannot write {remote.name} in {folder}: {error.strerror or error}")
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc

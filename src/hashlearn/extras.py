@@ -1,0 +1,13 @@
+"""Optional dependencies, imported when they are first needed."""
+
+from importlib import import_module
+from types import ModuleType
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """The module, or an ImportError that says which line installs it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError:
+        package = module.partition(".")[0]
+        raise ImportError(f"this needs {package}, which is not installed: pip install 'hashlearn[{extra}]'") from None

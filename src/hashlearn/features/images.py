@@ -1,0 +1,88 @@
+"""A folder of image files, read a slice at a time."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.checks import check_integer
+from hashlearn.extras import require
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+
+MIXED_SIZE = 256
+"""The side to which images of several sizes are brought, as LMgist's demonstration does."""
+
+
+class ImageFolder:
+    """The images below a folder, in the order of their names (im2 before im10), as one array that is read on demand.
+
+    Slicing gives ``uint8`` images of shape (n, size, size, 3), so that a folder of any length can be passed to
+    :func:`~hashlearn.features.gist.gist`. An image is scaled so that its shorter side is ``size``, then cut to the
+    square in its middle.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Searched with its subfolders.
+    size : int or None, default=None
+        The side of the squares. None takes the images as they are if they all have one size (cut to a square), and
+        256 pixels otherwise.
+
+    Attributes
+    ----------
+    paths : list of Path
+    shape : (n, size, size, 3)
+    """
+
+    def __init__(self, folder: str | Path, size: int | None = None):
+        self._pillow = require("PIL.Image", "images")
+        self.folder = Path(folder)
+        if not self.folder.is_dir():
+            raise ValueError(f"folder must be a folder of images, got {folder}")
+        files = (path for path in self.folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+        self.paths = sorted(files, key=lambda path: _natural(path.relative_to(self.folder).as_posix()))
+        if not self.paths:
+            raise ValueError(f"no images in {folder}: looked for {' '.join(SUFFIXES)}")
+        self.size = self._common_size() if size is None else check_integer("size", size, low=1)
+        self.shape = (len(self.paths), self.size, self.size, 3)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, rows: slice) -> NDArray[np.uint8]:
+        """The images of a slice, shape (n, size, size, 3)."""
+        squares = [self._square(path) for path in self.paths[rows]]
+        return np.stack(squares) if squares else np.empty((0, *self.shape[1:]), np.uint8)
+
+    def _common_size(self) -> int:
+        sizes = set()
+        for path in self.paths:
+            with self._open(path) as image:  # reads the header only
+                sizes.add(image.size)
+        return min(sizes.pop()) if len(sizes) == 1 else MIXED_SIZE
+
+    def _square(self, path: Path) -> NDArray[np.uint8]:
+        with self._open(path) as image:
+            try:
+                pixels = image.convert("RGB")
+            except (OSError, SyntaxError, ValueError) as error:
+                raise ValueError(f"{path}: not a readable image ({error})") from None
+        scale = self.size / min(pixels.size)
+        if scale != 1:
+            width, height = (max(self.size, round(side * scale)) for side in pixels.size)
+            pixels = pixels.resize((width, height), self._pillow.Resampling.BILINEAR)
+        left, top = (pixels.width - self.size) // 2, (pixels.height - self.size) // 2
+        return np.asarray(pixels.crop((left, top, left + self.size, top + self.size)))
+
+    def _open(self, path: Path):
+        try:
+            return self._pillow.open(path)
+        except (OSError, SyntaxError, ValueError, self._pillow.DecompressionBombError):
+            raise ValueError(f"{path}: not a readable image") from None
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A key that orders runs of digits by their value."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name) if part]
