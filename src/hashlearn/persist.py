@@ -87,6 +87,11 @@ def load(folder: str | Path) -> Any:
     ValueError
         The folder is no model, or a truncated, edited or newer one.
     """
+    return load_with_config(folder)[0]
+
+
+def load_with_config(folder: str | Path) -> tuple[Any, dict[str, Any]]:
+    """As :func:`load`, with the config it was made from: method, parameters, sizes, checksums."""
     with _opened(Path(folder)) as (file, config):
         tensors = _checked_tensors(folder, file, config)
     try:
@@ -96,13 +101,7 @@ def load(folder: str | Path) -> Any:
         raise ValueError(f"{folder} is not a hashlearn model that this version can read: {error}") from None
     if not fits:
         raise ValueError(f"{folder} is not a hashlearn model: n_bits or n_features is not the model's")
-    return hasher
-
-
-def describe(folder: str | Path) -> dict[str, Any]:
-    """The config of a saved model (method, parameters, sizes, checksums); its arrays are not read."""
-    with _opened(Path(folder)) as (_, config):
-        return config
+    return hasher, config
 
 
 @contextmanager

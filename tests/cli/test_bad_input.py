@@ -91,12 +91,13 @@ def test_a_file_without_permission(refused, folder):
     assert "config.json: Permission denied" in refused("encode", "model", "vectors.npy", "-o", "new.npy")
 
 
-def test_a_file_that_cannot_be_read(refused, folder, monkeypatch):
+@pytest.mark.parametrize(("number", "reason"), [(5, "Input/output error"), (13, "Permission denied")])
+def test_a_file_that_cannot_be_read(number, reason, refused, folder, monkeypatch):
     def failing(*args, **kwargs):
-        raise OSError(5, "Input/output error", "vectors.npy")
+        raise OSError(number, reason, "vectors.npy")
 
     monkeypatch.setattr(arrays.np, "load", failing)
-    assert "vectors.npy: Input/output error" in refused(*FIT)
+    assert f"vectors.npy: {reason}" in refused(*FIT)
 
 
 @pytest.mark.parametrize("keep", [0, 3, 40, 500, -8])

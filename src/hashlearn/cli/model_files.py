@@ -11,9 +11,8 @@ def load_model(folder: str) -> tuple[Any, dict[str, Any]]:
     """The hasher in a folder and what a sidecar says of it: path, method, checksum."""
     from hashlearn import persist
 
-    config = persist.describe(folder)
-    identity = {"path": folder, "method": config["model"]["method"], "checksum": config["config_sha256"]}
-    return persist.load(folder), identity
+    hasher, config = persist.load_with_config(folder)
+    return hasher, {"path": folder, "method": config["model"]["method"], "checksum": config["config_sha256"]}
 
 
 def encoded(hasher: Any, vectors: Any, place: str) -> Any:
