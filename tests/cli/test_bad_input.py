@@ -46,6 +46,12 @@ def test_more_bits_than_there_are(refused, folder):
     assert "n_bits must be at least 1" in refused("fit", "vectors.npy", "-m", "itq", "-b", 0, "-o", "new")
 
 
+def test_fewer_samples_than_anchors(refused, folder):
+    line = refused("fit", "vectors.npy", "-m", "jpsh", "-b", 8, "-p", "n_anchors=151", "-o", "new")
+    assert "n_anchors=151" in line
+    assert "n_samples=150" in line
+
+
 def test_other_features_than_the_model_s(refused, folder):
     np.save("bad.npy", np.load("vectors.npy")[:, :5])
     line = refused("encode", "model", "bad.npy", "-o", "new.npy")
