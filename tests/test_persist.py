@@ -9,12 +9,13 @@ import pandas as pd
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import hashlearn
-from hashlearn import ITQ, LSH, METHODS, persist
+from hashlearn import ITQ, LSH, METHODS, hashers, persist
 from hashlearn.hashers.base import LinearHasher
-from hashlearn.persist import CONFIG, TENSORS, describe, load, save
+from hashlearn.persist import CONFIG, TENSORS, load, load_with_config, save
 
 X = np.random.RandomState(0).randn(150, 12) + 3.0
 
@@ -94,8 +95,8 @@ def test_values_json_has_no_word_for_come_back(tmp_path):
     np.testing.assert_array_equal(loaded.nested_.transform(X), hasher.nested_.transform(X))
 
 
-def test_describe_gives_the_config(model):
-    config = describe(model)
+def test_the_config_says_what_the_model_is(model):
+    _, config = load_with_config(model)
     assert config["model"]["method"] == "itq"
     assert (config["n_bits"], config["n_features"]) == (8, 12)
     assert config["hashlearn_version"] == hashlearn.__version__
@@ -115,6 +116,27 @@ class Homemade(LinearHasher):
         self.mean_, self.projection_ = np.zeros(12), np.ones((12, 8))
         self.n_features_in_ = 12
         return self
+
+
+def test_a_hasher_of_hashers_comes_back(tmp_path, monkeypatch):
+    class Pair(Homemade):
+        def __init__(self, n_bits=8, hashers=()):
+            self.n_bits = n_bits
+            self.hashers = hashers
+
+        def fit(self, X, y=None):
+            self.hashers_ = [clone(hasher).fit(X) for hasher in self.hashers]
+            return super().fit(X)
+
+    monkeypatch.setattr(hashers, "Pair", Pair, raising=False)
+    monkeypatch.setattr(hashers, "__all__", [*hashers.__all__, "Pair"])
+    pair = Pair(hashers=[ITQ(n_bits=5, random_state=0), LSH(n_bits=3, random_state=1)]).fit(X)
+    pair.save(tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert isinstance(loaded, Pair)
+    assert [str(hasher) for hasher in loaded.hashers] == [str(hasher) for hasher in pair.hashers]
+    for before, after in zip(pair.hashers_, loaded.hashers_):
+        np.testing.assert_array_equal(after.transform(X), before.transform(X))
 
 
 def test_what_could_not_be_loaded_is_not_saved(tmp_path):

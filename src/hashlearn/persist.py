@@ -12,8 +12,8 @@ but of the model before, and the header is believed.
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ def save(hasher: "Hasher", folder: str | Path) -> None:
     config["config_sha256"] = _config_checksum(config)
     text = json.dumps(config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
-    target = _check_target(folder)
+    target = check_target(folder)
     is_new = not target.exists()
     if is_new:
         target.mkdir()
@@ -87,7 +87,13 @@ def load(folder: str | Path) -> Any:
     ValueError
         The folder is no model, or a truncated, edited or newer one.
     """
-    config, tensors = _read(Path(folder))
+    return load_with_config(folder)[0]
+
+
+def load_with_config(folder: str | Path) -> tuple[Any, dict[str, Any]]:
+    """As :func:`load`, with the config it was made from: method, parameters, sizes, checksums."""
+    with _opened(Path(folder)) as (file, config):
+        tensors = _checked_tensors(folder, file, config)
     try:
         hasher = decode_hasher(config["model"], tensors)
         fits = hasher.n_bits == config["n_bits"] and hasher.n_features_in_ == config["n_features"]
@@ -95,15 +101,12 @@ def load(folder: str | Path) -> Any:
         raise ValueError(f"{folder} is not a hashlearn model that this version can read: {error}") from None
     if not fits:
         raise ValueError(f"{folder} is not a hashlearn model: n_bits or n_features is not the model's")
-    return hasher
+    return hasher, config
 
 
-def describe(folder: str | Path) -> dict[str, Any]:
-    """The checked config of a saved model, without its arrays: method, parameters, sizes, checksums."""
-    return _read(Path(folder))[0]
-
-
-def _read(folder: Path) -> tuple[dict[str, Any], dict[str, NDArray]]:
+@contextmanager
+def _opened(folder: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """The file of the arrays and the config that belongs to them."""
     if not folder.exists():
         raise FileNotFoundError(f"{folder} does not exist; a model is a folder with {CONFIG} and {TENSORS}")
     for name in (CONFIG, TENSORS):
@@ -118,11 +121,9 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, NDArray]]:
             text = (file.metadata() or {}).get("config")
             if text is None:
                 raise ValueError(f"{folder} is not a hashlearn model: {TENSORS} was written by another program")
-            config = _parsed(folder, text, TENSORS)
-            tensors = _checked_tensors(folder, file, config)
+            yield file, _parsed(folder, text, TENSORS)
     except SafetensorError as error:
         raise ValueError(f"{folder} cannot be loaded: {TENSORS} is truncated or damaged ({error})") from None
-    return config, tensors
 
 
 def _parsed(folder: Path, text: str, name: str) -> dict[str, Any]:
@@ -143,7 +144,7 @@ def _parsed(folder: Path, text: str, name: str) -> dict[str, Any]:
     return config
 
 
-def _checked_tensors(folder: Path, file: Any, config: Mapping[str, Any]) -> dict[str, NDArray]:
+def _checked_tensors(folder: str | Path, file: Any, config: Mapping[str, Any]) -> dict[str, NDArray]:
     declared = config.get("tensors")
     if not isinstance(declared, dict) or set(declared) != set(file.keys()):
         raise ValueError(f"{folder} cannot be loaded: {TENSORS} does not hold the arrays its config declares")
@@ -176,8 +177,8 @@ def _config_checksum(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _check_target(folder: str | Path) -> Path:
-    """The folder to write to, if it is new, empty or a model already."""
+def check_target(folder: str | Path) -> Path:
+    """The folder that a model can be saved to, links followed: new, empty or a model already."""
     target = Path(os.path.realpath(folder))
     if not target.exists():
         if not target.parent.is_dir():

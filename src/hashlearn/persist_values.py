@@ -65,10 +65,14 @@ def decode(value: Any, tensors: Mapping[str, NDArray]) -> Any:
 
 
 def saveable_classes() -> dict[str, Any]:
-    """Name -> class of everything that can be a model: the registry, and what is made of its methods."""
-    from hashlearn.hashers import registry
+    """Name -> class of everything that can be a model: the registry, and the other hashers beside it."""
+    from hashlearn import hashers
 
-    return dict(registry.METHODS)
+    public = [getattr(hashers, name) for name in hashers.__all__]
+    others = {cls.__name__: cls for cls in public if isinstance(cls, type) and issubclass(cls, hashers.Hasher)}
+    return dict(hashers.METHODS) | {
+        name: cls for name, cls in others.items() if cls not in (hashers.Hasher, *hashers.METHODS.values())
+    }
 
 
 def _encode_array(array: NDArray, path: str, tensors: MutableMapping[str, NDArray]) -> dict[str, Any]:

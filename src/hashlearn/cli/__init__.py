@@ -1,0 +1,56 @@
+"""The command line: it parses, calls and prints. One file per verb.
+
+Nothing heavy is imported before a command runs, so that ``hashlearn --help`` answers at once.
+"""
+
+import os
+import sys
+import warnings
+
+import typer
+
+from hashlearn.cli import demo, encode, evaluate, fit, methods, search, version
+from hashlearn.cli.errors import INTERRUPTED, complaint, exit_code
+
+app = typer.Typer(
+    name="hashlearn",
+    help="Learn short binary codes for vectors, search them, and judge them.",
+    epilog="Try: hashlearn demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for verb in (methods, fit, encode, search, evaluate, demo, version):
+    app.command(verb.__name__.rpartition(".")[2], epilog=verb.EXAMPLE)(verb.run)
+
+
+@app.callback()
+def options(
+    version_wanted: bool = typer.Option(False, "--version", is_eager=True, callback=version.show, help="Say which."),
+) -> None:
+    """Learn short binary codes for vectors, search them, and judge them."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command; whatever is wrong with its input is one line on stderr and exit code 2."""
+    warnings.showwarning = _one_line_warning
+    try:
+        status = app(args=arguments, prog_name="hashlearn", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(INTERRUPTED)
+    except Exception as error:
+        if isinstance(error, BrokenPipeError):  # the reader has had enough; nor is there a place for what is buffered
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        message = complaint(error)
+        if message is None:
+            raise
+        if message:
+            print(f"hashlearn: error: {message}", file=sys.stderr)
+        sys.exit(exit_code(error))
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _one_line_warning(message, category, filename, lineno, file=None, line=None) -> None:
+    print(f"hashlearn: warning: {' '.join(str(message).split())}", file=sys.stderr)

@@ -1,0 +1,47 @@
+"""What an exception says to a user: one line."""
+
+import typer
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+# typer carries its own copy of click in some versions and uses the installed one in others; this is its UsageError.
+_UsageError = typer.BadParameter.__mro__[1]
+
+
+def complaint(error: Exception) -> str | None:
+    """The line to print; empty if there is nothing to say; None if the fault is ours and the traceback is wanted."""
+    if isinstance(error, _UsageError):
+        return _of_usage(error)
+    if isinstance(error, BrokenPipeError):
+        return ""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{_text(error.filename)}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {_first_line(error)}" if str(error) else "not enough memory"
+    if isinstance(error, (ValueError, TypeError, OSError, ImportError)):
+        return _first_line(error)
+    return None
+
+
+def exit_code(error: Exception) -> int:
+    """2 for bad input; what the shell expects for a closed pipe."""
+    return 1 if isinstance(error, BrokenPipeError) else BAD_INPUT
+
+
+def _of_usage(error) -> str:
+    message = " ".join(error.format_message().split())
+    if not message:  # no arguments at all: the help has been printed
+        return ""
+    command = error.ctx.command_path if error.ctx is not None else "hashlearn"
+    return f"{message} (see {command} --help)"
+
+
+def _first_line(error: Exception) -> str:
+    """scikit-learn explains at length after its first line."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(":") if lines else type(error).__name__
+
+
+def _text(name: str | bytes | int) -> str:
+    return name.decode(errors="replace") if isinstance(name, bytes) else str(name)

@@ -1,0 +1,56 @@
+"""``hashlearn evaluate``."""
+
+from typing import Annotated, Any
+
+import typer
+
+from hashlearn.cli.arrays import read_array, read_matrix
+from hashlearn.cli.bars import progress_bars
+from hashlearn.cli.code_files import check_same_model, read_codes
+
+EXAMPLE = "Example: hashlearn evaluate codes.npy query_codes.npy --labels y.npy --query-labels yq.npy"
+
+
+def run(
+    codes: Annotated[str, typer.Argument(help="The codes of the database.")],
+    query_codes: Annotated[str, typer.Argument(help="The codes of the queries.")],
+    labels: Annotated[str | None, typer.Option(help="Labels of the database: classes, or a 0/1 matrix.")] = None,
+    query_labels: Annotated[str | None, typer.Option(help="Labels of the queries.")] = None,
+    vectors: Annotated[str | None, typer.Option(help="Vectors of the database, for recall of true neighbours.")] = None,
+    query_vectors: Annotated[str | None, typer.Option(help="Vectors of the queries.")] = None,
+    bits: Annotated[int | None, typer.Option("--bits", "-b", help="Length of a code, if no sidecar says it.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="True neighbours of a query that recall counts.")] = 10,
+    radius: Annotated[int, typer.Option(min=0, help="Of the look-up, inclusive.")] = 2,
+    ties: Annotated[str, typer.Option(help="expected, stable, optimistic or pessimistic.")] = "expected",
+    json: Annotated[str | None, typer.Option(metavar="FILE", help="Also write all numbers as JSON.")] = None,
+) -> None:
+    """Judge codes by labels, by the true neighbours of their vectors, or by both."""
+    from hashlearn.files import check_writable, write_text
+
+    if json is not None:
+        check_writable(json, "--json")
+    database, queries = read_codes(codes, bits), read_codes(query_codes, bits)
+    check_same_model(database, queries)
+
+    from hashlearn.metrics import evaluate
+
+    with progress_bars():
+        result = evaluate(
+            queries.codes,
+            database.codes,
+            database.n_bits,
+            query_labels=_optional(read_array, query_labels),
+            labels=_optional(read_array, labels),
+            query_vectors=_optional(read_matrix, query_vectors),
+            vectors=_optional(read_matrix, vectors),
+            k=k,
+            radius=radius,
+            ties=ties,  # type: ignore[arg-type]
+        )
+    if json is not None:
+        write_text(json, result.to_json() + "\n")
+    typer.echo(result.table())
+
+
+def _optional(read: Any, place: str | None) -> Any:
+    return None if place is None else read(place)

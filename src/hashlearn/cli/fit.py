@@ -1,0 +1,70 @@
+"""``hashlearn fit``."""
+
+import json
+import time
+from typing import Annotated, Any
+
+import typer
+
+from hashlearn.cli.arrays import read_array, read_matrix
+from hashlearn.cli.bars import progress_bars
+from hashlearn.cli.model_files import naming
+
+EXAMPLE = "Example: hashlearn fit vectors.npy --method jpsh --bits 64 --param n_anchors=500 --out model/"
+
+
+def run(
+    vectors: Annotated[str, typer.Argument(help="The training vectors: .npy, .npz or file.npz:name.")],
+    out: Annotated[str, typer.Option("--out", "-o", help="The folder of the model; one that is there is replaced.")],
+    method: Annotated[str, typer.Option("--method", "-m", help="One of 'hashlearn methods'.")] = "jpsh",
+    bits: Annotated[int, typer.Option("--bits", "-b", help="Length of a code.")] = 64,
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the method; @file.npy for an array."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same data and seed, same codes.")] = 0,
+    array: Annotated[str | None, typer.Option(help="The array in an .npz file.")] = None,
+) -> None:
+    """Learn a hash function from vectors."""
+    data = read_matrix(vectors, array)
+
+    from hashlearn.hashers import method_named
+    from hashlearn.persist import check_target, save
+
+    cls = method_named(method)
+    hasher = cls(n_bits=bits, **parameters(cls, param or [], seed))
+    check_target(out)
+    start = time.perf_counter()
+    with naming(vectors), progress_bars():
+        hasher.fit(data)
+    took = time.perf_counter() - start
+    save(hasher, out)
+    n, d = data.shape
+    typer.echo(f"{out}: {cls.__name__} of {bits} bits, fitted to {n} vectors of {d} features in {took:.1f} s")
+
+
+def parameters(cls: Any, assignments: list[str], seed: int) -> dict[str, Any]:
+    """Constructor arguments from ``name=value`` and the seed; a name the method does not have is an error."""
+    known = set(cls().get_params(deep=False))
+    params: dict[str, Any] = {"random_state": seed} if "random_state" in known else {}
+    for assignment in assignments:
+        name, is_assigned, value = assignment.partition("=")
+        if not is_assigned:
+            raise ValueError(f"--param must be NAME=VALUE, got {assignment!r}")
+        if name in ("n_bits", "random_state"):
+            raise ValueError(f"--param {name} has an option of its own: {'--bits' if name == 'n_bits' else '--seed'}")
+        if name not in known:
+            others = ", ".join(sorted(known - {"n_bits", "random_state"}))
+            raise ValueError(f"{cls.__name__} has no parameter {name!r}; it has {others}")
+        params[name] = parameter_value(value)
+    return params
+
+
+def parameter_value(text: str) -> Any:
+    """A number, true, false, null or a list as in JSON; ``@file.npy`` is that array; everything else a word."""
+    if text.startswith("@"):
+        return read_array(text[1:])
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {"None": None, "True": True, "False": False}.get(text, text)

@@ -1,0 +1,39 @@
+"""A model folder as the commands use it: the hasher, and the line that says which one it is."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hashlearn.cli.bars import progress_bars
+
+
+def load_model(folder: str) -> tuple[Any, dict[str, Any]]:
+    """The hasher in a folder and what a sidecar says of it: path, method, checksum."""
+    from hashlearn import persist
+
+    hasher, config = persist.load_with_config(folder)
+    return hasher, {"path": folder, "method": config["model"]["method"], "checksum": config["config_sha256"]}
+
+
+def encoded(hasher: Any, vectors: Any, place: str) -> Any:
+    """Codes of the vectors of a file, which an error names."""
+    if vectors.shape[1] != hasher.n_features_in_:
+        raise ValueError(
+            f"{place} has {vectors.shape[1]} features, the model was fitted to n_features={hasher.n_features_in_}"
+        )
+    with naming(place), progress_bars():
+        return hasher.transform(vectors)
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Name the file where scikit-learn says only "Input X"."""
+    try:
+        yield
+    except ValueError as error:
+        message = str(error)
+        if message.startswith("Input X"):
+            raise ValueError(message.replace("Input X", place, 1)) from error
+        if message.startswith("Found array"):
+            raise ValueError(f"{place}: {message}") from error
+        raise

@@ -1,0 +1,1 @@
+"""Tables and plots in one self-contained HTML file."""

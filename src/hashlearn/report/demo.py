@@ -1,0 +1,182 @@
+"""What ``hashlearn demo`` measures: every method on scikit-learn's digits, which need no download."""
+
+import time
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from hashlearn.hashers import METHODS, method_named
+from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors, true_neighbours
+from hashlearn.nearest import nearest_codes
+from hashlearn.progress import track
+
+BITS = (16, 32, 64)
+N_QUERIES = 200
+K = 10
+REFERENCE = "float vectors"
+MEASURES = {
+    "mAP": "mAP",
+    "precision_at_100": "precision@100",
+    "pre100_of_the_paper": "paper's Pre@100",
+    "neighbour_recall": f"recall@{K}",
+}
+"""Names of the numbers of an Evaluation that the demo shows, and their titles."""
+MEASURE_NOTES = (
+    "mAP: mean average precision over the whole ranking; equal distances count as if shuffled.",
+    "The paper's Pre@100 is the mAP of the 100 queries that went best, not the precision among 100 results.",
+    f"recall@{K}: share of the {K} nearest neighbours by Euclidean distance that are among the {K} nearest codes.",
+    f"search: time of a query for its {K} nearest among all database items, after a first one.",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Vectors and labels of the database, which is also the training set, and of the queries."""
+
+    vectors: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    query_vectors: NDArray[np.float64]
+    query_labels: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """What a method made of the split: packed codes."""
+
+    method: str
+    n_bits: int
+    database: NDArray[np.uint8]
+    queries: NDArray[np.uint8]
+
+    def nearest(self, queries: slice | NDArray[np.integer], k: int = K) -> NDArray[np.int64]:
+        """Ids of the k nearest codes of some queries."""
+        return nearest_codes(self.database, self.queries[queries], self.n_bits, k)[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One method at one length; ``problem`` says why there is no evaluation."""
+
+    method: str
+    n_bits: int | None
+    evaluation: Evaluation | None = None
+    fit_seconds: float | None = None
+    search_seconds: float | None = None
+    codes: Codes | None = None
+    problem: str | None = None
+
+    def measure(self, name: str) -> float | None:
+        """A number of :data:`MEASURES`, if there is one."""
+        return None if self.evaluation is None else getattr(self.evaluation, name)
+
+
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """All runs, and the Euclidean ranking of the float vectors they are held against."""
+
+    split: Split
+    runs: tuple[Run, ...]
+    reference: Run
+    seed: int
+    seconds: float
+
+    def at(self, n_bits: int) -> list[Run]:
+        """The runs of one length, in the order of the registry."""
+        return [run for run in self.runs if run.n_bits == n_bits]
+
+    @property
+    def lengths(self) -> list[int]:
+        return sorted({run.n_bits for run in self.runs if run.n_bits is not None})
+
+    def best(self, n_bits: int, measure: str) -> float | None:
+        """The highest value of a measure among the runs of one length."""
+        values = [value for run in self.at(n_bits) if (value := run.measure(measure)) is not None]
+        return max(values, default=None)
+
+
+def digits_split(seed: int = 0, n_queries: int = N_QUERIES) -> Split:
+    """1797 images of 8 x 8 pixels, ten digits; a seeded draw of queries, the rest is the database."""
+    X, y = load_digits(return_X_y=True)
+    order = np.random.RandomState(seed).permutation(len(X))
+    queries, database = order[:n_queries], order[n_queries:]
+    return Split(X[database], y[database].astype(np.int64), X[queries], y[queries].astype(np.int64))
+
+
+def run_demo(methods: Sequence[str] | None = None, bits: Sequence[int] = BITS, seed: int = 0) -> Demo:
+    """Fit and judge methods of the registry.
+
+    Parameters
+    ----------
+    methods : names, optional
+        All of the registry if None.
+    bits : lengths of the codes
+    seed : int
+        Of the split and of every method.
+    """
+    start = time.perf_counter()
+    classes = [method_named(name) for name in (METHODS if methods is None else methods)]
+    jobs = [(cls, n_bits) for n_bits in bits for cls in classes]
+    split = digits_split(seed)
+    # Matrices this small are slower on many threads than on one, the more so on a busy machine.
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        neighbours, reference = _reference(split)
+        for cls in track(classes, "first use"):
+            _warm_up(cls, split)
+        runs = tuple(_run(cls, n_bits, split, neighbours, seed) for cls, n_bits in track(jobs, "demo"))
+    return Demo(split, runs, reference, seed, time.perf_counter() - start)
+
+
+def _reference(split: Split) -> tuple[NDArray[np.int64], Run]:
+    true_neighbours(split.query_vectors[:1], split.vectors, K)
+    start = time.perf_counter()
+    neighbours = true_neighbours(split.query_vectors, split.vectors, K)
+    seconds = (time.perf_counter() - start) / len(split.query_vectors)
+    evaluation = evaluate_vectors(
+        split.query_vectors, split.vectors, query_labels=split.query_labels, labels=split.labels, k=K
+    )
+    return neighbours, Run(REFERENCE, None, evaluation, search_seconds=seconds)
+
+
+def _warm_up(cls: Any, split: Split) -> None:
+    """Have the compiled loops of a method compiled, which happens once on a machine and is no part of a fit's time."""
+    with suppress(ValueError):
+        cls(n_bits=8, random_state=0).fit(split.vectors[:200])
+
+
+def _run(cls: Any, n_bits: int, split: Split, neighbours: NDArray[np.int64], seed: int) -> Run:
+    """Fit, encode, search, judge; data a method cannot work on is a result too."""
+    hasher = cls(n_bits=n_bits, random_state=seed)
+    start = time.perf_counter()
+    try:
+        hasher.fit(split.vectors)
+    except ValueError as error:
+        return Run(cls.__name__, n_bits, problem=str(error).partition("\n")[0])
+    fit_seconds = time.perf_counter() - start
+    codes = Codes(cls.__name__, n_bits, hasher.transform(split.vectors), hasher.transform(split.query_vectors))
+    evaluation = evaluate(
+        codes.queries,
+        codes.database,
+        n_bits,
+        query_labels=split.query_labels,
+        labels=split.labels,
+        neighbours=neighbours,
+        k=K,
+    )
+    return Run(cls.__name__, n_bits, evaluation, fit_seconds, _search_seconds(codes), codes)
+
+
+def _search_seconds(codes: Codes) -> float:
+    """Seconds a query; a first search is not counted."""
+    codes.nearest(slice(1))
+    start = time.perf_counter()
+    codes.nearest(slice(None))
+    return (time.perf_counter() - start) / len(codes.queries)
