@@ -1,0 +1,13 @@
+"""Compiled loops over codes (numba), for :mod:`hashlearn.search` and :mod:`hashlearn.metrics` only.
+
+=============  =====================================================================================
+``tiles``      how codes lie in memory: 64 codes to a tile, one word of all 64 after the other
+``scan``       every code against every query: the nearest k, or all within a radius
+``buckets``    tables of substrings: the nearest k, or all within a radius, looking at few codes
+``histograms`` how many codes, and how many relevant ones, lie at each distance of a query
+``simd``       the vector instructions the loops are made of
+=============  =====================================================================================
+
+The kernels release the interpreter lock, so that plain threads run them side by side, and check nothing: their
+callers do.
+"""

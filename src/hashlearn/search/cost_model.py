@@ -1,0 +1,129 @@
+"""Which way is cheaper: every code, or the tables?
+
+All costs are nanoseconds of one thread. Their absolute values differ from machine to machine, their ratios little; they
+only decide how a search is done, never what it returns.
+
+*Before* there are tables, the true distances that scans have found for real queries tell how far the tables would
+have to be probed, and a sample of the codes tells how many candidates they would meet. The tables are built once the
+scans have cost as much as building them, if they then pay: at worst the work done is twice what it would have been
+with foresight.
+
+*With* tables, a ledger per kind of search keeps the promise not to be much slower than scanning: trying the tables
+and giving up costs credit, a success earns what it saved, a scan earns a tenth of its cost, and no more queries are
+tried at once than there is credit for.
+"""
+
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.codes import bytes_per_code
+from hashlearn.kernels.buckets import Costs
+from hashlearn.search.multi_index import MAX_CODES, Substrings
+
+PROBING = Costs(level=600.0, probe=2.5, bucket=40.0, candidate=6.0)
+SCAN_PER_BYTE = 0.0098
+READ_PER_BYTE = 0.05
+BUILD_PER_CODE = 65.0
+FEWEST_CODES = 4096
+
+_TOLERATED_LOSS = 0.1
+_WORTH_TRYING = 0.4  # of the scan's cost
+_MUST_SAVE = 0.6  # of the scan's cost, on the queries seen
+_SAMPLE_QUERIES = 32
+_SAMPLE_CODES = 2048
+_MOST_AT_ONCE = 512
+
+
+class CostModel:
+    """Choices for one set of codes; a new one is made when the codes change.
+
+    Parameters
+    ----------
+    n_bits, n_codes : int
+    """
+
+    def __init__(self, n_bits: int, n_codes: int):
+        self.substrings = Substrings(n_bits, n_codes)
+        self.n_codes = n_codes
+        self._n_bytes = n_codes * bytes_per_code(n_bits)
+        self._scanned = 0.0
+        self._next_look = self.building
+        self._seen: deque[tuple[NDArray[np.uint64], int]] = deque(maxlen=_SAMPLE_QUERIES)
+        self._credit: dict[tuple[str, int], float] = {}
+
+    @property
+    def possible(self) -> bool:
+        """Are there enough codes, and not too many, for tables at all?"""
+        return FEWEST_CODES <= self.n_codes <= MAX_CODES
+
+    @property
+    def building(self) -> float:
+        """Cost of building the tables."""
+        return BUILD_PER_CODE * self.n_codes * len(self.substrings)
+
+    def scanning(self, n_queries: int) -> float:
+        """Cost of a scan for one query of so many that share it: the processor's, or the memory's if slower."""
+        return self._n_bytes * max(SCAN_PER_BYTE, READ_PER_BYTE / max(1, n_queries))
+
+    def budget(self, n_queries: int) -> float:
+        """What the tables may cost for one query of so many before it is given up and scanned."""
+        return _WORTH_TRYING * self.scanning(n_queries)
+
+    def record_scan(self, kind: tuple[str, int], queries: NDArray[np.uint64], distances: NDArray[np.int64]) -> None:
+        """Queries that were answered by a scan, and how far each had to look."""
+        cost = self.scanning(len(queries)) * len(queries)
+        self._scanned += cost
+        self._earn(kind, cost * _TOLERATED_LOSS, len(queries))
+        for i in range(0, len(queries), max(1, len(queries) // 8)):
+            self._seen.append((queries[i], int(distances[i])))
+
+    def time_to_look(self) -> bool:
+        """Have the scans cost enough to consider building tables? If so, it is time again at twice that cost."""
+        if self._scanned < self._next_look:
+            return False
+        self._next_look = 2 * self._scanned
+        return True
+
+    def tables_would_pay(self, sample: NDArray[np.uint64]) -> bool:
+        """Would tables have saved enough on the queries seen? ``sample`` is some of the codes."""
+        scan = self.scanning(_MOST_AT_ONCE)
+        costs = [min(self.probing(query, distance, sample), 2 * scan) for query, distance in self._seen]
+        return bool(costs) and float(np.mean(costs)) < _MUST_SAVE * scan
+
+    def probing(self, query: NDArray[np.uint64], distance: int, sample: NDArray[np.uint64]) -> float:
+        """Cost of finding with tables all codes within a distance of a query, or infinity."""
+        m = len(self.substrings)
+        weights = np.array([(distance - j) // m for j in range(m)])
+        if weights.max() > self.substrings.max_weight:
+            return np.inf
+        n_probes = sum(self.substrings.probes(level) for level in range(distance + 1))
+        differing = (sample ^ query)[:, None, :] & self.substrings.masks(sample.shape[1])
+        near = np.bitwise_count(differing).sum(axis=2) <= weights
+        n_candidates = near.mean(axis=0).sum() * self.n_codes
+        n_buckets = min(n_probes, n_candidates)
+        looking = (distance + 1) * PROBING.level + n_probes * PROBING.probe
+        return looking + n_buckets * PROBING.bucket + n_candidates * PROBING.candidate
+
+    def sample_positions(self) -> NDArray[np.int64]:
+        """Positions of the codes to estimate from, spread over all."""
+        return np.unique(np.linspace(0, self.n_codes - 1, min(_SAMPLE_CODES, self.n_codes)).astype(np.int64))
+
+    def queries_to_try(self, kind: tuple[str, int], n_queries: int) -> int:
+        """How many of so many queries the tables may be tried for."""
+        scan = self.scanning(n_queries)
+        affordable = int(self._credit.get(kind, 2 * scan) / scan)
+        return max(0, min(n_queries, affordable, _MOST_AT_ONCE))
+
+    def record_probing(
+        self, kind: tuple[str, int], n_queries: int, spent: NDArray[np.float64], answered: NDArray[np.bool_]
+    ) -> None:
+        """What the tables have cost for each query tried, of so many to answer, and which they have answered."""
+        scan = self.scanning(n_queries)
+        self._earn(kind, float(np.sum(np.where(answered, scan, 0.0) - spent)), n_queries)
+
+    def _earn(self, kind: tuple[str, int], gain: float, n_queries: int) -> None:
+        scan = self.scanning(n_queries)
+        credit = self._credit.get(kind, 2 * scan) + gain
+        self._credit[kind] = min(credit, _MOST_AT_ONCE * scan)

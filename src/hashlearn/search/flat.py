@@ -1,0 +1,91 @@
+"""Search by looking at every code, at the speed the processor counts bits or the memory delivers them."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.kernels.scan import QUERIES_PER_BLOCK, knn_scan, range_scan
+from hashlearn.kernels.tiles import TILE, Words, n_tiles
+from hashlearn.search.store import CodeStore
+from hashlearn.search.threads import run_all, split
+
+Keys = NDArray[np.int64]
+
+_BUFFER_KEYS = 1 << 23  # of all queries that share a scan: 64 MB
+_HITS = 1 << 18  # of a range scan at a time: 2 MB
+
+
+def flat_knn(store: CodeStore, queries: Words, k: int, n_jobs: int = 1) -> Keys:
+    """The k nearest codes, k <= len(store), as sorted keys ``distance << 40 | position`` of shape (n_queries, k)."""
+    tiles, n_queries = store.tiles, len(queries)
+    if n_queries == 0:
+        return np.empty((0, k), np.int64)
+    block = max(1, min(QUERIES_PER_BLOCK, _BUFFER_KEYS // (2 * k + 2 * TILE)))
+    query_parts = split(n_queries, max(-(-n_queries // block), n_jobs if n_queries >= 4 * n_jobs else 1))
+    tile_parts = split(n_tiles(len(store)), 1 if len(query_parts) >= n_jobs else n_jobs)
+    keys = np.empty((len(tile_parts), n_queries, k), np.int64)
+    tasks = [
+        partial(knn_scan, tiles, len(store), *tile_parts[part], queries[first:last], k, keys[part, first:last])
+        for first, last in query_parts
+        for part in range(len(tile_parts))
+    ]
+    run_all(tasks, n_jobs)
+    return smallest_keys(keys, k)
+
+
+def smallest_keys(keys: Keys, k: int) -> Keys:
+    """The k smallest of the keys found for each query in several parts, of shape (n_parts, n_queries, k), in order."""
+    together = keys[0] if len(keys) == 1 else np.concatenate(list(keys), axis=1)
+    # as unsigned integers, because -1 stands for no key and goes last
+    return np.sort(together.view(np.uint64), axis=1)[:, :k].view(np.int64)
+
+
+def flat_range(store: CodeStore, queries: Words, first_positions: Keys, radius: int, n_jobs: int = 1) -> Iterator[Keys]:
+    """Hits ``query << 54 | distance << 40 | position`` of at most 512 queries, in pieces of bounded size and in no
+    order.
+
+    Query q looks at positions from ``first_positions[q]`` on.
+    """
+    first_tile, end = int(first_positions.min()) // TILE, n_tiles(len(store))
+    scans = [
+        _Scan(store, queries, first_positions, radius, first_tile + first, first_tile + last)
+        for first, last in split(end - first_tile, n_jobs)
+    ]
+    return in_pieces(scans, n_jobs)
+
+
+def in_pieces(scans: Sequence["Stepwise"], n_jobs: int) -> Iterator[Keys]:
+    """What the scans find, side by side, a step of each at a time."""
+    while scans:
+        yield from run_all([scan.step for scan in scans], n_jobs)
+        scans = [scan for scan in scans if not scan.finished]
+
+
+class Stepwise(Protocol):
+    """Work that goes on step by step because its buffer is bounded."""
+
+    @property
+    def finished(self) -> bool: ...
+
+    def step(self) -> Keys: ...
+
+
+class _Scan:
+    """A range scan over some of the tiles that stops whenever its buffer of hits is full."""
+
+    def __init__(self, store, queries, first_positions, radius, first_tile, last_tile):
+        self._arguments = (store.tiles, len(store), last_tile, queries, first_positions, radius)
+        self._resume = np.array([first_tile, 0], np.int64)
+        self._last_tile = last_tile
+        self._hits = np.empty(_HITS, np.int64)
+
+    @property
+    def finished(self) -> bool:
+        return self._resume[0] >= self._last_tile
+
+    def step(self) -> Keys:
+        count = range_scan(*self._arguments, self._resume, self._hits)
+        return self._hits[:count].copy()

@@ -1,0 +1,193 @@
+"""Exact multi-index hashing: tables of substrings that lead to the near codes without looking at the others.
+
+M. Norouzi, A. Punjani, D. J. Fleet, Fast search in Hamming space with multi-index hashing, CVPR 2012. The reasoning
+and the loops are in :mod:`hashlearn.kernels.buckets`.
+"""
+
+import math
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.codes import as_words, bytes_per_code
+from hashlearn.kernels.buckets import Costs, Scratch, Tables, fill_table, knn_probe, masks_of_weight, range_probe
+from hashlearn.progress import track
+from hashlearn.search.flat import Keys, in_pieces
+from hashlearn.search.store import CodeStore
+from hashlearn.search.threads import run_all, split
+
+_LONGEST_SUBSTRING = 24
+_MOST_MASKS = 20000  # of one level: beyond this, looking at every code is faster
+_COPY_WORDS = 2  # codes up to this length are copied into every table
+MAX_CODES = 2**31 - 1
+
+_BLOCK = 1 << 18
+_HITS = 1 << 20
+
+
+class Substrings:
+    """How codes are cut: into m substrings of about log2(n) bits, so that a bucket holds about one code.
+
+    Attributes
+    ----------
+    starts, lengths : ndarray of shape (m,), int64
+    """
+
+    def __init__(self, n_bits: int, n_codes: int):
+        bits = 8 * bytes_per_code(n_bits)
+        wanted = min(_LONGEST_SUBSTRING, max(8.0, math.log2(max(2, n_codes))))
+        n_tables = max(round(bits / wanted), -(-bits // _LONGEST_SUBSTRING))
+        cuts = np.array([cut for cut, _ in split(bits, n_tables)] + [bits], np.int64)
+        self.starts, self.lengths = cuts[:-1], np.diff(cuts)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def max_weight(self) -> int:
+        """The most differing bits of a substring that are still looked up."""
+        shortest, longest = int(self.lengths.min()), int(self.lengths.max())
+        weight = 0
+        while weight < shortest and math.comb(longest, weight + 1) <= _MOST_MASKS:
+            weight += 1
+        return weight
+
+    def probes(self, level: int) -> int:
+        """Buckets looked up at a level; see :mod:`hashlearn.kernels.buckets`."""
+        return math.comb(int(self.lengths[level % len(self)]), level // len(self))
+
+    def masks(self, n_words: int) -> NDArray[np.uint64]:
+        """The bits of each substring in a code's words, shape (m, n_words)."""
+        bits = np.zeros((len(self), 64 * n_words), np.uint8)
+        for row, start, length in zip(bits, self.starts, self.lengths):
+            row[start : start + length] = 1
+        return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
+
+
+class MultiIndex:
+    """The tables over the codes of a store as it is now; they do not follow its changes."""
+
+    def __init__(self, store: CodeStore, n_jobs: int = 1):
+        self.n_codes = len(store)
+        self.substrings = Substrings(store.n_bits, len(store))
+        self._tables = _build(store, self.substrings, n_jobs)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self._tables if isinstance(array, np.ndarray))
+
+    def knn(
+        self, queries: NDArray[np.uint64], k: int, budget: float, costs: Costs, n_jobs: int = 1
+    ) -> tuple[Keys, NDArray[np.float64]]:
+        """As :func:`hashlearn.search.flat.flat_knn`, with what each query has cost.
+
+        A row that starts with -1 is a query given up before it cost more than the budget.
+        """
+        keys = np.empty((len(queries), k), np.int64)
+        spent = np.empty(len(queries))
+
+        def answer(first: int, last: int) -> None:
+            part = slice(first, last)
+            scratch = Scratch.for_search(self._tables, k)
+            words, n_words = queries[part].reshape(-1), queries.shape[1]
+            knn_probe(self._tables, self.n_codes, n_words, words, k, budget, costs, scratch, keys[part], spent[part])
+            keys[part].sort(axis=1)
+
+        run_all([partial(answer, *part) for part in split(len(queries), n_jobs)], n_jobs)
+        return keys, spent
+
+    def range(
+        self,
+        queries: NDArray[np.uint64],
+        first_positions: Keys,
+        radius: int,
+        budget: float,
+        costs: Costs,
+        n_jobs: int = 1,
+    ) -> tuple[Iterator[Keys], NDArray[np.bool_], NDArray[np.float64]]:
+        """As :func:`hashlearn.search.flat.flat_range`; which queries were answered; what each has cost.
+
+        The two arrays are filled once all pieces are taken.
+        """
+        answered, spent = np.zeros(len(queries), np.bool_), np.zeros(len(queries))
+        words, n_words = queries.reshape(-1), queries.shape[1]
+        arguments = (self._tables, self.n_codes, n_words, words, first_positions, radius, budget, costs)
+        probes = [_Probe(arguments, *part, answered, spent) for part in split(len(queries), n_jobs)]
+        return in_pieces(probes, n_jobs), answered, spent
+
+
+class _Probe:
+    """A range search for some of the queries that stops whenever its buffer of hits is full."""
+
+    def __init__(self, arguments: tuple, first_query: int, last_query: int, *reports: np.ndarray):
+        self._arguments = (*arguments, Scratch.for_search(arguments[0], 0))
+        self._query, self._last_query = first_query, last_query
+        self._reports = reports
+        self._hits = np.empty(_HITS, np.int64)
+
+    @property
+    def finished(self) -> bool:
+        return self._query >= self._last_query
+
+    def step(self) -> Keys:
+        count, self._query = range_probe(*self._arguments, self._query, self._last_query, self._hits, *self._reports)
+        return self._hits[:count].copy()
+
+
+def _build(store: CodeStore, substrings: Substrings, n_jobs: int) -> Tables:
+    n, m = len(store), len(substrings)
+    words = _row_words(store)
+    n_words = words.shape[1]
+    longest = int(substrings.lengths.max())
+    shared = n_words > _COPY_WORDS
+    flat_words = words.reshape(-1)
+    bucket_ends = np.zeros((m, (1 << longest) + 1), np.int32)
+    occupied = np.zeros((m, max(1, (1 << longest) // 64)), np.uint64)
+    positions = np.empty((m, n), np.int32)
+    codes = np.empty((m, 0 if shared else n * n_words), np.uint64)
+
+    def fill(j: int) -> None:
+        start, length = int(substrings.starts[j]), int(substrings.lengths[j])
+        fill_table(flat_words, n_words, start, length, bucket_ends[j], occupied[j], positions[j], codes[j])
+
+    for group in track([range(m)[i : i + n_jobs] for i in range(0, m, n_jobs)], "index tables"):
+        run_all([partial(fill, j) for j in group], n_jobs)
+    masks, mask_starts = _masks(substrings)
+    return Tables(
+        substrings.starts,
+        substrings.lengths,
+        bucket_ends.reshape(-1),
+        occupied.reshape(-1),
+        positions.reshape(-1),
+        flat_words if shared else codes.reshape(-1),
+        masks,
+        mask_starts,
+        int(shared),
+    )
+
+
+def _row_words(store: CodeStore) -> NDArray[np.uint64]:
+    """All codes as 64-bit words, row by row, shape (n, n_words)."""
+    words = np.empty((len(store), -(-bytes_per_code(store.n_bits) // 8)), np.uint64)
+    for start in range(0, len(store), _BLOCK):
+        end = min(start + _BLOCK, len(store))
+        words[start:end] = as_words(store.codes_at(np.arange(start, end)))
+    return words
+
+
+def _masks(substrings: Substrings) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The words of each length and weight: ``masks[starts[length, weight] : starts[length, weight + 1]]``."""
+    max_weight = substrings.max_weight
+    starts = np.zeros((int(substrings.lengths.max()) + 1, max_weight + 2), np.int64)
+    parts, position = [], 0
+    for length in sorted(set(substrings.lengths.tolist())):
+        for weight in range(max_weight + 1):
+            part = np.empty(math.comb(length, weight), np.int32)
+            masks_of_weight(length, weight, part)
+            parts.append(part)
+            starts[length, weight] = position
+            position += part.size
+        starts[length, max_weight + 1] = position
+    return np.concatenate(parts), starts

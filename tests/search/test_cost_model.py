@@ -1,0 +1,103 @@
+"""The choice between the scan and the tables: what it costs, never what it returns."""
+
+import numpy as np
+import pytest
+
+from hashlearn.codes import as_words
+from hashlearn.kernels.buckets import Costs
+from hashlearn.search import HammingIndex, cost_model, engine
+from hashlearn.search.cost_model import CostModel
+
+
+def clustered(n, n_bits, seed, noise=0.02):
+    rng = np.random.default_rng(seed)
+    centres = rng.random((n // 20, n_bits)) < 0.5
+    return np.packbits(centres[rng.integers(0, len(centres), n)] ^ (rng.random((n, n_bits)) < noise), axis=1)
+
+
+@pytest.fixture
+def cheap_tables(monkeypatch):
+    """As if building tables cost nothing and looking into them little, as it is for many codes."""
+    monkeypatch.setattr(cost_model, "BUILD_PER_CODE", 0.001)
+    cheap = Costs(level=1.0, probe=0.01, bucket=0.1, candidate=0.1)
+    monkeypatch.setattr(cost_model, "PROBING", cheap)
+    monkeypatch.setattr(engine, "PROBING", cheap)
+
+
+@pytest.mark.usefixtures("cheap_tables")
+def test_auto_goes_over_to_tables_on_clustered_codes_and_returns_the_same():
+    codes = clustered(20_000, 64, seed=0)
+    index = HammingIndex(64).add(codes[1000:])
+    flat = index.search(codes[:1000], 5, method="flat")
+    assert index._engine.tables is None
+    found = index.search(codes[:1000], 5)
+    assert index._engine.tables is not None
+    np.testing.assert_array_equal(found.ids, flat.ids)
+    ranges = [index.within(codes[:700], 4, method=method) for method in ("flat", "auto", "auto")]
+    for result in ranges[1:]:
+        np.testing.assert_array_equal(result.ids, ranges[0].ids)
+        np.testing.assert_array_equal(result.offsets, ranges[0].offsets)
+
+
+@pytest.mark.usefixtures("cheap_tables")
+def test_auto_does_not_build_tables_that_random_codes_would_not_use():
+    codes = np.random.default_rng(0).integers(0, 256, (20_000, 16), dtype=np.uint8)
+    index = HammingIndex(128).add(codes)
+    for _ in range(3):
+        index.search(codes[:600] ^ 15, 10)
+    assert index._engine.tables is None
+
+
+@pytest.mark.parametrize("method", ["auto", "multi-index"])
+def test_a_query_given_up_in_the_middle_is_answered_by_a_scan(method, monkeypatch):
+    codes = clustered(10_000, 64, seed=0)
+    index = HammingIndex(64).add(codes[500:])
+    index._engine._build(1)
+    tables, model, costs = index._engine.tables, index._engine.model, cost_model.PROBING
+    budget = float(np.median(tables.knn(as_words(codes[:500]), 7, np.inf, costs)[1]))
+    monkeypatch.setattr(engine, "_PATIENCE", budget / model.scanning(1))
+    monkeypatch.setattr(model, "budget", lambda n_queries: budget)
+    answered = tables.knn(as_words(codes[:500]), 7, budget, costs)[0][:, 0] >= 0
+    assert 0 < answered.sum() < 500
+    found, flat = (index.search(codes[:500], 7, method=m) for m in (method, "flat"))
+    np.testing.assert_array_equal(found.ids, flat.ids)
+    found, flat = (index.within(codes[:500], 5, method=m) for m in (method, "flat"))
+    np.testing.assert_array_equal(found.ids, flat.ids)
+
+
+def test_trying_tables_in_vain_costs_little_more_than_scanning():
+    model, kind, rng = CostModel(64, 1_000_000), ("knn", 4), np.random.default_rng(0)
+    scans = probes = 0.0
+    for _ in range(300):
+        n_queries = int(rng.integers(1, 600))
+        scan, tried = model.scanning(n_queries), model.queries_to_try(kind, n_queries)
+        wasted = np.full(tried, model.budget(n_queries))
+        model.record_probing(kind, n_queries, wasted, np.zeros(tried, np.bool_))
+        probes += wasted.sum()
+        left = np.zeros((n_queries - tried, 1), np.uint64)
+        if len(left):
+            model.record_scan(kind, left, np.full(len(left), 15))
+        scans += n_queries * scan
+    assert 0 < probes < 0.15 * scans
+
+
+def test_tables_that_pay_are_soon_tried_for_all_queries():
+    model, kind = CostModel(64, 1_000_000), ("knn", 4)
+    done = rounds = 0
+    while done < 10_000:
+        tried = model.queries_to_try(kind, 10_000 - done)
+        model.record_probing(kind, 10_000 - done, np.full(tried, 10.0), np.ones(tried, np.bool_))
+        done += tried
+        rounds += 1
+    assert rounds < 40
+
+
+def test_the_estimate_before_building_is_near_what_the_tables_then_cost():
+    codes = clustered(50_000, 64, seed=0)
+    index = HammingIndex(64).add(codes[100:])
+    model, tables = index._engine.model, index._engine._build(1)
+    distances = index.search(codes[:100], 10, method="flat").distances[:, -1]
+    sample = as_words(codes[100::25])
+    estimated = np.array([model.probing(q, int(d), sample) for q, d in zip(as_words(codes[:100]), distances)])
+    spent = tables.knn(as_words(codes[:100]), 10, 1e12, cost_model.PROBING)[1]
+    assert 0.5 < np.median(estimated / spent) < 2
