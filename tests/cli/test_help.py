@@ -13,6 +13,7 @@ from hashlearn import METHODS
 from hashlearn.cli import app
 from hashlearn.cli.bars import bar_keeper
 
+GROUPS = {"features": ["gist"], "data": ["info"]}
 VERBS = ["methods", "fit", "encode", "search", "evaluate", "demo", "version"]
 
 
@@ -23,8 +24,20 @@ def test_every_verb_has_help_with_an_example(verb, run):
     assert f"Example: hashlearn {verb}" in " ".join(outcome.out.split())
 
 
+@pytest.mark.parametrize(("group", "verb"), [(group, verb) for group, verbs in GROUPS.items() for verb in verbs])
+def test_every_verb_of_a_group_has_help_with_an_example(group, verb, run):
+    outcome = run(group, verb, "--help")
+    assert outcome.code == 0
+    assert f"Example: hashlearn {group} {verb}" in " ".join(outcome.out.split())
+
+
 def test_these_are_all_verbs():
     assert [command.name for command in app.registered_commands] == VERBS
+    groups = {
+        group.name: [command.name for command in group.typer_instance.registered_commands]
+        for group in app.registered_groups
+    }
+    assert groups == GROUPS
 
 
 def test_no_arguments_get_the_help(run):

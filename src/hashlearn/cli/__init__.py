@@ -9,7 +9,7 @@ import warnings
 
 import typer
 
-from hashlearn.cli import demo, encode, evaluate, fit, methods, search, version
+from hashlearn.cli import data, demo, encode, evaluate, features, fit, methods, search, version
 from hashlearn.cli.errors import INTERRUPTED, complaint, exit_code
 
 app = typer.Typer(
@@ -24,6 +24,8 @@ app = typer.Typer(
 )
 for verb in (methods, fit, encode, search, evaluate, demo, version):
     app.command(verb.__name__.rpartition(".")[2], epilog=verb.EXAMPLE)(verb.run)
+for group in (features, data):
+    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
 
 
 @app.callback()

@@ -1,0 +1,59 @@
+"""``hashlearn data info``."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hashlearn.cli.bars import progress_bars
+
+if TYPE_CHECKING:
+    from hashlearn.data import Dataset
+
+app = typer.Typer(help="Look at datasets and files of vectors.", no_args_is_help=True)
+
+
+@app.command("info", epilog="Example: hashlearn data info mnist")
+def info(
+    name: Annotated[
+        str,
+        typer.Argument(help="mnist, fashion-mnist, cifar-10, flickr25k, nus-wide, digits, or a file or folder."),
+    ],
+    folder: Annotated[
+        str | None, typer.Option(help="Where a named dataset is looked for; by default HASHLEARN_DATA.")
+    ] = None,
+    array: Annotated[str | None, typer.Option(help="The array of vectors, if a file holds several.")] = None,
+    download: Annotated[bool, typer.Option("--download", help="Download what is not on this machine.")] = False,
+) -> None:
+    """Say what a dataset or a file of vectors holds."""
+    from hashlearn.data import load
+
+    with progress_bars():
+        dataset = load(name, folder=folder, array=array, download=download)
+    for key, value in facts(dataset):
+        typer.echo(f"{key:<9} {value}")
+
+
+def facts(dataset: "Dataset") -> list[tuple[str, str]]:
+    """What is worth knowing of a dataset, as pairs of a word and a line."""
+    lines = [
+        ("name", dataset.name),
+        ("source", dataset.source),
+        ("features", f"{len(dataset)} x {dataset.features.shape[1]} {dataset.features.dtype}"),
+        ("split", f"{len(dataset.query)} queries, {len(dataset) - len(dataset.query)} in the database"),
+        ("labels", _labels(dataset)),
+    ]
+    if dataset.label_names:
+        lines.append(("classes", ", ".join(dataset.label_names)))
+    if dataset.images is not None:
+        lines.append(("images", " x ".join(map(str, dataset.images.shape[1:]))))
+    if dataset.neighbors is not None:
+        lines.append(("neighbors", f"{dataset.neighbors.shape[1]} true neighbours of every query"))
+    return lines
+
+
+def _labels(dataset: "Dataset") -> str:
+    if dataset.labels is None:
+        return "none"
+    if dataset.multilabel:
+        return f"{dataset.n_classes} classes, {dataset.labels.sum() / len(dataset):.1f} a row"
+    return f"{dataset.n_classes} classes, one a row"

@@ -1,0 +1,70 @@
+"""``hashlearn data info`` and ``hashlearn features gist``."""
+
+import numpy as np
+import pytest
+
+from hashlearn.features import gist
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("HASHLEARN_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.delenv("HASHLEARN_DATA", raising=False)
+
+
+class TestInfo:
+    def test_a_dataset_by_name(self, run):
+        outcome = run("data", "info", "digits")
+        assert outcome.code == 0
+        assert "1797 x 64 uint8" in outcome.out
+        assert "200 queries, 1597 in the database" in outcome.out
+        assert "10 classes, one a row" in outcome.out
+
+    def test_a_file_with_several_labels_a_row(self, run, folder):
+        np.savez("tags.npz", X=np.ones((8, 3)), Y=np.tile([1, 1, 0], (8, 1)), query=[7])
+        outcome = run("data", "info", "tags.npz")
+        assert "3 classes, 2.0 a row" in outcome.out
+        assert "1 queries, 7 in the database" in outcome.out
+
+    def test_a_plain_file(self, run, folder):
+        assert "labels    none" in run("data", "info", "vectors.npy").out
+
+    @pytest.mark.parametrize("name", ["nonesuch", "nus-wide", "mnist", "model", "model/config.json"])
+    def test_what_is_not_there_is_one_line(self, refused, name):
+        refused("data", "info", name)
+
+    def test_a_name_wanted_lists_the_names(self, refused, folder):
+        np.savez("two.npz", left=np.ones((4, 2)), right=np.ones((4, 2)))
+        assert "left, right" in refused("data", "info", "two.npz")
+
+
+class TestGist:
+    @pytest.fixture
+    def photos(self, folder):
+        Image = pytest.importorskip("PIL.Image")
+        pixels = np.random.default_rng(0).integers(0, 256, (11, 16, 16, 3)).astype(np.uint8)
+        (folder / "photos").mkdir()
+        for number, image in enumerate(pixels):
+            Image.fromarray(image).save(folder / "photos" / f"im{number}.png")
+        return pixels
+
+    def test_a_folder_of_images(self, run, photos):
+        outcome = run("features", "gist", "photos", "--out", "X.npy", "--names", "names.txt")
+        assert outcome.code == 0, outcome
+        np.testing.assert_array_equal(np.load("X.npy"), gist(photos))
+        with open("names.txt") as file:
+            assert file.read().split() == [f"im{number}.png" for number in range(11)]
+        assert "11 images of 16 x 16 pixels, 512 numbers each" in outcome.out
+
+    def test_another_size(self, run, photos):
+        run("features", "gist", "photos", "--out", "X.npy", "--size", "8")
+        assert np.load("X.npy").shape == (11, 512)
+
+    def test_problems_are_one_line_and_leave_what_was_there(self, refused, photos, folder):
+        np.save("X.npy", np.arange(3))
+        assert "no images" in refused("features", "gist", "model", "--out", "X.npy")
+        assert ".npy" in refused("features", "gist", "photos", "--out", "X.csv")
+        assert "--out" in refused("features", "gist", "photos", "--out", "none/X.npy")
+        assert "--names" in refused("features", "gist", "photos", "--out", "X.npy", "--names", "model")
+        (folder / "photos" / "im3.png").write_bytes(b"no image")
+        assert "im3.png" in refused("features", "gist", "photos", "--out", "X.npy")
