@@ -27,7 +27,7 @@ def run(
 ) -> None:
     """Find the nearest codes of queries, ties by lowest id."""
     from hashlearn.files import check_writable
-    from hashlearn.nearest import nearest_codes
+    from hashlearn.search import HammingIndex
 
     if out is not None:
         check_writable(out, "--out")
@@ -39,7 +39,7 @@ def run(
     if k > len(database.codes):
         raise ValueError(f"-k must be at most the {len(database.codes)} codes of {codes}, got {k}")
     with progress_bars():
-        distances, ids = nearest_codes(database.codes, query_file.codes, hasher.n_bits, k)
+        distances, ids = HammingIndex(hasher.n_bits).add(database.codes).search(query_file.codes, k)
     if out is None:
         _print(distances, ids)
     else:

@@ -138,7 +138,7 @@ def _shown_codes(demo: Demo) -> Codes | None:
 def _retrieval_section(demo: Demo, codes: Codes) -> Html:
     split = demo.split
     chosen = _one_of_each(split.query_labels)[:QUERIES_SHOWN]
-    nearest = codes.nearest(chosen)
+    nearest = codes.index().search(codes.queries[chosen], K).ids
     grid = image_grid(
         _images(split.query_vectors[chosen]),
         [_images(split.vectors[row]) for row in nearest],
