@@ -9,9 +9,15 @@ import numpy as np
 FOLDER = Path(os.environ.get("HASHLEARN_ORACLES", Path(__file__).parent / "oracles"))
 
 
-def oracle_files():
-    """The files of methods, whatever data, sizes and code lengths they bring."""
-    return [path for path in sorted(FOLDER.glob("*.npz")) if not path.name.startswith(("metrics_", "KMEANS"))]
+def oracle_files(*methods):
+    """The files of these methods, or of all, whatever data, sizes and code lengths they bring."""
+    files = [path for path in sorted(FOLDER.glob("*.npz")) if not path.name.startswith(("metrics_", "KMEANS"))]
+    return [path for path in files if not methods or _method_of(path) in methods]
+
+
+def _method_of(path):
+    with np.load(path) as arrays:
+        return str(arrays["method"])
 
 
 class Oracle:

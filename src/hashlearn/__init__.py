@@ -11,13 +11,14 @@ from hashlearn import progress
 
 if TYPE_CHECKING:
     from hashlearn.codes import hamming_distances, pack, unpack
-    from hashlearn.hashers import ITQ, JPSH, JSH, LSH, METHODS, PSH, SAH, Hasher
+    from hashlearn.hashers import AGH, ITQ, JPSH, JSH, LSH, METHODS, PSH, SAH, SGH, SH, SP, Hasher
     from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors
     from hashlearn.persist import load
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AGH",
     "ITQ",
     "JPSH",
     "JSH",
@@ -25,6 +26,9 @@ __all__ = [
     "METHODS",
     "PSH",
     "SAH",
+    "SGH",
+    "SH",
+    "SP",
     "Evaluation",
     "Hasher",
     "__version__",
@@ -39,7 +43,7 @@ __all__ = [
 
 _HOMES = {
     "hashlearn.codes": ("hamming_distances", "pack", "unpack"),
-    "hashlearn.hashers": ("ITQ", "JPSH", "JSH", "LSH", "METHODS", "PSH", "SAH", "Hasher"),
+    "hashlearn.hashers": ("AGH", "ITQ", "JPSH", "JSH", "LSH", "METHODS", "PSH", "SAH", "SGH", "SH", "SP", "Hasher"),
     "hashlearn.metrics": ("Evaluation", "evaluate", "evaluate_vectors"),
     "hashlearn.persist": ("load",),
 }

@@ -43,3 +43,8 @@ def test_shift_and_scale_apply_to_blocks_and_to_single_rows():
 def test_a_sparse_source_gives_dense_blocks(small_blocks):
     X = scipy.sparse.random_array((600, 5), density=0.2, format="csr", rng=np.random.default_rng(0))
     np.testing.assert_array_equal(np.concatenate([block for _, block in RowBlocks(X)]), X.toarray())
+
+
+def test_narrow_data_do_not_make_blocks_too_tall_for_a_kernel():
+    rows = RowBlocks(np.zeros((100_000, 2), np.float32))
+    assert max(len(block) for _, block in rows) * 1000 * 8 < 1e8

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 BLOCK_ELEMENTS = 4 << 20
 """Numbers in a block: large enough that BLAS runs at full speed, small enough to be forgotten (16 MB of float32)."""
 
+MAX_BLOCK_ROWS = 8192
+"""Rows in a block of narrow data: a block also meets hundreds of anchors or kernel bases, and that product is wider."""
+
 
 class RowBlocks:
     """The rows of ``source`` as float blocks, shifted and scaled on the way: ``(x - shift) / scale``.
@@ -50,7 +53,7 @@ class RowBlocks:
     @property
     def block_rows(self) -> int:
         """Rows of a block (the last may have fewer)."""
-        return max(256, BLOCK_ELEMENTS // max(1, self.shape[1]))
+        return min(MAX_BLOCK_ROWS, max(256, BLOCK_ELEMENTS // max(1, self.shape[1])))
 
     @property
     def n_blocks(self) -> int:

@@ -71,6 +71,7 @@ class AlternatingHasher(AnchoredHasher):
             max_imbalance=self.max_imbalance,
         )
         self.objective_, self.codes_per_round_ = learned.objective, learned.codes_per_round
+        self.n_iter_ = len(learned.objective)
         parts, d = learned.parts, rows.shape[1]
         if self._has_pairwise:
             projection = self.pairwise_weight * parts["projection"]

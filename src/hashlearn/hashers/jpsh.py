@@ -101,6 +101,8 @@ class JPSH(AlternatingHasher):
         above zero.
     sigma_ : float
         Width of the blend's weights ``exp(-d^2 / sigma_^2)``.
+    n_iter_ : int
+        Rounds done.
     objective_ : list of float
         Eq. 7 after every round.
     codes_per_round_ : ndarray of shape (n_rounds, n_bits, n_anchors)

@@ -52,6 +52,8 @@ class JSH(AlternatingHasher):
     intercept_ : ndarray of shape (n_bits,)
         A bit is one where ``(x - mean_) @ projection_ + intercept_ > 0``.
     anchors_ : ndarray of shape (n_anchors, n_features)
+    n_iter_ : int
+        Rounds done.
     objective_ : list of float
         The objective after every round.
     codes_per_round_ : ndarray of shape (n_rounds, n_bits, n_anchors)

@@ -39,6 +39,8 @@ class PSH(AlternatingHasher):
     anchors_ : ndarray of shape (n_anchors, n_features)
     offsets_ : ndarray of shape (n_anchors, n_bits)
         A bit of a sample is one where the offset of its nearest anchor is above zero.
+    n_iter_ : int
+        Rounds done.
     objective_ : list of float
         Eq. 5 after every round.
     codes_per_round_ : ndarray of shape (n_rounds, n_bits, n_anchors)

@@ -1,5 +1,6 @@
 """Name -> class: the table that the command line, the benchmarks, the docs and the contract tests read."""
 
+from hashlearn.hashers.agh import AGH
 from hashlearn.hashers.base import Hasher
 from hashlearn.hashers.itq import ITQ
 from hashlearn.hashers.jpsh import JPSH
@@ -7,10 +8,17 @@ from hashlearn.hashers.jsh import JSH
 from hashlearn.hashers.lsh import LSH
 from hashlearn.hashers.psh import PSH
 from hashlearn.hashers.sah import SAH
+from hashlearn.hashers.sgh import SGH
+from hashlearn.hashers.sh import SH
+from hashlearn.hashers.sp import SP
 
 METHODS: dict[str, type[Hasher]] = {
     "lsh": LSH,
+    "sh": SH,
     "itq": ITQ,
+    "sp": SP,
+    "sgh": SGH,
+    "agh": AGH,
     "jsh": JSH,
     "psh": PSH,
     "jpsh": JPSH,

@@ -54,6 +54,11 @@ class Moments:
         """Scatter divided by count - 1."""
         return self.scatter / max(1, self.count - 1)
 
+    def about(self, point: NDArray) -> NDArray[np.float64]:
+        """Sum of ``(x - point)(x - point)'``; X'X for a point of zeros."""
+        gap = self.mean - point
+        return self.scatter + self.count * np.outer(gap, gap)
+
 
 def mean_and_spread(rows: RowBlocks) -> tuple[NDArray[np.float64], float]:
     """The mean row, and the root mean square distance of the rows from it, in one pass."""

@@ -1,10 +1,11 @@
-"""Linear maps learned from the data's moments."""
+"""Maps from the data to fewer or other features: principal components, kernels."""
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
 from hashlearn.compute import RowBlocks
+from hashlearn.linalg.anchors import squared_distances
 from hashlearn.linalg.moments import Moments
 
 
@@ -33,3 +34,16 @@ def projected(rows: RowBlocks, directions: NDArray) -> NDArray:
     for part, block in rows:
         V[part] = block @ directions.astype(rows.dtype)
     return V
+
+
+def unit_rows(block: NDArray) -> NDArray:
+    """The rows scaled to length one; a row of zeros stays."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", block, block))
+    return block / np.where(lengths > 0, lengths, 1)[:, None]
+
+
+def rbf_features(block: NDArray, bases: NDArray, width: float) -> NDArray:
+    """``exp(-||x - base||^2 / (2 width))`` of every row and basis, shape (rows, m)."""
+    features = squared_distances(block, bases.astype(block.dtype, copy=False))
+    features *= -0.5 / width
+    return np.exp(features, out=features)

@@ -1,9 +1,11 @@
 """Spectral codes of anchors: the slow directions of the anchor graph, rotated toward the hypercube."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 from numpy.typing import NDArray
 
 from hashlearn.linalg.anchors import AnchorGraph, normalized, weight_matrix
@@ -39,16 +41,45 @@ def spectral_embedding(graph: AnchorGraph, anchors: NDArray, n_components: int) 
     largest weight are kept (all, if there are fewer) and returned as ``L^-1/2 V diag(s e)``, so that ``z(x)`` times
     them embeds a row.
     """
-    Z = weight_matrix(graph.nearest, normalized(graph.weight), len(anchors))
-    mass = np.asarray(Z.sum(axis=0), np.float64).ravel()
-    used = mass > 0
-    scale = np.where(used, 1 / np.sqrt(np.where(used, mass, 1)), 0)
-    M = (Z.T @ Z).toarray().astype(np.float64) * np.outer(scale, scale)
-    eigenvalues, vectors = scipy.linalg.eigh(M)
-    eigenvalues, vectors = eigenvalues[::-1][1:], with_positive_peaks(vectors[:, ::-1][:, 1:])
+    spectrum = anchor_spectrum(graph, len(anchors))
+    mass, eigenvalues = spectrum.mass, spectrum.eigenvalues[1:]
+    vectors = with_positive_peaks(spectrum.vectors[:, 1:])
 
     centred = anchors - (mass @ anchors) / mass.sum()
     energy = np.linalg.norm((vectors * np.sqrt(mass)[:, None]).T @ centred, axis=1)
     weight = np.maximum(eigenvalues, 0) * energy
-    kept = np.argsort(-weight, kind="stable")[: min(n_components, used.sum() - 1)]
-    return vectors[:, kept] * scale[:, None] * weight[kept]
+    kept = np.argsort(-weight, kind="stable")[: min(n_components, (mass > 0).sum() - 1)]
+    return vectors[:, kept] * spectrum.scale[:, None] * weight[kept]
+
+
+class AnchorSpectrum(NamedTuple):
+    """The anchor graph as a matrix, and its eigenvectors.
+
+    Attributes
+    ----------
+    Z : sparse array of shape (n, m), rows sum to one
+    mass : ndarray of shape (m,)
+        The diagonal of L = diag(Z'1).
+    scale : ndarray of shape (m,)
+        The diagonal of L^-1/2, zero for an anchor of no row.
+    eigenvalues : ndarray of shape (m,)
+        Those of ``M = L^-1/2 Z'Z L^-1/2``, largest first.
+    vectors : ndarray of shape (m, m)
+        Its eigenvectors as columns.
+    """
+
+    Z: scipy.sparse.csr_array
+    mass: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    eigenvalues: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+
+
+def anchor_spectrum(graph: AnchorGraph, n_anchors: int) -> AnchorSpectrum:
+    """All eigenvectors of the normalised anchor graph, at the cost of the m x m matrix M."""
+    Z = weight_matrix(graph.nearest, normalized(graph.weight.astype(np.float64)), n_anchors)
+    mass = np.asarray(Z.sum(axis=0), np.float64).ravel()
+    used = mass > 0
+    scale = np.where(used, 1 / np.sqrt(np.where(used, mass, 1)), 0)
+    eigenvalues, vectors = scipy.linalg.eigh((Z.T @ Z).toarray() * np.outer(scale, scale))
+    return AnchorSpectrum(Z, mass, scale, eigenvalues[::-1], vectors[:, ::-1])

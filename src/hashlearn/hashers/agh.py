@@ -1,0 +1,164 @@
+"""AGH: anchor graph hashing (Liu, Wang, Kumar and Chang, ICML 2011).
+
+Spectral hashing on a real graph of the data, made affordable by anchors. A row z(x) holds the weights of the s nearest
+anchors, summing to one; two points are as similar as their anchors overlap::
+
+    min_Y  tr(Y'(I - S) Y)     Y'Y = n I,  Y'1 = 0,     S = Z L^-1 Z',  L = diag(Z'1)
+
+The n x n graph S has the eigenvalues of the m x m matrix M = L^-1/2 Z'Z L^-1/2, and from its eigenvectors v_k with
+eigenvalues s_k the solution is Y = Z W, which also serves new points::
+
+    W = sqrt(n) L^-1/2 [v_1 / sqrt(s_1), v_2 / sqrt(s_2), ...]
+
+Eigenvalues of one belong to constant vectors, one for every connected component, and are left out. One layer takes b
+eigenvectors and cuts them at zero. Two layers take the b/2 smoothest and cut each half of a cut once more, where the
+cut of the graph is least: at theta+ above zero, at theta- below.
+"""
+
+import numpy as np
+
+from hashlearn.checks import check_integer, check_number
+from hashlearn.hashers.anchored import AnchoredHasher
+from hashlearn.linalg.anchors import anchor_graph
+from hashlearn.linalg.projections import with_positive_peaks
+from hashlearn.linalg.spectral import anchor_spectrum
+
+AUTO_ANCHORS = 500
+RANK_LIMIT = 1e-10
+
+
+class AGH(AnchoredHasher):
+    """Codes from the eigenvectors of the anchor graph.
+
+    Parameters
+    ----------
+    n_bits : int, default=64
+        Length of a code; even with two layers.
+    n_layers : {1, 2}, default=1
+        Bits taken from an eigenvector: its sign, or its sign and a second cut on either side.
+    n_anchors : int or "auto", default="auto"
+        Number of anchors m; "auto" takes 500, or all the rows if they are fewer.
+    n_neighbors : int, default=5
+        Nearest anchors a row is described by (s).
+    max_eigenvalue : float, default=0.999
+        Eigenvectors with an eigenvalue from here on tell connected components of the graph apart and are left out.
+    anchors : {"kmeans", "random"} or ndarray of shape (n_anchors, n_features), default="kmeans"
+        Where the anchors come from.
+    anchor_iter : int, default=10
+        Rounds of k-means.
+    random_state : int, RandomState instance or None, default=None
+        Determines the anchors.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+    anchors_ : ndarray of shape (n_anchors, n_features)
+        Distinct ones, without those that are near to no row.
+    sigma_ : float
+        Width of the weights ``exp(-d^2 / sigma_^2)``: mean distance to the last of the ``n_neighbors`` anchors.
+    eigenvalues_ : ndarray of shape (n_bits / n_layers,)
+        Those of the eigenvectors used, largest first.
+    offsets_ : ndarray of shape (n_anchors, n_bits / n_layers)
+        W. A bit is one where the weights of a row times the offsets of its nearest anchors are above zero.
+    thresholds_ : ndarray of shape (2, n_bits / 2)
+        theta+ and theta-, with two layers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> AGH(n_bits=16, n_layers=2, random_state=0).fit_transform(X).shape
+    (1797, 2)
+    """
+
+    def __init__(
+        self,
+        n_bits=64,
+        *,
+        n_layers=1,
+        n_anchors="auto",
+        n_neighbors=5,
+        max_eigenvalue=0.999,
+        anchors="kmeans",
+        anchor_iter=10,
+        random_state=None,
+    ):
+        self.n_bits = n_bits
+        self.n_layers = n_layers
+        self.n_anchors = n_anchors
+        self.n_neighbors = n_neighbors
+        self.max_eigenvalue = max_eigenvalue
+        self.anchors = anchors
+        self.anchor_iter = anchor_iter
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Learn from the rows of X; labels are never used."""
+        n_layers = check_integer("n_layers", self.n_layers, low=1, high=2)
+        n_neighbors = check_integer("n_neighbors", self.n_neighbors, low=1)
+        rows, scale = self._see(X, rescale=True)
+        if self.n_bits % n_layers:
+            raise ValueError(f"n_bits must be even with n_layers=2, got {self.n_bits}")
+        anchors = self._distinct(self._find_anchors(rows, scale, self._rng()))
+        self.n_blended_ = min(n_neighbors, len(anchors))
+        graph = anchor_graph(rows, anchors, self.n_blended_)
+        used, nearest = np.unique(graph.nearest, return_inverse=True)
+        self.anchors_ = self.anchors_[used]
+        self.sigma_ = graph.sigma * scale
+
+        spectrum = anchor_spectrum(graph._replace(nearest=nearest.reshape(graph.nearest.shape)), len(used))
+        chosen = self._admissible(spectrum.eigenvalues, self.n_bits // n_layers)
+        self.eigenvalues_ = spectrum.eigenvalues[chosen]
+        directions = spectrum.vectors[:, chosen] / np.sqrt(self.eigenvalues_ / len(rows))
+        self.offsets_ = with_positive_peaks(directions * spectrum.scale[:, None])
+        if n_layers == 2:
+            self.thresholds_ = second_cuts(spectrum, self.offsets_)
+        return self
+
+    def _n_anchors(self, n):
+        return min(n, AUTO_ANCHORS) if self.n_anchors == "auto" else super()._n_anchors(n)
+
+    def _distinct(self, anchors):
+        """The anchors without repetitions: copies would take all the places among a row's nearest."""
+        _, first = np.unique(anchors, axis=0, return_index=True)
+        first.sort()
+        self.anchors_ = self.anchors_[first]
+        return anchors[first]
+
+    def _admissible(self, eigenvalues, n_wanted):
+        """Numbers of the eigenvectors to use: the smoothest that are not constant on the graph's components."""
+        limit = check_number("max_eigenvalue", self.max_eigenvalue, low=0, high=1)
+        admissible = np.flatnonzero((eigenvalues > RANK_LIMIT) & (eigenvalues < limit))
+        if len(admissible) < n_wanted:
+            raise ValueError(
+                f"n_bits={self.n_bits} takes {n_wanted} eigenvectors, but of the anchor graph's {len(eigenvalues)} "
+                f"only {len(admissible)} have eigenvalues between 0 and max_eigenvalue={limit}; "
+                "take fewer bits, more anchors, a larger n_neighbors or max_eigenvalue, or n_layers=2"
+            )
+        return admissible[:n_wanted]
+
+    def _scores(self, block):
+        Y = self._blended_offsets(block - self.mean_.astype(block.dtype))
+        if self.n_layers == 1:
+            return Y
+        above, below = self.thresholds_.astype(block.dtype)
+        return np.hstack([Y, np.where(Y > 0, Y - above, below - Y)])
+
+
+def second_cuts(spectrum, W):
+    """The thresholds of the second layer for every eigenvector, shape (2, eigenvectors): theta+, then theta-.
+
+    With the points cut in two by the sign of y = Z w, let u be y - theta+ above zero and theta- - y below. Of all
+    thresholds for which u sums to zero, those with the least u'(I - S)u have a closed form over the m anchors.
+    """
+    Z, inverse_mass = spectrum.Z, spectrum.scale[:, None] ** 2
+    Y = Z @ W
+    above = (Y > 0).astype(Y.dtype)
+    n, n_above = len(Y), above.sum(axis=0)
+    share_above = Z.T @ above
+    sum_above = (Y * above).sum(axis=0)
+    kept = (share_above * (Z.T @ np.abs(Y)) * inverse_mass).sum(axis=0)
+    across = n_above - (share_above**2 * inverse_mass).sum(axis=0)
+    # No row has anchors on both sides of the cut: moving one side against the other costs nothing and is left alone.
+    ratio = np.where(across > RANK_LIMIT * n, (sum_above - kept) / np.maximum(across, RANK_LIMIT * n), 0)
+    return np.array([2 * sum_above + (n - n_above) * ratio, n_above * ratio - 2 * sum_above]) / n
