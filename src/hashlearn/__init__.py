@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hashlearn.hashers import AGH, ITQ, JPSH, JSH, LSH, METHODS, PSH, SAH, SGH, SH, SP, Hasher
     from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors
     from hashlearn.persist import load
+    from hashlearn.search import HammingIndex
 
 __version__ = "0.1.0"
 
@@ -30,6 +31,7 @@ __all__ = [
     "SH",
     "SP",
     "Evaluation",
+    "HammingIndex",
     "Hasher",
     "__version__",
     "evaluate",
@@ -46,11 +48,15 @@ _HOMES = {
     "hashlearn.hashers": ("AGH", "ITQ", "JPSH", "JSH", "LSH", "METHODS", "PSH", "SAH", "SGH", "SH", "SP", "Hasher"),
     "hashlearn.metrics": ("Evaluation", "evaluate", "evaluate_vectors"),
     "hashlearn.persist": ("load",),
+    "hashlearn.search": ("HammingIndex",),
 }
+_ROOMS = ("codes", "data", "features", "hashers", "metrics", "search")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"hashlearn.{name}")
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'hashlearn' has no attribute {name!r}")
