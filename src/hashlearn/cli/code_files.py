@@ -24,6 +24,12 @@ class CodeFile:
     model: dict[str, Any] | None
 
 
+def check_ending(out: str, ending: str) -> None:
+    """A file without the ending of its format would not be known again when it is read."""
+    if Path(out).suffix.lower() != ending:
+        raise ValueError(f"--out must end in {ending}, got {out}")
+
+
 def sidecar_of(path: str | Path) -> Path:
     """``codes.npy`` -> ``codes.npy.json``."""
     return Path(f"{path}.json")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.arrays import read_array, read_matrix
+from hashlearn.cli.arrays import FORMATS, read_array, read_matrix
 from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.model_files import naming
 
@@ -14,7 +14,7 @@ EXAMPLE = "Example: hashlearn fit vectors.npy --method jpsh --bits 64 --param n_
 
 
 def run(
-    vectors: Annotated[str, typer.Argument(help="The training vectors: .npy, .npz or file.npz:name.")],
+    vectors: Annotated[str, typer.Argument(help=f"The training vectors: {FORMATS}.")],
     out: Annotated[str, typer.Option("--out", "-o", help="The folder of the model; one that is there is replaced.")],
     method: Annotated[str, typer.Option("--method", "-m", help="One of 'hashlearn methods'.")] = "jpsh",
     bits: Annotated[int, typer.Option("--bits", "-b", help="Length of a code.")] = 64,
@@ -23,7 +23,7 @@ def run(
         typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the method; @file.npy for an array."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same data and seed, same codes.")] = 0,
-    array: Annotated[str | None, typer.Option(help="The array in an .npz file.")] = None,
+    array: Annotated[str | None, typer.Option(help="The array, of a file with several.")] = None,
 ) -> None:
     """Learn a hash function from vectors."""
     data = read_matrix(vectors, array)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hashlearn.cli.arrays import read_matrix
 from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.code_files import CodeFile, check_made_by, read_codes, read_sidecar
+from hashlearn.cli.code_files import CodeFile, check_ending, check_made_by, read_codes, read_sidecar
 from hashlearn.cli.model_files import encoded, load_model
 
 EXAMPLE = "Example: hashlearn search model/ codes.npy queries.npy -k 10 --out neighbours.npz"
@@ -23,7 +23,7 @@ def run(
         str | None,
         typer.Option("--out", "-o", help="An .npz file of distances (int32) and ids (int64); otherwise printed."),
     ] = None,
-    array: Annotated[str | None, typer.Option(help="The array in an .npz file of queries.")] = None,
+    array: Annotated[str | None, typer.Option(help="The array, of a file of queries with several.")] = None,
 ) -> None:
     """Find the nearest codes of queries, ties by lowest id."""
     from hashlearn.files import check_writable
@@ -31,6 +31,7 @@ def run(
 
     if out is not None:
         check_writable(out, "--out")
+        check_ending(out, ".npz")
     hasher, identity = load_model(model)
     database = read_codes(codes, hasher.n_bits)
     query_file = _query_codes(hasher, identity, queries, array)

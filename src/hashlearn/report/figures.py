@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hashlearn.extras import require
 from hashlearn.report.html import Html, element, markup, void_element
 
 N_COLOURS = 8
@@ -219,10 +220,7 @@ def _legend_entry(name: str, style: Style) -> Html:
 
 def need_matplotlib() -> None:
     """Raise an error that says how to install it, before long work is done in vain."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ImportError("drawing figures needs matplotlib: pip install 'hashlearn[report]'") from None
+    require("matplotlib", "report")
 
 
 def _new_figure() -> Any:
