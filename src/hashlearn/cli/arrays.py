@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 SPARSE_NAMES = {"data", "indices", "indptr", "format", "shape"}
-FORMATS = ".npy, .npz (file.npz:name for one of several arrays), or any other format of hashlearn.data"
+FORMATS = ".npy, .npz, .h5, .mat, .parquet, .fvecs, .fbin; file.npz:name takes one of several arrays"
 
 
 def read_array(place: str, array: str | None = None) -> Any:
