@@ -46,10 +46,13 @@ class Curve:
 
 
 def styles_for(names: Sequence[str], strong: Sequence[str] = (), reference: str | None = None) -> dict[str, Style]:
-    """A style for every name, none like another: the strong ones thick, the reference in the colour of the text."""
+    """A style for every name, none like another: the strong ones thick, the reference in the colour of the text.
+
+    The first of the strong is on top of the others, and they are thicker, so that they show where they coincide.
+    """
     ordered = [name for name in strong if name in names] + [name for name in names if name not in strong]
     styles = {
-        name: Style(i % N_COLOURS, DASHES[i // N_COLOURS % len(DASHES)], 2.6 if name in strong else 1.5)
+        name: Style(i % N_COLOURS, DASHES[i // N_COLOURS % len(DASHES)], 2.2 + 0.8 * i if name in strong else 1.5)
         for i, name in enumerate(ordered)
     }
     if reference is not None:
@@ -82,7 +85,7 @@ def line_figure(
             linestyle="-" if style.dashes == DASHES[0] else (0, style.dashes),
             marker="o" if markers else None,
             markersize=3 + style.width / 2,
-            zorder=2 + style.width,
+            zorder=3 - (style.colour or 0) / N_COLOURS + (style.width > 2),
         )
     _dress(axes, title, x_label, y_label)
     if log_x:
