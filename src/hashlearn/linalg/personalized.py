@@ -99,10 +99,22 @@ def solve_weights(
     anchors : ndarray of shape (m, d)
     T : ndarray of shape (m, b)
     unpenalized : features whose K is zero
-    tol : relative residual; below 1e-6 everything is done in double precision.
+    tol : relative residual; where single precision does not reach it, double precision does the rest.
     keep : return P itself, too
     """
-    real = np.float64 if tol < 1e-6 else np.float32
+    for real in (np.float32, np.float64) if tol >= 1e-6 else (np.float64,):
+        weights = _solve_in(real, diagonals, edges, anchors, T, unpenalized, tol, keep)
+        if weights.residual <= tol:
+            return weights
+    warnings.warn(
+        f"the personalized weights are solved to {weights.residual:.1e} only, not to solver_tol={tol:.1e}",
+        ConvergenceWarning,
+        stacklevel=2,
+    )
+    return weights
+
+
+def _solve_in(real, diagonals, edges, anchors, T, unpenalized, tol, keep) -> PersonalizedWeights:
     system = _System(diagonals, edges, anchors, unpenalized, real, tol)
     T = T.astype(real)
     U = system.precondition(T)
@@ -112,12 +124,6 @@ def solve_weights(
         r = T - U - weights.responses.astype(real)
         U = _conjugate_gradients(system, U, r, tol * float(np.linalg.norm(T)))
         weights = system.weights(U, T, keep)
-    if weights.residual > 2 * tol:
-        warnings.warn(
-            f"the personalized weights are solved to {weights.residual:.1e} only, not to solver_tol={tol:.1e}",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
     return weights
 
 
