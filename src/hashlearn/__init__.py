@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hashlearn.hashers import AGH, ITQ, JPSH, JSH, LSH, METHODS, PSH, SAH, SGH, SH, SP, Hasher
     from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors
     from hashlearn.persist import load
-    from hashlearn.search import HammingIndex
+    from hashlearn.search import HammingIndex, SimilaritySearch
 
 __version__ = "0.1.0"
 
@@ -33,6 +33,7 @@ __all__ = [
     "Evaluation",
     "HammingIndex",
     "Hasher",
+    "SimilaritySearch",
     "__version__",
     "evaluate",
     "evaluate_vectors",
@@ -48,7 +49,7 @@ _HOMES = {
     "hashlearn.hashers": ("AGH", "ITQ", "JPSH", "JSH", "LSH", "METHODS", "PSH", "SAH", "SGH", "SH", "SP", "Hasher"),
     "hashlearn.metrics": ("Evaluation", "evaluate", "evaluate_vectors"),
     "hashlearn.persist": ("load",),
-    "hashlearn.search": ("HammingIndex",),
+    "hashlearn.search": ("HammingIndex", "SimilaritySearch"),
 }
 _ROOMS = ("codes", "data", "features", "hashers", "metrics", "search")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

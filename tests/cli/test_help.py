@@ -13,8 +13,8 @@ from hashlearn import METHODS
 from hashlearn.cli import app
 from hashlearn.cli.bars import bar_keeper
 
-GROUPS = {"features": ["gist"], "data": ["info"]}
-VERBS = ["methods", "fit", "encode", "search", "evaluate", "demo", "version"]
+GROUPS = {"index": ["build", "add", "search", "info"], "features": ["gist"], "data": ["info"]}
+VERBS = ["methods", "fit", "encode", "search", "near-duplicates", "evaluate", "demo", "version"]
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from hashlearn.codes import hamming_distances, pack
 from hashlearn.metrics import (
+    TrueNeighbour,
     average_precision,
     mean_average_precision,
+    pairs,
     precision_at,
     ranking,
     ranking_histograms,
@@ -151,15 +153,32 @@ def test_a_query_without_relevant_items_has_zero_and_counts(ties):
 def test_histograms_count_pairs_whatever_the_blocks(monkeypatch, n_bits):
     queries, codes, n_bits, query_labels, labels = random_case(np.random.default_rng(n_bits), n_bits=n_bits)
     relevance = relevance_of_labels(query_labels, labels)
-    distances = hamming_distances(queries, codes, n_bits)
     same = query_labels[:, None] == labels
-    for pairs, items in ((2**18, 2**14), (8, 7), (100, 60), (1, 1)):
-        monkeypatch.setattr(ranking, "_PAIRS_PER_BLOCK", pairs)
-        monkeypatch.setattr(ranking, "_ITEMS_PER_BLOCK", items)
-        histograms = ranking_histograms(queries, codes, n_bits, relevance)
-        for r in range(n_bits + 1):
-            np.testing.assert_array_equal(histograms.all[:, r], (distances == r).sum(axis=1))
-            np.testing.assert_array_equal(histograms.relevant[:, r], ((distances == r) & same).sum(axis=1))
+    for rows in (128, 3, 1):
+        monkeypatch.setattr(pairs, "_QUERIES_PER_BLOCK", rows)
+        check_histograms(queries, codes, n_bits, relevance, same)
+
+
+@pytest.mark.parametrize("n_bits", [12, 96])
+def test_histograms_know_every_kind_of_relevance(monkeypatch, n_bits):
+    rng = np.random.default_rng(n_bits)
+    queries, codes, n_bits, _, _ = random_case(rng, n_bits=n_bits)
+    query_labels, labels = rng.integers(0, 2, (len(queries), 5)), rng.integers(0, 2, (len(codes), 5))
+    check_histograms(queries, codes, n_bits, relevance_of_labels(query_labels, labels), query_labels @ labels.T > 0)
+    neighbours = np.array([rng.permutation(len(codes))[:9] for _ in queries])
+    listed = np.zeros((len(queries), len(codes)), bool)
+    np.put_along_axis(listed, neighbours, True, axis=1)
+    for items in (2**14, 7):
+        monkeypatch.setattr(pairs, "_ITEMS_PER_BLOCK", items)
+        check_histograms(queries, codes, n_bits, TrueNeighbour(neighbours, len(codes)), listed)
+
+
+def check_histograms(queries, codes, n_bits, relevance, relevant):
+    distances = hamming_distances(queries, codes, n_bits)
+    histograms = ranking_histograms(queries, codes, n_bits, relevance)
+    for r in range(n_bits + 1):
+        np.testing.assert_array_equal(histograms.all[:, r], (distances == r).sum(axis=1))
+        np.testing.assert_array_equal(histograms.relevant[:, r], ((distances == r) & relevant).sum(axis=1))
 
 
 @pytest.mark.parametrize("n_bits", [5, 64, 300])
@@ -170,8 +189,8 @@ def test_stable_scores_are_those_of_a_stable_sort_whatever_the_blocks(monkeypatc
     ranked = (query_labels[:, None] == labels)[
         np.arange(len(queries))[:, None], distances.argsort(axis=1, kind="stable")
     ]
-    for pairs in (2**18, 100, 1):
-        monkeypatch.setattr(ranking, "_PAIRS_PER_BLOCK", pairs)
+    for n_pairs in (2**18, 100, 1):
+        monkeypatch.setattr(ranking, "_PAIRS_PER_BLOCK", n_pairs)
         scores = score_codes(queries, codes, n_bits, relevance, [1, 10, 60], "stable")
         wanted = [average_precision_of_order(row) for row in ranked.tolist()]
         np.testing.assert_allclose(scores.average_precision, wanted, atol=1e-12)

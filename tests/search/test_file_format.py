@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hashlearn
+from hashlearn import files
 from hashlearn.search import HammingIndex, file_format
 
 
@@ -164,7 +165,7 @@ def test_a_failure_at_the_last_step_leaves_the_old_file_and_no_other(saved, step
     def fail(*_):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(file_format.os, step, fail)
+    monkeypatch.setattr(files.os, step, fail)
     with pytest.raises(OSError, match="Input/output"):
         HammingIndex(64).add(random_codes(2000, 64)).save(saved)
     monkeypatch.undo()

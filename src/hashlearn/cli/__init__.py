@@ -9,7 +9,7 @@ import warnings
 
 import typer
 
-from hashlearn.cli import data, demo, encode, evaluate, features, fit, methods, search, version
+from hashlearn.cli import data, demo, encode, evaluate, features, fit, index, methods, near_duplicates, search, version
 from hashlearn.cli.errors import INTERRUPTED, complaint, exit_code
 
 app = typer.Typer(
@@ -22,9 +22,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (methods, fit, encode, search, evaluate, demo, version):
-    app.command(verb.__name__.rpartition(".")[2], epilog=verb.EXAMPLE)(verb.run)
-for group in (features, data):
+for verb in (methods, fit, encode, search, near_duplicates, evaluate, demo, version):
+    app.command(verb.__name__.rpartition(".")[2].replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)
+for group in (index, features, data):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
 
 

@@ -1,5 +1,6 @@
 """``hashlearn search``."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import numpy as np
@@ -42,9 +43,9 @@ def run(
     with progress_bars():
         distances, ids = HammingIndex(hasher.n_bits).add(database.codes).search(query_file.codes, k)
     if out is None:
-        _print(distances, ids)
+        print_neighbours(distances, ids)
     else:
-        _write(out, distances, ids)
+        write_neighbours(out, distances=distances, ids=ids)
         typer.echo(f"{out}: the {k} nearest of {len(database.codes)} codes for {len(ids)} queries")
 
 
@@ -56,13 +57,15 @@ def _query_codes(hasher: Any, identity: dict[str, Any], queries: str, array: str
     return CodeFile(queries, encoded(hasher, vectors, queries), hasher.n_bits, identity)
 
 
-def _write(out: str, distances: NDArray[np.int32], ids: NDArray[np.int64]) -> None:
+def write_neighbours(out: str, **arrays: NDArray) -> None:
+    """Write an .npz file of results in one step."""
     from hashlearn.files import replacing
 
     with replacing(out) as (beside,), beside.open("wb") as file:
-        np.savez(file, distances=distances, ids=ids)
+        np.savez(file, allow_pickle=False, **arrays)
 
 
-def _print(distances: NDArray[np.int32], ids: NDArray[np.int64]) -> None:
+def print_neighbours(distances: Iterable[NDArray[np.int32]], ids: Iterable[NDArray[np.int64]]) -> None:
+    """A line a query: its number, then ``id:distance`` nearest first."""
     for query, (row, found) in enumerate(zip(distances, ids)):
         typer.echo(f"{query}\t" + " ".join(f"{i}:{d}" for i, d in zip(found, row)))

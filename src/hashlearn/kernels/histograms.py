@@ -11,7 +11,6 @@ from hashlearn.kernels.compiled import compiled, lean
 from hashlearn.kernels.simd import TILE, tile_distances
 
 _BLOCK = 4096
-_ROW = 4104  # counters of one histogram: distances 0..4096, and a cache line between neighbours
 _LONGEST_PAIR = 64  # bits: the table of pairs has 65 x 65 counters of 2 bytes
 _PAIR_CODES = 245760  # between merges: no counter of 16 bits can run over
 
@@ -54,14 +53,14 @@ def _merge_pairs(pairs, side, counts, query):
 
 
 @lean
-def _count_singly(packed, n, per_word, counters):
+def _count_singly(packed, n, per_word, side, counters):
     """Count ``n`` distances, ``per_word`` to a word of ``packed``, each place of a word in its own histogram."""
     bits = np.uint64(64 // per_word)
     low = (np.uint64(1) << bits) - np.uint64(1)
     for i in range(n // per_word):
         x = packed[i]
         for place in range(per_word):
-            counters[place * _ROW + np.int64(x & low)] += np.uint32(1)
+            counters[place * side + np.int64(x & low)] += np.uint32(1)
             x >>= bits
 
 
@@ -78,7 +77,7 @@ def count_distances(tiles, n_codes, queries, distances, counts):
     per_word = 8 // distances.itemsize
     in_pairs = side <= _LONGEST_PAIR + 1
     pairs = np.zeros(2 * side * side if in_pairs else 0, np.uint16)
-    counters = np.zeros(8 * _ROW, np.uint32)
+    counters = np.zeros(8 * side, np.uint32)
     outer = _PAIR_CODES if in_pairs else max(_BLOCK, 65536 // n_words // _BLOCK * _BLOCK)
     for outer_start in range(0, n_codes, outer):
         outer_end = min(outer_start + outer, n_codes)
@@ -90,7 +89,7 @@ def count_distances(tiles, n_codes, queries, distances, counts):
                 if in_pairs:
                     _count_pairs(packed, whole, side, pairs)
                 else:
-                    _count_singly(packed, whole, per_word, counters)
+                    _count_singly(packed, whole, per_word, side, counters)
                 for i in range(whole, n):
                     counts[query, np.int64(distances[i])] += 1
             if in_pairs:
@@ -98,8 +97,8 @@ def count_distances(tiles, n_codes, queries, distances, counts):
             else:
                 for place in range(per_word):
                     for d in range(side):
-                        counts[query, d] += np.int64(counters[place * _ROW + d])
-                        counters[place * _ROW + d] = np.uint32(0)
+                        counts[query, d] += np.int64(counters[place * side + d])
+                        counters[place * side + d] = np.uint32(0)
 
 
 @lean
@@ -138,4 +137,4 @@ def count_distances_sharing(tiles, n_codes, queries, query_labels, code_labels, 
 
 def buffer_for(n_bits: int) -> np.ndarray:
     """Room for the distances of a block of codes of so many bits."""
-    return np.empty(_BLOCK, np.uint8 if n_bits < 256 else np.uint16)
+    return np.empty(_BLOCK, np.min_scalar_type(n_bits))

@@ -154,7 +154,7 @@ def tile_mask_below(typingctx, tiles, offset, queries, query_offset, n_words, li
 
 @intrinsic
 def tile_distances(typingctx, tiles, offset, queries, query_offset, n_words, out, start):
-    """Write the tile's 64 distances to ``out[start : start + 64]``, of dtype uint8 (codes under 256 bits) or uint16."""
+    """Write the tile's 64 distances to ``out[start : start + 64]``, of an unsigned type that holds them."""
 
     def generate(context, builder, signature, args):
         tile = _Tile(context, builder, signature, args)

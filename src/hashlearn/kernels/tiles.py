@@ -12,6 +12,7 @@ is filled with zeros. A word is 64 bits wide, or as narrow as short codes and od
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.codes import as_words
 from hashlearn.kernels.compiled import lean
 from hashlearn.kernels.simd import TILE
 
@@ -19,7 +20,7 @@ _CACHE_LINE = 64
 
 Words = NDArray[np.unsignedinteger]
 
-__all__ = ["TILE", "Words", "empty_tiles", "n_tiles", "read_tiles", "word_layout", "write_tiles"]
+__all__ = ["TILE", "Words", "empty_tiles", "n_tiles", "read_tiles", "tile_words", "tiled", "word_layout", "write_tiles"]
 
 
 def word_layout(n_bits: int) -> tuple[np.dtype, int]:
@@ -49,6 +50,23 @@ def empty_tiles(n_codes: int, n_bits: int) -> Words:
     room = np.zeros(n_bytes + _CACHE_LINE, np.uint8)
     start = -room.ctypes.data % _CACHE_LINE
     return room[start : start + n_bytes].view(dtype)
+
+
+def tile_words(codes: NDArray[np.uint8], n_bits: int) -> Words:
+    """Packed codes as words of the tiles' type, of shape (n, n_words)."""
+    dtype, n_words = word_layout(n_bits)
+    if dtype == np.uint64:
+        return as_words(codes)
+    padded = np.zeros((len(codes), n_words * dtype.itemsize), np.uint8)
+    padded[:, : codes.shape[1]] = codes
+    return padded.view(dtype)
+
+
+def tiled(codes: NDArray[np.uint8], n_bits: int) -> Words:
+    """Packed codes in tiles."""
+    tiles = empty_tiles(len(codes), n_bits)
+    write_tiles(tiles, 0, tile_words(codes, n_bits))
+    return tiles
 
 
 @lean

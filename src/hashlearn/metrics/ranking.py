@@ -14,13 +14,13 @@ from sklearn.utils import gen_batches
 
 from hashlearn.checks import check_integer
 from hashlearn.codes import check_codes, hamming_distances
+from hashlearn.metrics.pairs import count_pairs
 from hashlearn.metrics.relevance import Relevance
 from hashlearn.metrics.ties import TieGroups, Ties, check_positions, check_ties, groups_average_precision, groups_hits
 from hashlearn.progress import track
 
 # A block of distances and its temporaries should stay in the cache.
 _PAIRS_PER_BLOCK = 2**18
-_ITEMS_PER_BLOCK = 2**14
 
 
 class Histograms(NamedTuple):
@@ -59,7 +59,7 @@ def ranking_histograms(query_codes: ArrayLike, codes: ArrayLike, n_bits: int, re
     """Count items and relevant items at every distance of every query.
 
     Every metric that does not depend on the order of ties follows from these counts; this is the only place that visits
-    all pairs for them. Memory is bounded by a block of pairs and the result.
+    all pairs for them. Memory is bounded by a copy of the codes, a block of pairs and the result.
 
     Parameters
     ----------
@@ -70,17 +70,7 @@ def ranking_histograms(query_codes: ArrayLike, codes: ArrayLike, n_bits: int, re
         Of shape (n_queries, n_database).
     """
     queries, items = _check_ranking(query_codes, codes, n_bits, relevance)
-    width = n_bits + 1
-    counts = np.zeros((len(queries), 2, width), np.int64)
-    item_blocks = list(gen_batches(len(items), _ITEMS_PER_BLOCK))
-    rows_per_block = max(1, _PAIRS_PER_BLOCK // min(len(items), _ITEMS_PER_BLOCK))
-    for rows in track(list(gen_batches(len(queries), rows_per_block)), "ranking"):
-        first_bin = 2 * width * np.arange(rows.stop - rows.start)[:, None]
-        for block in item_blocks:
-            bins = hamming_distances(queries[rows], items[block], n_bits) + first_bin
-            bins += width * relevance.block(rows, block)
-            counts[rows] += np.bincount(bins.ravel(), minlength=counts[rows].size).reshape(-1, 2, width)
-    return Histograms(counts.sum(axis=1), np.ascontiguousarray(counts[:, 1]))
+    return Histograms(*count_pairs(queries, items, n_bits, relevance))
 
 
 def score_codes(

@@ -20,17 +20,16 @@ filled with zeros up to the next multiple of 4096.
 import json
 import mmap
 import os
-import secrets
 import struct
 import sys
 import zlib
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from hashlearn.codes import check_n_bits
+from hashlearn.files import replacing
 from hashlearn.kernels.tiles import TILE, n_tiles, word_layout
 from hashlearn.search.store import CodeStore
 
@@ -42,25 +41,15 @@ _CRC = struct.Struct("<I")
 _CHUNK = 1 << 24
 
 
-def write_store(store: CodeStore, path: str | os.PathLike) -> None:
+def write_store(store: CodeStore, path: str | Path) -> None:
     """Write an index's codes so that ``path`` holds, whatever happens, either the old file or the new one."""
     _require_little_endian()
-    path = Path(path)
     sections = _sections(store)
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with beside.open("xb") as file:
-            _write(file, store, sections)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
+    with replacing(path) as (beside,), beside.open("xb") as file:
+        _write(file, store, sections)
 
 
-def read_store(path: str | os.PathLike) -> CodeStore:
+def read_store(path: str | Path) -> CodeStore:
     """Map a file into memory as the codes of an index; nothing is read but the header."""
     _require_little_endian()
     path = Path(path)
@@ -156,16 +145,6 @@ def _checksum(array: np.ndarray) -> int:
 
 def _aligned(offset: int) -> int:
     return -(-offset // _ALIGNMENT) * _ALIGNMENT
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the renaming last through a power cut, where the system can."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _require_little_endian() -> None:

@@ -1,7 +1,7 @@
 """The index: codes in, nearest codes out, exactly."""
 
-import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Self, cast
 
 import numpy as np
@@ -185,16 +185,16 @@ class HammingIndex:
         radius = self._check_radius(radius)
         return self._pairs(radius, _check_method(method), check_n_jobs(n_jobs))
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | Path) -> None:
         """Write codes and ids to a file (customary suffix ``.hli``); tables are not kept.
 
         The file is written beside ``path`` and renamed: an earlier file there stays whole until the new one is. A
-        process killed meanwhile leaves a hidden ``.tmp`` file, which can be deleted.
+        process killed meanwhile leaves a hidden ``.hashlearn-tmp`` file, which can be deleted.
         """
         write_store(self._store, path)
 
     @classmethod
-    def open(cls, path: str | os.PathLike) -> Self:
+    def open(cls, path: str | Path) -> Self:
         """Map a saved index into memory: nothing is copied, whatever its size.
 
         The header and the file's size are checked at once, and the checksum of the codes on their first use (or by

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.codes import as_words, bytes_per_code
-from hashlearn.kernels.tiles import TILE, Words, empty_tiles, n_tiles, read_tiles, word_layout, write_tiles
+from hashlearn.codes import bytes_per_code
+from hashlearn.kernels.tiles import TILE, Words, empty_tiles, n_tiles, read_tiles, tile_words, word_layout, write_tiles
 
 _BLOCK = 65536  # codes moved at a time
 _GROWTH = 1.125  # of the room, where codes are added little by little
@@ -73,11 +73,7 @@ class CodeStore:
 
     def words_of(self, codes: NDArray[np.uint8]) -> Words:
         """Packed codes as words of the tiles' type, of shape (n, n_words)."""
-        if self._dtype == np.uint64:
-            return as_words(codes)
-        padded = np.zeros((len(codes), self._n_words * self._dtype.itemsize), np.uint8)
-        padded[:, : codes.shape[1]] = codes
-        return padded.view(self._dtype)
+        return tile_words(codes, self.n_bits)
 
     def words_at(self, positions: NDArray[np.int64]) -> Words:
         words = np.empty((len(positions), self._n_words), self._dtype)

@@ -1,0 +1,108 @@
+"""``hashlearn index build``, ``add``, ``search`` and ``info``."""
+
+from typing import Annotated, Any
+
+import typer
+
+from hashlearn.cli.arrays import read_array
+from hashlearn.cli.bars import progress_bars
+from hashlearn.cli.code_files import CodeFile, read_codes
+from hashlearn.cli.search import print_neighbours, write_neighbours
+
+app = typer.Typer(help="Keep codes in an index file and search it, exactly.", no_args_is_help=True)
+
+Index = Annotated[str, typer.Argument(help="The index file.")]
+Codes = Annotated[str, typer.Argument(help="Packed codes: .npy from 'hashlearn encode', or any with --bits.")]
+Bits = Annotated[int | None, typer.Option(help="Bits of a code, where the codes have no sidecar.")]
+Ids = Annotated[str | None, typer.Option(help="An .npy file of ids, one a code; running numbers otherwise.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 is all cores.")]
+
+
+@app.command("build", epilog="Example: hashlearn index build codes.npy --out codes.hli")
+def build(
+    codes: Codes,
+    out: Annotated[str, typer.Option("--out", "-o", help="The index file to write.")],
+    bits: Bits = None,
+    ids: Ids = None,
+) -> None:
+    """Make an index file of codes."""
+    from hashlearn.files import check_writable
+    from hashlearn.search import HammingIndex
+
+    check_writable(out, "--out")
+    file = read_codes(codes, bits)
+    index = HammingIndex(file.n_bits)
+    _save_with(index, file, ids, out)
+
+
+@app.command("add", epilog="Example: hashlearn index add codes.hli more.npy")
+def add(index: Index, codes: Codes, ids: Ids = None) -> None:
+    """Add codes to an index file; it is replaced in one step."""
+    from hashlearn.search import HammingIndex
+
+    opened = HammingIndex.open(index)
+    _save_with(opened, read_codes(codes, opened.n_bits), ids, index)
+
+
+@app.command("search", epilog="Example: hashlearn index search codes.hli queries.npy -k 10 --out neighbours.npz")
+def search(
+    index: Index,
+    queries: Annotated[str, typer.Argument(help="Packed codes of the queries: .npy.")],
+    k: Annotated[int, typer.Option("-k", min=1, help="Neighbours of a query.")] = 10,
+    radius: Annotated[int | None, typer.Option(min=0, help="All codes within this distance instead of k.")] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", "-o", help="An .npz file of distances and ids, and with --radius their offsets; otherwise printed."
+        ),
+    ] = None,
+    jobs: Jobs = 1,
+) -> None:
+    """Find the nearest codes of queries, or all within a radius; ties by lowest id."""
+    from hashlearn.files import check_writable
+    from hashlearn.search import HammingIndex
+
+    if out is not None:
+        check_writable(out, "--out")
+    opened = HammingIndex.open(index)
+    codes = read_codes(queries, opened.n_bits).codes
+    if radius is None and k > len(opened):
+        raise ValueError(f"-k must be at most the {len(opened)} codes of {index}, got {k}")
+    with progress_bars():
+        if radius is None:
+            rows: Any = opened.search(codes, k, n_jobs=jobs)
+            arrays = {"distances": rows.distances, "ids": rows.ids}
+        else:
+            rows = opened.within(codes, radius, n_jobs=jobs)
+            arrays = {"distances": rows.distances, "ids": rows.ids, "offsets": rows.offsets}
+            rows = tuple(zip(*rows)) or ((), ())
+    if out is None:
+        print_neighbours(*rows)
+        return
+    write_neighbours(out, **arrays)
+    what = f"the {k} nearest" if radius is None else f"all within {radius}"
+    typer.echo(f"{out}: {what} of {len(opened)} codes for {len(codes)} queries")
+
+
+@app.command("info", epilog="Example: hashlearn index info codes.hli")
+def info(index: Index) -> None:
+    """Say what an index file holds, and check it."""
+    from hashlearn.search import HammingIndex
+
+    opened = HammingIndex.open(index).verify()
+    ids = opened.ids
+    for word, value in (
+        ("codes", str(len(opened))),
+        ("bits", str(opened.n_bits)),
+        ("bytes", f"{opened.nbytes} ({opened.nbytes / max(1, len(opened)):.1f} a code)"),
+        ("ids", f"{ids[0]} to {ids[-1]}" if len(ids) else "none"),
+        ("checksum", "fits"),
+    ):
+        typer.echo(f"{word:<9} {value}")
+
+
+def _save_with(index: Any, file: CodeFile, ids: str | None, out: str) -> None:
+    with progress_bars():
+        index.add(file.codes, None if ids is None else read_array(ids))
+        index.save(out)
+    typer.echo(f"{out}: {len(index)} codes of {index.n_bits} bits, {len(file.codes)} of them new")
