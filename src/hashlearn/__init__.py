@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         SH,
         SP,
         Hasher,
+        HasherUnion,
     )
     from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors
     from hashlearn.persist import load
@@ -54,6 +55,7 @@ __all__ = [
     "Evaluation",
     "HammingIndex",
     "Hasher",
+    "HasherUnion",
     "__version__",
     "evaluate",
     "evaluate_vectors",
@@ -83,6 +85,7 @@ _HOMES = {
         "SH",
         "SP",
         "Hasher",
+        "HasherUnion",
     ),
     "hashlearn.metrics": ("Evaluation", "evaluate", "evaluate_vectors"),
     "hashlearn.persist": ("load",),

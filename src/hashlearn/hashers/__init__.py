@@ -16,6 +16,7 @@ from hashlearn.hashers.sah import SAH
 from hashlearn.hashers.sgh import SGH
 from hashlearn.hashers.sh import SH
 from hashlearn.hashers.sp import SP
+from hashlearn.hashers.union import HasherUnion
 
 __all__ = [
     "AGH",
@@ -34,5 +35,6 @@ __all__ = [
     "SH",
     "SP",
     "Hasher",
+    "HasherUnion",
     "method_named",
 ]
