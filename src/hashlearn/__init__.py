@@ -11,7 +11,25 @@ from hashlearn import progress
 
 if TYPE_CHECKING:
     from hashlearn.codes import hamming_distances, pack, unpack
-    from hashlearn.hashers import AGH, ITQ, JPSH, JSH, LSH, METHODS, PSH, SAH, SGH, SH, SP, Hasher
+    from hashlearn.hashers import (
+        AGH,
+        CH,
+        ITQ,
+        JPSH,
+        JSH,
+        LSH,
+        METHODS,
+        OCH,
+        OEH,
+        PSH,
+        RSSH,
+        SAH,
+        SGH,
+        SH,
+        SP,
+        Hasher,
+        HasherUnion,
+    )
     from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors
     from hashlearn.persist import load
     from hashlearn.search import HammingIndex, SimilaritySearch
@@ -20,12 +38,16 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AGH",
+    "CH",
     "ITQ",
     "JPSH",
     "JSH",
     "LSH",
     "METHODS",
+    "OCH",
+    "OEH",
     "PSH",
+    "RSSH",
     "SAH",
     "SGH",
     "SH",
@@ -33,6 +55,7 @@ __all__ = [
     "Evaluation",
     "HammingIndex",
     "Hasher",
+    "HasherUnion",
     "SimilaritySearch",
     "__version__",
     "evaluate",
@@ -46,7 +69,25 @@ __all__ = [
 
 _HOMES = {
     "hashlearn.codes": ("hamming_distances", "pack", "unpack"),
-    "hashlearn.hashers": ("AGH", "ITQ", "JPSH", "JSH", "LSH", "METHODS", "PSH", "SAH", "SGH", "SH", "SP", "Hasher"),
+    "hashlearn.hashers": (
+        "AGH",
+        "CH",
+        "ITQ",
+        "JPSH",
+        "JSH",
+        "LSH",
+        "METHODS",
+        "OCH",
+        "OEH",
+        "PSH",
+        "RSSH",
+        "SAH",
+        "SGH",
+        "SH",
+        "SP",
+        "Hasher",
+        "HasherUnion",
+    ),
     "hashlearn.metrics": ("Evaluation", "evaluate", "evaluate_vectors"),
     "hashlearn.persist": ("load",),
     "hashlearn.search": ("HammingIndex", "SimilaritySearch"),

@@ -15,6 +15,14 @@ def check_integer(name: str, value: Any, *, low: int | None = None, high: int | 
     return int(value)
 
 
+def check_count(name: str, value: Any, *, auto: int, low: int = 1, high: int) -> int:
+    """How many of ``high`` things to take; "auto" is the number ``auto``, or all there are if they are fewer."""
+    if isinstance(value, str):
+        check_choice(name, value, ["auto"])
+        return min(auto, high)
+    return check_integer(name, value, low=low, high=high)
+
+
 def check_number(name: str, value: Any, *, low: float | None = None, high: float | None = None) -> float:
     """``value`` as a finite float within [low, high]."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
@@ -44,6 +52,18 @@ def check_matrix(name: str, value: Any, shape: tuple[int | None, int | None]) ->
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got NaN or infinity")
     return array
+
+
+def check_rows(name: str, value: Any, n: int) -> NDArray[np.intp]:
+    """``value`` as the numbers of at least two of n rows."""
+    rows = np.asarray(value)
+    if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer):
+        raise TypeError(f"{name} must be a list of row numbers, got shape {rows.shape} of {rows.dtype}")
+    if len(rows) < 2:
+        raise ValueError(f"{name} must hold at least 2 row numbers, got {len(rows)}")
+    if rows.min() < 0 or rows.max() >= n:
+        raise ValueError(f"{name} must hold row numbers from 0 to {n - 1}, got {rows.min()} to {rows.max()}")
+    return rows.astype(np.intp)
 
 
 def _check_range(name: str, value: float, low: float | None, high: float | None) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from hashlearn.compute import RowBlocks, blocks
+from hashlearn.compute import RowBlocks, blocks, row_slices
 
 
 @pytest.fixture
@@ -48,3 +48,10 @@ def test_a_sparse_source_gives_dense_blocks(small_blocks):
 def test_narrow_data_do_not_make_blocks_too_tall_for_a_kernel():
     rows = RowBlocks(np.zeros((100_000, 2), np.float32))
     assert max(len(block) for _, block in rows) * 1000 * 8 < 1e8
+
+
+def test_slices_of_wide_rows_are_shorter(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", 4096)
+    assert list(row_slices(1000, 8)) == [slice(0, 512), slice(512, 1000)]
+    assert len(list(row_slices(1000, 16))) == 4
+    assert list(row_slices(0, 8)) == []

@@ -1,5 +1,5 @@
 """Where a pass over the data runs: today over blocks of rows of an array or memmap."""
 
-from hashlearn.compute.blocks import RowBlocks
+from hashlearn.compute.blocks import RowBlocks, row_slices
 
-__all__ = ["RowBlocks"]
+__all__ = ["RowBlocks", "row_slices"]

@@ -19,6 +19,17 @@ MAX_BLOCK_ROWS = 8192
 """Rows in a block of narrow data: a block also meets hundreds of anchors or kernel bases, and that product is wider."""
 
 
+def row_slices(n: int, width: int) -> Iterator[slice]:
+    """Slices of n rows such that one of them, ``width`` columns wide, is a block."""
+    rows = _rows_of_block(width)
+    for start in range(0, n, rows):
+        yield slice(start, min(start + rows, n))
+
+
+def _rows_of_block(width: int) -> int:
+    return min(MAX_BLOCK_ROWS, max(256, BLOCK_ELEMENTS // max(1, width)))
+
+
 class RowBlocks:
     """The rows of ``source`` as float blocks, shifted and scaled on the way: ``(x - shift) / scale``.
 
@@ -46,14 +57,13 @@ class RowBlocks:
 
     def __iter__(self) -> Iterator[tuple[slice, NDArray]]:
         """Pairs of the rows' slice and the block."""
-        for start in range(0, len(self), self.block_rows):
-            rows = slice(start, min(start + self.block_rows, len(self)))
+        for rows in row_slices(*self.shape):
             yield rows, self._as_floats(self.source[rows])
 
     @property
     def block_rows(self) -> int:
         """Rows of a block (the last may have fewer)."""
-        return min(MAX_BLOCK_ROWS, max(256, BLOCK_ELEMENTS // max(1, self.shape[1])))
+        return _rows_of_block(self.shape[1])
 
     @property
     def n_blocks(self) -> int:

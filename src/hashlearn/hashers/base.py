@@ -54,6 +54,14 @@ class Hasher(TransformerMixin, BaseEstimator):
             codes[part] = pack(block > 0)
         return codes
 
+    def fit_codes(self, X: ArrayLike, y: Any = None) -> NDArray[np.uint8]:
+        """Learn from the rows of X and return their packed codes, as the method's authors put them in a database.
+
+        For most methods these are the codes of :meth:`transform`. A method that learns the codes of its training rows
+        themselves, and hash functions only for rows it has not seen, returns the learned ones.
+        """
+        return self.fit(X, y).transform(X)
+
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder (``config.json`` and ``model.safetensors``); :func:`hashlearn.load` reads it."""
         persist.save(self, folder)
@@ -103,9 +111,13 @@ class LinearHasher(Hasher):
     def _scores(self, block: NDArray) -> NDArray:
         centred = block - self.mean_.astype(block.dtype)
         scores = centred @ self.projection_.astype(block.dtype)
-        if self._zero_is_one:
-            scores[scores == 0] = np.finfo(np.float32).tiny
-        return scores
+        return zeros_made_positive(scores) if self._zero_is_one else scores
+
+
+def zeros_made_positive(scores: NDArray) -> NDArray:
+    """The scores, with the smallest positive number where they are zero; in place."""
+    scores[scores == 0] = np.finfo(np.float32).tiny
+    return scores
 
 
 def starting_matrix(name: str, value: Any, shape: tuple[int, int], draw) -> NDArray[np.float64]:

@@ -2,11 +2,15 @@
 
 from hashlearn.hashers.agh import AGH
 from hashlearn.hashers.base import Hasher
+from hashlearn.hashers.ch import CH
 from hashlearn.hashers.itq import ITQ
 from hashlearn.hashers.jpsh import JPSH
 from hashlearn.hashers.jsh import JSH
 from hashlearn.hashers.lsh import LSH
+from hashlearn.hashers.och import OCH
+from hashlearn.hashers.oeh import OEH
 from hashlearn.hashers.psh import PSH
+from hashlearn.hashers.rssh import RSSH
 from hashlearn.hashers.sah import SAH
 from hashlearn.hashers.sgh import SGH
 from hashlearn.hashers.sh import SH
@@ -19,6 +23,10 @@ METHODS: dict[str, type[Hasher]] = {
     "sp": SP,
     "sgh": SGH,
     "agh": AGH,
+    "oeh": OEH,
+    "och": OCH,
+    "ch": CH,
+    "rssh": RSSH,
     "jsh": JSH,
     "psh": PSH,
     "jpsh": JPSH,

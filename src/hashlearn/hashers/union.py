@@ -1,0 +1,102 @@
+"""Several hashers side by side: a code whose parts are learned by different methods.
+
+Methods err differently. Half the bits from one that follows meaning and half from one that follows the neighbourhood
+(:class:`ITQ`) rank the first hundred neighbours better than the whole code of either.
+"""
+
+from collections import Counter
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from hashlearn.codes import pack, unpack
+from hashlearn.hashers.base import Hasher
+
+
+class HasherUnion(Hasher):
+    """Concatenate the bits of several hashers.
+
+    Parameters
+    ----------
+    hashers : list of Hasher
+        At least one. They are cloned before they learn. Parameters of one are reached through its class name in lower
+        case, with a number where the class occurs more than once: ``itq__n_iter``, ``lsh-1__n_bits``.
+
+    Attributes
+    ----------
+    hashers_ : list of Hasher
+        The hashers, fitted.
+    n_bits : int
+        Sum of the hashers' lengths.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from hashlearn import ITQ, LSH
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> union = HasherUnion([ITQ(n_bits=12, random_state=0), LSH(n_bits=4, random_state=0)])
+    >>> union.n_bits
+    16
+    >>> union.set_params(itq__n_iter=10).fit_transform(X).shape
+    (1797, 2)
+    """
+
+    def __init__(self, hashers=()):
+        self.hashers = hashers
+
+    @property
+    def n_bits(self) -> int:  # type: ignore[override]
+        return sum(hasher.n_bits for hasher in self._checked())
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        self._rows_to_fit(X)
+        self.hashers_ = [clone(hasher).fit(X, y) for hasher in self.hashers]
+        return self
+
+    def fit_codes(self, X: ArrayLike, y: Any = None) -> NDArray[np.uint8]:
+        self._rows_to_fit(X)
+        hashers = [clone(hasher) for hasher in self.hashers]
+        bits = [unpack(hasher.fit_codes(X, y), hasher.n_bits) for hasher in hashers]
+        self.hashers_ = hashers
+        return pack(np.hstack(bits))
+
+    def _scores(self, block: NDArray) -> NDArray:
+        return np.hstack([hasher._scores(block) for hasher in self.hashers_])
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The list of hashers and, if ``deep``, every hasher by its name and their parameters."""
+        params: dict[str, Any] = {"hashers": self.hashers}
+        for name, hasher in self._named() if deep else ():
+            params[name] = hasher
+            params.update((f"{name}__{key}", value) for key, value in hasher.get_params().items())
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set the list, replace a hasher by its name, or set a hasher's parameter as ``name__parameter``."""
+        if "hashers" in params:
+            self.hashers = params.pop("hashers")
+        named = self._named()
+        if not params.keys().isdisjoint(name for name, _ in named):
+            self.hashers = [params.pop(name, hasher) for name, hasher in named]
+        return super().set_params(**params)
+
+    def _named(self) -> list[tuple[str, Hasher]]:
+        """The hashers with the names their parameters go by; none where ``hashers`` is no list."""
+        hashers = self.hashers if isinstance(self.hashers, (list, tuple)) else []
+        names = [type(hasher).__name__.lower() for hasher in hashers]
+        seen: Counter[str] = Counter()
+        numbered = []
+        for name in names:
+            seen[name] += 1
+            numbered.append(name if names.count(name) == 1 else f"{name}-{seen[name]}")
+        return list(zip(numbered, hashers))
+
+    def _checked(self) -> list[Hasher]:
+        if not isinstance(self.hashers, (list, tuple)) or not self.hashers:
+            raise TypeError(f"hashers must be a list of at least one hasher, got {self.hashers!r}")
+        for hasher in self.hashers:
+            if not isinstance(hasher, Hasher):
+                raise TypeError(f"hashers must hold hashers only, got {hasher!r}")
+        return list(self.hashers)
