@@ -49,8 +49,8 @@ class SP(LinearHasher):
     ----------
     mean_ : ndarray of shape (n_features,)
     projection_ : ndarray of shape (n_features, n_bits)
-        S in units of the data, stored in full. A bit is one where ``(x - mean_) @ projection_ >= 0``; a bit whose column
-        lost all its entries is one everywhere.
+        S in units of the data, stored in full. A bit is one where ``(x - mean_) @ projection_ >= 0``; a bit whose
+        column lost all its entries is one everywhere.
 
     Examples
     --------
