@@ -26,6 +26,7 @@ def sp(o):
                 sparsity=p["sparsity"],
                 n_iter=p["iterations"],
                 center=bool(suffix),
+                rescale=False,
                 init=o["init_projection"].T,
             ),
         )

@@ -20,7 +20,7 @@ def test_the_projection_has_the_wanted_number_of_entries(n_bits, sparsity):
 
 def test_without_sparsity_and_bond_it_is_itq():
     init = np.random.default_rng(0).normal(size=(64, 16))
-    sp = SP(16, sparsity=0, beta=0, n_iter=200, init=init).fit(X)
+    sp = SP(16, sparsity=0, beta=0, n_iter=200, rescale=False, init=init).fit(X)
     itq = ITQ(16, n_iter=200, random_state=0).fit(X)
 
     def error(hasher):
@@ -33,7 +33,7 @@ def test_without_sparsity_and_bond_it_is_itq():
 
 def test_a_round_reads_the_same_as_the_objective_written_out():
     init = np.random.default_rng(1).normal(size=(64, 8))
-    hasher = SP(8, n_iter=1, beta=0.5, sparsity=0.75, init=init).fit(X)
+    hasher = SP(8, n_iter=1, beta=0.5, sparsity=0.75, rescale=False, init=init).fit(X)
     centred = X - X.mean(axis=0)
     directions = np.linalg.svd(centred, full_matrices=False)[2][:8].T
     target = (np.where(centred @ init > 0, 1, -1) + 0.5 * centred @ init) / 1.5
@@ -50,6 +50,11 @@ def test_it_finds_the_digits_that_lsh_does_not():
         return (Y[nearest] == Y[:, None]).mean()
 
     assert nearest_agree(SP(32, random_state=0)) > nearest_agree(LSH(32, random_state=0)) + 0.05
+
+
+def test_the_unit_and_the_origin_of_the_features_do_not_matter():
+    codes = SP(16, random_state=0).fit_transform(X)
+    np.testing.assert_array_equal(SP(16, random_state=0).fit_transform(X * 1000 + np.arange(64)), codes)
 
 
 def test_a_score_of_zero_is_a_one():

@@ -42,3 +42,11 @@ def test_principal_directions_are_orthonormal_and_ordered_with_positive_peaks():
 def test_more_directions_than_features_name_the_argument():
     with pytest.raises(ValueError, match=r"n_bits=4 .* n_features=3"):
         principal_directions(Moments.of(RowBlocks(np.eye(3))), 4)
+
+
+def test_second_moments_about_any_point_and_the_spread():
+    X = np.random.default_rng(0).normal(size=(300, 4)) + np.array([5, 0, -3, 100])
+    moments, point = Moments.of(RowBlocks(X)), np.array([1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_allclose(moments.about(point), (X - point).T @ (X - point))
+    np.testing.assert_allclose(moments.about(np.zeros(4)), X.T @ X)
+    assert moments.spread == pytest.approx(np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()))

@@ -37,6 +37,9 @@ class SP(LinearHasher):
         Rounds of the alternation; the published implementation counts from 0 to 50.
     center : bool, default=True
         Subtract the training mean before projecting. The published comparison code does not.
+    rescale : bool, default=True
+        Divide the data by their spread while learning, so that their unit does not matter. Without it data of large
+        values outweigh the codes in Y, and the projection hardly learns from them; the published code does not rescale.
     init : ndarray of shape (n_features, n_bits) or None, default=None
         The projection to start from; Gaussian if None.
     random_state : int, RandomState instance or None, default=None
@@ -46,8 +49,8 @@ class SP(LinearHasher):
     ----------
     mean_ : ndarray of shape (n_features,)
     projection_ : ndarray of shape (n_features, n_bits)
-        S, stored in full. A bit is one where ``(x - mean_) @ projection_ >= 0``; a bit whose column lost all its
-        entries is one everywhere.
+        S in units of the data, stored in full. A bit is one where ``(x - mean_) @ projection_ >= 0``; a bit whose
+        column lost all its entries is one everywhere.
 
     Examples
     --------
@@ -62,12 +65,15 @@ class SP(LinearHasher):
 
     _zero_is_one = True
 
-    def __init__(self, n_bits=64, *, beta=1.0, sparsity=0.9, n_iter=51, center=True, init=None, random_state=None):
+    def __init__(
+        self, n_bits=64, *, beta=1.0, sparsity=0.9, n_iter=51, center=True, rescale=True, init=None, random_state=None
+    ):
         self.n_bits = n_bits
         self.beta = beta
         self.sparsity = sparsity
         self.n_iter = n_iter
         self.center = center
+        self.rescale = rescale
         self.init = init
         self.random_state = random_state
 
@@ -80,17 +86,18 @@ class SP(LinearHasher):
 
         moments = Moments.of(rows)
         self.mean_ = moments.mean if self.center else np.zeros(rows.shape[1])
-        rows = rows.shifted(self.mean_)
+        scale = moments.spread if self.rescale and moments.spread > 0 else 1.0
+        rows = rows.shifted(self.mean_, scale)
         directions = self._directions(moments)
         V = projected(rows, directions)
         # The rounds need V'Y = (V'B + beta V'X S) / (1 + beta), and V'X does not change: no round reads the data.
-        VX = directions.T @ moments.about(self.mean_)
+        VX = directions.T @ moments.about(self.mean_) / scale**2
         VB = sum(V[part].T @ _codes(block @ S.astype(block.dtype)) for part, block in rows)
         for _ in self._rounds(n_iter):
             rotation = nearest_rotation(((VB + beta * VX @ S) / (1 + beta)).T).T
             S = _largest_entries(directions @ rotation, n_kept)
             VB = _correlation(V, rotation)
-        self.projection_ = S
+        self.projection_ = S / scale
         return self
 
     def _n_kept(self, n_features):

@@ -54,6 +54,11 @@ class Moments:
         """Scatter divided by count - 1."""
         return self.scatter / max(1, self.count - 1)
 
+    @property
+    def spread(self) -> float:
+        """Root mean square distance of the rows from their mean."""
+        return float(np.sqrt(np.trace(self.scatter) / max(1, self.count)))
+
     def about(self, point: NDArray) -> NDArray[np.float64]:
         """Sum of ``(x - point)(x - point)'``; X'X for a point of zeros."""
         gap = self.mean - point
