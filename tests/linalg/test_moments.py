@@ -45,7 +45,7 @@ def test_more_directions_than_features_name_the_argument():
 
 
 def test_second_moments_about_any_point_and_the_spread():
-    X = [*np.random.default_rng(0).normal(size=(300, 4)), 5, 0, -3, 100]
+    X = np.random.default_rng(0).normal(size=(300, 4)) + np.array([5, 0, -3, 100])
     moments, point = Moments.of(RowBlocks(X)), np.array([1.0, 2.0, 3.0, 4.0])
     np.testing.assert_allclose(moments.about(point), (X - point).T @ (X - point))
     np.testing.assert_allclose(moments.about(np.zeros(4)), X.T @ X)
