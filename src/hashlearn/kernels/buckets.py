@@ -47,6 +47,11 @@ class Costs(NamedTuple):
     candidate: float
 
 
+def found_size(k: int) -> int:
+    """Results held before they are cut to k: several times k, for a cut costs as much as it looks at."""
+    return 4 * k + 256
+
+
 class Scratch(NamedTuple):
     """Memory for one thread at work."""
 
@@ -57,7 +62,7 @@ class Scratch(NamedTuple):
     @classmethod
     def for_search(cls, tables: Tables, k: int) -> "Scratch":
         return cls(
-            np.empty(4 * k + 256, np.int64),
+            np.empty(found_size(k), np.int64),
             np.empty(tables.starts.size, np.int64),
             np.empty(tables.masks.size + 1, np.int64),
         )

@@ -11,7 +11,8 @@ from hashlearn.kernels.compiled import compiled, lean
 from hashlearn.kernels.simd import TILE, tile_distances
 
 _BLOCK = 4096
-_LONGEST_PAIR = 64  # bits: the table of pairs has 65 x 65 counters of 2 bytes
+_LONGEST_PAIR = 64  # bits: of the table of pairs, 65 x 65 counters of 2 bytes are used
+_PAIR_ROW = 256  # counters from one value of the higher byte to the next
 _PAIR_CODES = 245760  # between merges: no counter of 16 bits can run over
 
 
@@ -22,34 +23,28 @@ def _write_distances(tiles, first, n, queries, query_offset, n_words, distances)
 
 
 @lean
-def _count_pairs(packed, n, side, pairs):
-    """Count ``n`` bytes, eight to a word of ``packed``, two at a time, into two tables of side x side."""
-    low = np.uint64(255)
-    second = side * side
-    for i in range(n // 8):
-        x = packed[i]
-        a = np.int64(x & low) * side + np.int64((x >> np.uint64(8)) & low)
-        b = np.int64((x >> np.uint64(16)) & low) * side + np.int64((x >> np.uint64(24)) & low)
-        c = np.int64((x >> np.uint64(32)) & low) * side + np.int64((x >> np.uint64(40)) & low)
-        d = np.int64((x >> np.uint64(48)) & low) * side + np.int64(x >> np.uint64(56))
-        pairs[a] += np.uint16(1)
-        pairs[second + b] += np.uint16(1)
-        pairs[c] += np.uint16(1)
-        pairs[second + d] += np.uint16(1)
+def _count_pairs(both, n, side, pairs):
+    """Count ``n`` bytes, a multiple of 4, two at a time: a pair read as one number of 16 bits is its own counter."""
+    second = side * _PAIR_ROW
+    for i in range(0, n // 2, 2):
+        pairs[np.int64(both[i])] += np.uint16(1)
+        pairs[second + np.int64(both[i + 1])] += np.uint16(1)
 
 
 @lean
 def _merge_pairs(pairs, side, counts, query):
     """Add a table of pairs to a query's histogram and clear it."""
-    for first in range(side):
+    second = side * _PAIR_ROW
+    for high in range(side):
         row = 0
-        for second in range(side):
-            at = first * side + second
-            count = np.int64(pairs[at]) + np.int64(pairs[side * side + at])
+        for low in range(side):
+            at = high * _PAIR_ROW + low
+            count = np.int64(pairs[at]) + np.int64(pairs[second + at])
             row += count
-            counts[query, second] += count
-        counts[query, first] += row
-    pairs[:] = 0
+            counts[query, low] += count
+            pairs[at] = np.uint16(0)
+            pairs[second + at] = np.uint16(0)
+        counts[query, high] += row
 
 
 @lean
@@ -74,9 +69,10 @@ def count_distances(tiles, n_codes, queries, distances, counts):
     words = queries.reshape(-1)
     side = counts.shape[1]
     packed = distances.view(np.uint64)
+    both = distances.view(np.uint16)
     per_word = 8 // distances.itemsize
     in_pairs = side <= _LONGEST_PAIR + 1
-    pairs = np.zeros(2 * side * side if in_pairs else 0, np.uint16)
+    pairs = np.zeros(2 * side * _PAIR_ROW if in_pairs else 0, np.uint16)
     counters = np.zeros(8 * side, np.uint32)
     outer = _PAIR_CODES if in_pairs else max(_BLOCK, 65536 // n_words // _BLOCK * _BLOCK)
     for outer_start in range(0, n_codes, outer):
@@ -87,7 +83,7 @@ def count_distances(tiles, n_codes, queries, distances, counts):
                 _write_distances(tiles, start, n, words, query * n_words, n_words, distances)
                 whole = n // 8 * 8
                 if in_pairs:
-                    _count_pairs(packed, whole, side, pairs)
+                    _count_pairs(both, whole, side, pairs)
                 else:
                     _count_singly(packed, whole, per_word, side, counters)
                 for i in range(whole, n):

@@ -5,6 +5,7 @@ and the loops are in :mod:`hashlearn.kernels.buckets`.
 """
 
 import math
+import threading
 from collections.abc import Iterator
 from functools import partial
 
@@ -12,7 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import as_words, bytes_per_code
-from hashlearn.kernels.buckets import Costs, Scratch, Tables, fill_table, knn_probe, masks_of_weight, range_probe
+from hashlearn.kernels.buckets import (
+    Costs,
+    Scratch,
+    Tables,
+    fill_table,
+    found_size,
+    knn_probe,
+    masks_of_weight,
+    range_probe,
+)
 from hashlearn.progress import track
 from hashlearn.search.flat import Keys, in_pieces
 from hashlearn.search.store import CodeStore
@@ -73,10 +83,18 @@ class MultiIndex:
         self.n_codes = len(store)
         self.substrings = Substrings(store.n_bits, len(store))
         self._tables = _build(store, self.substrings, n_jobs)
+        self._kept = threading.local()
 
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self._tables if isinstance(array, np.ndarray))
+
+    def _scratch(self, k: int) -> Scratch:
+        """This thread's memory, kept from search to search: asking the system for it takes longer than a search."""
+        kept: Scratch | None = getattr(self._kept, "scratch", None)
+        if kept is None or kept.found.size < found_size(k):
+            kept = self._kept.scratch = Scratch.for_search(self._tables, k)
+        return kept._replace(found=kept.found[: found_size(k)])
 
     def knn(
         self, queries: NDArray[np.uint64], k: int, budget: float, costs: Costs, n_jobs: int = 1
@@ -90,7 +108,7 @@ class MultiIndex:
 
         def answer(first: int, last: int) -> None:
             part = slice(first, last)
-            scratch = Scratch.for_search(self._tables, k)
+            scratch = self._scratch(k)
             words, n_words = queries[part].reshape(-1), queries.shape[1]
             knn_probe(self._tables, self.n_codes, n_words, words, k, budget, costs, scratch, keys[part], spent[part])
             keys[part].sort(axis=1)

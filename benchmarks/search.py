@@ -1,0 +1,404 @@
+"""Hamming search side by side: ours against faiss, usearch and numpy, interleaved in one process, on one thread.
+
+    python benchmarks/search.py --quick              # under a minute
+    python benchmarks/search.py --out results/       # the full grid: about an hour, 8 GB of memory
+
+Every result is compared with brute force: an exact contender must have its distances, an approximate one gets its
+recall. Times are medians over rounds in which all contenders take turns, so that what else the machine does hits all
+alike; on a busy machine ``--cpu-time`` counts the process's own time. The results are one JSON line per case, a plot,
+and a table of what must hold, with the fractions of the machine's limits: popcounts out of the first-level cache, and
+reading memory.
+"""
+
+import os
+
+# Before numpy and faiss: one thread for all, and for faiss the instructions its BLAS would not choose by itself.
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+os.environ.setdefault("OPENBLAS_CORETYPE", "SKYLAKEX")
+
+import argparse
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+from search_peers import PEERS, FaissFlat, OurAuto, OurFlat, OurTables, Peer
+
+from hashlearn import HammingIndex
+from hashlearn.codes import hamming_distances
+from hashlearn.kernels.simd import tile_any_below
+from hashlearn.metrics import ranking_histograms, relevance_of_labels
+
+CHECKED_QUERIES = 3
+
+# what must hold: name, at least, and how to compute it from the measurements
+Measurements = dict[tuple, dict[str, float]]
+
+
+def main() -> None:
+    options = parse()
+    clock = time.process_time if options.cpu_time else time.perf_counter
+    options.out.mkdir(parents=True, exist_ok=True)
+    lines = [dict(kind="run", **environment(options)), dict(kind="limits", **limits(clock))]
+    times: Measurements = {}
+    for data, n_bits, codes, queries in datasets(options):
+        for case in cases(data, n_bits, codes, queries, options, clock):
+            lines.append(case)
+            times[data, n_bits, len(codes), case["n_queries"], case["k"]] = case["seconds"]
+            show(case)
+    if options.statistics:
+        lines += [within_radius(options, clock), ranking_statistics(clock)]
+    lines += verdicts(times, lines)
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (options.out / "search.jsonl").write_text(text)
+    plot(times, options.out / "search.png")
+    print(f"\n{options.out / 'search.jsonl'} and {options.out / 'search.png'}")
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a small grid, under a minute")
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    parser.add_argument("--cpu-time", action="store_true", help="count the process's own time (for busy machines)")
+    parser.add_argument("--rounds", type=int, default=5)
+    for name, kind, full in (
+        ("data", str, ["random", "clustered", "real"]),
+        ("bits", int, [64, 128, 256]),
+        ("sizes", lambda text: int(float(text)), [100_000, 1_000_000, 10_000_000]),
+        ("queries", int, [1, 100, 1000]),
+        ("k", int, [1, 10, 100]),
+    ):
+        parser.add_argument(f"--{name}", type=kind, nargs="+", default=None, help=f"by default {full}")
+        parser.set_defaults(**{f"full_{name}": full})
+    parser.add_argument("--no-statistics", dest="statistics", action="store_false", help="only the grid")
+    options = parser.parse_args()
+    quick = {"data": ["clustered"], "bits": [64, 128, 256], "sizes": [1_000_000], "queries": [1, 100], "k": [10]}
+    for name, short in quick.items():
+        if getattr(options, name) is None:
+            setattr(options, name, short if options.quick else getattr(options, f"full_{name}"))
+    return options
+
+
+def environment(options: argparse.Namespace) -> dict:
+    packages = ("hashlearn", "numpy", "numba", "faiss-cpu", "usearch")
+    return {
+        "machine": platform.processor() or platform.machine(),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in packages if _installed(name)},
+        "rounds": options.rounds,
+        "clock": "process" if options.cpu_time else "wall",
+        "threads": 1,
+        "quick": options.quick,
+    }
+
+
+def _installed(name: str) -> bool:
+    try:
+        return bool(version(name))
+    except ImportError:
+        return False
+
+
+def datasets(options: argparse.Namespace) -> Iterator[tuple[str, int, np.ndarray, np.ndarray]]:
+    """Name, bits, codes and queries."""
+    n_queries = max(options.queries)
+    for data in options.data:
+        for n_bits in options.bits:
+            if data == "real":
+                yield from real_codes(n_bits, n_queries)
+                continue
+            for n in options.sizes:
+                rng = np.random.default_rng(0)
+                together = (random_codes if data == "random" else clustered_codes)(n + n_queries, n_bits, rng)
+                yield data, n_bits, together[:n], together[n:]
+
+
+def random_codes(n: int, n_bits: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.integers(0, 256, (n, n_bits // 8), dtype=np.uint8)
+
+
+def clustered_codes(n: int, n_bits: int, rng: np.random.Generator) -> np.ndarray:
+    """About 100 codes around each of n / 100 centres, one bit in 20 flipped."""
+    centres = random_codes(max(1, n // 100), n_bits, rng)
+    codes = np.empty((n, n_bits // 8), np.uint8)
+    for start in range(0, n, 1 << 18):
+        block = codes[start : start + (1 << 18)]
+        flips = np.packbits(rng.random((len(block), n_bits), dtype=np.float32) < 0.05, axis=1)
+        block[:] = centres[rng.integers(0, len(centres), len(block))] ^ flips
+    return codes
+
+
+def real_codes(n_bits: int, n_queries: int) -> Iterator[tuple[str, int, np.ndarray, np.ndarray]]:
+    """Codes of MNIST where the data is there (see ``hashlearn data info``), of scikit-learn's digits otherwise."""
+    from hashlearn import ITQ, JPSH
+    from hashlearn.data import load
+
+    try:
+        dataset = load("mnist")
+    except (OSError, ValueError):
+        dataset = load("digits")
+    rows = np.random.default_rng(0).permutation(len(dataset))
+    X = np.asarray(dataset.features)[rows].astype(np.float32)
+    for hasher in (JPSH(n_bits=n_bits, random_state=0), ITQ(n_bits=n_bits, random_state=0)):
+        try:
+            codes = hasher.fit(X[n_queries:]).transform(X)
+        except ValueError as error:
+            print(f"{type(hasher).__name__} at {n_bits} bits on {dataset.name}: {error}")
+            continue
+        yield f"{type(hasher).__name__} of {dataset.name}", n_bits, codes[n_queries:], codes[:n_queries]
+
+
+def cases(data, n_bits, codes, queries, options, clock) -> Iterator[dict]:
+    """Measure all contenders for each number of queries and each k."""
+    peers: dict[str, Peer] = {}
+    built: dict[str, float] = {}
+    for kind in PEERS:
+        if not left_out(kind, len(codes), min(options.queries), n_bits, options.quick):
+            start = clock()
+            peers[kind.name] = kind(codes, n_bits)
+            built[kind.name] = clock() - start
+    for k in options.k:
+        truth = np.sort(hamming_distances(queries[:CHECKED_QUERIES], codes, n_bits), axis=1)[:, :k]
+        warm_up(peers, queries, k)
+        for n_queries in options.queries:
+            asked = queries[:n_queries]
+            fit = {
+                kind.name: peers[kind.name]
+                for kind in PEERS
+                if kind.name in peers and not left_out(kind, len(codes), n_queries, n_bits, options.quick)
+            }
+            recalls = {name: check(peer, asked[:CHECKED_QUERIES], k, truth) for name, peer in fit.items()}
+            calls = {name: partial(peer.search, asked, k) for name, peer in fit.items()}
+            yield {
+                "kind": "case",
+                "data": data,
+                "n_bits": n_bits,
+                "n_codes": len(codes),
+                "n_queries": n_queries,
+                "k": k,
+                "seconds": take_turns(calls, options.rounds, clock),
+                "recall": recalls,
+                "build_seconds": built,
+                "left_out": sorted({kind.name for kind in PEERS} - set(fit)),
+            }
+
+
+def left_out(kind: type[Peer], n_codes: int, n_queries: int, n_bits: int, quick: bool) -> bool:
+    """Would it take too long? In a quick run, all that takes long for 1e7 pairs would."""
+    return kind.costs_too_much(n_codes, n_queries * (20 if quick else 1), n_bits)
+
+
+def warm_up(peers: dict[str, Peer], queries: np.ndarray, k: int) -> None:
+    """Compile, build our tables, and let the automatic choice see enough searches to be made."""
+    for kind in (OurFlat, OurTables):
+        if kind.name in peers:
+            peers[kind.name].search(queries[:64], k)
+    if OurAuto.name in peers:
+        index: HammingIndex = peers[OurAuto.name].index
+        until = time.perf_counter() + 5
+        while time.perf_counter() < until and index._engine.tables is None and not _has_decided(index):
+            index.search(queries, k)
+        for _ in range(3):
+            index.search(queries[:512], k)
+
+
+def _has_decided(index: HammingIndex) -> bool:
+    model = index._engine.model
+    return model._next_look > 2 * model.building
+
+
+def check(peer: Peer, queries: np.ndarray, k: int, truth: np.ndarray) -> float:
+    """Recall by distance, so that ties are fair; an exact contender must have all of it."""
+    distances = np.sort(np.asarray(peer.search(queries, k)[0], np.int64), axis=1)
+    true = truth[: len(queries)]
+    if peer.exact and not np.array_equal(distances[: len(true)], true):
+        raise AssertionError(f"{peer.name} does not return the nearest codes")
+    if distances.shape[1] < k:
+        return 0.0
+    return float(np.mean(distances[: len(true)] <= true[:, -1:]))
+
+
+def take_turns(calls: dict[str, Callable], rounds: int, clock: Callable[[], float]) -> dict[str, float]:
+    """Median seconds of each call; in every round each is run in turn, short ones several times, the longest once."""
+    repeats, taken = {}, {}
+    for name, call in calls.items():
+        start = clock()
+        call()
+        taken[name] = [clock() - start]
+        repeats[name] = int(np.clip(0.02 / max(taken[name][0], 1e-6), 1, 50))
+    slow = {name for name, (seconds,) in taken.items() if seconds > 1}
+    for name in calls.keys() - slow:
+        taken[name].clear()
+    for _ in range(rounds):
+        for name, call in calls.items():
+            if name in slow:
+                continue
+            start = clock()
+            for _ in range(repeats[name]):
+                call()
+            taken[name].append((clock() - start) / repeats[name])
+    return {name: statistics.median(values) for name, values in taken.items()}
+
+
+def within_radius(options: argparse.Namespace, clock: Callable[[], float]) -> dict:
+    """``within(radius=3)`` of 100 queries among 1e6 clustered codes of 64 bits, against faiss."""
+    codes = clustered_codes(1_000_100, 64, np.random.default_rng(0))
+    queries, codes = codes[:100], codes[100:]
+    peers = {kind.name: kind(codes, 64) for kind in (OurFlat, OurTables, OurAuto, FaissFlat)}
+    truth = (hamming_distances(queries[:CHECKED_QUERIES], codes, 64) <= 3).sum(axis=1)
+    for _ in range(40):
+        peers[OurAuto.name].within(queries, 3)
+    for peer in peers.values():
+        if not np.array_equal(peer.within(queries, 3)[:CHECKED_QUERIES], truth):
+            raise AssertionError(f"{peer.name} does not find all codes within the radius")
+    calls = {name: partial(peer.within, queries, 3) for name, peer in peers.items()}
+    return {"kind": "within", "radius": 3, "seconds": take_turns(calls, options.rounds, clock)}
+
+
+def ranking_statistics(clock: Callable[[], float]) -> dict:
+    """What mAP starts from, 1,000 queries on 69,000 codes of 64 bits: our histograms against GEMM and a sort."""
+    rng = np.random.default_rng(0)
+    codes, queries = random_codes(69_000, 64, rng), random_codes(1000, 64, rng)
+    labels, query_labels = rng.integers(0, 10, 69_000), rng.integers(0, 10, 1000)
+    relevance = relevance_of_labels(query_labels, labels)
+    left, right = ((2.0 * np.unpackbits(c, axis=1) - 1).astype(np.float32) for c in (queries, codes))
+    part = 50  # of the queries: the rest takes as long
+
+    def sort_all() -> None:
+        order = np.argsort(-(left[:part] @ right.T), axis=1, kind="stable")
+        hits = (labels[order] == query_labels[:part, None]).astype(np.float64)
+        np.sum(np.cumsum(hits, axis=1) * hits / np.arange(1, hits.shape[1] + 1), axis=1)
+
+    ranking_histograms(queries, codes, 64, relevance)
+    calls = {
+        "hashlearn histograms": lambda: ranking_histograms(queries, codes, 64, relevance),
+        "GEMM + argsort": sort_all,
+    }
+    seconds = take_turns(calls, 3, clock)
+    seconds["GEMM + argsort"] *= 1000 / part
+    return {"kind": "ranking", "seconds": seconds}
+
+
+@njit(nogil=True)
+def _popcount_roof(tiles, n_words, n_tiles, repeats, limit):
+    found = np.uint64(0)
+    query = np.zeros(n_words, np.uint64)
+    for repeat in range(repeats):
+        query[0] = np.uint64(repeat)
+        for tile in range(n_tiles):
+            found |= tile_any_below(tiles, tile * 64 * n_words, query, 0, n_words, limit)
+    return found
+
+
+def limits(clock: Callable[[], float]) -> dict:
+    """Codes per second out of the first-level cache, by bits, and bytes per second out of memory."""
+    result: dict = {"codes_per_second": {}, "bytes_per_second": {}}
+    for n_bits in (64, 128, 256):
+        words = n_bits // 64
+        n_tiles = 32768 // (512 * words)
+        room = np.ones(32768 // 8 + 8, np.uint64)
+        tiles = room[-room.ctypes.data % 64 // 8 :][: n_tiles * 64 * words]
+        limit = np.uint64(1)
+        _popcount_roof(tiles, words, n_tiles, 10, limit)
+        best = min(_timed(clock, lambda: _popcount_roof(tiles, words, n_tiles, 20_000, limit)) for _ in range(5))  # noqa: B023
+        result["codes_per_second"][str(n_bits)] = 20_000 * n_tiles * 64 / best
+    for megabytes in (8, 32, 320):
+        data = np.ones(megabytes * 131_072, np.uint64)
+        data.max()
+        best = min(_timed(clock, lambda: [data.max() for _ in range(3)]) for _ in range(5))  # noqa: B023
+        result["bytes_per_second"][f"{megabytes} MB"] = 3 * data.nbytes / best
+    return result
+
+
+def _timed(clock: Callable[[], float], call: Callable) -> float:
+    start = clock()
+    call()
+    return max(clock() - start, 1e-9)
+
+
+def verdicts(times: Measurements, lines: list[dict]) -> list[dict]:
+    """The promises of the library and what was measured, where the run has it."""
+    found = []
+
+    def promise(what: str, at_least: float, value: float | None) -> None:
+        if value is not None:
+            found.append({"kind": "promise", "what": what, "at_least": at_least, "measured": round(value, 2)})
+
+    def ratio(key: tuple, slower: str, faster: str) -> float | None:
+        case = times.get(key, {})
+        return case[slower] / case[faster] if slower in case and faster in case else None
+
+    roof = next(line for line in lines if line["kind"] == "limits")["codes_per_second"]
+    for n_queries, wanted in ((100, (10, 8, 6)), (1, (2, 1.7, 1.5))):
+        for n_bits, least in zip((64, 128, 256), wanted):
+            for data in ("random", "clustered"):
+                key = (data, n_bits, 1_000_000, n_queries, 10)
+                what = f"flat / faiss flat, 1e6 {data}, {n_bits} bits, {n_queries} queries"
+                promise(what, least, ratio(key, FaissFlat.name, OurFlat.name))
+                if n_queries == 100 and key in times:
+                    reached = 1e8 / times[key][OurFlat.name] / roof[str(n_bits)]
+                    promise(f"flat / popcount roof, {data}, {n_bits} bits", 0.8, reached)
+    key = ("clustered", 64, 10_000_000, 1000, 10)
+    promise("multi-index / own flat, 1e7 clustered, 64 bits", 20, ratio(key, OurFlat.name, OurTables.name))
+    for key in times:
+        if key[0] == "random" and key[3] >= 100:
+            promise(f"auto / flat (at least 1 / 1.15), {key}", 0.87, ratio(key, OurFlat.name, OurAuto.name))
+    for line in lines:
+        seconds = line.get("seconds", {})
+        if line["kind"] == "within":
+            promise("within 3 / faiss range_search", 10, seconds[FaissFlat.name] / seconds[OurAuto.name])
+        if line["kind"] == "ranking":
+            value = seconds["GEMM + argsort"] / seconds["hashlearn histograms"]
+            promise("ranking statistics / GEMM + argsort", 100, value)
+    print("\nat least   measured")
+    for line in found:
+        mark = "" if line["measured"] >= line["at_least"] else "   <-- missed"
+        print(f"{line['at_least']:8.2f}  {line['measured']:9.2f}   {line['what']}{mark}")
+    return found
+
+
+def show(case: dict) -> None:
+    seconds = case["seconds"]
+    base = seconds[OurFlat.name]
+    where = f"{case['data']}, {case['n_bits']} bits, {case['n_codes']:.0e} codes"
+    print(f"\n{where}, {case['n_queries']} queries, k={case['k']}")
+    for name, value in sorted(seconds.items(), key=lambda item: item[1]):
+        each = value / case["n_queries"] * 1e6
+        print(f"  {name:28} {each:12.1f} us/query  {value / base:8.2f} x our flat  recall {case['recall'][name]:.3f}")
+
+
+def plot(times: Measurements, path: Path) -> None:
+    """Microseconds per query against the number of codes, a panel for each kind of codes and number of bits."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    n_queries = 100 if any(key[3] == 100 for key in times) else max(key[3] for key in times)
+    k = 10 if any(key[4] == 10 for key in times) else max(key[4] for key in times)
+    panels = sorted({key[:2] for key in times})
+    figure, axes = plt.subplots(1, len(panels), figsize=(4 * len(panels), 4), squeeze=False, sharey=True)
+    for panel, axis in zip(panels, axes[0]):
+        for name in [kind.name for kind in PEERS]:
+            points = sorted(
+                (key[2], case[name] / n_queries * 1e6)
+                for key, case in times.items()
+                if key[:2] == panel and key[3:] == (n_queries, k) and name in case
+            )
+            if points:
+                axis.loglog(*zip(*points), marker="o", label=name)
+        axis.set(title=f"{panel[0]}, {panel[1]} bits", xlabel="codes")
+    axes[0][0].set_ylabel(f"us per query ({n_queries} queries, k={k}, one thread)")
+    axes[0][-1].legend(fontsize="x-small")
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    main()
