@@ -42,7 +42,8 @@ class RSSH(Hasher):
     n_bits : int, default=64
         Length of a code.
     rank : int or "auto", default="auto"
-        Rank r of the self-representation, at most the rank of the data; "auto" takes 100, or the rank of the data.
+        Rank r of the self-representation, at most the rank of the data; "auto" takes 100, or half the rank of the data:
+        near the full rank every row represents itself, and no row is similar to another.
     beta : float, default=0.1
         Weight that ties A to the codes.
     lam : float, default=10.0
@@ -147,7 +148,8 @@ class RSSH(Hasher):
     def _self_representation(self, rows: RowBlocks, rng: np.random.RandomState) -> tuple[NDArray, NDArray]:
         n, n_iter = len(rows), check_integer("factor_iter", self.factor_iter, low=2)
         gram = gram_matrix(rows)
-        rank = check_count("rank", self.rank, auto=100, high=min(n, numerical_rank(gram)))
+        full = min(n, numerical_rank(gram))
+        rank = check_count("rank", self.rank, auto=max(1, min(100, full // 2)), high=full)
         start = starting_matrix("init_V", self.init_V, (rank, n), lambda: rng.random_sample((rank, n)))
         return self_representation(rows, gram, start, n_iter)
 
