@@ -67,42 +67,23 @@ __all__ = [
     "unpack",
 ]
 
+_ROOMS = ("codes", "data", "features", "hashers", "metrics", "search")
 _HOMES = {
     "hashlearn.codes": ("hamming_distances", "pack", "unpack"),
-    "hashlearn.hashers": (
-        "AGH",
-        "CH",
-        "ITQ",
-        "JPSH",
-        "JSH",
-        "LSH",
-        "METHODS",
-        "OCH",
-        "OEH",
-        "PSH",
-        "RSSH",
-        "SAH",
-        "SGH",
-        "SH",
-        "SP",
-        "Hasher",
-        "HasherUnion",
-    ),
     "hashlearn.metrics": ("Evaluation", "evaluate", "evaluate_vectors"),
     "hashlearn.persist": ("load",),
     "hashlearn.search": ("HammingIndex", "SimilaritySearch"),
 }
-_ROOMS = ("codes", "data", "features", "hashers", "metrics", "search")
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_HOME_OF = dict.fromkeys(__all__, "hashlearn.hashers")
+_HOME_OF.update((name, home) for home, names in _HOMES.items() for name in names)
 
 
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"hashlearn.{name}")
-    home = _HOME_OF.get(name)
-    if home is None:
+    if name not in _HOME_OF:
         raise AttributeError(f"module 'hashlearn' has no attribute {name!r}")
-    globals()[name] = value = getattr(import_module(home), name)
+    globals()[name] = value = getattr(import_module(_HOME_OF[name]), name)
     return value
 
 
