@@ -91,9 +91,8 @@ def test_the_vector_code_assembles_for_other_processors(triple, cpu, instruction
 
 
 def test_an_edit_anywhere_in_the_room_makes_kernels_anew(tmp_path):
-    room = tmp_path / "hashlearn" / "kernels"
-    shutil.copytree(Path(compiled.__file__).parent, room, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "hashlearn" / "__init__.py").touch()
+    package = tmp_path / "hashlearn"
+    shutil.copytree(Path(hashlearn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     script = """
 import numpy as np
 from hashlearn.kernels.tiles import read_tiles
@@ -108,7 +107,7 @@ print(sum(read_tiles.stats.cache_hits.values()))
 
     assert cache_hits() == 0
     assert cache_hits() == 1
-    with (room / "simd.py").open("a") as file:
+    with (package / "kernels" / "simd.py").open("a") as file:
         file.write("\n# an edit\n")
     assert cache_hits() == 0
 

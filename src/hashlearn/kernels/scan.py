@@ -8,7 +8,7 @@ first, ties by the lowest position.
 import numpy as np
 
 from hashlearn.kernels.compiled import compiled, lean
-from hashlearn.kernels.simd import TILE, lowest_bit, popcount, tile_any_below, tile_mask_below
+from hashlearn.kernels.simd import TILE, lowest_bit, popcount, prefetch, tile_any_below, tile_mask_below
 
 POSITION_BITS = 40
 POSITION_MASK = (1 << POSITION_BITS) - 1
@@ -76,6 +76,29 @@ def _words_of_first_look(n_words, word_bits, limit):
 
 
 @lean
+def _prefetch_part(tiles, start, size, part, n_parts):
+    """Ask for one of so many parts of the next block, so that it is there when this block has met all queries."""
+    line = 64 // tiles.itemsize
+    last = min(tiles.size, start + size * (part + 1) // n_parts)
+    for place in range(start + size * part // n_parts, last, line):
+        prefetch(tiles, place)
+
+
+@lean
+def _next_near(tiles, tile, last_tile, words, query, n_words, look, limit):
+    """The first tile from ``tile`` on that may hold a code nearer than the limit, by its first ``look`` words.
+
+    Apart from the rest because it is where the time goes: alone, all it needs stays in registers.
+    """
+    limit = np.uint64(limit)
+    while tile < last_tile:
+        if tile_any_below(tiles, tile * TILE * n_words, words, query * n_words, look, limit) != np.uint64(0):
+            break
+        tile += 1
+    return tile
+
+
+@lean
 def _collect(tiles, n_codes, tile, words, query, n_words, limit, found, count):
     """Append the codes of a tile that are nearer than the limit; returns the new count."""
     offset = tile * TILE * n_words
@@ -113,18 +136,18 @@ def knn_scan(tiles, n_codes, first_tile, last_tile, queries, k, keys):
     for block_start in range(first_tile, last_tile, block):
         block_end = min(block_start + block, last_tile)
         for query in range(n_queries):
-            query_offset = query * n_words
             limit = limits[query]
             count = counts[query]
+            if n_queries > 1:
+                _prefetch_part(tiles, block_end * tile_words, block * tile_words, query, n_queries)
             look = _words_of_first_look(n_words, word_bits, limit)
-            for tile in range(block_start, block_end):
-                offset = tile * tile_words
-                if tile_any_below(tiles, offset, words, query_offset, look, np.uint64(limit)) == np.uint64(0):
-                    continue
+            tile = _next_near(tiles, block_start, block_end, words, query, n_words, look, limit)
+            while tile < block_end:
                 count = _collect(tiles, n_codes, tile, words, query, n_words, limit, found, count)
                 if count >= capacity:
                     limit = keep_smallest(found[query], count, k, histogram)
                     count = k
+                tile = _next_near(tiles, tile + 1, block_end, words, query, n_words, look, limit)
             counts[query] = count
             limits[query] = limit
     for query in range(n_queries):
