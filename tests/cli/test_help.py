@@ -13,7 +13,12 @@ from hashlearn import METHODS
 from hashlearn.cli import app
 from hashlearn.cli.bars import bar_keeper
 
-GROUPS = {"index": ["build", "add", "search", "info"], "features": ["gist"], "data": ["info"]}
+GROUPS = {
+    "index": ["build", "add", "search", "info"],
+    "features": ["gist"],
+    "data": ["info"],
+    "paper": ["run", "show", "report"],
+}
 VERBS = ["methods", "fit", "encode", "search", "near-duplicates", "evaluate", "demo", "version"]
 
 

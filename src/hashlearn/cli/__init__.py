@@ -9,7 +9,20 @@ import warnings
 
 import typer
 
-from hashlearn.cli import data, demo, encode, evaluate, features, fit, index, methods, near_duplicates, search, version
+from hashlearn.cli import (
+    data,
+    demo,
+    encode,
+    evaluate,
+    features,
+    fit,
+    index,
+    methods,
+    near_duplicates,
+    paper,
+    search,
+    version,
+)
 from hashlearn.cli.errors import INTERRUPTED, complaint, exit_code
 
 app = typer.Typer(
@@ -24,7 +37,7 @@ app = typer.Typer(
 )
 for verb in (methods, fit, encode, search, near_duplicates, evaluate, demo, version):
     app.command(verb.__name__.rpartition(".")[2].replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)
-for group in (index, features, data):
+for group in (index, features, data, paper):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
 
 

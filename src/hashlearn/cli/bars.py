@@ -6,18 +6,31 @@ from contextlib import contextmanager
 
 from hashlearn.progress import Reporter, reporting
 
+_MEMORY = 3600.0
+"""Seconds the estimate of the time left looks back: a step may take minutes."""
+
 
 @contextmanager
-def progress_bars() -> Iterator[None]:
-    """Draw what is done inside the block; nothing where stderr is no terminal."""
+def progress_bars(time_left: bool = False) -> Iterator[None]:
+    """Draw what is done inside the block; nothing where stderr is no terminal. ``time_left`` adds an estimate."""
     if not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress, reporting(bar_keeper(progress)):
+    columns: list[ProgressColumn] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
+    columns += [TimeElapsedColumn(), *([TextColumn("left"), TimeRemainingColumn()] if time_left else [])]
+    drawn = Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=_MEMORY)
+    with drawn as progress, reporting(bar_keeper(progress)):
         yield
 
 

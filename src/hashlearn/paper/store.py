@@ -1,0 +1,83 @@
+"""The results of an experiment: a JSON line a run, one file a dataset, safe against being killed at any moment.
+
+A line is appended in one write and synced. What a killed process left of a line has no line end: readers pass over it,
+and the next writer cuts it off.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+Line = dict[str, Any]
+
+
+class Store:
+    """Lines in ``folder/<dataset>.jsonl``."""
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+
+    def lines(self) -> Iterator[Line]:
+        """All whole lines, file by file, oldest first."""
+        for path in sorted(self.folder.glob("*.jsonl")):
+            yield from read_lines(path)
+
+    def append(self, dataset: str, line: Line) -> None:
+        """Add a line, on the disk when this returns."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        written = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        with (self.folder / f"{dataset}.jsonl").open("a+b") as file, _alone_with(file):
+            _cut_torn_end(file)
+            file.write(written)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """The lines of a file that are whole; a damaged one in the middle is an error, since nothing writes such."""
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, start=1):
+            if not raw.endswith(b"\n"):
+                return
+            try:
+                line = json.loads(raw)
+            except ValueError:
+                raise ValueError(f"{path} line {number} is not JSON: repair or delete it") from None
+            if not isinstance(line, dict) or not {"key", "config", "data"} <= line.keys():
+                raise ValueError(f"{path} line {number} is no result of an experiment")
+            yield line
+
+
+def _cut_torn_end(file: BinaryIO) -> None:
+    """Remove what follows the last line end; appending then starts a line of its own."""
+    size = file.seek(0, os.SEEK_END)
+    end = size
+    while end > 0:
+        start = max(0, end - 65536)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            end = start + found + 1
+            break
+        end = start
+    if end < size:
+        file.truncate(end)
+    file.seek(0, os.SEEK_END)
+
+
+@contextmanager
+def _alone_with(file: BinaryIO) -> Iterator[None]:
+    """Hold the file against another process that appends to it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: one process at a time, then
+        yield
+        return
+    fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
