@@ -68,11 +68,15 @@ def line_figure(
     x_label: str,
     y_label: str,
     x_ticks: Sequence[int] | None = None,
+    x_names: Sequence[str] | None = None,
     log_x: bool = False,
     markers: bool = False,
     y_range: tuple[float | None, float | None] = (0.0, 1.02),
 ) -> Html:
-    """Curves on one pair of axes, as SVG without a legend: :func:`legend` makes one for all figures of a page."""
+    """Curves on one pair of axes, as SVG without a legend: :func:`legend` makes one for all figures of a page.
+
+    ``x_names`` are what the ticks are called, where that is not their value.
+    """
     axes_figure = _new_figure()
     axes = axes_figure.add_subplot()
     for curve in curves:
@@ -91,7 +95,7 @@ def line_figure(
     if log_x:
         axes.set_xscale("log", base=2)
     if x_ticks is not None:
-        axes.set_xticks(x_ticks, [str(tick) for tick in x_ticks])
+        axes.set_xticks(x_ticks, [str(tick) for tick in x_ticks] if x_names is None else x_names)
         axes.minorticks_off()
     axes.set_ylim(*y_range)
     return _svg(axes_figure, title)
