@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,5 +47,6 @@ def _cached(dispatcher: Any) -> Any:
         dispatcher.enable_caching()
     except RuntimeError:
         return dispatcher
-    dispatcher._cache._cache_file._source_stamp = source_stamp()
+    with suppress(AttributeError):  # no public name for it; without it, numba's own rule applies
+        dispatcher._cache._cache_file._source_stamp = source_stamp()
     return dispatcher

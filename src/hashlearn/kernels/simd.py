@@ -53,8 +53,7 @@ def _resize(builder, value, word):
 
 
 class _Tile:
-    """The arguments (tiles, offset, queries, query_offset, n_words, ...) of an intrinsic, as seen by its code
-    generator."""
+    """The arguments (tiles, offset, queries, query_offset, n_words, ...) of an intrinsic, while code is generated."""
 
     def __init__(self, context, builder, signature, args):
         self.builder = builder

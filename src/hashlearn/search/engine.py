@@ -21,8 +21,7 @@ _DISTANCE_MASK = (1 << (QUERY_SHIFT - POSITION_BITS)) - 1
 
 
 class Engine:
-    """Search over the codes of a store as it is now. Queries are packed codes; results are positions, as kernels give
-    them."""
+    """Search over the codes of a store as it is now: packed codes in, positions out, as kernels give them."""
 
     def __init__(self, store: CodeStore):
         self.store = store
@@ -38,7 +37,7 @@ class Engine:
         if method == "flat" or not self.model.possible:
             return self._scan(queries, k, n_jobs)
         if method == "multi-index":
-            return self._probe(queries, k, _PATIENCE * self.model.scanning(1), n_jobs)[0]
+            return self._probe_and_scan(queries, k, n_jobs)
         return self._choose(queries, k, n_jobs)
 
     def range(
@@ -75,32 +74,43 @@ class Engine:
     def _probe(
         self, queries: NDArray[np.uint8], k: int, budget: float, n_jobs: int
     ) -> tuple[Keys, NDArray[np.float64], NDArray[np.bool_]]:
-        """Keys from the tables, completed by a scan; what the tables have cost; the queries they have answered."""
+        """Keys from the tables; what they have cost; the queries they have answered, the others' keys being void."""
         keys, spent = self._build(n_jobs).knn(as_words(queries), k, budget, PROBING, n_jobs)
-        answered = keys[:, 0] >= 0
+        return keys, spent, keys[:, 0] >= 0
+
+    def _probe_and_scan(self, queries: NDArray[np.uint8], k: int, n_jobs: int) -> Keys:
+        """The tables for all queries, and a scan for those that take too long in them."""
+        keys, _, answered = self._probe(queries, k, _PATIENCE * self.model.scanning(1), n_jobs)
         if not answered.all():
             keys[~answered] = self._scan(queries[~answered], k, n_jobs)
-        return keys, spent, answered
+        return keys
 
     def _choose(self, queries: NDArray[np.uint8], k: int, n_jobs: int) -> Keys:
+        """The tables for as many queries as the model allows; the others, and those given up, share scans."""
         kind = ("knn", k.bit_length())
-        parts = []
+        keys = np.empty((len(queries), k), np.int64)
+        given_up = np.empty(0, np.int64)
         start = 0
         while start < len(queries):
             self._build_if_it_pays(n_jobs)
             n_left = len(queries) - start
             n_tried = 0 if self.tables is None else self.model.queries_to_try(kind, n_left)
             if n_tried:
-                part = queries[start : start + n_tried]
-                keys, spent, answered = self._probe(part, k, self.model.budget(n_left), n_jobs)
+                rows = slice(start, start + n_tried)
+                keys[rows], spent, answered = self._probe(queries[rows], k, self.model.budget(n_left), n_jobs)
                 self.model.record_probing(kind, n_left, spent, answered)
-            else:
-                part = queries[start : start + QUERIES_PER_BLOCK * n_jobs]
-                keys = self._scan(part, k, n_jobs)
-                self.model.record_scan(kind, as_words(part), keys[:, -1] >> POSITION_BITS)
-            parts.append(keys)
-            start += len(part)
-        return parts[0] if len(parts) == 1 else np.concatenate([np.empty((0, k), np.int64), *parts])
+                given_up = np.append(given_up, start + np.flatnonzero(~answered))
+                start += n_tried
+                continue
+            fresh = np.arange(start, min(len(queries), start + QUERIES_PER_BLOCK * n_jobs))
+            scanned = np.append(given_up, fresh)
+            keys[scanned] = self._scan(queries[scanned], k, n_jobs)
+            self.model.record_scan(kind, as_words(queries[fresh]), keys[fresh, -1] >> POSITION_BITS)
+            given_up = given_up[:0]
+            start += len(fresh)
+        if len(given_up):
+            keys[given_up] = self._scan(queries[given_up], k, n_jobs)
+        return keys
 
     def _range_probe(
         self, queries: NDArray[np.uint8], first_positions: Keys, radius: int, budget: float, n_tried: int, n_jobs: int
