@@ -68,6 +68,8 @@ def test_settings_are_those_of_the_published_programs():
     assert params("jpsh", "flickr25k") == JPSH.paper("flickr25k", 16, random_state=0).get_params()
     assert params("jpsh-ours", "mnist") == JPSH(16, random_state=0).get_params()
     assert params("jpsh0", "mnist") == JPSH.paper("mnist", 16, anchors="random", random_state=0).get_params()
+    assert params("oeh", "mnist")["as_released"]
+    assert params("och", "mnist")["as_released"]
     for dataset, k, rounds in (("mnist", 5, 10), ("cifar-10", 5, 5), ("nus-wide", 10, 10), ("flickr25k", 10, 10)):
         jsh = params("jsh", dataset)
         assert (jsh["n_anchors"], jsh["alpha"], jsh["n_neighbors"], jsh["max_iter"]) == (500, 10, k, rounds)
