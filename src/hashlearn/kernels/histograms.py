@@ -1,8 +1,8 @@
 """How many codes, and how many relevant ones, lie at each distance of a query: all that a ranking by distance knows.
 
 The distances of a block of codes are written by vector instructions to a buffer in the first-level cache and counted
-from there, eight at a time. Counting is bound by increments of the same few counters, one after the other; so pairs
-of distances are counted in one table where that is small enough, and in eight separate histograms elsewhere.
+from there. Counting is bound by increments of the same few counters, one after the other; so pairs
+of distances are counted in one table where that is small enough, and in separate histograms by place elsewhere.
 """
 
 import numpy as np
