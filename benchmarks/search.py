@@ -3,11 +3,11 @@
     python benchmarks/search.py --quick              # under a minute
     python benchmarks/search.py --out results/       # the full grid: about an hour, 8 GB of memory
 
-The first three queries of every search are compared with brute force: an exact contender must have its distances, an
-approximate one gets its recall, which is therefore a rough one. Times are medians over rounds in which all contenders take turns, so that what else the machine does hits all
-alike; on a busy machine ``--cpu-time`` counts the process's own time. The results are one JSON line per case, a plot,
-and a table of what must hold, with the fractions of the machine's limits: popcounts out of the first-level cache, and
-reading memory.
+The first three queries of every search are compared with brute force: an exact contender must have its distances,
+an approximate one gets its recall, which is therefore a rough one. Times are medians over rounds in which all
+contenders take turns, so that what else the machine does hits all alike; on a busy machine ``--cpu-time`` counts
+the process's own time. The results are one JSON line per case, a plot, and a table of what must hold, with the
+fractions of the machine's limits: popcounts out of the first-level cache, and reading memory.
 """
 
 import os
