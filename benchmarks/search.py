@@ -1,7 +1,7 @@
 """Hamming search side by side: ours against faiss, usearch and numpy, interleaved in one process, on one thread.
 
-    python benchmarks/search.py --quick              # under a minute
-    python benchmarks/search.py --out results/       # the full grid: about an hour, 8 GB of memory
+    python benchmarks/search.py --quick              # a minute on an idle machine
+    python benchmarks/search.py --out results/       # the full grid: long, and 1e7 codes need memory
 
 The first three queries of every search are compared with brute force: an exact contender must have its distances,
 an approximate one gets its recall, which is therefore a rough one. Times are medians over rounds in which all
