@@ -1,13 +1,13 @@
 """Hamming search side by side: ours against faiss, usearch and numpy, interleaved in one process, on one thread.
 
-    python benchmarks/search.py --quick              # under a minute
-    python benchmarks/search.py --out results/       # the full grid: about an hour, 8 GB of memory
+    python benchmarks/search.py --quick              # a minute on an idle machine
+    python benchmarks/search.py --out results/       # the full grid: long, and 1e7 codes need memory
 
-Every result is compared with brute force: an exact contender must have its distances, an approximate one gets its
-recall. Times are medians over rounds in which all contenders take turns, so that what else the machine does hits all
-alike; on a busy machine ``--cpu-time`` counts the process's own time. The results are one JSON line per case, a plot,
-and a table of what must hold, with the fractions of the machine's limits: popcounts out of the first-level cache, and
-reading memory.
+The first three queries of every search are compared with brute force: an exact contender must have its distances,
+an approximate one gets its recall, which is therefore a rough one. Times are medians over rounds in which all
+contenders take turns, so that what else the machine does hits all alike; on a busy machine ``--cpu-time`` counts
+the process's own time. The results are one JSON line per case, a plot, and a table of what must hold, with the
+fractions of the machine's limits: popcounts out of the first-level cache, and reading memory.
 """
 
 import os
@@ -175,7 +175,7 @@ def cases(data, n_bits, codes, queries, options, clock) -> Iterator[dict]:
                 for kind in PEERS
                 if kind.name in peers and not left_out(kind, len(codes), n_queries, n_bits, options.quick)
             }
-            recalls = {name: check(peer, asked[:CHECKED_QUERIES], k, truth) for name, peer in fit.items()}
+            recalls = {name: check(peer, asked, k, truth) for name, peer in fit.items()}
             calls = {name: partial(peer.search, asked, k) for name, peer in fit.items()}
             calls |= limits(len(codes), n_bits, n_queries)
             seconds = take_turns(calls, options.rounds, clock)

@@ -1,8 +1,8 @@
 """How many codes, and how many relevant ones, lie at each distance of a query: all that a ranking by distance knows.
 
 The distances of a block of codes are written by vector instructions to a buffer in the first-level cache and counted
-from there, eight at a time. Counting is bound by increments of the same few counters, one after the other; so pairs
-of distances are counted in one table where that is small enough, and in eight separate histograms elsewhere.
+from there. Counting is bound by increments of the same few counters, one after the other; so pairs
+of distances are counted in one table where that is small enough, and in separate histograms by place elsewhere.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from hashlearn.kernels.simd import TILE, tile_distances
 _BLOCK = 4096
 _LONGEST_PAIR = 64  # bits: of the table of pairs, 65 x 65 counters of 2 bytes are used
 _PAIR_ROW = 256  # counters from one value of the higher byte to the next
-_PAIR_CODES = 245760  # between merges: no counter of 16 bits can run over
+_PAIR_CODES = 122880  # between merges: no counter of 16 bits can run over
 
 
 @lean
@@ -23,27 +23,22 @@ def _write_distances(tiles, first, n, queries, query_offset, n_words, distances)
 
 
 @lean
-def _count_pairs(both, n, side, pairs):
-    """Count ``n`` bytes, a multiple of 4, two at a time: a pair read as one number of 16 bits is its own counter."""
-    second = side * _PAIR_ROW
-    for i in range(0, n // 2, 2):
+def _count_pairs(both, n, pairs):
+    """Count ``n`` bytes, an even number, two at a time: a pair read as one number of 16 bits is its own counter."""
+    for i in range(n // 2):
         pairs[np.int64(both[i])] += np.uint16(1)
-        pairs[second + np.int64(both[i + 1])] += np.uint16(1)
 
 
 @lean
 def _merge_pairs(pairs, side, counts, query):
     """Add a table of pairs to a query's histogram and clear it."""
-    second = side * _PAIR_ROW
     for high in range(side):
         row = 0
         for low in range(side):
-            at = high * _PAIR_ROW + low
-            count = np.int64(pairs[at]) + np.int64(pairs[second + at])
+            count = np.int64(pairs[high * _PAIR_ROW + low])
             row += count
             counts[query, low] += count
-            pairs[at] = np.uint16(0)
-            pairs[second + at] = np.uint16(0)
+            pairs[high * _PAIR_ROW + low] = np.uint16(0)
         counts[query, high] += row
 
 
@@ -72,7 +67,7 @@ def count_distances(tiles, n_codes, queries, distances, counts):
     both = distances.view(np.uint16)
     per_word = 8 // distances.itemsize
     in_pairs = side <= _LONGEST_PAIR + 1
-    pairs = np.zeros(2 * side * _PAIR_ROW if in_pairs else 0, np.uint16)
+    pairs = np.zeros(side * _PAIR_ROW if in_pairs else 0, np.uint16)
     counters = np.zeros(8 * side, np.uint32)
     outer = _PAIR_CODES if in_pairs else max(_BLOCK, 65536 // n_words // _BLOCK * _BLOCK)
     for outer_start in range(0, n_codes, outer):
@@ -83,7 +78,7 @@ def count_distances(tiles, n_codes, queries, distances, counts):
                 _write_distances(tiles, start, n, words, query * n_words, n_words, distances)
                 whole = n // 8 * 8
                 if in_pairs:
-                    _count_pairs(both, whole, side, pairs)
+                    _count_pairs(both, whole, pairs)
                 else:
                     _count_singly(packed, whole, per_word, side, counters)
                 for i in range(whole, n):

@@ -250,9 +250,9 @@ def _check_method(method: str) -> Method:
 
 def _neighbours(store: CodeStore, keys: Keys, k: int) -> Neighbours:
     """Keys of shape (n_queries, <= k) as a result of k columns."""
-    n_found = keys.shape[1]
-    distances = np.full((len(keys), k), NO_DISTANCE, np.int32)
-    ids = np.full((len(keys), k), NO_ID, np.int64)
-    distances[:, :n_found] = keys >> POSITION_BITS
-    ids[:, :n_found] = store.ids_at(keys & POSITION_MASK)
+    distances, ids = (keys >> POSITION_BITS).astype(np.int32), store.ids_at(keys & POSITION_MASK)
+    if keys.shape[1] < k:
+        empty = ((0, 0), (0, k - keys.shape[1]))
+        distances = np.pad(distances, empty, constant_values=NO_DISTANCE)
+        ids = np.pad(ids, empty, constant_values=NO_ID)
     return Neighbours(distances, ids)
