@@ -19,6 +19,7 @@ def clustered(n, n_bits, seed, noise=0.02):
 def cheap_tables(monkeypatch):
     """As if building tables cost nothing and looking into them little, as it is for many codes."""
     monkeypatch.setattr(cost_model, "BUILD_PER_CODE", 0.001)
+    monkeypatch.setattr(cost_model, "FEWEST_BYTES", 0)
     cheap = Costs(level=1.0, probe=0.01, bucket=0.1, candidate=0.1)
     monkeypatch.setattr(cost_model, "PROBING", cheap)
     monkeypatch.setattr(engine, "PROBING", cheap)
@@ -48,8 +49,18 @@ def test_auto_does_not_build_tables_that_random_codes_would_not_use():
     assert index._engine.tables is None
 
 
+def test_auto_does_not_weigh_a_scan_that_is_over_sooner(monkeypatch):
+    monkeypatch.setattr(cost_model, "BUILD_PER_CODE", 0.0)
+    codes = clustered(20_000, 64, seed=0)
+    index = HammingIndex(64).add(codes)
+    for _ in range(3):
+        index.search(codes[:600], 5)
+    assert index._engine.tables is None
+
+
 @pytest.mark.parametrize("method", ["auto", "multi-index"])
 def test_a_query_given_up_in_the_middle_is_answered_by_a_scan(method, monkeypatch):
+    monkeypatch.setattr(cost_model, "FEWEST_BYTES", 0)
     codes = clustered(10_000, 64, seed=0)
     index = HammingIndex(64).add(codes[500:])
     index._engine._build(1)

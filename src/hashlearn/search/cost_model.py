@@ -18,7 +18,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.codes import bytes_per_code
+from hashlearn.codes import as_words, bytes_per_code
 from hashlearn.kernels.buckets import Costs
 from hashlearn.search.multi_index import MAX_CODES, Substrings
 
@@ -27,6 +27,7 @@ SCAN_PER_BYTE = 0.0098
 READ_PER_BYTE = 0.05
 BUILD_PER_CODE = 65.0
 FEWEST_CODES = 4096
+FEWEST_BYTES = 1 << 20  # scanned in the time it takes to choose
 
 _TOLERATED_LOSS = 0.1
 _WORTH_TRYING = 0.4  # of the scan's cost
@@ -50,6 +51,7 @@ class CostModel:
         self._n_bytes = n_codes * bytes_per_code(n_bits)
         self._scanned = 0.0
         self._next_look = self.building
+        self._next_sample = 0.0
         self._seen: deque[tuple[NDArray[np.uint64], int]] = deque(maxlen=_SAMPLE_QUERIES)
         self._credit: dict[tuple[str, int], float] = {}
 
@@ -57,6 +59,11 @@ class CostModel:
     def possible(self) -> bool:
         """Are there enough codes, and not too many, for tables at all?"""
         return FEWEST_CODES <= self.n_codes <= MAX_CODES
+
+    @property
+    def worth_choosing(self) -> bool:
+        """Does a scan take long enough for the choice to matter?"""
+        return self.possible and self._n_bytes >= FEWEST_BYTES
 
     @property
     def building(self) -> float:
@@ -71,13 +78,16 @@ class CostModel:
         """What the tables may cost for one query of so many before it is given up and scanned."""
         return _WORTH_TRYING * self.scanning(n_queries)
 
-    def record_scan(self, kind: tuple[str, int], queries: NDArray[np.uint64], distances: NDArray[np.int64]) -> None:
-        """Queries that were answered by a scan, and how far each had to look."""
+    def record_scan(self, kind: tuple[str, int], queries: NDArray[np.uint8], distances: NDArray[np.int64]) -> None:
+        """Packed queries that were answered by a scan, and how far each had to look."""
         cost = self.scanning(len(queries)) * len(queries)
         self._scanned += cost
         self._earn(kind, cost * _TOLERATED_LOSS, len(queries))
-        for i in range(0, len(queries), max(1, len(queries) // 8)):
-            self._seen.append((queries[i], int(distances[i])))
+        if self._scanned < self._next_sample:
+            return
+        self._next_sample = self._scanned + self.building / _SAMPLE_QUERIES
+        chosen = slice(0, None, max(1, len(queries) // 8))
+        self._seen.extend(zip(as_words(queries[chosen]), distances[chosen].tolist()))
 
     def time_to_look(self) -> bool:
         """Have the scans cost enough to consider building tables? If so, it is time again at twice that cost."""

@@ -34,7 +34,7 @@ class Engine:
 
     def knn(self, queries: NDArray[np.uint8], k: int, method: Method, n_jobs: int) -> Keys:
         """The k nearest codes, k <= len(store): sorted keys of shape (n_queries, k)."""
-        if method == "flat" or not self.model.possible:
+        if self._only_scans(method):
             return self._scan(queries, k, n_jobs)
         if method == "multi-index":
             return self._probe_and_scan(queries, k, n_jobs)
@@ -45,7 +45,7 @@ class Engine:
     ) -> Iterator[Keys]:
         """Hits of at most 512 queries, in pieces and in no order; see :func:`hashlearn.search.flat.flat_range`."""
         kind = ("range", radius)
-        if method == "flat" or not self.model.possible:
+        if self._only_scans(method):
             return flat_range(self.store, self.store.words_of(queries), first_positions, radius, n_jobs)
         if method == "multi-index":
             budget = _PATIENCE * self.model.scanning(1)
@@ -57,7 +57,7 @@ class Engine:
 
     def prepare_pairs(self, radius: int, method: Method, n_jobs: int) -> Method:
         """Build the tables if they pay for a search from every code, and say which way to search then."""
-        if method == "flat" or not self.model.possible:
+        if self._only_scans(method):
             return "flat"
         if method == "auto" and self.tables is None:
             sample = as_words(self.store.codes_at(self.model.sample_positions()))
@@ -67,6 +67,10 @@ class Engine:
                 return "flat"
         self._build(n_jobs)
         return method
+
+    def _only_scans(self, method: Method) -> bool:
+        usable = self.model.worth_choosing if method == "auto" else self.model.possible
+        return method == "flat" or not usable
 
     def _scan(self, queries: NDArray[np.uint8], k: int, n_jobs: int) -> Keys:
         return flat_knn(self.store, self.store.words_of(queries), k, n_jobs)
@@ -88,6 +92,11 @@ class Engine:
     def _choose(self, queries: NDArray[np.uint8], k: int, n_jobs: int) -> Keys:
         """The tables for as many queries as the model allows; the others, and those given up, share scans."""
         kind = ("knn", k.bit_length())
+        self._build_if_it_pays(n_jobs)
+        if self.tables is None and len(queries) <= QUERIES_PER_BLOCK:
+            keys = self._scan(queries, k, n_jobs)
+            self.model.record_scan(kind, queries, keys[:, -1] >> POSITION_BITS)
+            return keys
         keys = np.empty((len(queries), k), np.int64)
         given_up = np.empty(0, np.int64)
         start = 0
@@ -105,7 +114,7 @@ class Engine:
             fresh = np.arange(start, min(len(queries), start + QUERIES_PER_BLOCK * n_jobs))
             scanned = np.append(given_up, fresh)
             keys[scanned] = self._scan(queries[scanned], k, n_jobs)
-            self.model.record_scan(kind, as_words(queries[fresh]), keys[fresh, -1] >> POSITION_BITS)
+            self.model.record_scan(kind, queries[fresh], keys[fresh, -1] >> POSITION_BITS)
             given_up = given_up[:0]
             start += len(fresh)
         if len(given_up):
@@ -134,7 +143,7 @@ class Engine:
             yield hits + ((left[numbers] - numbers) << QUERY_SHIFT)
         scanned = left[left >= n_tried]
         if len(scanned):
-            self.model.record_scan(kind, as_words(queries[scanned]), np.full(len(scanned), radius))
+            self.model.record_scan(kind, queries[scanned], np.full(len(scanned), radius))
 
     def _build_if_it_pays(self, n_jobs: int) -> None:
         if self.tables is None and self.model.time_to_look():

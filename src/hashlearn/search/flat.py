@@ -24,6 +24,11 @@ def flat_knn(store: CodeStore, queries: Words, k: int, n_jobs: int = 1) -> Keys:
     if n_queries == 0:
         return np.empty((0, k), np.int64)
     block = max(1, min(QUERIES_PER_BLOCK, _BUFFER_KEYS // (2 * k + 2 * TILE)))
+    if n_jobs == 1 and n_queries <= block:  # without the ceremony, which costs as much as a scan of few codes
+        found = np.empty((n_queries, k), np.int64)
+        knn_scan(tiles, len(store), 0, n_tiles(len(store)), queries, k, found)
+        found.sort(axis=1)
+        return found
     query_parts = split(n_queries, max(-(-n_queries // block), n_jobs if n_queries >= 4 * n_jobs else 1))
     tile_parts = split(n_tiles(len(store)), 1 if len(query_parts) >= n_jobs else n_jobs)
     keys = np.empty((len(tile_parts), n_queries, k), np.int64)
