@@ -28,12 +28,16 @@ def save_with(value):
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_nan_and_infinity(method, value, refused, folder):
     save_with(value)
-    assert "bad.npy contains " in refused("fit", "bad.npy", "-m", method, "-b", 8, "-o", "new")
+    assert "bad.npy must not contain NaN or infinity: row 3 has" in refused(
+        "fit", "bad.npy", "-m", method, "-b", 8, "-o", "new"
+    )
 
 
 def test_nan_in_what_is_encoded(refused, folder):
     save_with(np.nan)
-    assert "bad.npy contains NaN" in refused("encode", "model", "bad.npy", "-o", "codes.npy")
+    assert "bad.npy must not contain NaN or infinity: row 3 has NaN" in refused(
+        "encode", "model", "bad.npy", "-o", "codes.npy"
+    )
 
 
 def test_one_sample(refused, folder):

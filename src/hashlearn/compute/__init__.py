@@ -1,5 +1,6 @@
-"""Where a pass over the data runs: today over blocks of rows of an array or memmap."""
+"""Where a pass over the data runs: over blocks of rows of an array, a memmap, files, or a stream."""
 
 from hashlearn.compute.blocks import RowBlocks, row_slices
+from hashlearn.compute.sources import as_rows, is_source
 
-__all__ = ["RowBlocks", "row_slices"]
+__all__ = ["RowBlocks", "as_rows", "is_source", "row_slices"]

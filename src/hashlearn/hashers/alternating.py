@@ -117,7 +117,7 @@ class AlternatingHasher(AnchoredHasher):
         if self.init == "random":
             scores = rng.standard_normal((self.n_bits, len(anchors))).T
         elif self.init == "itq":
-            itq = ITQ(self.n_bits, random_state=rng).fit(rows.source)
+            itq = ITQ(self.n_bits, random_state=rng).fit(RowBlocks(rows.source, seen=rows.seen))
             scores = itq.decision_function(self.anchors_)
         else:
             k = min(SPECTRAL_NEIGHBORS, len(anchors))

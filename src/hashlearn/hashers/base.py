@@ -17,8 +17,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hashlearn import persist
 from hashlearn.checks import check_matrix
 from hashlearn.codes import bytes_per_code, check_n_bits, pack
-from hashlearn.compute import RowBlocks
+from hashlearn.compute import RowBlocks, as_rows, is_source
 from hashlearn.progress import track
+
+_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
+"""What is asked of an array before it is read; whether it is finite shows in the first pass over its rows."""
 
 
 class Hasher(TransformerMixin, BaseEstimator):
@@ -26,6 +29,9 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     ``fit(X)`` learns, ``decision_function(X)`` gives one score a bit, ``transform(X)`` the packed codes, and
     ``save(folder)`` keeps the model for :func:`hashlearn.load`.
+
+    X is an array, a memmap, a sparse matrix, a DataFrame, the path of a file of vectors or a list of them, or a
+    function that gives a fresh iterator over blocks of rows for every pass (:func:`hashlearn.compute.as_rows`).
     """
 
     n_bits: int
@@ -76,12 +82,27 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     def _rows_to_fit(self, X: Any) -> RowBlocks:
         check_n_bits(self.n_bits)
-        X = validate_data(self, X, accept_sparse="csr", dtype="numeric", ensure_min_samples=2)
-        return RowBlocks(X)
+        if not is_source(X):
+            return RowBlocks(validate_data(self, X, **_CHECKS, ensure_min_samples=2))
+        rows = as_rows(X)
+        if len(rows) < 2:
+            raise ValueError(f"Found array with {len(rows)} sample(s) while a minimum of 2 is required.")
+        self.n_features_in_ = rows.shape[1]
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return rows
 
     def _rows(self, X: Any) -> RowBlocks:
         check_is_fitted(self)
-        return RowBlocks(validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False))
+        if not is_source(X):
+            return RowBlocks(validate_data(self, X, **_CHECKS, reset=False))
+        rows = as_rows(X)
+        if rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input"
+            )
+        return rows
 
     def _rng(self) -> np.random.RandomState:
         return check_random_state(self.random_state)
