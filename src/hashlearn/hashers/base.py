@@ -4,7 +4,7 @@ A method subclasses :class:`Hasher`, learns in ``fit`` and says in ``_scores`` w
 where its score is above zero. What is shared (checks of the input, going over blocks, packing, saving) is here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hashlearn import persist
 from hashlearn.checks import check_matrix
 from hashlearn.codes import bytes_per_code, check_n_bits, pack
-from hashlearn.compute import RowBlocks, as_rows, is_source
+from hashlearn.compute import RowBlocks, as_rows, is_source, mapped
 from hashlearn.progress import track
 
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
@@ -48,7 +48,7 @@ class Hasher(TransformerMixin, BaseEstimator):
         """Scores of shape (n, n_bits); a bit is one where its score is above zero."""
         rows = self._rows(X)
         scores = np.empty((len(rows), self.n_bits), np.float32)
-        for part, block in self._scored(rows):
+        for part, block in self._encoded(rows, self._scores_from):
             scores[part] = block
         return scores
 
@@ -56,8 +56,8 @@ class Hasher(TransformerMixin, BaseEstimator):
         """Packed codes of shape (n, ceil(n_bits / 8))."""
         rows = self._rows(X)
         codes = np.empty((len(rows), bytes_per_code(self.n_bits)), np.uint8)
-        for part, block in self._scored(rows):
-            codes[part] = pack(block > 0)
+        for part, block in self._encoded(rows, self._codes_from):
+            codes[part] = block
         return codes
 
     def fit_codes(self, X: ArrayLike, y: Any = None) -> NDArray[np.uint8]:
@@ -76,9 +76,14 @@ class Hasher(TransformerMixin, BaseEstimator):
         """Scores of a block of rows, shape (rows, n_bits)."""
         raise AssertionError(f"{type(self).__name__} does not say how it scores")
 
-    def _scored(self, rows: RowBlocks) -> Iterator[tuple[slice, NDArray]]:
-        for part, block in track(rows, f"{type(self).__name__} encode", rows.n_blocks):
-            yield part, self._scores(block)
+    def _scores_from(self, block: NDArray, first: int) -> NDArray:
+        return self._scores(block)
+
+    def _codes_from(self, block: NDArray, first: int) -> NDArray[np.uint8]:
+        return pack(self._scores(block) > 0)
+
+    def _encoded(self, rows: RowBlocks, what: Callable[..., NDArray]) -> Iterator[tuple[slice, NDArray]]:
+        return track(mapped(rows, what), f"{type(self).__name__} encode", rows.n_blocks)
 
     def _rows_to_fit(self, X: Any) -> RowBlocks:
         check_n_bits(self.n_bits)
