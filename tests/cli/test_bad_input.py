@@ -13,6 +13,7 @@ import pytest
 import hashlearn.cli
 from hashlearn import LSH, METHODS
 from hashlearn.cli import fit
+from hashlearn.cli.partial_codes import PartialCodes
 
 SOURCES = Path(hashlearn.__file__).parents[1]
 FIT = ("fit", "vectors.npy", "-m", "itq", "-b", "8", "-o", "new")
@@ -201,7 +202,7 @@ def test_a_full_disk(refused, folder, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr(PartialCodes, "_write", full)
     assert "No space left on device" in refused("encode", "model", "queries.npy", "-o", "codes.npy")
 
 

@@ -19,10 +19,10 @@ MAX_BLOCK_ROWS = 8192
 """Rows in a block of narrow data: a block also meets hundreds of anchors or kernel bases, and that product is wider."""
 
 
-def row_slices(n: int, width: int) -> Iterator[slice]:
-    """Slices of n rows such that one of them, ``width`` columns wide, is a block."""
+def row_slices(n: int, width: int, first: int = 0) -> Iterator[slice]:
+    """Slices of the rows from ``first`` to n such that one of them, ``width`` columns wide, is a block."""
     rows = _rows_of_block(width)
-    for start in range(0, n, rows):
+    for start in range(first, n, rows):
         yield slice(start, min(start + rows, n))
 
 
@@ -50,6 +50,8 @@ class RowBlocks:
         What is known of the source already.
     name : str
         What an error calls the rows.
+    first : int
+        The row that a pass begins with.
 
     Attributes
     ----------
@@ -65,8 +67,9 @@ class RowBlocks:
         scale: float = 1.0,
         seen: "SeenRows | None" = None,
         name: str = "Input X",
+        first: int = 0,
     ):
-        self.source, self.name = source, name
+        self.source, self.name, self.first = source, name, first
         self.shape: tuple[int, int] = source.shape
         self.dtype = np.promote_types(source.dtype, np.float32)
         self.shift = None if shift is None else np.asarray(shift, self.dtype)
@@ -86,7 +89,7 @@ class RowBlocks:
             yield rows, self._as_floats(block)
 
     def _blocks(self) -> Iterator[tuple[slice, Any]]:
-        slices = row_slices(*self.shape)
+        slices = row_slices(*self.shape, self.first)
         if hasattr(self.source, "in_order"):  # a stream, which cannot jump to a row
             return self.source.in_order(slices)
         return ((rows, self.source[rows]) for rows in slices)
@@ -98,7 +101,7 @@ class RowBlocks:
 
     @property
     def n_blocks(self) -> int:
-        return -(-len(self) // self.block_rows)
+        return -(-(len(self) - self.first) // self.block_rows)
 
     def take(self, rows: NDArray[np.integer]) -> NDArray:
         """The named rows, in that order."""
@@ -109,6 +112,10 @@ class RowBlocks:
     def shifted(self, shift: NDArray, scale: float = 1.0) -> "RowBlocks":
         """The same rows, seen from ``shift`` in units of ``scale``."""
         return RowBlocks(self.source, shift=shift, scale=scale, seen=self.seen, name=self.name)
+
+    def since(self, first: int) -> "RowBlocks":
+        """The same rows, passes over which begin with row ``first``; they keep their numbers."""
+        return RowBlocks(self.source, shift=self.shift, scale=self.scale, seen=self.seen, name=self.name, first=first)
 
     def _as_floats(self, rows: Any) -> NDArray:
         block = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)

@@ -109,9 +109,10 @@ class AnchoredHasher(Hasher):
     def _scores(self, block):
         real = block.dtype
         X = block - self.mean_.astype(real)
-        scores = np.zeros((len(X), self.n_bits), real)
-        if self.projection_ is not None:
-            scores += X @ self.projection_.astype(real) + self.intercept_.astype(real)
+        if self.projection_ is None:
+            return self._blended_offsets(X)
+        scores = X @ self.projection_.astype(real)
+        scores += self.intercept_.astype(real)
         if self.offsets_ is not None:
             scores += self._blended_offsets(X)
         return scores
@@ -122,10 +123,14 @@ class AnchoredHasher(Hasher):
         anchors = (self.anchors_ - self.mean_).astype(X.dtype)
         offsets = self.offsets_.astype(X.dtype)
         nearest, squared = nearest_anchors(X, anchors, self.n_blended_)
+        blended = offsets[nearest[:, 0]]
         if self.n_blended_ == 1:
-            return offsets[nearest[:, 0]]
+            return blended
         weights = normalized(anchor_weights(squared, self.sigma_))
-        return sum(weights[:, [i]] * offsets[nearest[:, i]] for i in range(self.n_blended_))
+        blended *= weights[:, :1]
+        for i in range(1, self.n_blended_):
+            blended += weights[:, [i]] * offsets[nearest[:, i]]
+        return blended
 
     def _look(self, X: Any, rng: np.random.RandomState) -> AnchorView:
         """The view of the data: a pass for the mean, one a round of k-means, one for distances and one for sums."""

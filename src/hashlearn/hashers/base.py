@@ -56,9 +56,13 @@ class Hasher(TransformerMixin, BaseEstimator):
         """Packed codes of shape (n, ceil(n_bits / 8))."""
         rows = self._rows(X)
         codes = np.empty((len(rows), bytes_per_code(self.n_bits)), np.uint8)
-        for part, block in self._encoded(rows, self._codes_from):
+        for part, block in self.transform_blocks(rows):
             codes[part] = block
         return codes
+
+    def transform_blocks(self, X: Any, first: int = 0) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
+        """Packed codes a block of rows at a time, from row ``first`` on: pairs of the rows' slice and their codes."""
+        return self._encoded(self._rows(X).since(first), self._codes_from)
 
     def fit_codes(self, X: ArrayLike, y: Any = None) -> NDArray[np.uint8]:
         """Learn from the rows of X and return their packed codes, as the method's authors put them in a database.

@@ -36,16 +36,17 @@ def nearest_anchors(block: NDArray, anchors: NDArray, k: int = 1) -> tuple[NDArr
     """
     norms = np.einsum("ij,ij->i", anchors, anchors)
     handicap = _TIE * norms.mean() * np.arange(len(anchors), dtype=norms.dtype)
-    constants, minus_two_anchors = norms + handicap, -2 * anchors.T
+    constants, minus_two_anchors = norms + handicap, np.ascontiguousarray(-2 * anchors.T)
     index = np.empty((len(block), k), np.intp)
     distances = np.empty((len(block), k), norms.dtype)
-    step = max(_MIN_PIECE_ROWS, _PIECE_ELEMENTS // len(anchors))
-    for start in range(0, len(block), step):
-        piece = slice(start, start + step)
+    smallest = _by_repeated_search if k <= _MAX_SEARCHES else _by_partition
+    step = min(len(block), max(_MIN_PIECE_ROWS, _PIECE_ELEMENTS // len(anchors)))
+    workspace = np.empty((step, len(anchors)), norms.dtype)
+    for start in range(0, len(block), max(1, step)):
+        piece = slice(start, min(start + step, len(block)))
         # |x|^2 is the same for all anchors of a row: the comparison does without it.
-        partial = block[piece] @ minus_two_anchors
+        partial = np.matmul(block[piece], minus_two_anchors, out=workspace[: piece.stop - start])
         partial += constants
-        smallest = _by_repeated_search if k <= _MAX_SEARCHES else _by_partition
         index[piece], distances[piece] = smallest(partial, k)
     distances -= handicap[index]
     distances += np.einsum("ij,ij->i", block, block)[:, None]
