@@ -67,7 +67,7 @@ __all__ = [
     "unpack",
 ]
 
-_ROOMS = ("codes", "data", "features", "hashers", "metrics", "paper", "search")
+_ROOMS = ("codes", "compute", "data", "features", "hashers", "metrics", "paper", "search")
 _HOMES = {
     "hashlearn.codes": ("hamming_distances", "pack", "unpack"),
     "hashlearn.metrics": ("Evaluation", "evaluate", "evaluate_vectors"),

@@ -70,7 +70,9 @@ def test_queries_with_nan_or_other_features(refused):
     assert "bad.npy has 5 features" in refused("search", "model", "codes.npy", "bad.npy", "-o", "new.npz")
     X[0, 0] = np.nan
     np.save("bad.npy", X)
-    assert "bad.npy contains NaN" in refused("search", "model", "codes.npy", "bad.npy", "-o", "new.npz")
+    assert "bad.npy must not contain NaN or infinity: row 0 has NaN" in refused(
+        "search", "model", "codes.npy", "bad.npy", "-o", "new.npz"
+    )
 
 
 def test_more_neighbours_than_codes(refused):

@@ -13,6 +13,7 @@ import pytest
 import hashlearn.cli
 from hashlearn import LSH, METHODS
 from hashlearn.cli import fit
+from hashlearn.cli.partial_codes import PartialCodes
 
 SOURCES = Path(hashlearn.__file__).parents[1]
 FIT = ("fit", "vectors.npy", "-m", "itq", "-b", "8", "-o", "new")
@@ -28,12 +29,16 @@ def save_with(value):
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_nan_and_infinity(method, value, refused, folder):
     save_with(value)
-    assert "bad.npy contains " in refused("fit", "bad.npy", "-m", method, "-b", 8, "-o", "new")
+    assert "bad.npy must not contain NaN or infinity: row 3 has" in refused(
+        "fit", "bad.npy", "-m", method, "-b", 8, "-o", "new"
+    )
 
 
 def test_nan_in_what_is_encoded(refused, folder):
     save_with(np.nan)
-    assert "bad.npy contains NaN" in refused("encode", "model", "bad.npy", "-o", "codes.npy")
+    assert "bad.npy must not contain NaN or infinity: row 3 has NaN" in refused(
+        "encode", "model", "bad.npy", "-o", "codes.npy"
+    )
 
 
 def test_one_sample(refused, folder):
@@ -197,7 +202,7 @@ def test_a_full_disk(refused, folder, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr(PartialCodes, "_write", full)
     assert "No space left on device" in refused("encode", "model", "queries.npy", "-o", "codes.npy")
 
 

@@ -7,8 +7,8 @@ from sklearn.datasets import load_digits
 from hashlearn import JPSH, JSH, PSH, unpack
 from hashlearn.compute import RowBlocks
 from hashlearn.hashers.anchored import imbalance
-from hashlearn.hashers.terms import with_bias
-from hashlearn.linalg.anchors import anchor_graph, weight_matrix
+from hashlearn.linalg.anchor_sums import with_bias
+from hashlearn.linalg.anchors import AnchorGraph, Spacing
 from hashlearn.linalg.graphs import anchor_similarity
 
 
@@ -24,11 +24,9 @@ def small(**changes):
 
 def terms_of(hasher, X):
     rng = hasher._rng()
-    rows, scale = hasher._see(X, rescale=hasher.rescale)
-    anchors = hasher._find_anchors(rows, scale, rng)
-    graph = anchor_graph(rows, anchors, hasher.n_neighbors)
-    B = np.where(rng.standard_normal((hasher.n_bits, len(anchors))) > 0, 1.0, -1.0)
-    return hasher._terms(rows, anchors, graph), B
+    view = hasher._look(X, rng)
+    B = np.where(rng.standard_normal((hasher.n_bits, len(view.anchors))) > 0, 1.0, -1.0)
+    return hasher._terms(view), B
 
 
 @pytest.mark.parametrize("rescale", [True, False])
@@ -55,8 +53,8 @@ def test_objective_is_equation_7_written_out(digits, bias):
     hasher.fit(digits)
     C = hasher.anchors_
     X, anchors = (with_bias(digits), with_bias(C)) if bias else (digits, C)
-    graph = anchor_graph(RowBlocks(digits), C, hasher.n_neighbors)
-    A = weight_matrix(graph.nearest, graph.weight, len(C)).toarray()
+    sigma = Spacing.of(RowBlocks(digits), C, hasher.n_neighbors).mean[-1]
+    A = AnchorGraph(hasher.n_neighbors, sigma).of(digits, C).toarray()
     S = anchor_similarity(C, hasher.n_anchor_neighbors).toarray()
     B, W, P = hasher.codes_per_round_[-1].astype(float), hasher.pairwise_weights_, hasher.personalized_weights_
     scores = digits @ hasher.projection_ + hasher.intercept_

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from oracle_files import FOLDER, Oracle, oracle_files
 
 from hashlearn.compute import RowBlocks
-from hashlearn.linalg.anchors import anchor_graph, kmeans, nearest_anchors, normalized, squared_distances, weight_matrix
+from hashlearn.linalg.anchors import (
+    AnchorGraph,
+    Spacing,
+    kmeans,
+    nearest_anchors,
+    normalized,
+    squared_distances,
+    weight_matrix,
+)
 
 
 @pytest.mark.skipif(not (FOLDER / "KMEANS.npz").exists(), reason="the folder of oracles has no k-means run")
@@ -17,7 +25,8 @@ def test_kmeans_with_empty_clusters_equals_the_published_run():
     with np.load(FOLDER / "KMEANS.npz") as oracle:
         rows = RowBlocks(oracle["X_train"])
         rounds = range(json.loads(str(oracle["params"]))["max_iter"])
-        centres, labels = kmeans(rows, rows.take(oracle["init_rows"]), rounds)
+        labels = np.empty(len(rows), np.int32)
+        centres = kmeans(rows, rows.take(oracle["init_rows"]), rounds, labels)
         np.testing.assert_allclose(centres, oracle["centers"], rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(labels, oracle["labels"])
 
@@ -28,14 +37,16 @@ def test_kmeans_and_graph_equal_the_published_ones(path):
     if "kmeans_init_rows" not in o:
         return
     rows = RowBlocks(o.X)
-    centres, _ = kmeans(rows, rows.take(o["kmeans_init_rows"]), range(10))
+    centres = kmeans(rows, rows.take(o["kmeans_init_rows"]), range(10))
     scale = np.abs(o["anchors"]).max()
     np.testing.assert_allclose(centres, o["anchors"], atol=1e-12 * scale)
-    graph = anchor_graph(rows, centres, o.params.get("k") or o.params["s"])
+    k = o.params.get("k") or o.params["s"]
+    graph = AnchorGraph(k, Spacing.of(rows, centres, k).mean[-1])
     assert graph.sigma == pytest.approx(float(o["graph_sigma"]), rel=1e-12)
     if "graph_index" in o:
-        np.testing.assert_array_equal(graph.nearest, o["graph_index"])
-        np.testing.assert_allclose(graph.weight, o["graph_weight"], atol=1e-12)
+        found = graph.of(next(iter(rows))[1], centres)
+        np.testing.assert_array_equal(found.indices.reshape(-1, k), o["graph_index"])
+        np.testing.assert_allclose(found.data.reshape(-1, k), o["graph_weight"], atol=1e-12)
 
 
 @settings(max_examples=40, deadline=None)
@@ -62,7 +73,8 @@ def test_squared_distances_are_never_negative():
 
 def test_kmeans_never_loses_a_cluster():
     X = np.repeat(np.arange(6.0), 5)[:, None]
-    centres, labels = kmeans(RowBlocks(X), np.zeros((6, 1)), range(10))
+    labels = np.empty(len(X), np.int32)
+    centres = kmeans(RowBlocks(X), np.zeros((6, 1)), range(10), labels)
     assert sorted(np.unique(labels)) == list(range(6))
     assert np.isfinite(centres).all()
 

@@ -46,6 +46,22 @@ def read_matrix(place: str, array: str | None = None) -> Any:
     return matrix
 
 
+def read_matrices(places: list[str], array: str | None = None) -> Any:
+    """The vectors of one file, or of several as one source of which no more than a file is in memory."""
+    if len(places) == 1:
+        return read_matrix(places[0], array)
+    from hashlearn.compute import RowBlocks
+    from hashlearn.compute.sources import Files
+
+    return RowBlocks(Files(places, lambda place: _not_empty(place, read_matrix(place, array))))
+
+
+def _not_empty(place: str, matrix: Any) -> Any:
+    if 0 in matrix.shape:
+        raise ValueError(f"{place}: no vectors in it, shape {matrix.shape}")
+    return matrix
+
+
 def _path_and_name(place: str, array: str | None) -> tuple[Path, str | None]:
     from hashlearn.data.formats import SUFFIXES
 

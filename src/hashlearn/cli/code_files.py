@@ -35,24 +35,19 @@ def sidecar_of(path: str | Path) -> Path:
     return Path(f"{path}.json")
 
 
-def write_codes(out: str, codes: NDArray[np.uint8], n_bits: int, model: dict[str, Any]) -> None:
-    """Write codes and sidecar. The sidecar has the codes' checksum, so that one of another file is never believed."""
+def sidecar_for(n_bits: int, count: int, checksum: str, model: dict[str, Any]) -> dict[str, Any]:
+    """What a sidecar says. It has the codes' checksum, so that one of another file is never believed."""
     import hashlearn
-    from hashlearn.files import replacing
 
-    sidecar = {
+    return {
         "format": FORMAT,
         "n_bits": n_bits,
         "bit_order": "big",
-        "count": len(codes),
-        "codes_sha256": _checksum(codes),
+        "count": count,
+        "codes_sha256": checksum,
         "model": model,
         "hashlearn_version": hashlearn.__version__,
     }
-    with replacing(out, sidecar_of(out)) as (codes_beside, sidecar_beside):
-        with codes_beside.open("wb") as file:
-            np.save(file, codes, allow_pickle=False)
-        sidecar_beside.write_text(json.dumps(sidecar, indent=2) + "\n", encoding="utf-8")
 
 
 def read_codes(place: str, n_bits: int | None = None) -> CodeFile:

@@ -1,30 +1,59 @@
 """``hashlearn encode``."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.arrays import FORMATS, read_matrix
-from hashlearn.cli.code_files import check_ending, sidecar_of, write_codes
-from hashlearn.cli.model_files import encoded, load_model
+from hashlearn.cli.arrays import FORMATS, read_matrices
+from hashlearn.cli.bars import progress_bars
+from hashlearn.cli.code_files import check_ending, sidecar_of
+from hashlearn.cli.model_files import check_features, load_model, naming
 
 EXAMPLE = "Example: hashlearn encode model/ vectors.npy --out codes.npy"
 
 
 def run(
     model: Annotated[str, typer.Argument(help="The folder of a model.")],
-    vectors: Annotated[str, typer.Argument(help=f"The vectors: {FORMATS}.")],
+    vectors: Annotated[list[str], typer.Argument(help=f"The vectors, of one file or several: {FORMATS}.")],
     out: Annotated[str, typer.Option("--out", "-o", help="The .npy file of codes; its sidecar is put beside it.")],
     array: Annotated[str | None, typer.Option(help="The array, of a file with several.")] = None,
 ) -> None:
-    """Turn vectors into packed codes."""
+    """Turn vectors into packed codes; one that was interrupted goes on when it is repeated."""
     from hashlearn.files import check_writable
 
     for path in (out, sidecar_of(out)):
         check_writable(path, "--out")
     check_ending(out, ".npy")
-    data = read_matrix(vectors, array)
+    data = read_matrices(vectors, array)
     hasher, identity = load_model(model)
-    codes = encoded(hasher, data, vectors)
-    write_codes(out, codes, hasher.n_bits, identity)
-    typer.echo(f"{out}: {len(codes)} codes of {hasher.n_bits} bits, {codes.shape[1]} bytes each")
+    place = ", ".join(vectors)
+    check_features(hasher, data, place)
+    with naming(place), progress_bars():
+        width = _write_codes(hasher, identity, data, vectors, array, out)
+    typer.echo(f"{out}: {data.shape[0]} codes of {hasher.n_bits} bits, {width} bytes each")
+
+
+def _write_codes(
+    hasher: Any, identity: dict[str, Any], data: Any, vectors: list[str], array: str | None, out: str
+) -> int:
+    """Write the codes a block at a time; returns the bytes of one."""
+    from hashlearn.cli.partial_codes import PartialCodes, identity_of
+    from hashlearn.codes import bytes_per_code
+
+    width = bytes_per_code(hasher.n_bits)
+    job = {"model": identity["checksum"], "vectors": identity_of(vectors, array)}
+    codes = PartialCodes(out, data.shape[0], width, job)
+    try:
+        first = codes.begin()
+        if first:
+            typer.echo(f"{out}: going on after {first} of {data.shape[0]} codes", err=True)
+        if first < data.shape[0]:
+            for _, block in hasher.transform_blocks(data, first):
+                codes.append(block)
+        codes.finish(hasher.n_bits, identity)
+    except BaseException as error:
+        problem = codes.stop(error)
+        if problem is error:
+            raise
+        raise problem from error
+    return width

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.arrays import FORMATS, read_array, read_matrix
+from hashlearn.cli.arrays import FORMATS, read_array, read_matrices
 from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.model_files import naming
 
@@ -14,7 +14,7 @@ EXAMPLE = "Example: hashlearn fit vectors.npy --method jpsh --bits 64 --param n_
 
 
 def run(
-    vectors: Annotated[str, typer.Argument(help=f"The training vectors: {FORMATS}.")],
+    vectors: Annotated[list[str], typer.Argument(help=f"The training vectors, of one file or several: {FORMATS}.")],
     out: Annotated[str, typer.Option("--out", "-o", help="The folder of the model; one that is there is replaced.")],
     method: Annotated[str, typer.Option("--method", "-m", help="One of 'hashlearn methods'.")] = "jpsh",
     bits: Annotated[int, typer.Option("--bits", "-b", help="Length of a code.")] = 64,
@@ -26,7 +26,7 @@ def run(
     array: Annotated[str | None, typer.Option(help="The array, of a file with several.")] = None,
 ) -> None:
     """Learn a hash function from vectors."""
-    data = read_matrix(vectors, array)
+    data = read_matrices(vectors, array)
 
     from hashlearn.hashers import method_named
     from hashlearn.persist import check_target, save
@@ -35,7 +35,7 @@ def run(
     hasher = cls(n_bits=bits, **parameters(cls, param or [], seed))
     check_target(out)
     start = time.perf_counter()
-    with naming(vectors), progress_bars():
+    with naming(", ".join(vectors)), progress_bars():
         hasher.fit(data)
     took = time.perf_counter() - start
     save(hasher, out)

@@ -17,12 +17,17 @@ def load_model(folder: str) -> tuple[Any, dict[str, Any]]:
 
 def encoded(hasher: Any, vectors: Any, place: str) -> Any:
     """Codes of the vectors of a file, which an error names."""
+    check_features(hasher, vectors, place)
+    with naming(place), progress_bars():
+        return hasher.transform(vectors)
+
+
+def check_features(hasher: Any, vectors: Any, place: str) -> None:
+    """Vectors must be of the model's length."""
     if vectors.shape[1] != hasher.n_features_in_:
         raise ValueError(
             f"{place} has {vectors.shape[1]} features, the model was fitted to n_features={hasher.n_features_in_}"
         )
-    with naming(place), progress_bars():
-        return hasher.transform(vectors)
 
 
 @contextmanager

@@ -19,10 +19,10 @@ MAX_BLOCK_ROWS = 8192
 """Rows in a block of narrow data: a block also meets hundreds of anchors or kernel bases, and that product is wider."""
 
 
-def row_slices(n: int, width: int) -> Iterator[slice]:
-    """Slices of n rows such that one of them, ``width`` columns wide, is a block."""
+def row_slices(n: int, width: int, first: int = 0) -> Iterator[slice]:
+    """Slices of the rows from ``first`` to n such that one of them, ``width`` columns wide, is a block."""
     rows = _rows_of_block(width)
-    for start in range(0, n, rows):
+    for start in range(first, n, rows):
         yield slice(start, min(start + rows, n))
 
 
@@ -30,14 +30,28 @@ def _rows_of_block(width: int) -> int:
     return min(MAX_BLOCK_ROWS, max(256, BLOCK_ELEMENTS // max(1, width)))
 
 
+class SeenRows:
+    """How many rows from the first on are known to be finite; shared by all views of a source."""
+
+    until: int = 0
+
+
 class RowBlocks:
     """The rows of ``source`` as float blocks, shifted and scaled on the way: ``(x - shift) / scale``.
 
+    A row that is not finite is an error of the first pass that meets it; rows found finite are not looked at again.
+
     Parameters
     ----------
-    source : array-like of shape (n, d) with slicing, or CSR matrix
+    source : array-like of shape (n, d) with slicing, CSR matrix, or one of :mod:`hashlearn.compute.sources`
     shift : ndarray of shape (d,) or None
     scale : float
+    seen : SeenRows or None
+        What is known of the source already.
+    name : str
+        What an error calls the rows.
+    first : int
+        The row that a pass begins with.
 
     Attributes
     ----------
@@ -45,20 +59,40 @@ class RowBlocks:
     dtype : float64 where the source has more precision than a float32 holds, else float32.
     """
 
-    def __init__(self, source: Any, *, shift: NDArray | None = None, scale: float = 1.0):
-        self.source = source
+    def __init__(
+        self,
+        source: Any,
+        *,
+        shift: NDArray | None = None,
+        scale: float = 1.0,
+        seen: "SeenRows | None" = None,
+        name: str = "Input X",
+        first: int = 0,
+    ):
+        self.source, self.name, self.first = source, name, first
         self.shape: tuple[int, int] = source.shape
         self.dtype = np.promote_types(source.dtype, np.float32)
         self.shift = None if shift is None else np.asarray(shift, self.dtype)
         self.scale = scale
+        self.seen = SeenRows() if seen is None else seen
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __iter__(self) -> Iterator[tuple[slice, NDArray]]:
         """Pairs of the rows' slice and the block."""
-        for rows in row_slices(*self.shape):
-            yield rows, self._as_floats(self.source[rows])
+        for rows, block in self._blocks():
+            if rows.stop > self.seen.until:
+                check_finite(block, rows.start, self.source, self.name)
+                # A pass that begins in the middle proves nothing about the rows before.
+                self.seen.until = rows.stop if rows.start <= self.seen.until else self.seen.until
+            yield rows, self._as_floats(block)
+
+    def _blocks(self) -> Iterator[tuple[slice, Any]]:
+        slices = row_slices(*self.shape, self.first)
+        if hasattr(self.source, "in_order"):  # a stream, which cannot jump to a row
+            return self.source.in_order(slices)
+        return ((rows, self.source[rows]) for rows in slices)
 
     @property
     def block_rows(self) -> int:
@@ -67,15 +101,21 @@ class RowBlocks:
 
     @property
     def n_blocks(self) -> int:
-        return -(-len(self) // self.block_rows)
+        return -(-(len(self) - self.first) // self.block_rows)
 
     def take(self, rows: NDArray[np.integer]) -> NDArray:
         """The named rows, in that order."""
-        return self._as_floats(self.source[rows])
+        block = self.source[rows]
+        check_finite(block, rows, self.source, self.name)
+        return self._as_floats(block)
 
     def shifted(self, shift: NDArray, scale: float = 1.0) -> "RowBlocks":
         """The same rows, seen from ``shift`` in units of ``scale``."""
-        return RowBlocks(self.source, shift=shift, scale=scale)
+        return RowBlocks(self.source, shift=shift, scale=scale, seen=self.seen, name=self.name)
+
+    def since(self, first: int) -> "RowBlocks":
+        """The same rows, passes over which begin with row ``first``; they keep their numbers."""
+        return RowBlocks(self.source, shift=self.shift, scale=self.scale, seen=self.seen, name=self.name, first=first)
 
     def _as_floats(self, rows: Any) -> NDArray:
         block = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
@@ -86,3 +126,24 @@ class RowBlocks:
         if self.scale != 1.0:
             block = block / self.dtype.type(self.scale)
         return block
+
+
+def check_finite(block: Any, rows: int | NDArray[np.integer], source: Any = None, name: str = "Input X") -> None:
+    """Refuse a block with NaN or infinity by the number of the first such row.
+
+    ``rows`` are the block's row numbers, or the first of them; a source of several files says which file has the row.
+    """
+    values = block.data if scipy.sparse.issparse(block) else np.asarray(block)
+    # One number for the common case: it is NaN or infinite if any value is, and rarely otherwise.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values.dtype.kind not in "fc" or np.isfinite(values.sum(dtype=np.promote_types(values.dtype, np.float32))):
+            return
+    dense = block.toarray() if scipy.sparse.issparse(block) else values
+    bad = ~np.isfinite(dense)
+    if not bad.any():
+        return
+    first = int(bad.any(axis=1).argmax())
+    number = rows + first if isinstance(rows, int) else int(rows[first])
+    what = "NaN" if np.isnan(dense[first]).any() else "infinity"
+    place = f" ({source.place_of(number)})" if hasattr(source, "place_of") else ""
+    raise ValueError(f"{name} must not contain NaN or infinity: row {number} has {what}{place}")

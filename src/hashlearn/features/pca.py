@@ -45,8 +45,6 @@ class PCA:
         rows = _rows(X)
         check_integer("n_components", n_components, low=1, high=rows.shape[1])
         moments = Moments.of(rows)
-        if not np.isfinite(moments.scatter).all():
-            raise ValueError("X must be finite, got NaN or infinity")
         directions = principal_directions(moments, n_components)
         kept = float(np.einsum("ij,ij->", directions, moments.scatter @ directions))
         total = float(np.trace(moments.scatter))
@@ -64,4 +62,4 @@ def _rows(X: Any) -> RowBlocks:
     source = X if hasattr(X, "shape") else np.asarray(X)
     if len(source.shape) != 2:
         raise ValueError(f"X must have shape (n, n_features), got {tuple(source.shape)}")
-    return RowBlocks(source)
+    return RowBlocks(source, name="X")

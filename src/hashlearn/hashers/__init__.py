@@ -6,6 +6,7 @@ from hashlearn.hashers.ch import CH
 from hashlearn.hashers.itq import ITQ
 from hashlearn.hashers.jpsh import JPSH
 from hashlearn.hashers.jsh import JSH
+from hashlearn.hashers.lengths import fit_lengths
 from hashlearn.hashers.lsh import LSH
 from hashlearn.hashers.och import OCH
 from hashlearn.hashers.oeh import OEH
@@ -36,5 +37,6 @@ __all__ = [
     "SP",
     "Hasher",
     "HasherUnion",
+    "fit_lengths",
     "method_named",
 ]

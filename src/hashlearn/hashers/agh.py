@@ -18,8 +18,9 @@ cut of the graph is least: at theta+ above zero, at theta- below.
 import numpy as np
 
 from hashlearn.checks import check_integer, check_number
-from hashlearn.hashers.anchored import AnchoredHasher
-from hashlearn.linalg.anchors import anchor_graph
+from hashlearn.codes import check_n_bits
+from hashlearn.compute import added, fold
+from hashlearn.hashers.anchored import AnchoredHasher, Needs
 from hashlearn.linalg.projections import with_positive_peaks
 from hashlearn.linalg.spectral import anchor_spectrum
 
@@ -46,6 +47,9 @@ class AGH(AnchoredHasher):
         Where the anchors come from.
     anchor_iter : int, default=10
         Rounds of k-means.
+    anchor_sample : int or None, default=None
+        Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
+        a round, a sample is held in memory.
     random_state : int, RandomState instance or None, default=None
         Determines the anchors.
 
@@ -81,6 +85,7 @@ class AGH(AnchoredHasher):
         max_eigenvalue=0.999,
         anchors="kmeans",
         anchor_iter=10,
+        anchor_sample=None,
         random_state=None,
     ):
         self.n_bits = n_bits
@@ -90,40 +95,44 @@ class AGH(AnchoredHasher):
         self.max_eigenvalue = max_eigenvalue
         self.anchors = anchors
         self.anchor_iter = anchor_iter
+        self.anchor_sample = anchor_sample
         self.random_state = random_state
 
-    def fit(self, X, y=None):
-        """Learn from the rows of X; labels are never used."""
+    def _check_parameters(self):
+        check_n_bits(self.n_bits)
         n_layers = check_integer("n_layers", self.n_layers, low=1, high=2)
-        n_neighbors = check_integer("n_neighbors", self.n_neighbors, low=1)
-        rows, scale = self._see(X, rescale=True)
+        check_integer("n_neighbors", self.n_neighbors, low=1)
         if self.n_bits % n_layers:
             raise ValueError(f"n_bits must be even with n_layers=2, got {self.n_bits}")
-        anchors = self._distinct(self._find_anchors(rows, scale, self._rng()))
-        self.n_blended_ = min(n_neighbors, len(anchors))
-        graph = anchor_graph(rows, anchors, self.n_blended_)
-        used, nearest = np.unique(graph.nearest, return_inverse=True)
-        self.anchors_ = self.anchors_[used]
-        self.sigma_ = graph.sigma * scale
 
-        spectrum = anchor_spectrum(graph._replace(nearest=nearest.reshape(graph.nearest.shape)), len(used))
-        chosen = self._admissible(spectrum.eigenvalues, self.n_bits // n_layers)
+    def _needs(self):
+        return Needs(gram=self.n_neighbors)
+
+    def _learn(self, view, rng):
+        # An anchor that is near to no row has no place in the graph.
+        used = np.flatnonzero(view.sums.gram.any(axis=0))
+        anchors, graph = view.anchors[used], view.graph._replace(k=min(view.graph.k, len(used)))
+        self.mean_, self.anchors_ = view.mean, view.anchors_of_data[used]
+        self.n_blended_, self.sigma_ = graph.k, graph.sigma * view.scale
+
+        spectrum = anchor_spectrum(view.sums.gram[np.ix_(used, used)])
+        chosen = self._admissible(spectrum.eigenvalues, self.n_bits // self.n_layers)
         self.eigenvalues_ = spectrum.eigenvalues[chosen]
-        directions = spectrum.vectors[:, chosen] / np.sqrt(self.eigenvalues_ / len(rows))
+        directions = spectrum.vectors[:, chosen] / np.sqrt(self.eigenvalues_ / len(view.rows))
         self.offsets_ = with_positive_peaks(directions * spectrum.scale[:, None])
-        if n_layers == 2:
-            self.thresholds_ = second_cuts(spectrum, self.offsets_)
+        if self.n_layers == 2:
+            self.thresholds_ = second_cuts(view.rows, anchors, graph, spectrum.scale, self.offsets_)
         return self
 
     def _n_anchors(self, n):
         return min(n, AUTO_ANCHORS) if self.n_anchors == "auto" else super()._n_anchors(n)
 
-    def _distinct(self, anchors):
+    def _find_anchors(self, rows, mean, scale, rng):
         """The anchors without repetitions: copies would take all the places among a row's nearest."""
+        anchors, anchors_of_data = super()._find_anchors(rows, mean, scale, rng)
         _, first = np.unique(anchors, axis=0, return_index=True)
         first.sort()
-        self.anchors_ = self.anchors_[first]
-        return anchors[first]
+        return anchors[first], anchors_of_data[first]
 
     def _admissible(self, eigenvalues, n_wanted):
         """Numbers of the eigenvectors to use: the smoothest that are not constant on the graph's components."""
@@ -145,20 +154,25 @@ class AGH(AnchoredHasher):
         return np.hstack([Y, np.where(Y > 0, Y - above, below - Y)])
 
 
-def second_cuts(spectrum, W):
+def second_cuts(rows, anchors, graph, scale, W):
     """The thresholds of the second layer for every eigenvector, shape (2, eigenvectors): theta+, then theta-.
 
     With the points cut in two by the sign of y = Z w, let u be y - theta+ above zero and theta- - y below. Of all
     thresholds for which u sums to zero, those with the least u'(I - S)u have a closed form over the m anchors.
+    ``scale`` is the diagonal of L^-1/2.
     """
-    Z, inverse_mass = spectrum.Z, spectrum.scale[:, None] ** 2
-    Y = Z @ W
-    above = (Y > 0).astype(Y.dtype)
-    n, n_above = len(Y), above.sum(axis=0)
-    share_above = Z.T @ above
-    sum_above = (Y * above).sum(axis=0)
-    kept = (share_above * (Z.T @ np.abs(Y)) * inverse_mass).sum(axis=0)
+    n, inverse_mass = len(rows), scale[:, None] ** 2
+    n_above, sum_above, share_above, magnitude = fold(rows, _sums_above, added, anchors, graph, W)
+    kept = (share_above * magnitude * inverse_mass).sum(axis=0)
     across = n_above - (share_above**2 * inverse_mass).sum(axis=0)
     # No row has anchors on both sides of the cut: moving one side against the other costs nothing and is left alone.
     ratio = np.where(across > RANK_LIMIT * n, (sum_above - kept) / np.maximum(across, RANK_LIMIT * n), 0)
     return np.array([2 * sum_above + (n - n_above) * ratio, n_above * ratio - 2 * sum_above]) / n
+
+
+def _sums_above(block, first, anchors, graph, W):
+    """Of the rows with y = z'W > 0: their number, the sums of y and of z; and Z'|Y| of all rows."""
+    Z = graph.of(block, anchors).astype(np.float64)
+    Y = Z @ W
+    above = (Y > 0).astype(np.float64)
+    return above.sum(axis=0), (Y * above).sum(axis=0), Z.T @ above, Z.T @ np.abs(Y)

@@ -5,10 +5,10 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import check_choice, check_integer, check_matrix, check_number
 from hashlearn.compute import RowBlocks
-from hashlearn.hashers.anchored import AnchoredHasher, alternate
+from hashlearn.hashers.anchored import AnchoredHasher, AnchorView, Needs, alternate
 from hashlearn.hashers.itq import ITQ
-from hashlearn.hashers.terms import AnchorSums, PairwiseTerm, PersonalizedTerm, with_bias
-from hashlearn.linalg.anchors import AnchorGraph, nearest_of_rows, normalized, weighted_graph
+from hashlearn.hashers.terms import PairwiseTerm, PersonalizedTerm
+from hashlearn.linalg.anchor_sums import with_bias
 from hashlearn.linalg.graphs import anchor_similarity
 from hashlearn.linalg.spectral import spectral_offsets
 
@@ -50,50 +50,48 @@ class AlternatingHasher(AnchoredHasher):
     pairwise_weights_: NDArray[np.float64]
     personalized_weights_: NDArray[np.float64]
 
-    def fit(self, X, y=None):
-        """Learn from the rows of X; labels are never used."""
-        self._check_parameters()
-        rng = self._rng()
-        rows, scale = self._see(X, rescale=self.rescale)
-        anchors = self._find_anchors(rows, scale, rng)
-        n_seen = min(len(anchors), max(self.n_neighbors, self.soft_offsets, SPECTRAL_NEIGHBORS))
-        nearest, squared = nearest_of_rows(rows, anchors, n_seen)
-
-        terms = self._terms(
-            rows, anchors, weighted_graph(nearest[:, : self.n_neighbors], squared[:, : self.n_neighbors])
+    def _needs(self):
+        return Needs(
+            blend=self.soft_offsets if self._has_personalized else None,
+            regression=self.n_neighbors if self._has_pairwise else None,
+            gram=SPECTRAL_NEIGHBORS if isinstance(self.init, str) and self.init == "spectral" else None,
+            normalize=self.normalize_graph,
+            bias=self.bias,
+            rescale=self.rescale,
         )
+
+    def _learn(self, view, rng):
         learned = alternate(
-            terms,
-            self._starting_codes(rows, anchors, nearest, squared, rng),
+            self._terms(view),
+            self._starting_codes(view, rng),
             self._rounds(self._max_iter()),
             tol=self.tol,
-            shares=np.bincount(nearest[:, 0], minlength=len(anchors)) / len(rows),
+            shares=view.spacing.shares,
             max_imbalance=self.max_imbalance,
         )
+        self.mean_, self.anchors_ = view.mean, view.anchors_of_data
         self.objective_, self.codes_per_round_ = learned.objective, learned.codes_per_round
         self.n_iter_ = len(learned.objective)
-        parts, d = learned.parts, rows.shape[1]
+        parts, d = learned.parts, view.rows.shape[1]
         if self._has_pairwise:
             projection = self.pairwise_weight * parts["projection"]
-            self.projection_ = projection[:d] / scale
+            self.projection_ = projection[:d] / view.scale
             self.intercept_ = projection[d] if self.bias else np.zeros(self.n_bits)
             self.pairwise_weights_ = parts["pairwise_weights"]
         if self._has_personalized:
             self.offsets_ = parts["offsets"]
-            self.n_blended_ = min(self.soft_offsets, len(anchors))
-            self.sigma_ = scale * weighted_graph(nearest[:, : self.n_blended_], squared[:, : self.n_blended_]).sigma
+            self.n_blended_ = min(self.soft_offsets, len(view.anchors))
+            self.sigma_ = view.scale * float(view.spacing.mean[self.n_blended_ - 1])
             if self.keep_weights:
                 self.personalized_weights_ = parts["personalized_weights"]
         return self
 
-    def _terms(self, rows: RowBlocks, anchors: NDArray, graph: AnchorGraph) -> list:
+    def _terms(self, view: AnchorView) -> list:
         terms: list = []
-        if self._has_pairwise:
-            weight = normalized(graph.weight) if self.normalize_graph else graph.weight
-            sums = AnchorSums.of(rows, graph, weight, len(anchors), self.bias)
-            terms.append(PairwiseTerm(sums, self.n_bits, self.lambda3, self.epsilon))
+        if view.sums.regression is not None:
+            terms.append(PairwiseTerm(view.sums.regression, self.n_bits, self.lambda3, self.epsilon))
         if self._has_personalized:
-            C = anchors.astype(np.float64)
+            C = view.anchors.astype(np.float64)
             terms.append(
                 PersonalizedTerm(
                     with_bias(C) if self.bias else C,
@@ -110,19 +108,20 @@ class AlternatingHasher(AnchoredHasher):
             )
         return terms
 
-    def _starting_codes(self, rows, anchors, nearest, squared, rng) -> NDArray:
+    def _starting_codes(self, view: AnchorView, rng: np.random.RandomState) -> NDArray:
         """B of round zero, shape (n_bits, m), as ``init`` says."""
+        m = len(view.anchors)
         if not isinstance(self.init, str):
-            return np.where(check_matrix("init", self.init, (self.n_bits, len(anchors))) > 0, 1.0, -1.0)
+            return np.where(check_matrix("init", self.init, (self.n_bits, m)) > 0, 1.0, -1.0)
         if self.init == "random":
-            scores = rng.standard_normal((self.n_bits, len(anchors))).T
+            scores = rng.standard_normal((self.n_bits, m)).T
         elif self.init == "itq":
-            itq = ITQ(self.n_bits, random_state=rng).fit(rows.source)
-            scores = itq.decision_function(self.anchors_)
+            itq = ITQ(self.n_bits, random_state=rng).fit(RowBlocks(view.rows.source, seen=view.rows.seen))
+            scores = itq.decision_function(view.anchors_of_data)
         else:
-            k = min(SPECTRAL_NEIGHBORS, len(anchors))
-            graph = weighted_graph(nearest[:, :k], squared[:, :k])
-            scores = spectral_offsets(graph, anchors, self.n_bits, range(SPECTRAL_ROUNDS), rng)
+            assert view.sums.gram is not None
+            rounds = range(SPECTRAL_ROUNDS)
+            scores = spectral_offsets(view.sums.gram, view.sample, view.anchors, self.n_bits, rounds, rng)
         return np.where(scores.T > 0, 1.0, -1.0)
 
     def _max_iter(self) -> int:

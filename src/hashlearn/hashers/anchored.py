@@ -1,7 +1,7 @@
 """What the methods with anchors share: finding them, alternating over their codes, encoding by the nearest."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +10,63 @@ from hashlearn.checks import check_choice, check_integer, check_matrix
 from hashlearn.compute import RowBlocks
 from hashlearn.hashers.base import Hasher
 from hashlearn.hashers.terms import Term
-from hashlearn.linalg.anchors import anchor_weights, kmeans, nearest_anchors, normalized
+from hashlearn.linalg.anchor_sums import AnchorSums
+from hashlearn.linalg.anchors import AnchorGraph, Spacing, anchor_weights, kmeans, nearest_anchors, normalized
 from hashlearn.linalg.moments import mean_and_spread
+from hashlearn.linalg.spectral import rotation_sample
 from hashlearn.progress import track
 
 AUTO_ANCHORS = 800
 AUTO_ROWS_PER_ANCHOR = 10
+
+
+class Needs(NamedTuple):
+    """What a method wants to know of the data; graphs by their number of neighbours, None for none.
+
+    Attributes
+    ----------
+    blend : int or None
+        Nearest anchors whose offsets are blended when encoding.
+    regression : int or None
+        The graph of the pairwise term's sums.
+    gram : int or None
+        The graph whose Z'Z is wanted, and a sample of the rows of Z.
+    normalize, bias, rescale : bool
+        As the parameters of :class:`~hashlearn.hashers.jpsh.JPSH`.
+    """
+
+    blend: int | None = None
+    regression: int | None = None
+    gram: int | None = None
+    normalize: bool = False
+    bias: bool = False
+    rescale: bool = True
+
+
+class AnchorView(NamedTuple):
+    """All that training sees of the data, the same for any number of bits; nothing in it grows with the rows.
+
+    Attributes
+    ----------
+    rows : RowBlocks, around their mean in units of their spread ``scale`` if the method rescales
+    mean : ndarray of shape (d,)
+    anchors : ndarray of shape (m, d), in the coordinates of the rows
+    anchors_of_data : ndarray of shape (m, d), in those of the data
+    spacing : Spacing
+    sums : AnchorSums
+    graph : AnchorGraph or None, that of ``sums.gram``
+    sample : sparse array or None, rows of Z
+    """
+
+    rows: RowBlocks
+    mean: NDArray[np.float64]
+    scale: float
+    anchors: NDArray
+    anchors_of_data: NDArray
+    spacing: Spacing
+    sums: AnchorSums
+    graph: AnchorGraph | None
+    sample: Any
 
 
 class AnchoredHasher(Hasher):
@@ -23,11 +74,14 @@ class AnchoredHasher(Hasher):
 
     The scores of a row are ``(x - mean_) @ projection_ + intercept_`` where the method has a projection, plus the
     offsets of its nearest anchors where it has offsets, weighted by ``exp(-d^2 / sigma_^2)`` if they are several.
+
+    A method says what it needs of the data (``_needs``) and learns from the view that a few passes leave (``_learn``).
     """
 
     n_anchors: int | str
     anchors: str | NDArray
     anchor_iter: int
+    anchor_sample: int | None
 
     mean_: NDArray[np.float64]
     anchors_: NDArray[np.float64]
@@ -37,12 +91,28 @@ class AnchoredHasher(Hasher):
     sigma_: float
     n_blended_: int
 
+    def fit(self, X, y=None):
+        """Learn from the rows of X; labels are never used."""
+        self._check_parameters()
+        rng = self._rng()
+        return self._learn(self._look(X, rng), rng)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters of the wrong type or range before any data are read."""
+
+    def _needs(self) -> Needs:
+        raise AssertionError(f"{type(self).__name__} does not say what it needs of the data")
+
+    def _learn(self, view: AnchorView, rng: np.random.RandomState) -> Self:
+        raise AssertionError(f"{type(self).__name__} does not say how it learns")
+
     def _scores(self, block):
         real = block.dtype
         X = block - self.mean_.astype(real)
-        scores = np.zeros((len(X), self.n_bits), real)
-        if self.projection_ is not None:
-            scores += X @ self.projection_.astype(real) + self.intercept_.astype(real)
+        if self.projection_ is None:
+            return self._blended_offsets(X)
+        scores = X @ self.projection_.astype(real)
+        scores += self.intercept_.astype(real)
         if self.offsets_ is not None:
             scores += self._blended_offsets(X)
         return scores
@@ -53,34 +123,62 @@ class AnchoredHasher(Hasher):
         anchors = (self.anchors_ - self.mean_).astype(X.dtype)
         offsets = self.offsets_.astype(X.dtype)
         nearest, squared = nearest_anchors(X, anchors, self.n_blended_)
+        blended = offsets[nearest[:, 0]]
         if self.n_blended_ == 1:
-            return offsets[nearest[:, 0]]
+            return blended
         weights = normalized(anchor_weights(squared, self.sigma_))
-        return sum(weights[:, [i]] * offsets[nearest[:, i]] for i in range(self.n_blended_))
+        blended *= weights[:, :1]
+        for i in range(1, self.n_blended_):
+            blended += weights[:, [i]] * offsets[nearest[:, i]]
+        return blended
 
-    def _see(self, X, *, rescale: bool) -> tuple[RowBlocks, float]:
-        """The rows around their mean in units of their spread (as they are without ``rescale``), and the unit."""
-        rows = self._rows_to_fit(X)
-        if not rescale:
-            self.mean_ = np.zeros(rows.shape[1])
-            return rows, 1.0
-        self.mean_, spread = mean_and_spread(rows)
-        scale = spread if spread > 0 else 1.0
-        return rows.shifted(self.mean_, scale), scale
+    def _look(self, X: Any, rng: np.random.RandomState) -> AnchorView:
+        """The view of the data: a pass for the mean, one a round of k-means, one for distances and one for sums."""
+        needs, rows = self._needs(), self._rows_to_fit(X)
+        mean, scale = np.zeros(rows.shape[1]), 1.0
+        if needs.rescale:
+            mean, spread = mean_and_spread(rows)
+            scale = spread if spread > 0 else 1.0
+            rows = rows.shifted(mean, scale)
+        anchors, anchors_of_data = self._find_anchors(rows, mean, scale, rng)
 
-    def _find_anchors(self, rows: RowBlocks, scale: float, rng: np.random.RandomState) -> NDArray:
-        """The anchors in the rows' coordinates; ``anchors_`` keeps them in those of the data."""
+        m = len(anchors)
+        spacing = Spacing.of(rows, anchors, min(m, max(k for k in (needs.blend, needs.regression, needs.gram, 1) if k)))
+
+        def graph(k: int | None, normalize: bool) -> AnchorGraph | None:
+            return None if k is None else AnchorGraph(min(k, m), float(spacing.mean[min(k, m) - 1]), normalize)
+
+        gram = graph(needs.gram, True)
+        sums = AnchorSums.of(
+            rows, anchors, regression=graph(needs.regression, needs.normalize), gram=gram, bias=needs.bias
+        )
+        sample = None if gram is None else rotation_sample(rows, anchors, gram, rng)
+        return AnchorView(rows, mean, scale, anchors, anchors_of_data, spacing, sums, gram, sample)
+
+    def _find_anchors(
+        self, rows: RowBlocks, mean: NDArray, scale: float, rng: np.random.RandomState
+    ) -> tuple[NDArray, NDArray]:
+        """The anchors in the rows' coordinates, and in those of the data."""
         if not isinstance(self.anchors, str):
-            self.anchors_ = check_matrix("anchors", self.anchors, (None, rows.shape[1]))
-            return ((self.anchors_ - self.mean_) / scale).astype(rows.dtype)
+            anchors_of_data = check_matrix("anchors", self.anchors, (None, rows.shape[1]))
+            return ((anchors_of_data - mean) / scale).astype(rows.dtype), anchors_of_data
         check_choice("anchors", self.anchors, ("kmeans", "random"))
         anchor_iter = check_integer("anchor_iter", self.anchor_iter, low=1)
+        rows = self._anchor_rows(rows, rng)
         chosen = np.sort(rng.choice(len(rows), self._n_anchors(len(rows)), replace=False))
         anchors = rows.take(chosen)
         if self.anchors == "kmeans":
-            anchors, _ = kmeans(rows, anchors, track(range(anchor_iter), f"{type(self).__name__} anchors"))
-        self.anchors_ = anchors * scale + self.mean_
-        return anchors
+            anchors = kmeans(rows, anchors, track(range(anchor_iter), f"{type(self).__name__} anchors"))
+        return anchors, anchors * scale + mean
+
+    def _anchor_rows(self, rows: RowBlocks, rng: np.random.RandomState) -> RowBlocks:
+        """The rows that anchors are found among: a sample, held in memory, where ``anchor_sample`` says so."""
+        if self.anchor_sample is None:
+            return rows
+        count = check_integer("anchor_sample", self.anchor_sample, low=2)
+        if count >= len(rows):
+            return rows
+        return RowBlocks(rows.take(np.sort(rng.choice(len(rows), count, replace=False))))
 
     def _n_anchors(self, n: int) -> int:
         if isinstance(self.n_anchors, str):

@@ -4,7 +4,7 @@ A method subclasses :class:`Hasher`, learns in ``fit`` and says in ``_scores`` w
 where its score is above zero. What is shared (checks of the input, going over blocks, packing, saving) is here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,8 +17,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hashlearn import persist
 from hashlearn.checks import check_matrix
 from hashlearn.codes import bytes_per_code, check_n_bits, pack
-from hashlearn.compute import RowBlocks
+from hashlearn.compute import RowBlocks, as_rows, is_source, mapped
 from hashlearn.progress import track
+
+_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
+"""What is asked of an array before it is read; whether it is finite shows in the first pass over its rows."""
 
 
 class Hasher(TransformerMixin, BaseEstimator):
@@ -26,6 +29,9 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     ``fit(X)`` learns, ``decision_function(X)`` gives one score a bit, ``transform(X)`` the packed codes, and
     ``save(folder)`` keeps the model for :func:`hashlearn.load`.
+
+    X is an array, a memmap, a sparse matrix, a DataFrame, the path of a file of vectors or a list of them, or a
+    function that gives a fresh iterator over blocks of rows for every pass (:func:`hashlearn.compute.as_rows`).
     """
 
     n_bits: int
@@ -42,7 +48,7 @@ class Hasher(TransformerMixin, BaseEstimator):
         """Scores of shape (n, n_bits); a bit is one where its score is above zero."""
         rows = self._rows(X)
         scores = np.empty((len(rows), self.n_bits), np.float32)
-        for part, block in self._scored(rows):
+        for part, block in self._encoded(rows, self._scores_from):
             scores[part] = block
         return scores
 
@@ -50,9 +56,13 @@ class Hasher(TransformerMixin, BaseEstimator):
         """Packed codes of shape (n, ceil(n_bits / 8))."""
         rows = self._rows(X)
         codes = np.empty((len(rows), bytes_per_code(self.n_bits)), np.uint8)
-        for part, block in self._scored(rows):
-            codes[part] = pack(block > 0)
+        for part, block in self.transform_blocks(rows):
+            codes[part] = block
         return codes
+
+    def transform_blocks(self, X: Any, first: int = 0) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
+        """Packed codes a block of rows at a time, from row ``first`` on: pairs of the rows' slice and their codes."""
+        return self._encoded(self._rows(X).since(first), self._codes_from)
 
     def fit_codes(self, X: ArrayLike, y: Any = None) -> NDArray[np.uint8]:
         """Learn from the rows of X and return their packed codes, as the method's authors put them in a database.
@@ -70,18 +80,38 @@ class Hasher(TransformerMixin, BaseEstimator):
         """Scores of a block of rows, shape (rows, n_bits)."""
         raise AssertionError(f"{type(self).__name__} does not say how it scores")
 
-    def _scored(self, rows: RowBlocks) -> Iterator[tuple[slice, NDArray]]:
-        for part, block in track(rows, f"{type(self).__name__} encode", rows.n_blocks):
-            yield part, self._scores(block)
+    def _scores_from(self, block: NDArray, first: int) -> NDArray:
+        return self._scores(block)
+
+    def _codes_from(self, block: NDArray, first: int) -> NDArray[np.uint8]:
+        return pack(self._scores(block) > 0)
+
+    def _encoded(self, rows: RowBlocks, what: Callable[..., NDArray]) -> Iterator[tuple[slice, NDArray]]:
+        return track(mapped(rows, what), f"{type(self).__name__} encode", rows.n_blocks)
 
     def _rows_to_fit(self, X: Any) -> RowBlocks:
         check_n_bits(self.n_bits)
-        X = validate_data(self, X, accept_sparse="csr", dtype="numeric", ensure_min_samples=2)
-        return RowBlocks(X)
+        if not is_source(X):
+            return RowBlocks(validate_data(self, X, **_CHECKS, ensure_min_samples=2))
+        rows = as_rows(X)
+        if len(rows) < 2:
+            raise ValueError(f"Found array with {len(rows)} sample(s) while a minimum of 2 is required.")
+        self.n_features_in_ = rows.shape[1]
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return rows
 
     def _rows(self, X: Any) -> RowBlocks:
         check_is_fitted(self)
-        return RowBlocks(validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False))
+        if not is_source(X):
+            return RowBlocks(validate_data(self, X, **_CHECKS, reset=False))
+        rows = as_rows(X)
+        if rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input"
+            )
+        return rows
 
     def _rng(self) -> np.random.RandomState:
         return check_random_state(self.random_state)

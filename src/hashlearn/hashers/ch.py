@@ -103,7 +103,8 @@ class CH(LinearHasher):
 
         start = starting_matrix("centers", self.centers, (len(bits), d), random_rows)
         rounds = self._rounds(check_integer("kmeans_iter", self.kmeans_iter, low=1))
-        centres, labels = kmeans(rows, start - self.mean_, rounds)
+        labels = np.empty(n, np.int32)
+        centres = kmeans(rows, start - self.mean_, rounds, labels)
         self.cluster_means_ = centres.astype(np.float64)
 
         directions = self._directions(rows, labels, bits)

@@ -77,6 +77,9 @@ class JPSH(AlternatingHasher):
         Where the anchors come from.
     anchor_iter : int, default=10
         Rounds of k-means.
+    anchor_sample : int or None, default=None
+        Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
+        a round, a sample is held in memory.
     init : {"spectral", "itq", "random"} or ndarray of shape (n_bits, n_anchors), default="spectral"
         The anchors' codes to start from: those of SAH, those of ITQ, or random ones (the paper).
     soft_offsets : int, default=2
@@ -140,6 +143,7 @@ class JPSH(AlternatingHasher):
         rescale=True,
         anchors="kmeans",
         anchor_iter=10,
+        anchor_sample=None,
         init="spectral",
         soft_offsets=2,
         pairwise_weight=0.1,
@@ -164,6 +168,7 @@ class JPSH(AlternatingHasher):
         self.rescale = rescale
         self.anchors = anchors
         self.anchor_iter = anchor_iter
+        self.anchor_sample = anchor_sample
         self.init = init
         self.soft_offsets = soft_offsets
         self.pairwise_weight = pairwise_weight

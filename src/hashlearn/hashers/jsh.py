@@ -40,6 +40,9 @@ class JSH(AlternatingHasher):
         Where the anchors come from.
     anchor_iter : int, default=10
         Rounds of k-means.
+    anchor_sample : int or None, default=None
+        Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
+        a round, a sample is held in memory.
     init : {"random", "itq", "spectral"} or ndarray of shape (n_bits, n_anchors), default="random"
         The anchors' codes to start from.
     random_state : int, RandomState instance or None, default=None
@@ -86,6 +89,7 @@ class JSH(AlternatingHasher):
         rescale=True,
         anchors="kmeans",
         anchor_iter=10,
+        anchor_sample=None,
         init="random",
         random_state=None,
     ):
@@ -101,6 +105,7 @@ class JSH(AlternatingHasher):
         self.rescale = rescale
         self.anchors = anchors
         self.anchor_iter = anchor_iter
+        self.anchor_sample = anchor_sample
         self.init = init
         self.random_state = random_state
 

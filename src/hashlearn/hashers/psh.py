@@ -30,7 +30,9 @@ class PSH(AlternatingHasher):
         Rounds of the alternation.
     tol : float or None, default=None
         Stop when the objective changes by less than this share; None for exactly ``max_iter`` rounds.
-    epsilon, graph_ridge, bias, rescale, anchors, anchor_iter, init, solver_tol, keep_weights, random_state
+    epsilon, graph_ridge, bias, rescale, solver_tol, keep_weights
+        As in :class:`~hashlearn.hashers.jpsh.JPSH`.
+    anchors, anchor_iter, anchor_sample, init, random_state
         As in :class:`~hashlearn.hashers.jpsh.JPSH`, with a random start.
 
     Attributes
@@ -72,6 +74,7 @@ class PSH(AlternatingHasher):
         rescale=True,
         anchors="kmeans",
         anchor_iter=10,
+        anchor_sample=None,
         init="random",
         solver_tol=1e-5,
         keep_weights=False,
@@ -90,6 +93,7 @@ class PSH(AlternatingHasher):
         self.rescale = rescale
         self.anchors = anchors
         self.anchor_iter = anchor_iter
+        self.anchor_sample = anchor_sample
         self.init = init
         self.solver_tol = solver_tol
         self.keep_weights = keep_weights

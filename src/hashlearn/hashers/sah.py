@@ -15,8 +15,7 @@ After k-means the fit needs Z'Z (m x m) and a sample of the rows only.
 """
 
 from hashlearn.checks import check_integer
-from hashlearn.hashers.anchored import AnchoredHasher
-from hashlearn.linalg.anchors import anchor_graph
+from hashlearn.hashers.anchored import AnchoredHasher, Needs
 from hashlearn.linalg.spectral import spectral_offsets
 
 
@@ -37,6 +36,9 @@ class SAH(AnchoredHasher):
         Where the anchors come from.
     anchor_iter : int, default=10
         Rounds of k-means.
+    anchor_sample : int or None, default=None
+        Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
+        a round, a sample is held in memory.
     random_state : int, RandomState instance or None, default=None
         Determines the anchors and the rotation to start from.
 
@@ -66,6 +68,7 @@ class SAH(AnchoredHasher):
         n_iter=30,
         anchors="kmeans",
         anchor_iter=10,
+        anchor_sample=None,
         random_state=None,
     ):
         self.n_bits = n_bits
@@ -74,17 +77,19 @@ class SAH(AnchoredHasher):
         self.n_iter = n_iter
         self.anchors = anchors
         self.anchor_iter = anchor_iter
+        self.anchor_sample = anchor_sample
         self.random_state = random_state
 
-    def fit(self, X, y=None):
-        """Learn from the rows of X; labels are never used."""
-        n_iter = check_integer("n_iter", self.n_iter, low=0)
-        n_neighbors = check_integer("n_neighbors", self.n_neighbors, low=1)
-        rng = self._rng()
-        rows, scale = self._see(X, rescale=True)
-        anchors = self._find_anchors(rows, scale, rng)
-        self.n_blended_ = min(n_neighbors, len(anchors))
-        graph = anchor_graph(rows, anchors, self.n_blended_)
-        self.sigma_ = graph.sigma * scale
-        self.offsets_ = spectral_offsets(graph, anchors, self.n_bits, self._rounds(n_iter), rng)
+    def _check_parameters(self):
+        check_integer("n_iter", self.n_iter, low=0)
+        check_integer("n_neighbors", self.n_neighbors, low=1)
+
+    def _needs(self):
+        return Needs(gram=self.n_neighbors)
+
+    def _learn(self, view, rng):
+        self.mean_, self.anchors_ = view.mean, view.anchors_of_data
+        self.n_blended_, self.sigma_ = view.graph.k, view.graph.sigma * view.scale
+        rounds = self._rounds(self.n_iter)
+        self.offsets_ = spectral_offsets(view.sums.gram, view.sample, view.anchors, self.n_bits, rounds, rng)
         return self

@@ -9,7 +9,6 @@ JSH is the first alone, PSH the second, JPSH both. Given B, a term finds its wei
 which codes it would like (``target``); the codes of the next round are the signs of what the terms like together.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -17,8 +16,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks
-from hashlearn.linalg.anchors import AnchorGraph, weight_matrix
+from hashlearn.linalg.anchor_sums import RegressionSums
 from hashlearn.linalg.personalized import PersonalizedWeights, first_weights, solve_weights
 from hashlearn.linalg.rotations import nearest_rotation
 
@@ -42,45 +40,10 @@ class Term(Protocol):
         """What the model keeps of the term, by name."""
 
 
-@dataclass(frozen=True)
-class AnchorSums:
-    """What the pairwise term needs of the data: sums over the rows x_i and their weights a_ij to the anchors.
-
-    Attributes
-    ----------
-    XDX : ndarray of shape (d, d), sum_i (sum_j a_ij) x_i x_i'
-    XA : ndarray of shape (d, m), sum_i x_i a_i'
-    total : float, sum of all the weights
-    """
-
-    XDX: NDArray[np.float64]
-    XA: NDArray[np.float64]
-    total: float
-
-    @classmethod
-    def of(cls, rows: RowBlocks, graph: AnchorGraph, weight: NDArray, m: int, bias: bool) -> "AnchorSums":
-        """The sums of all the rows in one pass; with ``bias`` every row ends with a one."""
-        d = rows.shape[1] + bias
-        XDX, XA = np.zeros((d, d)), np.zeros((d, m))
-        for part, block in rows:
-            X = with_bias(block) if bias else block
-            A = weight_matrix(graph.nearest[part], weight[part].astype(X.dtype), m)
-            root = np.sqrt(weight[part].sum(axis=1, dtype=X.dtype))
-            scaled = X * root[:, None]
-            XDX += scaled.T @ scaled
-            XA += (A.T @ X).T
-        return cls(XDX, XA, float(weight.sum(dtype=np.float64)))
-
-
-def with_bias(X: NDArray) -> NDArray:
-    """The rows with a one behind each."""
-    return np.hstack([X, np.ones((len(X), 1), X.dtype)])
-
-
 class PairwiseTerm:
     """Codes of anchors regressed on the samples near them (eqs. 15-19)."""
 
-    def __init__(self, sums: AnchorSums, n_bits: int, sparsity: float, epsilon: float):
+    def __init__(self, sums: RegressionSums, n_bits: int, sparsity: float, epsilon: float):
         self.sums, self.sparsity, self.epsilon = sums, sparsity, epsilon
         self.V = np.eye(n_bits)
         self.Q = np.ones(len(sums.XDX))

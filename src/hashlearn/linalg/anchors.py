@@ -7,11 +7,17 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks
+from hashlearn.compute import RowBlocks, added, fold, fold_here
 
 _TIE = 1e-10
 """Lower anchors win ties: each is put nearer than the next by this share of the mean squared norm. Equal distances are
 common in data of small integers; without it rounding would decide, differently for the same data in another unit."""
+
+_PIECE_ELEMENTS, _MIN_PIECE_ROWS = 1 << 18, 32
+"""Distances are computed so many at a time, to be compared while they are still in the cache."""
+
+_MAX_SEARCHES = 16
+"""Anchors to be found up to which a search for each is faster than a partition."""
 
 
 def squared_distances(block: NDArray, anchors: NDArray) -> NDArray:
@@ -30,100 +36,158 @@ def nearest_anchors(block: NDArray, anchors: NDArray, k: int = 1) -> tuple[NDArr
     """
     norms = np.einsum("ij,ij->i", anchors, anchors)
     handicap = _TIE * norms.mean() * np.arange(len(anchors), dtype=norms.dtype)
-    # |x|^2 is the same for all anchors of a row: the comparison does without it.
-    partial = block @ (-2 * anchors.T)
-    partial += norms + handicap
-    if k == 1:
-        index = partial.argmin(axis=1)[:, None]
-    else:
-        index = (
-            np.argpartition(partial, k - 1, axis=1)[:, :k]
-            if k < len(anchors)
-            else np.tile(np.arange(k), (len(block), 1))
-        )
-        order = np.take_along_axis(partial, index, axis=1).argsort(axis=1, kind="stable")
-        index = np.take_along_axis(index, order, axis=1)
-    distances = np.take_along_axis(partial, index, axis=1) - handicap[index]
+    constants, minus_two_anchors = norms + handicap, np.ascontiguousarray(-2 * anchors.T)
+    index = np.empty((len(block), k), np.intp)
+    distances = np.empty((len(block), k), norms.dtype)
+    smallest = _by_repeated_search if k <= _MAX_SEARCHES else _by_partition
+    step = min(len(block), max(_MIN_PIECE_ROWS, _PIECE_ELEMENTS // len(anchors)))
+    workspace = np.empty((step, len(anchors)), norms.dtype)
+    for start in range(0, len(block), max(1, step)):
+        piece = slice(start, min(start + step, len(block)))
+        # |x|^2 is the same for all anchors of a row: the comparison does without it.
+        partial = np.matmul(block[piece], minus_two_anchors, out=workspace[: piece.stop - start])
+        partial += constants
+        index[piece], distances[piece] = smallest(partial, k)
+    distances -= handicap[index]
     distances += np.einsum("ij,ij->i", block, block)[:, None]
     return index, np.maximum(distances, 0, out=distances)
 
 
-def kmeans(rows: RowBlocks, centres: NDArray, rounds: Iterable[int]) -> tuple[NDArray, NDArray[np.int32]]:
-    """Lloyd's algorithm from the given centres, one pass over the data a round, until no label changes.
+def _by_repeated_search(partial: NDArray, k: int) -> tuple[NDArray[np.intp], NDArray]:
+    """The k smallest values of every row: a search for the smallest is many times faster than a partition."""
+    rows = np.arange(len(partial))
+    index, values = np.empty((len(partial), k), np.intp), np.empty((len(partial), k), partial.dtype)
+    for place in range(k):
+        found = partial.argmin(axis=1)
+        index[:, place], values[:, place] = found, partial[rows, found]
+        if place + 1 < k:
+            partial[rows, found] = np.inf
+    return index, values
+
+
+def _by_partition(partial: NDArray, k: int) -> tuple[NDArray[np.intp], NDArray]:
+    m = partial.shape[1]
+    index = np.argpartition(partial, k - 1, axis=1)[:, :k] if k < m else np.tile(np.arange(k), (len(partial), 1))
+    order = np.take_along_axis(partial, index, axis=1).argsort(axis=1, kind="stable")
+    index = np.take_along_axis(index, order, axis=1)
+    return index, np.take_along_axis(partial, index, axis=1)
+
+
+def kmeans(
+    rows: RowBlocks, centres: NDArray, rounds: Iterable[int], labels: NDArray[np.int32] | None = None
+) -> NDArray:
+    """Lloyd's algorithm from the given centres, one pass over the data a round, until no centre moves.
 
     A cluster that runs empty takes the point farthest from its own centre, each a different one. The centres returned
-    are the means of the last assignment, which is returned with them.
+    are the means of the last assignment, which is left in ``labels`` (of shape (n,)) where it is given.
     """
-    labels = np.full(len(rows), -1, np.int32)
-    distances = np.empty(len(rows), rows.dtype)
     for _ in rounds:
-        previous, centres = labels.copy(), centres.astype(rows.dtype, copy=False)
-        sums, counts = np.zeros(centres.shape), np.zeros(len(centres), np.int64)
-        for part, block in rows:
-            index, squared = nearest_anchors(block, centres)
-            labels[part], distances[part] = index[:, 0], squared[:, 0]
-            sums += _sums_by_label(block, index[:, 0], len(centres))
-            counts += np.bincount(index[:, 0], minlength=len(centres))
+        previous, centres = centres, centres.astype(rows.dtype, copy=False)
+        run = fold if labels is None else fold_here
+        sums, counts = run(rows, _sums_by_nearest, added, centres, labels)
         empty = np.flatnonzero(counts == 0)
         if len(empty):
-            _fill_empty(rows, empty, labels, distances, sums, counts)
+            _fill_empty(rows, centres, empty, labels, sums, counts)
         centres = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
-        if np.array_equal(labels, previous):
+        if np.array_equal(centres, previous):
             break
-    return centres.astype(rows.dtype, copy=False), labels
+    return centres.astype(rows.dtype, copy=False)
 
 
-def _sums_by_label(block: NDArray, labels: NDArray, n_labels: int) -> NDArray:
+def _sums_by_nearest(
+    block: NDArray, first: int, centres: NDArray, labels: NDArray[np.int32] | None
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The sum of the rows nearest to each centre, shape (m, d), and their number, shape (m,)."""
+    nearest = nearest_anchors(block, centres)[0][:, 0]
+    if labels is not None:
+        labels[first : first + len(block)] = nearest
     members = scipy.sparse.csr_array(
-        (np.ones(len(block), block.dtype), (labels, np.arange(len(block)))), (n_labels, len(block))
+        (np.ones(len(block), block.dtype), (nearest, np.arange(len(block)))), (len(centres), len(block))
     )
-    return members @ block
+    return (members @ block).astype(np.float64), np.bincount(nearest, minlength=len(centres))
 
 
-def _fill_empty(rows, empty, labels, distances, sums, counts) -> None:
-    farthest = np.argsort(-distances, kind="stable")[: len(empty)]
-    points = rows.take(farthest)
-    np.subtract.at(sums, labels[farthest], points)
-    np.subtract.at(counts, labels[farthest], 1)
-    sums[empty[: len(farthest)]], counts[empty[: len(farthest)]] = points, 1
-    labels[farthest] = empty[: len(farthest)]
+class _Far(NamedTuple):
+    """Rows far from their centres, the farthest first: squared distances, row numbers and labels."""
+
+    squared: NDArray
+    rows: NDArray[np.intp]
+    labels: NDArray[np.intp]
+
+    def first(self, count: int) -> "_Far":
+        return _Far(*(values[np.lexsort((self.rows, -self.squared))[:count]] for values in self))
+
+    def merge(self, other: "_Far") -> "_Far":
+        return _Far(*(np.concatenate(pair) for pair in zip(self, other)))
 
 
-class AnchorGraph(NamedTuple):
-    """The k nearest anchors of every row with their weights exp(-d^2 / sigma^2).
+def _farthest(block: NDArray, first: int, centres: NDArray, count: int) -> _Far:
+    nearest, squared = nearest_anchors(block, centres)
+    return _Far(squared[:, 0], np.arange(first, first + len(block)), nearest[:, 0]).first(count)
+
+
+def _fill_empty(rows, centres, empty, labels, sums, counts) -> None:
+    far = fold(rows, _farthest, _Far.merge, centres, len(empty)).first(len(empty))
+    empty, points = empty[: len(far.rows)], rows.take(far.rows)
+    np.subtract.at(sums, far.labels, points)
+    np.subtract.at(counts, far.labels, 1)
+    sums[empty], counts[empty] = points, 1
+    if labels is not None:
+        labels[far.rows] = empty
+
+
+class Spacing(NamedTuple):
+    """How far the rows lie from their nearest anchors.
 
     Attributes
     ----------
-    nearest : ndarray of shape (n, k), nearest anchor first
-    weight : ndarray of shape (n, k), not normalised
-    sigma : float
-        Mean distance of the rows to their k-th nearest anchor; sigma^2 is the paper's theta.
+    mean : ndarray of shape (k,)
+        Mean distance to the nearest anchor, to the second nearest, and so on.
+    shares : ndarray of shape (m,)
+        The part of the rows that each anchor is the nearest of.
     """
 
-    nearest: NDArray[np.int32]
-    weight: NDArray
+    mean: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, rows: RowBlocks, anchors: NDArray, k: int) -> "Spacing":
+        """The spacing of all the rows, in one pass."""
+        sums, counts = fold(rows, _distances_to_nearest, added, anchors.astype(rows.dtype, copy=False), k)
+        return cls(sums / len(rows), counts / len(rows))
+
+
+def _distances_to_nearest(block: NDArray, first: int, anchors: NDArray, k: int):
+    nearest, squared = nearest_anchors(block, anchors, k)
+    return np.sqrt(squared).sum(axis=0, dtype=np.float64), np.bincount(nearest[:, 0], minlength=len(anchors))
+
+
+class AnchorGraph(NamedTuple):
+    """The rule of eq. 2: a row is tied to its k nearest anchors with weights exp(-d^2 / sigma^2).
+
+    Attributes
+    ----------
+    k : int
+    sigma : float
+        Mean distance of the rows to their k-th nearest anchor; sigma^2 is the paper's theta.
+    normalize : bool
+        Whether the weights of a row sum to one.
+    """
+
+    k: int
     sigma: float
+    normalize: bool = False
 
+    def weights(self, nearest: NDArray[np.integer], squared: NDArray, n_anchors: int) -> scipy.sparse.csr_array:
+        """The weights of rows, from (at least) their k nearest anchors; sparse, shape (rows, m)."""
+        weight = anchor_weights(squared[:, : self.k], self.sigma)
+        weight = normalized(weight) if self.normalize else weight
+        return weight_matrix(nearest[:, : self.k], weight, n_anchors)
 
-def anchor_graph(rows: RowBlocks, anchors: NDArray, k: int) -> AnchorGraph:
-    """The anchor graph of all the rows, with sigma taken from them (eq. 2)."""
-    return weighted_graph(*nearest_of_rows(rows, anchors, k))
-
-
-def nearest_of_rows(rows: RowBlocks, anchors: NDArray, k: int) -> tuple[NDArray[np.int32], NDArray]:
-    """:func:`nearest_anchors` of all the rows, in one pass; both of shape (n, k)."""
-    nearest = np.empty((len(rows), k), np.int32)
-    squared = np.empty((len(rows), k), rows.dtype)
-    anchors = anchors.astype(rows.dtype, copy=False)
-    for part, block in rows:
-        nearest[part], squared[part] = nearest_anchors(block, anchors, k)
-    return nearest, squared
-
-
-def weighted_graph(nearest: NDArray[np.int32], squared: NDArray) -> AnchorGraph:
-    """The anchor graph from the nearest anchors and their squared distances."""
-    sigma = float(np.sqrt(squared[:, -1]).mean(dtype=np.float64))
-    return AnchorGraph(nearest, anchor_weights(squared, sigma), sigma)
+    def of(self, block: NDArray, anchors: NDArray) -> scipy.sparse.csr_array:
+        """The weights of a block of rows to the anchors, sparse, shape (rows, m)."""
+        anchors = anchors.astype(block.dtype, copy=False)
+        return self.weights(*nearest_anchors(block, anchors, self.k), len(anchors))
 
 
 def anchor_weights(squared: NDArray, sigma: float) -> NDArray:

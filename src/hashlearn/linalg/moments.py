@@ -1,11 +1,12 @@
 """What a pass over the data leaves behind: sums that merge, so that blocks may be summed anywhere and in any number."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks
+from hashlearn.compute import RowBlocks, fold
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,9 @@ class Moments:
         Each block is centred by its own mean before its product is taken: sums of squares of raw values would lose the
         variance of a feature that lies far from zero.
         """
-        total = cls(0, np.zeros(rows.shape[1]), np.zeros((rows.shape[1], rows.shape[1])))
-        for _, block in rows:
-            mean = block.mean(axis=0, dtype=np.float64)
-            centred = block - mean.astype(block.dtype)
-            total = total.merge(cls(len(block), mean, (centred.T @ centred).astype(np.float64)))
-        return total
+        if len(rows) == 0:
+            return cls(0, np.zeros(rows.shape[1]), np.zeros((rows.shape[1], rows.shape[1])))
+        return fold(rows, _moments_of_block, Moments.merge)
 
     def merge(self, other: "Moments") -> "Moments":
         """Moments of the two sets of rows together (Chan, Golub and LeVeque 1979)."""
@@ -65,14 +63,32 @@ class Moments:
         return self.scatter + self.count * np.outer(gap, gap)
 
 
+def _moments_of_block(block: NDArray, first: int) -> Moments:
+    mean = block.mean(axis=0, dtype=np.float64)
+    centred = block - mean.astype(block.dtype)
+    return Moments(len(block), mean, (centred.T @ centred).astype(np.float64))
+
+
+class _Spread(NamedTuple):
+    """Number of rows, mean, and sum of squared distances from the mean."""
+
+    n: int
+    mean: NDArray[np.float64]
+    squares: float
+
+    @classmethod
+    def of(cls, block: NDArray, first: int) -> "_Spread":
+        mean = block.mean(axis=0, dtype=np.float64)
+        centred = block - mean.astype(block.dtype)
+        return cls(len(block), mean, float(np.einsum("ij,ij->", centred, centred, dtype=np.float64)))
+
+    def merge(self, other: "_Spread") -> "_Spread":
+        gap, n = other.mean - self.mean, self.n + other.n
+        between = float(gap @ gap) * self.n * other.n / n
+        return _Spread(n, self.mean + gap * (other.n / n), self.squares + other.squares + between)
+
+
 def mean_and_spread(rows: RowBlocks) -> tuple[NDArray[np.float64], float]:
     """The mean row, and the root mean square distance of the rows from it, in one pass."""
-    count, mean, squares = 0, np.zeros(rows.shape[1]), 0.0
-    for _, block in rows:
-        block_mean = block.mean(axis=0, dtype=np.float64)
-        centred = block - block_mean.astype(block.dtype)
-        gap, total = block_mean - mean, count + len(block)
-        squares += float(np.einsum("ij,ij->", centred, centred, dtype=np.float64))
-        squares += float(gap @ gap) * count * len(block) / total
-        mean, count = mean + gap * (len(block) / total), total
-    return mean, float(np.sqrt(squares / max(1, count)))
+    n, mean, squares = fold(rows, _Spread.of, _Spread.merge)
+    return mean, float(np.sqrt(squares / n))

@@ -68,7 +68,7 @@ def find_landmarks(
     if landmarks is None:
         count = check_count("n_landmarks", n_landmarks, auto=300, low=2, high=len(chosen))
         start = sample.take(rng.permutation(len(chosen))[:count])
-        found, _ = kmeans(sample.shifted(moments.mean), start - moments.mean, rounds)
+        found = kmeans(sample.shifted(moments.mean), start - moments.mean, rounds)
         centred = found.astype(np.float64)
     else:
         centred = check_matrix("landmarks", landmarks, (None, rows.shape[1])) - moments.mean

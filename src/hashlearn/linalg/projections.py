@@ -23,8 +23,13 @@ def principal_directions(moments: Moments, n_components: int) -> NDArray[np.floa
 
 
 def with_positive_peaks(vectors: NDArray) -> NDArray:
-    """Each column times the sign that makes its entry of largest magnitude positive."""
-    peaks = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], axis=0)
+    """Each column times the sign that makes its entry of largest magnitude positive.
+
+    Of entries that are equally large but for rounding the first counts: symmetric data have such columns.
+    """
+    magnitude = np.abs(vectors)
+    first = (magnitude >= (1 - 1e-6) * magnitude.max(axis=0)).argmax(axis=0)
+    peaks = np.take_along_axis(vectors, first[None], axis=0)
     return vectors * np.where(peaks < 0, -1.0, 1.0)
 
 

@@ -8,7 +8,8 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import NDArray
 
-from hashlearn.linalg.anchors import AnchorGraph, normalized, weight_matrix
+from hashlearn.compute import RowBlocks
+from hashlearn.linalg.anchors import AnchorGraph
 from hashlearn.linalg.projections import with_positive_peaks
 from hashlearn.linalg.rotations import quantizing_rotation, random_rotation
 
@@ -17,22 +18,29 @@ ROTATION_ROWS = 20_000
 
 
 def spectral_offsets(
-    graph: AnchorGraph, anchors: NDArray, n_bits: int, rounds: Iterable[int], rng: np.random.RandomState
+    gram: NDArray, sample: scipy.sparse.csr_array, anchors: NDArray, n_bits: int, rounds: Iterable[int], rng
 ) -> NDArray[np.float64]:
     """Scores of the anchors for every bit, shape (m, n_bits); a row's scores are its graph weights times these.
 
+    ``gram`` is Z'Z of all rows, ``sample`` the rows of Z that the rotation is learned from (:func:`rotation_sample`).
     Where there are fewer eigenvectors than bits, the rotation has orthonormal rows instead of columns: the bits then
     share the directions there are.
     """
-    E = spectral_embedding(graph, anchors, n_bits)
-    n = len(graph.nearest)
-    sample = np.sort(rng.choice(n, ROTATION_ROWS, replace=False)) if n > ROTATION_ROWS else np.arange(n)
-    Z = weight_matrix(graph.nearest[sample], normalized(graph.weight[sample]), len(anchors))
-    rotation, _ = quantizing_rotation(Z @ E, random_rotation(n_bits, rng)[: E.shape[1]], rounds)
+    E = spectral_embedding(gram, anchors, n_bits)
+    rotation, _ = quantizing_rotation(sample @ E, random_rotation(n_bits, rng)[: E.shape[1]], rounds)
     return E @ rotation
 
 
-def spectral_embedding(graph: AnchorGraph, anchors: NDArray, n_components: int) -> NDArray[np.float64]:
+def rotation_sample(
+    rows: RowBlocks, anchors: NDArray, graph: AnchorGraph, rng: np.random.RandomState
+) -> scipy.sparse.csr_array:
+    """The graph's weights of a sample of the rows, sparse, shape (at most ROTATION_ROWS, m)."""
+    n = len(rows)
+    sample = np.sort(rng.choice(n, ROTATION_ROWS, replace=False)) if n > ROTATION_ROWS else np.arange(n)
+    return graph.of(rows.take(sample), anchors)
+
+
+def spectral_embedding(gram: NDArray, anchors: NDArray, n_components: int) -> NDArray[np.float64]:
     """The leading eigenvectors of the anchor graph as features of the anchors, weighted; shape (m, n_components).
 
     With rows of Z summing to one and L = diag(Z'1), the eigenvectors of ``M = L^-1/2 Z'Z L^-1/2`` vary slowly over
@@ -41,9 +49,11 @@ def spectral_embedding(graph: AnchorGraph, anchors: NDArray, n_components: int) 
     largest weight are kept (all, if there are fewer) and returned as ``L^-1/2 V diag(s e)``, so that ``z(x)`` times
     them embeds a row.
     """
-    spectrum = anchor_spectrum(graph, len(anchors))
-    mass, eigenvalues = spectrum.mass, spectrum.eigenvalues[1:]
-    vectors = with_positive_peaks(spectrum.vectors[:, 1:])
+    mass = gram.sum(axis=1)
+    # In a graph of several components the constant vector is one of many with eigenvalue one: it is taken out by name.
+    constant = mass / np.sqrt(mass.sum())
+    spectrum = anchor_spectrum(gram - np.outer(constant, constant), mass)
+    eigenvalues, vectors = spectrum.eigenvalues, with_positive_peaks(spectrum.vectors)
 
     centred = anchors - (mass @ anchors) / mass.sum()
     energy = np.linalg.norm((vectors * np.sqrt(mass)[:, None]).T @ centred, axis=1)
@@ -53,11 +63,10 @@ def spectral_embedding(graph: AnchorGraph, anchors: NDArray, n_components: int) 
 
 
 class AnchorSpectrum(NamedTuple):
-    """The anchor graph as a matrix, and its eigenvectors.
+    """The eigenvectors of the anchor graph.
 
     Attributes
     ----------
-    Z : sparse array of shape (n, m), rows sum to one
     mass : ndarray of shape (m,)
         The diagonal of L = diag(Z'1).
     scale : ndarray of shape (m,)
@@ -68,18 +77,17 @@ class AnchorSpectrum(NamedTuple):
         Its eigenvectors as columns.
     """
 
-    Z: scipy.sparse.csr_array
     mass: NDArray[np.float64]
     scale: NDArray[np.float64]
     eigenvalues: NDArray[np.float64]
     vectors: NDArray[np.float64]
 
 
-def anchor_spectrum(graph: AnchorGraph, n_anchors: int) -> AnchorSpectrum:
-    """All eigenvectors of the normalised anchor graph, at the cost of the m x m matrix M."""
-    Z = weight_matrix(graph.nearest, normalized(graph.weight.astype(np.float64)), n_anchors)
-    mass = np.asarray(Z.sum(axis=0), np.float64).ravel()
+def anchor_spectrum(gram: NDArray, mass: NDArray | None = None) -> AnchorSpectrum:
+    """All eigenvectors of ``L^-1/2 gram L^-1/2``, from Z'Z (m x m) or what is left of it, and the diagonal of L."""
+    if mass is None:
+        mass = gram.sum(axis=1)  # Z'Z 1 = Z'1, since the rows of Z sum to one
     used = mass > 0
     scale = np.where(used, 1 / np.sqrt(np.where(used, mass, 1)), 0)
-    eigenvalues, vectors = scipy.linalg.eigh((Z.T @ Z).toarray() * np.outer(scale, scale))
-    return AnchorSpectrum(Z, mass, scale, eigenvalues[::-1], vectors[:, ::-1])
+    eigenvalues, vectors = scipy.linalg.eigh(gram * np.outer(scale, scale))
+    return AnchorSpectrum(mass, scale, eigenvalues[::-1], vectors[:, ::-1])

@@ -207,7 +207,7 @@ def _vectors(vectors: Any, name: str) -> RowBlocks:
         raise ValueError(f"{name} must be vectors of shape (n, n_features) and not be empty, got shape {array.shape}")
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be real numbers, got dtype {array.dtype}")
-    rows = RowBlocks(array)
-    if not all(np.isfinite(block).all() for _, block in rows):
-        raise ValueError(f"{name} must not contain NaN or infinity")
+    rows = RowBlocks(array, name=name)
+    for _ in rows:  # the first pass refuses what is not finite
+        pass
     return rows

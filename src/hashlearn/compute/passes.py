@@ -1,0 +1,86 @@
+"""One pass over the rows: a function of a block, on every block, on all threads.
+
+The blocks do not depend on the number of threads and their results are taken in order, so neither do sums over them.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from typing import Any, TypeVar
+
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from hashlearn.compute.blocks import RowBlocks
+
+Result = TypeVar("Result")
+
+
+def mapped(rows: RowBlocks, function: Callable[..., Result], *args: Any) -> Iterator[tuple[slice, Result]]:
+    """``function(block, number of its first row, *args)`` of every block, with the slice of its rows, in order.
+
+    Each thread has a block of its own and BLAS is kept to one thread meanwhile: what is done beside the matrix products
+    is then on all threads, too. At most one block more than there are threads is in memory.
+    """
+    threads = _blas_threads()
+    if threads == 1 or rows.n_blocks == 1:
+        for part, block in rows:
+            yield part, function(block, part.start, *args)
+        return
+    pending: deque[tuple[slice, Future[Result]]] = deque()
+    with _libraries().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+        for part, block in rows:
+            pending.append((part, pool.submit(function, block, part.start, *args)))
+            if len(pending) > threads:
+                first, result = pending.popleft()
+                yield first, result.result()
+        for part, result in pending:
+            yield part, result.result()
+
+
+def fold(
+    rows: RowBlocks,
+    function: Callable[..., Result],
+    merge: Callable[[Result, Result], Result],
+    *args: Any,
+) -> Result:
+    """The results of all blocks merged into one; ``merge`` may change its first argument.
+
+    A source that is spread over machines (one with a ``fold`` of its own) runs the function where the rows are, so it
+    must be a function of a module, and return what is small enough to be sent.
+    """
+    if hasattr(rows.source, "fold"):
+        return rows.source.fold(rows, function, merge, args)
+    return fold_here(rows, function, merge, *args)
+
+
+def fold_here(
+    rows: RowBlocks,
+    function: Callable[..., Result],
+    merge: Callable[[Result, Result], Result],
+    *args: Any,
+) -> Result:
+    """:func:`fold` in this process, wherever the rows come from."""
+    results = mapped(rows, function, *args)
+    _, total = next(results)
+    for _, result in results:
+        total = merge(total, result)
+    return total
+
+
+def added(left: tuple[NDArray, ...], right: tuple[NDArray, ...]) -> tuple[NDArray, ...]:
+    """A merge for tuples of sums, whose first argument is changed."""
+    for total, part in zip(left, right):
+        total += part
+    return left
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _blas_threads() -> int:
+    blas = _libraries().select(user_api="blas").info()
+    return max((library["num_threads"] for library in blas), default=1)

@@ -1,0 +1,67 @@
+"""Several code lengths from one look at the data."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import clone
+
+from hashlearn.codes import check_n_bits
+from hashlearn.compute import as_rows, is_source
+from hashlearn.hashers.anchored import AnchoredHasher
+from hashlearn.hashers.base import Hasher
+
+AnyHasher = TypeVar("AnyHasher", bound=Hasher)
+
+
+def fit_lengths(hasher: AnyHasher, X: Any, bits: Iterable[int]) -> list[AnyHasher]:
+    """Fit one hasher for every code length, with as few passes over the data as one of them takes.
+
+    The methods with anchors (JPSH, JSH, PSH, SAH, AGH) need of the data the anchors and sums over the rows, which are
+    the same for all lengths; where ``n_anchors="auto"`` depends on the length, it is that of the longest. Each hasher
+    is then the one that its own ``fit`` would give with these anchors. Other methods are fitted one after the other.
+
+    Parameters
+    ----------
+    hasher : Hasher
+        What to fit; it is cloned, and its own ``n_bits`` does not matter. A parameter that holds an array of the shape
+        of one length (``init``) fits that length only.
+    X : array, path, paths or function
+        As for ``fit``.
+    bits : iterable of int
+        The lengths.
+
+    Returns
+    -------
+    list of Hasher
+        Fitted, in the order of ``bits``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from hashlearn import JPSH
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> [hasher.transform(X).shape[1] for hasher in fit_lengths(JPSH(random_state=0), X, (16, 32))]
+    [2, 4]
+    """
+    hashers = [clone(hasher).set_params(n_bits=check_n_bits(n_bits)) for n_bits in bits]
+    if not hashers:
+        raise ValueError("bits must hold at least one length, got none")
+    if not isinstance(hasher, AnchoredHasher):
+        rows = as_rows(X) if is_source(X) else X
+        return [each.fit(rows) for each in hashers]
+
+    for each in hashers:
+        each._check_parameters()
+    longest = max(hashers, key=lambda each: each.n_bits)
+    rng = longest._rng()
+    view = longest._look(X, rng)
+    after_look = rng.get_state()
+    for each in hashers:
+        each.n_features_in_ = longest.n_features_in_
+        if hasattr(longest, "feature_names_in_"):
+            each.feature_names_in_ = longest.feature_names_in_
+        own_rng = np.random.RandomState()
+        own_rng.set_state(after_look)
+        each._learn(view, own_rng)
+    return hashers

@@ -1,0 +1,207 @@
+"""Encoding a block at a time: several files, interruptions, full disks, and going on afterwards."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hashlearn
+from hashlearn import ITQ, LSH
+from hashlearn.cli import partial_codes
+from hashlearn.compute import blocks
+
+SOURCES = Path(hashlearn.__file__).parents[1]
+ENCODE = ("encode", "model", "large.npy", "-o", "codes.npy")
+
+
+@pytest.fixture
+def large(folder, monkeypatch):
+    """Vectors of four blocks, and their codes."""
+    monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", 1)  # blocks of 256 rows
+    X = np.random.RandomState(1).randn(1000, 12)
+    np.save("large.npy", X)
+    return hashlearn.load("model").transform(X)
+
+
+def interrupt_after(monkeypatch, calls, error):
+    """Make the encoding of the block after so many raise the error."""
+    scores, count = ITQ._scores, [0]
+
+    def failing(self, block):
+        count[0] += 1
+        if count[0] > calls:
+            raise error
+        return scores(self, block)
+
+    monkeypatch.setattr(ITQ, "_scores", failing)
+    return count
+
+
+def whole(folder, codes):
+    np.testing.assert_array_equal(np.load("codes.npy"), codes)
+    assert not list(folder.glob("*.part*"))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(5, "Input/output error")])
+def test_an_interrupted_encode_goes_on_where_it_was(run, folder, large, monkeypatch, error):
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 2, error)
+        assert run(*ENCODE).code in (130, 2)
+    assert not (folder / "codes.npy").exists()
+    state = json.loads((folder / "codes.npy.part.json").read_text())
+    assert 0 < state["done"] < 1000
+    assert state["done"] % 256 == 0
+
+    count = interrupt_after(monkeypatch, 100, None)
+    outcome = run(*ENCODE)
+    assert outcome.code == 0
+    assert f"going on after {state['done']} of 1000 codes" in outcome.err
+    assert count[0] == 4 - state["done"] // 256
+    whole(folder, large)
+    run("encode", "model", "queries.npy", "-o", "q.npy")
+    assert (
+        run("evaluate", "codes.npy", "q.npy", "--labels", "y.npy", "--query-labels", "yq.npy").code == 2
+    )  # 1000 != 150
+
+
+def test_the_checksum_of_resumed_codes_fits(run, folder, large, monkeypatch):
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 2, KeyboardInterrupt())
+        run(*ENCODE)
+    run(*ENCODE)
+    assert run("near-duplicates", "codes.npy", "--radius", 0).code == 0
+
+
+@pytest.mark.parametrize("change", ["vectors", "model", "state", "part"])
+def test_another_job_begins_anew(run, folder, large, monkeypatch, change):
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 2, KeyboardInterrupt())
+        run(*ENCODE)
+    X = np.load("large.npy")
+    if change == "vectors":
+        X = X[::-1].copy()
+        np.save("large.npy", X)
+    elif change == "model":
+        ITQ(n_bits=12, random_state=5).fit(X).save("model")
+    elif change == "state":
+        (folder / "codes.npy.part.json").write_text("{")
+    else:
+        (folder / "codes.npy.part").write_bytes(b"short")
+    outcome = run(*ENCODE)
+    assert outcome.code == 0
+    assert "going on" not in outcome.err
+    whole(folder, hashlearn.load("model").transform(X))
+
+
+def test_bad_input_in_the_middle_leaves_nothing(refused, folder, large):
+    X = np.load("large.npy")
+    X[700, 3] = np.nan
+    np.save("bad.npy", X)
+    assert "row 700 has NaN" in refused("encode", "model", "bad.npy", "-o", "codes.npy")
+
+
+def test_a_disk_that_fills_up(run, folder, large, monkeypatch):
+    """The first codes fit, the rest does not; neither does the state, until codes have been given up for it."""
+    monkeypatch.setattr(partial_codes, "RESERVE", 100)
+    write, save, free = partial_codes.PartialCodes._write, partial_codes.PartialCodes._save_state, [1300]
+
+    def on_a_small_disk(self, content):
+        if len(content) > free[0]:
+            write(self, bytes(content)[: free[0]])
+            raise OSError(28, "No space left on device")
+        free[0] -= len(content)
+        write(self, content)
+
+    def on_a_full_disk(self):
+        if self.done * 2 + len(self.header) > 1100:
+            raise OSError(28, "No space left on device")
+        save(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(partial_codes.PartialCodes, "_write", on_a_small_disk)
+        patched.setattr(partial_codes.PartialCodes, "_save_state", on_a_full_disk)
+        outcome = run(*ENCODE)
+    assert outcome.code == 2
+    assert outcome.err.count("\n") == 1
+    assert "codes.npy: No space left on device; 461 of 1000 codes are kept in codes.npy.part" in outcome.err
+    assert not (folder / "codes.npy").exists()
+    assert "going on after 461" in run(*ENCODE).err
+    whole(folder, large)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no limits of file sizes there")
+def test_a_limit_of_the_operating_system(folder, large, run):
+    """The same with a real refusal to write."""
+    limited = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500));"
+        "from hashlearn.compute import blocks; blocks.BLOCK_ELEMENTS = 1;"
+        f"from hashlearn.cli import main; main({list(ENCODE)!r})"
+    )
+    env = os.environ | {"PYTHONPATH": str(SOURCES), "PYTHONDONTWRITEBYTECODE": "1"}
+    failed = subprocess.run([sys.executable, "-c", limited], stderr=subprocess.PIPE, text=True, env=env)
+    assert failed.returncode == 2
+    assert "File too large; 512 of 1000 codes are kept" in failed.stderr
+    assert "going on after 512" in run(*ENCODE).err
+    whole(folder, large)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGKILL there")
+def test_a_killed_process_leaves_a_state_to_go_on_from(folder, large, run):
+    slow = (
+        "import time; from hashlearn.compute import blocks; blocks.BLOCK_ELEMENTS = 1;"
+        "from hashlearn.cli import main, partial_codes; partial_codes.SECONDS_BETWEEN_STATES = 0;"
+        "from hashlearn import ITQ; scores = ITQ._scores;"
+        "ITQ._scores = lambda self, block: (time.sleep(0.3), scores(self, block))[1];"
+        f"main({list(ENCODE)!r})"
+    )
+    with subprocess.Popen([sys.executable, "-c", slow], env=os.environ | {"PYTHONPATH": str(SOURCES)}) as process:
+        until = time.monotonic() + 60
+        while not (folder / "codes.npy.part.json").exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert not (folder / "codes.npy").exists()
+    outcome = run(*ENCODE)
+    assert outcome.code == 0
+    assert "going on after" in outcome.err
+    whole(folder, large)
+
+
+def test_several_files_are_one(run, folder):
+    X = np.load("vectors.npy")
+    np.save("a.npy", X[:70])
+    np.savez("b.npz", X=X[70:])
+    assert run("fit", "a.npy", "b.npz", "-m", "itq", "-b", 8, "-o", "new").code == 0
+    assert run("encode", "new", "a.npy", "b.npz", "-o", "codes.npy").code == 0
+    np.testing.assert_array_equal(np.load("codes.npy"), ITQ(n_bits=8, random_state=0).fit(X).transform(X))
+
+
+def test_files_that_are_not_one(refused, folder):
+    np.save("narrow.npy", np.zeros((5, 3)))
+    np.save("none.npy", np.zeros((0, 12)))
+    (folder / "empty.npy").touch()
+    for name, line in [
+        ("narrow.npy", "narrow.npy has 3 features, vectors.npy has 12"),
+        ("none.npy", "none.npy: no vectors in it"),
+        ("empty.npy", "empty.npy: empty"),
+        ("missing.npy", "missing.npy: no such file"),
+    ]:
+        assert line in refused("fit", "vectors.npy", name, "-m", "lsh", "-o", "new")
+        assert line in refused("encode", "model", "vectors.npy", name, "-o", "codes.npy")
+    bad = np.load("vectors.npy")
+    bad[4, 4] = np.inf
+    np.save("bad.npy", bad)
+    assert "row 154 has infinity (row 4 of bad.npy)" in refused("fit", "vectors.npy", "bad.npy", "-m", "lsh", "-o", "n")
+
+
+def test_codes_come_a_block_at_a_time(large):
+    hasher, X = hashlearn.load("model"), np.load("large.npy")
+    parts = list(hasher.transform_blocks(X, first=300))
+    assert [part.start for part, _ in parts] == [300, 556, 812]
+    np.testing.assert_array_equal(np.concatenate([codes for _, codes in parts]), large[300:])
+    assert LSH(n_bits=4).fit(X).transform_blocks(X) is not None
