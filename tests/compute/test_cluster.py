@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hashlearn import AGH, ITQ, JPSH, unpack
+from hashlearn.cli import main
 from hashlearn.compute import as_rows, cluster
 
 distributed = pytest.importorskip("distributed")
@@ -82,6 +83,32 @@ def test_a_killed_worker_costs_time_not_the_result(client, files):
     hasher = make(JPSH).fit(rows)
     assert len(rounds) > 6
     assert agreement(hasher.transform(X), make(JPSH).fit(X).transform(X)) >= 0.9999
+
+
+def test_codes_from_a_row_on(client, files):
+    hasher = make(ITQ).fit(X)
+    for rows in (cluster.on_cluster(files, client), da.from_array(X, chunks=(1000, 10))):
+        parts = list(hasher.transform_blocks(rows, first=2600))
+        assert parts[0][0].start == 2600
+        np.testing.assert_array_equal(np.concatenate([codes for _, codes in parts]), hasher.transform(X)[2600:])
+
+
+def test_the_command_line(client, files, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    address = client.scheduler.address
+    for command in ("fit a.npy b.npy -m itq -b 8 -o model", "encode model a.npy b.npy -o codes.npy"):
+        with pytest.raises(SystemExit) as ended:
+            main([*command.split(), "--cluster", address])
+        assert ended.value.code == 0
+    assert agreement(np.load("codes.npy"), make(ITQ).fit(X).transform(X)) >= 0.9999
+
+
+def test_no_cluster_at_the_address(files, monkeypatch, capsys):
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.2)
+    with pytest.raises(SystemExit) as ended:
+        main(["fit", str(files[0]), "-o", "model", "--cluster", "tcp://127.0.0.1:9"])
+    assert ended.value.code == 2
+    assert "error: no cluster answers at tcp://127.0.0.1:9" in capsys.readouterr().err
 
 
 def test_the_row_that_is_not_finite_is_named(client, tmp_path):

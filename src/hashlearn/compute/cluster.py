@@ -19,6 +19,7 @@ from hashlearn.compute.sources import Files, PathLike
 from hashlearn.extras import require
 
 ROWS_PER_TASK = 1 << 16
+CONNECT_SECONDS = 10
 RETRIES = 5
 """How often a task may lose its worker before it is given up."""
 
@@ -41,6 +42,16 @@ def on_cluster(paths: PathLike | Sequence[PathLike], client: Any = None) -> RowB
         bounds = [*range(0, int(high - low), ROWS_PER_TASK), int(high - low)]
         parts += [_Part(int(low) + start, stop - start, _Slice(path, start, stop)) for start, stop in pairwise(bounds)]
     return RowBlocks(ClusterRows(files, parts, _current(client)))
+
+
+def connected(address: str) -> Any:
+    """A client of the cluster whose scheduler listens at ``address`` (``tcp://host:8786``)."""
+    distributed = require("distributed", "dask")
+    try:
+        return distributed.Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError, TypeError) as error:
+        reason = " ".join(str(error).split())[:150]
+        raise ValueError(f"no cluster answers at {address}: {reason}") from None
 
 
 def dask_rows(X: Any, client: Any = None) -> RowBlocks:
@@ -75,6 +86,15 @@ class _Part(NamedTuple):
     first: int
     n: int
     data: Any
+
+    def since(self, row: int) -> "_Part":
+        """What of it comes from a row on."""
+        if row <= self.first:
+            return self
+        passed = row - self.first
+        data = self.data
+        rest = data._replace(start=data.start + passed) if isinstance(data, _Slice) else data[passed:]
+        return _Part(row, self.n - passed, rest)
 
 
 class _Computed:
@@ -118,13 +138,8 @@ class ClusterRows:
         dask = require("dask", "dask")
         # Anchors and the like are one node of the graph, sent to a worker once and not with every task.
         shared = dask.delayed((task, args, rows.shift, rows.scale, rows.name), pure=False, traverse=False)
-        tasks = [
-            (part, dask.delayed(_on_part, pure=False)(part.data, part.first, shared))
-            for part in self.parts
-            if part.first + part.n > rows.first
-        ]
-        if any(part.first < rows.first for part, _ in tasks):
-            raise ValueError(f"first={rows.first} must be the first row of a part of the rows on a cluster")
+        parts = [part.since(rows.first) for part in self.parts if part.first + part.n > rows.first]
+        tasks = [(part, dask.delayed(_on_part, pure=False)(part.data, part.first, shared)) for part in parts]
         if self.client is None:
             for part, each in tasks:
                 yield part, each.compute(scheduler="synchronous")
