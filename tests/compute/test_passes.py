@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from hashlearn import AGH, JPSH, JSH, PSH, SAH
+from hashlearn import AGH, CH, ITQ, JPSH, JSH, PSH, SAH, SGH, SP
 from hashlearn.compute import RowBlocks, added, blocks, fold, mapped
 
 ANCHORED = [AGH, JPSH, JSH, PSH, SAH]
@@ -63,6 +63,20 @@ def test_anchors_from_a_sample(method):
         fit(anchor_sample=20)
     with pytest.raises(TypeError, match="anchor_sample must be an integer"):
         fit(anchor_sample=2.5)
+
+
+@pytest.mark.parametrize("method", [CH, ITQ, SGH, SP])
+def test_learning_from_a_sample(method):
+    def fit(**settings):
+        return method(n_bits=4, random_state=0, **settings).fit(X).decision_function(X)
+
+    whole = fit()
+    np.testing.assert_array_equal(fit(train_sample=len(X)), whole)
+    sampled = fit(train_sample=500)
+    assert sampled.shape == whole.shape
+    assert not np.array_equal(sampled, whole)
+    with pytest.raises(ValueError, match="train_sample must be at least 2"):
+        fit(train_sample=1)
 
 
 @pytest.mark.parametrize("method", ANCHORED)

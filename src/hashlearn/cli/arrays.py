@@ -1,10 +1,13 @@
 """Arrays from files, as a command line names them: ``vectors.npy``, ``data.npz:X``."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+CLUSTER = "Address of a Dask scheduler (tcp://host:8786) whose workers read the files and do the work."
 SPARSE_NAMES = {"data", "indices", "indptr", "format", "shape"}
 FORMATS = ".npy, .npz, .h5, .mat, .parquet, .fvecs, .fbin; file.npz:name takes one of several arrays"
 
@@ -46,10 +49,24 @@ def read_matrix(place: str, array: str | None = None) -> Any:
     return matrix
 
 
-def read_matrices(places: list[str], array: str | None = None) -> Any:
-    """The vectors of one file, or of several as one source of which no more than a file is in memory."""
-    if len(places) == 1:
-        return read_matrix(places[0], array)
+@contextmanager
+def matrices(places: list[str], array: str | None = None, cluster: str | None = None) -> Iterator[Any]:
+    """The vectors of one file, or of several as one source of which no more than a file is in memory.
+
+    With the address of a Dask cluster they are read by its workers, under the same names.
+    """
+    if cluster is None:
+        yield read_matrix(places[0], array) if len(places) == 1 else _joined(places, array)
+        return
+    if array is not None:
+        raise ValueError("--array cannot be used with --cluster: its files hold a single array each")
+    from hashlearn.compute.cluster import connected, on_cluster
+
+    with connected(cluster) as client:
+        yield on_cluster([str(Path(place).absolute()) for place in places], client)
+
+
+def _joined(places: list[str], array: str | None) -> Any:
     from hashlearn.compute import RowBlocks
     from hashlearn.compute.sources import Files
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.arrays import FORMATS, read_matrices
+from hashlearn.cli.arrays import CLUSTER, FORMATS, matrices
 from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.code_files import check_ending, sidecar_of
 from hashlearn.cli.model_files import check_features, load_model, naming
@@ -17,6 +17,7 @@ def run(
     vectors: Annotated[list[str], typer.Argument(help=f"The vectors, of one file or several: {FORMATS}.")],
     out: Annotated[str, typer.Option("--out", "-o", help="The .npy file of codes; its sidecar is put beside it.")],
     array: Annotated[str | None, typer.Option(help="The array, of a file with several.")] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=CLUSTER)] = None,
 ) -> None:
     """Turn vectors into packed codes; one that was interrupted goes on when it is repeated."""
     from hashlearn.files import check_writable
@@ -24,13 +25,14 @@ def run(
     for path in (out, sidecar_of(out)):
         check_writable(path, "--out")
     check_ending(out, ".npy")
-    data = read_matrices(vectors, array)
-    hasher, identity = load_model(model)
-    place = ", ".join(vectors)
-    check_features(hasher, data, place)
-    with naming(place), progress_bars():
-        width = _write_codes(hasher, identity, data, vectors, array, out)
-    typer.echo(f"{out}: {data.shape[0]} codes of {hasher.n_bits} bits, {width} bytes each")
+    with matrices(vectors, array, cluster) as data:
+        hasher, identity = load_model(model)
+        place = ", ".join(vectors)
+        check_features(hasher, data, place)
+        with naming(place), progress_bars():
+            width = _write_codes(hasher, identity, data, vectors, array, out)
+        n = data.shape[0]
+    typer.echo(f"{out}: {n} codes of {hasher.n_bits} bits, {width} bytes each")
 
 
 def _write_codes(

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.arrays import FORMATS, read_array, read_matrices
+from hashlearn.cli.arrays import CLUSTER, FORMATS, matrices, read_array
 from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.model_files import naming
 
@@ -24,22 +24,22 @@ def run(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same data and seed, same codes.")] = 0,
     array: Annotated[str | None, typer.Option(help="The array, of a file with several.")] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=CLUSTER)] = None,
 ) -> None:
     """Learn a hash function from vectors."""
-    data = read_matrices(vectors, array)
+    with matrices(vectors, array, cluster) as data:
+        from hashlearn.hashers import method_named
+        from hashlearn.persist import check_target, save
 
-    from hashlearn.hashers import method_named
-    from hashlearn.persist import check_target, save
-
-    cls = method_named(method)
-    hasher = cls(n_bits=bits, **parameters(cls, param or [], seed))
-    check_target(out)
-    start = time.perf_counter()
-    with naming(", ".join(vectors)), progress_bars():
-        hasher.fit(data)
-    took = time.perf_counter() - start
+        cls = method_named(method)
+        hasher = cls(n_bits=bits, **parameters(cls, param or [], seed))
+        check_target(out)
+        start = time.perf_counter()
+        with naming(", ".join(vectors)), progress_bars():
+            hasher.fit(data)
+        took = time.perf_counter() - start
+        n, d = data.shape
     save(hasher, out)
-    n, d = data.shape
     typer.echo(f"{out}: {cls.__name__} of {bits} bits, fitted to {n} vectors of {d} features in {took:.1f} s")
 
 

@@ -52,6 +52,8 @@ class RowBlocks:
         What an error calls the rows.
     first : int
         The row that a pass begins with.
+    offset : int
+        Number of the source's first row, where it is a part of a larger one.
 
     Attributes
     ----------
@@ -68,8 +70,9 @@ class RowBlocks:
         seen: "SeenRows | None" = None,
         name: str = "Input X",
         first: int = 0,
+        offset: int = 0,
     ):
-        self.source, self.name, self.first = source, name, first
+        self.source, self.name, self.first, self.offset = source, name, first, offset
         self.shape: tuple[int, int] = source.shape
         self.dtype = np.promote_types(source.dtype, np.float32)
         self.shift = None if shift is None else np.asarray(shift, self.dtype)
@@ -83,7 +86,7 @@ class RowBlocks:
         """Pairs of the rows' slice and the block."""
         for rows, block in self._blocks():
             if rows.stop > self.seen.until:
-                check_finite(block, rows.start, self.source, self.name)
+                check_finite(block, self.offset + rows.start, self.source, self.name)
                 # A pass that begins in the middle proves nothing about the rows before.
                 self.seen.until = rows.stop if rows.start <= self.seen.until else self.seen.until
             yield rows, self._as_floats(block)

@@ -21,17 +21,21 @@ def mapped(rows: RowBlocks, function: Callable[..., Result], *args: Any) -> Iter
     """``function(block, number of its first row, *args)`` of every block, with the slice of its rows, in order.
 
     Each thread has a block of its own and BLAS is kept to one thread meanwhile: what is done beside the matrix products
-    is then on all threads, too. At most one block more than there are threads is in memory.
+    is then on all threads, too. At most one block more than there are threads is in memory. A source that is spread
+    over machines (one with a ``mapped`` of its own) runs the function where the rows are.
     """
+    if hasattr(rows.source, "mapped"):
+        yield from rows.source.mapped(rows, function, args)
+        return
     threads = _blas_threads()
     if threads == 1 or rows.n_blocks == 1:
         for part, block in rows:
-            yield part, function(block, part.start, *args)
+            yield part, function(block, rows.offset + part.start, *args)
         return
     pending: deque[tuple[slice, Future[Result]]] = deque()
     with _libraries().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
         for part, block in rows:
-            pending.append((part, pool.submit(function, block, part.start, *args)))
+            pending.append((part, pool.submit(function, block, rows.offset + part.start, *args)))
             if len(pending) > threads:
                 first, result = pending.popleft()
                 yield first, result.result()
@@ -62,7 +66,7 @@ def fold_here(
     *args: Any,
 ) -> Result:
     """:func:`fold` in this process, wherever the rows come from."""
-    results = mapped(rows, function, *args)
+    results = iter(mapped(rows, function, *args))
     _, total = next(results)
     for _, result in results:
         total = merge(total, result)

@@ -6,6 +6,7 @@ A source has ``shape`` and ``dtype`` and gives the rows of a slice or of a list 
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ PathLike = str | os.PathLike
 
 def is_source(X: Any) -> bool:
     """Whether X names rows rather than holding them: a path, a list of paths, a function, or rows made of these."""
-    return isinstance(X, (str, os.PathLike, RowBlocks)) or callable(X) or _are_paths(X)
+    return isinstance(X, (str, os.PathLike, RowBlocks)) or callable(X) or _are_paths(X) or _is_dask(X)
 
 
 def as_rows(X: Any) -> RowBlocks:
@@ -27,10 +28,12 @@ def as_rows(X: Any) -> RowBlocks:
 
     Parameters
     ----------
-    X : array, memmap, CSR matrix, path, list of paths, or function
+    X : array, memmap, CSR matrix, path, list of paths, function, or dask array
         A path names a file of any format of :func:`hashlearn.data.read_vectors`; several are one source, in their
         order. A function takes nothing and returns a fresh iterator over blocks of shape (any, d) each time it is
         called. A stream does not say how long it is, so its blocks are counted, and checked, in one pass more.
+        The rows of a dask array are read where they are; for files on a cluster see
+        :func:`hashlearn.compute.cluster.on_cluster`.
     """
     if isinstance(X, RowBlocks):
         return X
@@ -38,6 +41,8 @@ def as_rows(X: Any) -> RowBlocks:
         return RowBlocks(Files([X]))
     if _are_paths(X):
         return RowBlocks(Files(X))
+    if _is_dask(X):
+        return import_module("hashlearn.compute.cluster").dask_rows(X)
     if callable(X):
         stream = Stream(X)
         rows = RowBlocks(stream)
@@ -48,6 +53,10 @@ def as_rows(X: Any) -> RowBlocks:
 
 def _are_paths(X: Any) -> bool:
     return isinstance(X, (list, tuple)) and len(X) > 0 and all(isinstance(path, (str, os.PathLike)) for path in X)
+
+
+def _is_dask(X: Any) -> bool:
+    return type(X).__module__.startswith("dask.array")
 
 
 class Pieces:

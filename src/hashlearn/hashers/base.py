@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hashlearn import persist
-from hashlearn.checks import check_matrix
+from hashlearn.checks import check_integer, check_matrix
 from hashlearn.codes import bytes_per_code, check_n_bits, pack
 from hashlearn.compute import RowBlocks, as_rows, is_source, mapped
 from hashlearn.progress import track
@@ -100,6 +100,13 @@ class Hasher(TransformerMixin, BaseEstimator):
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return rows
+
+    def _sampled(self, rows: RowBlocks, rng: np.random.RandomState) -> RowBlocks:
+        """The rows a method with ``train_sample`` learns from: a sample, held in memory, or all."""
+        count = getattr(self, "train_sample", None)
+        if count is None or check_integer("train_sample", count, low=2) >= len(rows):
+            return rows
+        return RowBlocks(rows.take(np.sort(rng.choice(len(rows), count, replace=False))))
 
     def _rows(self, X: Any) -> RowBlocks:
         check_is_fitted(self)

@@ -46,6 +46,8 @@ class CH(LinearHasher):
         The principal directions of every cluster, where they are known already.
     init : list of n_clusters square ndarrays, one row for every bit of the cluster, or None, default=None
         The rotations to start from; random ones if None.
+    train_sample : int or None, default=None
+        Number of rows, drawn at random and held in memory, to learn from; None for all.
     random_state : int, RandomState instance or None, default=None
         Determines the first centres and rotations.
 
@@ -79,6 +81,7 @@ class CH(LinearHasher):
         centers=None,
         directions=None,
         init=None,
+        train_sample=None,
         random_state=None,
     ):
         self.n_bits = n_bits
@@ -88,11 +91,13 @@ class CH(LinearHasher):
         self.centers = centers
         self.directions = directions
         self.init = init
+        self.train_sample = train_sample
         self.random_state = random_state
 
     def fit(self, X, y=None):
         """Learn from the rows of X; labels are never used."""
-        data, rng = self._rows_to_fit(X), self._rng()
+        rng = self._rng()
+        data = self._sampled(self._rows_to_fit(X), rng)
         n, d = data.shape
         bits, n_iter = self._bits_of_clusters(n, d), check_integer("n_iter", self.n_iter, low=0)
         self.mean_ = mean_and_spread(data)[0]

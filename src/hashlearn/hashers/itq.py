@@ -32,6 +32,8 @@ class ITQ(LinearHasher):
         The rotation to start from; a random one if None.
     directions : ndarray of shape (n_features, n_bits) or None, default=None
         The principal directions, where they are known already; found from the data if None.
+    train_sample : int or None, default=None
+        Number of rows, drawn at random and held in memory, to learn the rotation from; None for all.
     random_state : int, RandomState instance or None, default=None
         Determines the rotation to start from.
 
@@ -53,12 +55,15 @@ class ITQ(LinearHasher):
 
     _zero_is_one = True
 
-    def __init__(self, n_bits=64, *, n_iter=50, center=True, init=None, directions=None, random_state=None):
+    def __init__(
+        self, n_bits=64, *, n_iter=50, center=True, init=None, directions=None, train_sample=None, random_state=None
+    ):
         self.n_bits = n_bits
         self.n_iter = n_iter
         self.center = center
         self.init = init
         self.directions = directions
+        self.train_sample = train_sample
         self.random_state = random_state
 
     def fit(self, X, y=None):
@@ -70,8 +75,9 @@ class ITQ(LinearHasher):
         )
         self.mean_ = moments.mean if self.center else np.zeros(rows.shape[1])
 
-        V = projected(rows.shifted(self.mean_), directions)
-        rotation = starting_matrix("init", self.init, (b, b), lambda: random_rotation(b, self._rng()))
+        rng = self._rng()
+        V = projected(self._sampled(rows, rng).shifted(self.mean_), directions)
+        rotation = starting_matrix("init", self.init, (b, b), lambda: random_rotation(b, rng))
         rotation, self.quantization_error_ = quantizing_rotation(V, rotation, self._rounds(n_iter))
         self.projection_ = directions @ rotation
         return self

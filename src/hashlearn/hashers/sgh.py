@@ -48,6 +48,8 @@ class SGH(Hasher):
         The bases in the coordinates of the data; random rows if None.
     refine_order : ndarray of shape (n_bits,) or None, default=None
         The order of the bits in a sweep; a random one for every sweep if None.
+    train_sample : int or None, default=None
+        Number of rows, drawn at random and held in memory, to learn from; None for all.
     random_state : int, RandomState instance or None, default=None
         Determines the bases and the order of refinement.
 
@@ -81,6 +83,7 @@ class SGH(Hasher):
         n_sweeps=1,
         bases=None,
         refine_order=None,
+        train_sample=None,
         random_state=None,
     ):
         self.n_bits = n_bits
@@ -90,12 +93,14 @@ class SGH(Hasher):
         self.n_sweeps = n_sweeps
         self.bases = bases
         self.refine_order = refine_order
+        self.train_sample = train_sample
         self.random_state = random_state
 
     def fit(self, X, y=None):
         """Learn from the rows of X; labels are never used."""
-        rows = self._rows_to_fit(X)
-        rho, rng = check_number("rho", self.rho, low=np.finfo(float).tiny), self._rng()
+        rng = self._rng()
+        rows = self._sampled(self._rows_to_fit(X), rng)
+        rho = check_number("rho", self.rho, low=np.finfo(float).tiny)
         gamma = check_number("gamma", self.gamma, low=0)
         bases = self._starting_bases(rows, rng)
         order = self._bit_order(rng)

@@ -42,6 +42,8 @@ class SP(LinearHasher):
         values outweigh the codes in Y, and the projection hardly learns from them; the published code does not rescale.
     init : ndarray of shape (n_features, n_bits) or None, default=None
         The projection to start from; Gaussian if None.
+    train_sample : int or None, default=None
+        Number of rows, drawn at random and held in memory, to learn from; None for all.
     random_state : int, RandomState instance or None, default=None
         Determines the projection to start from.
 
@@ -66,7 +68,17 @@ class SP(LinearHasher):
     _zero_is_one = True
 
     def __init__(
-        self, n_bits=64, *, beta=1.0, sparsity=0.9, n_iter=51, center=True, rescale=True, init=None, random_state=None
+        self,
+        n_bits=64,
+        *,
+        beta=1.0,
+        sparsity=0.9,
+        n_iter=51,
+        center=True,
+        rescale=True,
+        init=None,
+        train_sample=None,
+        random_state=None,
     ):
         self.n_bits = n_bits
         self.beta = beta
@@ -75,13 +87,15 @@ class SP(LinearHasher):
         self.center = center
         self.rescale = rescale
         self.init = init
+        self.train_sample = train_sample
         self.random_state = random_state
 
     def fit(self, X, y=None):
-        rows = self._rows_to_fit(X)
+        rng = self._rng()
+        rows = self._sampled(self._rows_to_fit(X), rng)
         n_iter, beta = check_integer("n_iter", self.n_iter, low=1), check_number("beta", self.beta, low=0)
         n_kept = self._n_kept(rows.shape[1])
-        shape, rng = (rows.shape[1], self.n_bits), self._rng()
+        shape = (rows.shape[1], self.n_bits)
         S = starting_matrix("init", self.init, shape, lambda: rng.standard_normal(shape))
 
         moments = Moments.of(rows)
