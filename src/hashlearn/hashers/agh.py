@@ -147,7 +147,7 @@ class AGH(AnchoredHasher):
         return admissible[:n_wanted]
 
     def _scores(self, block):
-        Y = self._blended_offsets(block - self.mean_.astype(block.dtype))
+        Y = super()._scores(block)
         if self.n_layers == 1:
             return Y
         above, below = self.thresholds_.astype(block.dtype)

@@ -11,7 +11,7 @@ from hashlearn.compute import RowBlocks
 from hashlearn.hashers.base import Hasher
 from hashlearn.hashers.terms import Term
 from hashlearn.linalg.anchor_sums import AnchorSums
-from hashlearn.linalg.anchors import AnchorGraph, Spacing, anchor_weights, kmeans, nearest_anchors, normalized
+from hashlearn.linalg.anchors import AnchorGraph, AnchorSearch, Spacing, anchor_weights, kmeans, normalized
 from hashlearn.linalg.moments import mean_and_spread
 from hashlearn.linalg.spectral import rotation_sample
 from hashlearn.progress import track
@@ -107,22 +107,26 @@ class AnchoredHasher(Hasher):
         raise AssertionError(f"{type(self).__name__} does not say how it learns")
 
     def _scores(self, block):
-        real = block.dtype
-        X = block - self.mean_.astype(real)
-        if self.projection_ is None:
-            return self._blended_offsets(X)
-        scores = X @ self.projection_.astype(real)
-        scores += self.intercept_.astype(real)
-        if self.offsets_ is not None:
-            scores += self._blended_offsets(X)
+        real, mean = block.dtype, self.mean_.astype(block.dtype)
+        projection = None if self.projection_ is None else self.projection_.astype(real)
+        if self.offsets_ is None:
+            return (block - mean) @ projection + self.intercept_.astype(real)
+        offsets = self.offsets_.astype(real)
+        search = AnchorSearch((self.anchors_ - self.mean_).astype(real), projection)
+        scores = np.empty((len(block), offsets.shape[1]), real)
+        # All that is done to a row is done while it is in the cache.
+        for start in range(0, len(block), search.piece_rows):
+            piece = slice(start, start + search.piece_rows)
+            *nearest, projected = search.with_projection(block[piece] - mean, self.n_blended_)
+            scores[piece] = self._blended(offsets, *nearest)
+            if projection is not None:
+                scores[piece] += projected
+        if projection is not None:
+            scores += self.intercept_.astype(real)
         return scores
 
-    def _blended_offsets(self, X: NDArray) -> NDArray:
-        """Offsets of the nearest anchors of the centred rows, shape (rows, n_bits)."""
-        assert self.offsets_ is not None
-        anchors = (self.anchors_ - self.mean_).astype(X.dtype)
-        offsets = self.offsets_.astype(X.dtype)
-        nearest, squared = nearest_anchors(X, anchors, self.n_blended_)
+    def _blended(self, offsets: NDArray, nearest: NDArray[np.integer], squared: NDArray) -> NDArray:
+        """Offsets of the nearest anchors of rows, weighted by their distances; shape (rows, n_bits)."""
         blended = offsets[nearest[:, 0]]
         if self.n_blended_ == 1:
             return blended
