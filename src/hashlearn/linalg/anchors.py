@@ -55,7 +55,8 @@ class AnchorSearch:
         self.factors = np.hstack([minus_two_anchors] if projection is None else [minus_two_anchors, projection])
         self.piece_rows = min(_MAX_PIECE_ROWS, max(_MIN_PIECE_ROWS, _PIECE_ELEMENTS // len(anchors)))
         self._products = np.empty((self.piece_rows, self.factors.shape[1]), norms.dtype)
-        self._partial = np.empty((self.piece_rows, len(anchors)), norms.dtype)
+        # Rows of distances must lie side by side to be searched; without a projection they do already.
+        self._partial = self._products if projection is None else np.empty((self.piece_rows, len(anchors)), norms.dtype)
 
     def __call__(self, block: NDArray, k: int = 1) -> tuple[NDArray[np.intp], NDArray]:
         return self.with_projection(block, k)[:2]
