@@ -108,7 +108,7 @@ class Prepared:
             start = time.perf_counter()
             rows = RowBlocks(self.database)
             chosen = np.random.RandomState(wanted.seed).choice(len(rows), wanted.n_anchors, replace=False)
-            centres, _ = kmeans(rows, rows.take(np.sort(chosen)), range(wanted.rounds))
+            centres = kmeans(rows, rows.take(np.sort(chosen)), range(wanted.rounds))
             seconds = time.perf_counter() - start
             # The seconds lie beside the centres in one file, so that a kill cannot part them.
             self._save(name, np.append(centres.ravel().astype(np.float64), seconds))
