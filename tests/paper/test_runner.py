@@ -149,10 +149,10 @@ def test_data_a_method_cannot_work_on_is_a_result_too(tmp_path):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    """An experiment of 30 tasks, and the results of running it without a break."""
+    """An experiment of 30 tasks, half of them slow enough to be interrupted, and its results without a break."""
     folder = tmp_path_factory.mktemp("uninterrupted")
     path = folder / "many.toml"
-    path.write_text("datasets = ['digits']\nmethods = ['lsh', 'sah']\nbits = [8, 16, 24]\nruns = 5\n")
+    path.write_text("datasets = ['digits']\nmethods = ['lsh', 'oeh']\nbits = [8, 16, 24]\nruns = 5\n")
     run_experiment(experiment_named(str(path)), folder / "results", workers=1)
     return path, folder / "results"
 
