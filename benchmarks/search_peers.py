@@ -5,6 +5,8 @@ and ``within(queries, radius)`` with the number of hits of each query where it c
 from taking hours; what it leaves out is said in the results.
 """
 
+from abc import ABC, abstractmethod
+
 import faiss
 import numpy as np
 import usearch.index as usearch
@@ -14,7 +16,7 @@ from hashlearn import HammingIndex
 faiss.omp_set_num_threads(1)
 
 
-class Peer:
+class Peer(ABC):
     name = ""
     exact = True
 
@@ -25,8 +27,9 @@ class Peer:
     def costs_too_much(n_codes: int, n_queries: int, n_bits: int) -> bool:
         return False
 
+    @abstractmethod
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        raise NotImplementedError
+        """Distances and ids of the k nearest codes of every query."""
 
 
 class OurFlat(Peer):

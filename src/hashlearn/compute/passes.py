@@ -27,7 +27,7 @@ def mapped(rows: RowBlocks, function: Callable[..., Result], *args: Any) -> Iter
     if hasattr(rows.source, "mapped"):
         yield from rows.source.mapped(rows, function, args)
         return
-    threads = _blas_threads()
+    threads = n_threads()
     if threads == 1 or rows.n_blocks == 1:
         for part, block in rows:
             yield part, function(block, rows.offset + part.start, *args)
@@ -85,6 +85,7 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _blas_threads() -> int:
+def n_threads() -> int:
+    """Threads that work may be spread over: as many as BLAS may use, which is what users and clusters limit."""
     blas = _libraries().select(user_api="blas").info()
     return max((library["num_threads"] for library in blas), default=1)

@@ -17,7 +17,6 @@ into a preconditioner. What the alternation wants of P (Y'P, the norms of its ro
 by feature, a share of the features on each thread.
 """
 
-import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -28,6 +27,8 @@ import scipy.sparse
 from numba import njit
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+
+from hashlearn.compute import n_threads
 
 _MAX_INNER = 500
 _MAX_OUTER = 200
@@ -196,7 +197,7 @@ class _System:
 
         cuts = np.linspace(0, len(self.rest), _SHARES + 1).astype(int)
         out = np.zeros_like(U)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(n_threads()) as pool:
             for share, squares in pool.map(sweep_share, map(slice, cuts[:-1], cuts[1:])):
                 out += share
                 if edge_squares is not None:

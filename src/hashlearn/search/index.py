@@ -28,9 +28,8 @@ class HammingIndex:
     way they are found:
 
     - ``"flat"`` looks at every code;
-    - ``"multi-index"`` builds tables of substrings on the first search (about 40 bytes more per code of 64 bits) and
-      looks at the
-      few codes they lead to; a query for which that takes too long is scanned;
+    - ``"multi-index"`` builds tables of substrings on the first search (40 to 50 bytes more per code of 64 bits)
+      and looks at the few codes they lead to; a query for which that takes too long is scanned;
     - ``"auto"`` scans, and goes over to the tables once that pays (see :mod:`hashlearn.search.cost_model`).
 
     Searching from several threads at once is safe; changing the index meanwhile is not.
