@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -162,7 +163,10 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(how, uninterrupted, tmp_pa
     (path, whole), killed = uninterrupted, tmp_path / "killed"
     command = [sys.executable, "-m", "hashlearn", "paper", "run", str(path), "--out", str(killed)]
     source = str(Path(hashlearn.__file__).parents[1])
-    with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": source}, stderr=subprocess.PIPE) as process:
+    # A shell starts what it runs in the background deaf to SIGINT, and children inherit that.
+    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    environment = os.environ | {"PYTHONPATH": source}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, preexec_fn=listen) as process:
         workers = _wait_for("three lines", lambda: _n_lines(killed) >= 3 and _children(process.pid))
         process.send_signal(how)
         errors = process.communicate()[1].decode()
