@@ -112,6 +112,17 @@ def test_shared_anchors_are_those_the_method_would_find(tmp_path):
     assert seconds == same_seconds > 0
 
 
+def test_sums_are_made_once_for_all_lengths_and_change_nothing(done):
+    (cache,) = (done / "cache").iterdir()
+    assert len(list(cache.glob("sums-*.npz"))) == 4  # two methods and two seeds, whatever the length
+    prepared = Prepared(cache)
+    line = line_of(done, "jpsh", 8, 1)
+    centres, _ = prepared.anchors(AnchorSet(JPSH(8)._n_anchors(len(prepared.database)), 1, 10))
+    with threadpool_limits(limits=1):
+        plain = JPSH(8, **{**line["config"]["params"], "anchors": centres}, random_state=1).fit(prepared.database)
+    assert plain.objective_ == pytest.approx(line["objective"], rel=1e-5)
+
+
 def test_random_anchors_are_not_shared():
     experiment = experiment_named("figures-5-6").restricted(["digits"], ["jpsh0", "itq"], [8], 1)
     assert [anchors_of(task, 1597) for task in tasks_of(experiment)] == [None, None]

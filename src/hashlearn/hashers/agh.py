@@ -20,7 +20,8 @@ import numpy as np
 from hashlearn.checks import check_integer, check_number
 from hashlearn.codes import check_n_bits
 from hashlearn.compute import added, fold
-from hashlearn.hashers.anchored import AnchoredHasher, Needs
+from hashlearn.hashers.anchored import AnchoredHasher
+from hashlearn.hashers.view import Needs
 from hashlearn.linalg.projections import with_positive_peaks
 from hashlearn.linalg.spectral import anchor_spectrum
 

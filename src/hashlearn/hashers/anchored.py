@@ -10,6 +10,7 @@ from hashlearn.checks import check_choice, check_integer, check_matrix
 from hashlearn.compute import RowBlocks
 from hashlearn.hashers.base import Hasher
 from hashlearn.hashers.terms import Term
+from hashlearn.hashers.view import AnchorView, Needs
 from hashlearn.linalg.anchor_sums import AnchorSums
 from hashlearn.linalg.anchors import AnchorGraph, AnchorSearch, Spacing, anchor_weights, kmeans, normalized
 from hashlearn.linalg.moments import mean_and_spread
@@ -18,55 +19,6 @@ from hashlearn.progress import track
 
 AUTO_ANCHORS = 800
 AUTO_ROWS_PER_ANCHOR = 10
-
-
-class Needs(NamedTuple):
-    """What a method wants to know of the data; graphs by their number of neighbours, None for none.
-
-    Attributes
-    ----------
-    blend : int or None
-        Nearest anchors whose offsets are blended when encoding.
-    regression : int or None
-        The graph of the pairwise term's sums.
-    gram : int or None
-        The graph whose Z'Z is wanted, and a sample of the rows of Z.
-    normalize, bias, rescale : bool
-        As the parameters of :class:`~hashlearn.hashers.jpsh.JPSH`.
-    """
-
-    blend: int | None = None
-    regression: int | None = None
-    gram: int | None = None
-    normalize: bool = False
-    bias: bool = False
-    rescale: bool = True
-
-
-class AnchorView(NamedTuple):
-    """All that training sees of the data, the same for any number of bits; nothing in it grows with the rows.
-
-    Attributes
-    ----------
-    rows : RowBlocks, around their mean in units of their spread ``scale`` if the method rescales
-    mean : ndarray of shape (d,)
-    anchors : ndarray of shape (m, d), in the coordinates of the rows
-    anchors_of_data : ndarray of shape (m, d), in those of the data
-    spacing : Spacing
-    sums : AnchorSums
-    graph : AnchorGraph or None, that of ``sums.gram``
-    sample : sparse array or None, rows of Z
-    """
-
-    rows: RowBlocks
-    mean: NDArray[np.float64]
-    scale: float
-    anchors: NDArray
-    anchors_of_data: NDArray
-    spacing: Spacing
-    sums: AnchorSums
-    graph: AnchorGraph | None
-    sample: Any
 
 
 class AnchoredHasher(Hasher):

@@ -15,7 +15,8 @@ After k-means the fit needs Z'Z (m x m) and a sample of the rows only.
 """
 
 from hashlearn.checks import check_integer
-from hashlearn.hashers.anchored import AnchoredHasher, Needs
+from hashlearn.hashers.anchored import AnchoredHasher
+from hashlearn.hashers.view import Needs
 from hashlearn.linalg.spectral import spectral_offsets
 
 

@@ -12,7 +12,7 @@ rest into a small system for U (m x b)::
 
 Every M_f is diagonally dominant and solved by a few rounds of Jacobi-preconditioned conjugate gradients, all in
 cache. A feature without a penalty of its own (the bias: K = 0) has the bare Laplacian as its matrix and makes I + S
-ill-conditioned; such features are few, are inverted densely, and go with the first two Neumann terms of the others
+ill-conditioned; such features are few, are inverted densely, and go with the first three Neumann terms of the others
 into a preconditioner. What the alternation wants of P (Y'P, the norms of its rows and of P_i - P_j) is summed feature
 by feature, a share of the features on each thread.
 """
@@ -32,6 +32,9 @@ from hashlearn.compute import n_threads
 
 _MAX_INNER = 500
 _MAX_OUTER = 200
+_GOOD_STEP = 0.1
+"""A correction by the preconditioner that leaves less than this share of the residual is followed by another; where it
+does not, conjugate gradients go on."""
 _SHARES = 16
 """Shares the features are cut into; fixed, so that the sums, and with them the codes, do not depend on the machine."""
 
@@ -119,12 +122,16 @@ def _solve_in(real, diagonals, edges, anchors, T, unpenalized, tol, keep) -> Per
     system = _System(diagonals, edges, anchors, unpenalized, real, tol)
     T = T.astype(real)
     U = system.precondition(T)
-    # The preconditioner alone is often enough: the first look at the residual also sums up what is wanted of P.
-    weights = system.weights(U, T, keep)
-    if weights.residual > tol:
+    # The preconditioner alone is often enough: a look at the residual also sums up what is wanted of P.
+    weights, before = system.weights(U, T, keep), np.inf
+    while weights.residual > tol:
         r = T - U - weights.responses.astype(real)
-        U = _conjugate_gradients(system, U, r, tol * float(np.linalg.norm(T)))
-        weights = system.weights(U, T, keep)
+        if weights.residual < _GOOD_STEP * before:
+            U = U + system.precondition(r)
+        elif before < np.inf:
+            U = _conjugate_gradients(system, U, r, tol * float(np.linalg.norm(T)))
+            return system.weights(U, T, keep)
+        before, weights = weights.residual, system.weights(U, T, keep)
     return weights
 
 
@@ -148,6 +155,7 @@ class _System:
         scaled = anchors.T[self.rest] / diagonals[self.rest]
         # M^-1 = k^-1 + k^-1 E k^-1 + ..., so sum_f c M^-1 c = diag(c^2 / k) + E * (c/k)'(c/k) + ...
         S = np.diag((anchors.T[self.rest] * scaled).sum(axis=0)) + full * (scaled.T @ scaled)
+        _add_paths_of_two(S, edges, scaled.T.copy(), diagonals[self.rest].T)
         for f, inverse in zip(self.dense, self.inverses):
             S += np.outer(anchors[:, f], anchors[:, f]) * inverse
         self.factor = scipy.linalg.cho_factor(np.eye(m) + S)
@@ -222,6 +230,18 @@ def _conjugate_gradients(system, U, r, goal):
         rz, previous = float((r * z).sum()), rz
         p = z + r.dtype.type(rz / previous) * p
     return U
+
+
+def _add_paths_of_two(S, edges, scaled, diagonals):
+    """Add the third Neumann term, sum_f (c/k) E k^-1 E (c/k), to S: what goes from an anchor over one other to a third.
+
+    ``scaled`` is c/k and ``diagonals`` k, both of shape (m, d): the neighbours of an anchor are rows of them.
+    """
+    for middle in range(len(S)):
+        part = slice(edges.indptr[middle], edges.indptr[middle + 1])
+        ends, weights = edges.indices[part], edges.data[part]
+        near = scaled[ends] * weights[:, None]
+        S[np.ix_(ends, ends)] += (near / diagonals[middle]) @ near.T
 
 
 def _edges(graph):

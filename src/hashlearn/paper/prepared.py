@@ -1,5 +1,6 @@
 """What the runs on one dataset share, made once and kept in the results' ``cache`` folder: the vectors as a mapped
-file, the true neighbours of the queries, and the anchors of k-means.
+file, the true neighbours of the queries, the anchors of k-means, and the sums over the data that a method with anchors
+learns from, which are the same for all lengths.
 
 The folder can be deleted at any time; it is made again.
 """
@@ -17,9 +18,12 @@ from numpy.typing import NDArray
 from hashlearn.compute import RowBlocks
 from hashlearn.data import Dataset, load
 from hashlearn.files import LEFTOVER, replacing
+from hashlearn.hashers.anchored import AnchoredHasher
+from hashlearn.hashers.view import AnchorView
 from hashlearn.linalg.anchors import kmeans
 from hashlearn.metrics import true_neighbours
 from hashlearn.paper.experiment import DatasetSettings
+from hashlearn.paper.tasks import key_of
 
 N_NEIGHBOURS = 10
 _ROWS = 4096
@@ -115,6 +119,28 @@ class Prepared:
         stored = self._read(name)
         return np.array(stored[:-1]).reshape(wanted.n_anchors, -1), float(stored[-1])
 
+    def view(self, hasher: AnchoredHasher, wanted: AnchorSet) -> tuple[AnchorView, np.random.RandomState, float]:
+        """What ``hasher``, which has the wanted anchors, sees of the database; its random numbers as they are after the
+        look; and the seconds the look took.
+        """
+        path, rng = self.view_path(hasher, wanted), np.random.RandomState(wanted.seed)
+        if not path.is_file():
+            start = time.perf_counter()
+            view = hasher._look(self.database, rng)
+            arrays = {**view.to_arrays(), "seconds": np.array(time.perf_counter() - start), "rng": _packed(rng)}
+            with replacing(path) as (beside,), beside.open("wb") as file:
+                np.savez(file, **arrays)  # type: ignore[arg-type]
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = dict(stored)
+        keys, place = arrays["rng"][:-1], int(arrays["rng"][-1])
+        rng.set_state(("MT19937", keys, place, 0, 0.0))
+        return AnchorView.from_arrays(hasher._rows_to_fit(self.database), arrays), rng, float(arrays["seconds"])
+
+    def view_path(self, hasher: AnchoredHasher, wanted: AnchorSet) -> Path:
+        """The file of :meth:`view`."""
+        asked = {"method": type(hasher).__name__, "needs": hasher._needs()._asdict(), "anchors": wanted._asdict()}
+        return self.folder / f"sums-{key_of(asked)}.npz"
+
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.npy"
 
@@ -124,6 +150,12 @@ class Prepared:
     def _save(self, name: str, array: NDArray) -> None:
         with replacing(self._path(name)) as (beside,), beside.open("wb") as file:
             np.save(file, array)
+
+
+def _packed(rng: np.random.RandomState) -> NDArray[np.uint32]:
+    """The state of random numbers as one array; the looks draw no normal numbers, which would leave a half behind."""
+    _, keys, place, *_ = rng.get_state(legacy=True)
+    return np.append(keys, np.uint32(place))
 
 
 def _anchor_name(wanted: AnchorSet) -> str:

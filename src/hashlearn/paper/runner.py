@@ -20,7 +20,7 @@ from hashlearn.paper.experiment import Experiment, dataset_settings
 from hashlearn.paper.prepared import AnchorSet, Prepared
 from hashlearn.paper.store import Line, Store
 from hashlearn.paper.tasks import Task, key_of, tasks_of
-from hashlearn.paper.worker import anchors_of, execute
+from hashlearn.paper.worker import anchors_of, execute, make_view, view_path
 from hashlearn.progress import track
 
 CACHE = "cache"
@@ -80,9 +80,10 @@ def _done(do: Doer, tasks: list[Task], prepared: dict[str, Prepared]) -> Iterato
     """Dataset by dataset: first what its tasks share, then the tasks, in the order they are done."""
     for name in dict.fromkeys(task.dataset.name for task in tasks):
         data, here = prepared[name], [task for task in tasks if task.dataset.name == name]
-        shared = list(_shared(here, data))
-        for _ in track(do(shared), f"{name}: anchors and neighbours", len(shared)):
-            pass
+        for what, shared in (("anchors and neighbours", _anchors), ("sums over the data", _sums)):
+            jobs = list(shared(here, data))
+            for _ in track(do(jobs), f"{name}: {what}", len(jobs)):
+                pass
         yield from do([partial(_answered, task, str(data.folder)) for task in here])
 
 
@@ -90,13 +91,27 @@ def _answered(task: Task, folder: str) -> tuple[Task, Line]:
     return task, execute(task, folder)
 
 
-def _shared(tasks: Iterable[Task], data: Prepared) -> Iterator[Callable[[], None]]:
+def _anchors(tasks: Iterable[Task], data: Prepared) -> Iterator[Callable[[], None]]:
     if not data.has_neighbours:
         yield partial(_make_neighbours, str(data.folder))
     wanted = {anchors_of(task, len(data.database)) for task in tasks}
     for anchors in sorted(anchors for anchors in wanted if anchors is not None):
         if not data.has_anchors(anchors):
             yield partial(_make_anchors, str(data.folder), anchors)
+
+
+def _sums(tasks: Iterable[Task], data: Prepared) -> Iterator[Callable[[], None]]:
+    """One job for all lengths of a method with anchors, for every seed and setting."""
+    first: dict[Path, Task] = {}
+    for task in tasks:
+        if (path := view_path(task, data)) is not None and not path.is_file():
+            first.setdefault(path, task)
+    for task in first.values():
+        yield partial(_make_sums, str(data.folder), task)
+
+
+def _make_sums(folder: str, task: Task) -> None:
+    make_view(task, Prepared(folder))
 
 
 def _make_neighbours(folder: str) -> None:

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hashlearn
+from hashlearn.hashers.anchored import AnchoredHasher
 from hashlearn.hashers.base import Hasher
 from hashlearn.hashers.registry import method_named
+from hashlearn.hashers.view import AnchorView
 from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors
 from hashlearn.paper.prepared import N_NEIGHBOURS, AnchorSet, Prepared
 from hashlearn.paper.store import Line
@@ -76,12 +78,9 @@ def _opened(folder: str) -> Prepared:
 def _result(task: Task, prepared: Prepared) -> Line:
     hasher: Any = task.hasher()
     seconds: dict[str, float] = {}
-    wanted = anchors_of(task, len(prepared.database))
-    if wanted is not None:
-        centres, seconds["anchors"] = prepared.anchors(wanted)
-        hasher.set_params(anchors=centres)
     _warm_up(task.row.method or task.row.name, str(prepared.folder))
-    codes, query_codes = _timed_codes(hasher, prepared, seconds)
+    wanted = anchors_of(task, len(prepared.database))
+    codes, query_codes = _timed_codes(hasher, prepared, wanted, seconds)
     of_labels: dict[str, Any] = {"query_labels": prepared.query_labels, "labels": prepared.labels}
     expected = evaluate(
         query_codes, codes, hasher.n_bits, neighbours=prepared.neighbours(), k=N_NEIGHBOURS, **of_labels
@@ -95,13 +94,42 @@ def _result(task: Task, prepared: Prepared) -> Line:
     return line
 
 
+def view_path(task: Task, prepared: Prepared) -> Path | None:
+    """The file of the sums that a task shares with those of other lengths, if it does."""
+    wanted, hasher = anchors_of(task, len(prepared.database)), None if task.bits is None else task.hasher()
+    return prepared.view_path(hasher, wanted) if wanted is not None and isinstance(hasher, AnchoredHasher) else None
+
+
+def make_view(task: Task, prepared: Prepared) -> None:
+    """Have the sums made that the task shares with those of other lengths."""
+    wanted, hasher = anchors_of(task, len(prepared.database)), task.hasher()
+    if wanted is not None:
+        with suppress(ValueError):  # the fit will say so
+            shared_view(hasher, prepared, wanted, {})
+
+
+def shared_view(
+    hasher: Any, prepared: Prepared, wanted: AnchorSet, seconds: dict[str, float]
+) -> tuple[AnchorView, np.random.RandomState]:
+    """What the hasher sees of the data through the shared anchors, which it is given."""
+    centres, seconds["anchors"] = prepared.anchors(wanted)
+    hasher.set_params(anchors=centres)
+    hasher._check_parameters()
+    view, rng, seconds["sums"] = prepared.view(hasher, wanted)
+    return view, rng
+
+
 def _timed_codes(
-    hasher: Any, prepared: Prepared, seconds: dict[str, float]
+    hasher: Any, prepared: Prepared, wanted: AnchorSet | None, seconds: dict[str, float]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Codes of the database, as the method's authors make them, and of the queries."""
+    view = None if wanted is None else shared_view(hasher, prepared, wanted, seconds)
     start = time.perf_counter()
     if type(hasher).fit_codes is Hasher.fit_codes:
-        hasher.fit(prepared.database)
+        if view is None:
+            hasher.fit(prepared.database)
+        else:
+            hasher._learn(*view)
         fitted = time.perf_counter()
         codes = hasher.transform(prepared.database)
     else:  # the codes of the training rows are what is learned
