@@ -24,7 +24,13 @@ def test_each_hasher_is_the_one_of_its_own_fit(method):
 def test_the_data_are_read_as_often_as_for_one_length(monkeypatch):
     passes = []
     blocks_of = RowBlocks.__iter__
-    monkeypatch.setattr(RowBlocks, "__iter__", lambda self: (passes.append(1), blocks_of(self))[1])
+
+    def counted(rows):
+        if rows.shape == X.shape:
+            passes.append(rows)
+        return blocks_of(rows)
+
+    monkeypatch.setattr(RowBlocks, "__iter__", counted)
     JPSH(n_bits=8, n_anchors=60, random_state=0).fit(X)
     alone = len(passes)
     fit_lengths(JPSH(n_anchors=60, random_state=0), X, (4, 8, 16))

@@ -66,10 +66,12 @@ class AnchoredHasher(Hasher):
         offsets = self.offsets_.astype(real)
         search = AnchorSearch((self.anchors_ - self.mean_).astype(real), projection)
         scores = np.empty((len(block), offsets.shape[1]), real)
+        centred = np.empty((min(len(block), search.piece_rows), block.shape[1]), real)
         # All that is done to a row is done while it is in the cache.
         for start in range(0, len(block), search.piece_rows):
-            piece = slice(start, start + search.piece_rows)
-            *nearest, projected = search.with_projection(block[piece] - mean, self.n_blended_)
+            piece = slice(start, min(start + search.piece_rows, len(block)))
+            rows = np.subtract(block[piece], mean, out=centred[: piece.stop - start])
+            *nearest, projected = search.with_projection(rows, self.n_blended_)
             scores[piece] = self._blended(offsets, *nearest)
             if projection is not None:
                 scores[piece] += projected
@@ -78,11 +80,15 @@ class AnchoredHasher(Hasher):
         return scores
 
     def _blended(self, offsets: NDArray, nearest: NDArray[np.integer], squared: NDArray) -> NDArray:
-        """Offsets of the nearest anchors of rows, weighted by their distances; shape (rows, n_bits)."""
+        """Offsets of the nearest anchors of rows, weighted by their distances; shape (rows, n_bits).
+
+        Weights that sum to one depend on how much farther than the nearest an anchor is, so whatever is the same for
+        all anchors of a row may be missing in the squared distances.
+        """
         blended = offsets[nearest[:, 0]]
         if self.n_blended_ == 1:
             return blended
-        weights = normalized(anchor_weights(squared, self.sigma_))
+        weights = normalized(anchor_weights(np.maximum(squared - squared[:, :1], 0), self.sigma_))
         blended *= weights[:, :1]
         for i in range(1, self.n_blended_):
             blended += weights[:, [i]] * offsets[nearest[:, i]]

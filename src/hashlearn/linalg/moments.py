@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from hashlearn.compute import RowBlocks, fold
 
+_PIECE_ROWS = 1024
+
 
 @dataclass(frozen=True)
 class Moments:
@@ -65,8 +67,14 @@ class Moments:
 
 def _moments_of_block(block: NDArray, first: int) -> Moments:
     mean = block.mean(axis=0, dtype=np.float64)
-    centred = block - mean.astype(block.dtype)
-    return Moments(len(block), mean, (centred.T @ centred).astype(np.float64))
+    centre, scatter = mean.astype(block.dtype), np.zeros((block.shape[1],) * 2, block.dtype)
+    # One small matrix for all centred rows: fresh memory for a block of them takes longer to get than to fill.
+    centred = np.empty((min(len(block), _PIECE_ROWS), block.shape[1]), block.dtype)
+    for start in range(0, len(block), _PIECE_ROWS):
+        piece = block[start : start + _PIECE_ROWS]
+        rows = np.subtract(piece, centre, out=centred[: len(piece)])
+        scatter += rows.T @ rows
+    return Moments(len(block), mean, scatter.astype(np.float64))
 
 
 class _Spread(NamedTuple):

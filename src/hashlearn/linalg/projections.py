@@ -4,7 +4,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks
+from hashlearn.compute import RowBlocks, mapped
 from hashlearn.linalg.anchors import squared_distances
 from hashlearn.linalg.moments import Moments
 
@@ -36,9 +36,13 @@ def with_positive_peaks(vectors: NDArray) -> NDArray:
 def projected(rows: RowBlocks, directions: NDArray) -> NDArray:
     """The rows times the directions, shape (n, n_components), in the rows' own precision."""
     V = np.empty((len(rows), directions.shape[1]), rows.dtype)
-    for part, block in rows:
-        V[part] = block @ directions.astype(rows.dtype)
+    for part, projection in mapped(rows, _product, directions.astype(rows.dtype)):
+        V[part] = projection
     return V
+
+
+def _product(block: NDArray, first: int, directions: NDArray) -> NDArray:
+    return block @ directions
 
 
 def unit_rows(block: NDArray) -> NDArray:

@@ -6,6 +6,10 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from hashlearn.compute import RowBlocks, fold
+
+_PIECE_ROWS = 2048
+
 
 def random_rotation(n: int, rng: np.random.RandomState) -> NDArray[np.float64]:
     """An orthogonal n x n matrix, uniform over all of them."""
@@ -26,11 +30,6 @@ def nearest_rotation(M: NDArray) -> NDArray[np.float64]:
 def procrustes(V: NDArray, B: NDArray) -> NDArray[np.float64]:
     """The orthogonal R that minimises ||B - V R||_F."""
     return nearest_rotation((V.T @ B).astype(np.float64))
-
-
-def signs(values: NDArray) -> NDArray:
-    """-1 or +1 of the same dtype; zero counts as +1, as in ITQ."""
-    return np.where(values >= 0, values.dtype.type(1), values.dtype.type(-1))
 
 
 def quantizing_rotation(
@@ -54,12 +53,23 @@ def quantizing_rotation(
     """
     errors = []
     norm = float(np.einsum("ij,ij->", V, V, dtype=np.float64))
+    rows = RowBlocks(V)
     for _ in rounds:
-        correlation = np.zeros(rotation.shape)
-        start = rotation.astype(V.dtype)
-        for block in np.array_split(V, max(1, len(V) // 16384)):
-            correlation += block.T @ signs(block @ start)
+        correlation = fold(rows, _correlation, np.add, rotation.astype(V.dtype)) if len(V) else np.zeros(rotation.shape)
         rotation = nearest_rotation(correlation)
         # ||B||^2 = n b and ||V R|| = ||V||, so only the inner product <B, V R> = <V'B, R> is needed.
         errors.append((len(V) * rotation.shape[1] + norm - 2 * float((correlation * rotation).sum())) / max(1, len(V)))
     return rotation, errors
+
+
+def _correlation(block: NDArray, first: int, rotation: NDArray) -> NDArray[np.float64]:
+    """V' sgn(V R) of a block of V, a piece at a time that stays in the cache; zero counts as +1."""
+    total = np.zeros(rotation.shape)
+    for start in range(0, len(block), _PIECE_ROWS):
+        piece = block[start : start + _PIECE_ROWS]
+        scores = piece @ rotation
+        # Several times faster than a choice between -1 and +1.
+        np.multiply(scores >= 0, scores.dtype.type(2), out=scores)
+        scores -= 1
+        total += piece.T @ scores
+    return total
