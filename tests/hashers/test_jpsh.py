@@ -87,7 +87,7 @@ def test_the_papers_settings_are_the_papers():
         800,
         7,
         10,
-        "published",
+        "random",
     )
     assert (mnist.rescale, mnist.soft_offsets, mnist.pairwise_weight, mnist.max_imbalance) == (False, 1, 1.0, None)
     assert (flickr.n_anchors, flickr.lambda1, flickr.lambda3, flickr.n_anchor_neighbors) == (500, 10, 5, 7)
@@ -147,7 +147,7 @@ def test_the_same_seed_gives_the_same_codes(digits):
     [
         ({"n_anchors": 10_000}, "n_anchors=10000 .* n_samples=600"),
         ({"n_anchors": "many"}, "n_anchors must be one of 'auto'"),
-        ({"init": "best"}, "init must be one of 'random', 'published', 'itq', 'spectral'"),
+        ({"init": "best"}, "init must be one of 'random', 'itq', 'spectral'"),
         ({"init": np.ones((3, 3))}, r"init must have shape \(8, 40\), got \(3, 3\)"),
         ({"anchors": "grid"}, "anchors must be one of 'kmeans', 'random'"),
         ({"anchors": np.ones((5, 3))}, r"anchors must have shape \(any, 64\)"),

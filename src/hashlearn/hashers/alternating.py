@@ -7,7 +7,6 @@ from hashlearn.checks import check_choice, check_integer, check_matrix, check_nu
 from hashlearn.compute import RowBlocks
 from hashlearn.hashers.anchored import AnchoredHasher, alternate
 from hashlearn.hashers.itq import ITQ
-from hashlearn.hashers.published_start import published_start
 from hashlearn.hashers.terms import PairwiseTerm, PersonalizedTerm
 from hashlearn.hashers.view import AnchorView, Needs
 from hashlearn.linalg.anchor_sums import with_bias
@@ -117,8 +116,6 @@ class AlternatingHasher(AnchoredHasher):
             return np.where(check_matrix("init", self.init, (self.n_bits, m)) > 0, 1.0, -1.0)
         if self.init == "random":
             scores = rng.standard_normal((self.n_bits, m)).T
-        elif self.init == "published":
-            scores = published_start(self.n_bits, m).T
         elif self.init == "itq":
             itq = ITQ(self.n_bits, random_state=rng).fit(RowBlocks(view.rows.source, seen=view.rows.seen))
             scores = itq.decision_function(view.anchors_of_data)
@@ -145,4 +142,4 @@ class AlternatingHasher(AnchoredHasher):
         if self.max_imbalance is not None:
             check_number("max_imbalance", self.max_imbalance, low=0, high=1)
         if isinstance(self.init, str):
-            check_choice("init", self.init, ("random", "published", "itq", "spectral"))
+            check_choice("init", self.init, ("random", "itq", "spectral"))

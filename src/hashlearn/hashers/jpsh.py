@@ -80,9 +80,8 @@ class JPSH(AlternatingHasher):
     anchor_sample : int or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
         a round, a sample is held in memory.
-    init : {"spectral", "itq", "random", "published"} or ndarray of shape (n_bits, n_anchors), default="spectral"
-        The anchors' codes to start from: those of SAH, those of ITQ, random ones (the paper), or the random ones that
-        every run of the published program starts from.
+    init : {"spectral", "itq", "random"} or ndarray of shape (n_bits, n_anchors), default="spectral"
+        The anchors' codes to start from: those of SAH, those of ITQ, or random ones (the paper).
     soft_offsets : int, default=2
         Number of nearest anchors whose offsets are blended when encoding; 1 is the paper's.
     pairwise_weight : float, default=0.1
@@ -189,7 +188,7 @@ class JPSH(AlternatingHasher):
         check_choice("dataset", dataset, PAPER_SETTINGS)
         settings = {
             **PAPER_SETTINGS[dataset],
-            "init": "published",
+            "init": "random",
             "max_imbalance": None,
             "soft_offsets": 1,
             "pairwise_weight": 1.0,

@@ -43,9 +43,8 @@ class JSH(AlternatingHasher):
     anchor_sample : int or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
         a round, a sample is held in memory.
-    init : {"random", "published", "itq", "spectral"} or ndarray of shape (n_bits, n_anchors), default="random"
-        The anchors' codes to start from; "published" are the random ones that every run of the published program starts
-        from.
+    init : {"random", "itq", "spectral"} or ndarray of shape (n_bits, n_anchors), default="random"
+        The anchors' codes to start from.
     random_state : int, RandomState instance or None, default=None
         Determines the anchors and the codes to start from.
 
