@@ -297,17 +297,31 @@ def test_the_row_that_is_not_finite_is_named(client, tmp_path):
         make(JPSH).fit(da.from_array(bad, chunks=(1000, 10)))
 
 
-def test_workers_without_the_package_or_with_another_version():
-    class Bare:
-        def run(self, function):
-            raise ModuleNotFoundError("No module named 'hashlearn'")
+def hide_the_package():
+    sys.hidden = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "hashlearn"}
+    sys.modules.update(dict.fromkeys(sys.hidden))  # which is how Python is told that there is none
 
+
+def show_the_package():
+    sys.modules.update(sys.hidden)
+
+
+def test_workers_without_the_package(client, encode):
+    client.run(cluster._version)  # which imports it
+    client.run(hide_the_package)
+    try:
+        error = encode(code=2)
+    finally:
+        client.run(show_the_package)
+    assert error.count("\n") == 1
+    assert error.startswith("hashlearn: error: a worker of the cluster has no hashlearn; pip install")
+
+
+def test_workers_with_another_version():
     class Old:
         def run(self, function):
             return {"tcp://10.0.0.1:1": "0.0.1"}
 
-    with pytest.raises(ImportError, match="a worker of the cluster has no hashlearn; pip install"):
-        cluster._check_workers(Bare())
     with pytest.raises(ImportError, match=r"tcp://10.0.0.1:1 has hashlearn 0.0.1"):
         cluster._check_workers(Old())
 

@@ -223,7 +223,9 @@ def _check_workers(client: Any) -> None:
     here = _version()
     try:
         versions = client.run(_version)
-    except ModuleNotFoundError:
+    except Exception as error:  # a worker that cannot read the call says so in words
+        if "ModuleNotFoundError" not in repr(error):
+            raise
         raise ImportError(
             f"a worker of the cluster has no hashlearn; pip install 'hashlearn[dask]=={here}' there"
         ) from None
