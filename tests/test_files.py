@@ -1,10 +1,11 @@
 """A file is either the old one or the new one."""
 
+import io
 import os
 
 import pytest
 
-from hashlearn.files import check_writable, replacing, write_text
+from hashlearn.files import check_writable, opened_within, replacing, write_at, write_text
 
 
 def test_a_block_that_raises_changes_nothing(tmp_path):
@@ -30,6 +31,26 @@ def test_a_block_that_forgets_a_file_changes_nothing(tmp_path):
         beside.write_text("after")
     assert target.read_text() == "before"
     assert os.listdir(tmp_path) == ["first"]
+
+
+def test_writing_within_a_file_leaves_the_rest(tmp_path):
+    (tmp_path / "file").write_bytes(b"0123456789")
+    with opened_within(tmp_path / "file") as first, opened_within(tmp_path / "file") as second:
+        write_at(second, 7, b"cd")
+        write_at(first, 2, b"ab")
+    assert (tmp_path / "file").read_bytes() == b"01ab456cd9"
+    with pytest.raises(FileNotFoundError):
+        opened_within(tmp_path / "missing")
+
+
+def test_a_write_that_takes_only_some_of_the_bytes_is_continued():
+    class Slow(io.BytesIO):
+        def write(self, content):
+            return super().write(content[:3])
+
+    file = Slow(bytes(10))
+    write_at(file, 1, b"abcdefgh")
+    assert file.getvalue() == b"\0abcdefgh\0"
 
 
 def test_a_link_stays_a_link(tmp_path):

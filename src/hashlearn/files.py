@@ -4,7 +4,9 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
+from typing import Any
 
 LEFTOVER = ".hashlearn-tmp"
 """How the name of a file ends while it is written; one that stays behind is of a process that was killed."""
@@ -48,6 +50,23 @@ def write_text(path: str | Path, text: str) -> None:
     """Write a text file in one step, as UTF-8."""
     with replacing(path) as (beside,):
         beside.write_text(text, encoding="utf-8")
+
+
+def opened_within(path: str | Path) -> FileIO:
+    """Open a file that is there, to write to places in it while others write to other places.
+
+    It is for writing alone: where it may also read, NFS reads the pages at both ends of what is written and sends them
+    back whole, which undoes what another machine has put there meanwhile.
+    """
+    return open(os.open(path, os.O_WRONLY), "wb", buffering=0)
+
+
+def write_at(file: FileIO, position: int, content: Any) -> None:
+    """Write all bytes of the content to a place in the file."""
+    file.seek(position)
+    rest = memoryview(content).cast("B")
+    while len(rest):
+        rest = rest[file.write(rest) :]
 
 
 def sync(path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 import hashlearn.cli
 from hashlearn import LSH, METHODS
 from hashlearn.cli import fit
-from hashlearn.cli.partial_codes import PartialCodes
+from hashlearn.compute import passes
 
 SOURCES = Path(hashlearn.__file__).parents[1]
 FIT = ("fit", "vectors.npy", "-m", "itq", "-b", "8", "-o", "new")
@@ -202,8 +202,8 @@ def test_a_full_disk(refused, folder, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(PartialCodes, "_write", full)
-    assert "No space left on device" in refused("encode", "model", "queries.npy", "-o", "codes.npy")
+    monkeypatch.setattr(passes, "write_at", full)
+    assert "codes.npy: No space left on device" in refused("encode", "model", "queries.npy", "-o", "codes.npy")
 
 
 def test_control_c(run, folder, monkeypatch):

@@ -14,7 +14,7 @@ import pytest
 import hashlearn
 from hashlearn import ITQ, LSH
 from hashlearn.cli import partial_codes
-from hashlearn.compute import blocks
+from hashlearn.compute import blocks, passes
 
 SOURCES = Path(hashlearn.__file__).parents[1]
 ENCODE = ("encode", "model", "large.npy", "-o", "codes.npy")
@@ -83,6 +83,7 @@ def test_another_job_begins_anew(run, folder, large, monkeypatch, change):
     with monkeypatch.context() as patched:
         interrupt_after(patched, 2, KeyboardInterrupt())
         run(*ENCODE)
+    os.link("codes.npy.part", "old")
     X = np.load("large.npy")
     if change == "vectors":
         X = X[::-1].copy()
@@ -97,6 +98,16 @@ def test_another_job_begins_anew(run, folder, large, monkeypatch, change):
     assert outcome.code == 0
     assert "going on" not in outcome.err
     whole(folder, hashlearn.load("model").transform(X))
+    assert not os.path.samefile("old", "codes.npy")  # a worker may still be writing codes of the other job to it
+
+
+def test_a_state_does_not_vouch_for_the_codes_of_the_next_job(run, folder, large, monkeypatch):
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 2, KeyboardInterrupt())
+        run(*ENCODE)
+    partial_codes.PartialCodes("codes.npy", 1000, 2, {"model": "another"}).begin()  # and it is killed
+    assert run(*ENCODE).err == ""
+    whole(folder, large)
 
 
 def test_bad_input_in_the_middle_leaves_nothing(refused, folder, large):
@@ -109,14 +120,14 @@ def test_bad_input_in_the_middle_leaves_nothing(refused, folder, large):
 def test_a_disk_that_fills_up(run, folder, large, monkeypatch):
     """The first codes fit, the rest does not; neither does the state, until codes have been given up for it."""
     monkeypatch.setattr(partial_codes, "RESERVE", 100)
-    write, save, free = partial_codes.PartialCodes._write, partial_codes.PartialCodes._save_state, [1300]
+    write, save, free = passes.write_at, partial_codes.PartialCodes._save_state, [1300 - 128]
 
-    def on_a_small_disk(self, content):
-        if len(content) > free[0]:
-            write(self, bytes(content)[: free[0]])
+    def on_a_small_disk(file, position, content):
+        if content.nbytes > free[0]:
+            write(file, position, bytes(content)[: free[0]])
             raise OSError(28, "No space left on device")
-        free[0] -= len(content)
-        write(self, content)
+        free[0] -= content.nbytes
+        write(file, position, content)
 
     def on_a_full_disk(self):
         if self.done * 2 + len(self.header) > 1100:
@@ -124,7 +135,7 @@ def test_a_disk_that_fills_up(run, folder, large, monkeypatch):
         save(self)
 
     with monkeypatch.context() as patched:
-        patched.setattr(partial_codes.PartialCodes, "_write", on_a_small_disk)
+        patched.setattr(passes, "write_at", on_a_small_disk)
         patched.setattr(partial_codes.PartialCodes, "_save_state", on_a_full_disk)
         outcome = run(*ENCODE)
     assert outcome.code == 2
@@ -135,18 +146,31 @@ def test_a_disk_that_fills_up(run, folder, large, monkeypatch):
     whole(folder, large)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="no limits of file sizes there")
-def test_a_limit_of_the_operating_system(folder, large, run):
-    """The same with a real refusal to write."""
+def encode_with_a_limit(where):
+    """The error of a process that sets a limit to the size of files and encodes; ``{}`` is where it does so."""
+    limit = "resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))"
     limited = (
-        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500));"
-        "from hashlearn.compute import blocks; blocks.BLOCK_ELEMENTS = 1;"
-        f"from hashlearn.cli import main; main({list(ENCODE)!r})"
+        "import resource; from hashlearn.cli import main, partial_codes; from hashlearn.compute import blocks;"
+        "blocks.BLOCK_ELEMENTS = 1; begin = partial_codes.PartialCodes.begin;"
+        f"{where.format(limit)}; main({list(ENCODE)!r})"
     )
     env = os.environ | {"PYTHONPATH": str(SOURCES), "PYTHONDONTWRITEBYTECODE": "1"}
     failed = subprocess.run([sys.executable, "-c", limited], stderr=subprocess.PIPE, text=True, env=env)
     assert failed.returncode == 2
-    assert "File too large; 512 of 1000 codes are kept" in failed.stderr
+    assert failed.stderr.count("\n") == 1
+    return failed.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no limits of file sizes there")
+def test_a_file_the_operating_system_refuses(folder, large):
+    assert "codes.npy.part: File too large" in encode_with_a_limit("{}")
+    assert not list(folder.glob("codes*"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no limits of file sizes there")
+def test_a_file_whose_end_the_operating_system_refuses(folder, large, run):
+    failed = encode_with_a_limit("partial_codes.PartialCodes.begin = lambda self: (begin(self), {})[0]")
+    assert "codes.npy: File too large; 512 of 1000 codes are kept" in failed
     assert "going on after 512" in run(*ENCODE).err
     whole(folder, large)
 

@@ -1,14 +1,19 @@
-"""On a cluster of real processes: the codes of this process, also when a worker is lost."""
+"""On a cluster of real processes: the codes of this process, also when a worker or the client is lost."""
 
 import os
 import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hashlearn import AGH, ITQ, JPSH, unpack
-from hashlearn.cli import main
-from hashlearn.compute import as_rows, cluster
+from hashlearn.cli import main, partial_codes
+from hashlearn.compute import RowBlocks, as_rows, cluster, passes
+from hashlearn.progress import reporting
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
@@ -19,12 +24,21 @@ X[:3000] += 2
 
 
 @pytest.fixture(scope="module")
-def client():
+def cluster_of_two():
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True) as workers,
         distributed.Client(workers) as client,
     ):
         yield client
+
+
+@pytest.fixture
+def client(cluster_of_two):
+    """Two workers that answer, also after a test that killed one."""
+    until = time.monotonic() + 60
+    while len(cluster_of_two.run(os.getpid, on_error="ignore")) < 2 and time.monotonic() < until:
+        time.sleep(0.1)
+    return cluster_of_two
 
 
 @pytest.fixture
@@ -93,14 +107,179 @@ def test_codes_from_a_row_on(client, files):
         np.testing.assert_array_equal(np.concatenate([codes for _, codes in parts]), hasher.transform(X)[2600:])
 
 
-def test_the_command_line(client, files, monkeypatch, tmp_path):
+ENCODE = ("encode", "model", "a.npy", "b.npy", "-o", "codes.npy", "--cluster")
+
+
+@pytest.fixture
+def encode(client, files, monkeypatch, tmp_path, capsys):
+    """Run the command in a folder with a model; returns what it says on stderr."""
     monkeypatch.chdir(tmp_path)
-    address = client.scheduler.address
-    for command in ("fit a.npy b.npy -m itq -b 8 -o model", "encode model a.npy b.npy -o codes.npy"):
+    make(ITQ).fit(X).save("model")
+
+    def encode(code=0):
         with pytest.raises(SystemExit) as ended:
-            main([*command.split(), "--cluster", address])
-        assert ended.value.code == 0
+            main([*ENCODE, client.scheduler.address])
+        error = capsys.readouterr().err
+        assert ended.value.code == code, error
+        return error
+
+    return encode
+
+
+def all_written(folder):
+    np.testing.assert_array_equal(np.load(folder / "codes.npy"), make(ITQ).fit(X).transform(X))
+    assert not [path for path in folder.iterdir() if "part" in path.name or "tmp" in path.name]
+
+
+def test_the_command_line(client, encode, tmp_path):
+    fit = "fit a.npy b.npy -m itq -b 8 -o model --cluster"
+    with pytest.raises(SystemExit) as ended:
+        main([*fit.split(), client.scheduler.address])
+    assert ended.value.code == 0
+    encode()
     assert agreement(np.load("codes.npy"), make(ITQ).fit(X).transform(X)) >= 0.9999
+
+
+def test_the_workers_write_the_codes(client, encode, monkeypatch, tmp_path):
+    """The client cannot write into the file, and what comes to it are ranges of rows."""
+    monkeypatch.setattr(passes, "write_at", None)
+    result, received = cluster._result, []
+    monkeypatch.setattr(cluster, "_result", lambda future: received.append(result(future)) or received[-1])
+    encode()
+    all_written(tmp_path)
+    assert {type(value) for ranges in received for pair in ranges for value in pair} == {int}
+    assert sum(stop - start for ranges in received for start, stop in ranges) == len(X)
+
+
+def test_progress_is_told_here(client, files, tmp_path):
+    np.save(tmp_path / "codes.npy", np.zeros((6000, 1), np.uint8))
+    hasher, told = make(ITQ).fit(X), []
+    with reporting(lambda task, done, total: told.append((done, total))):
+        list(hasher.transform_into(cluster.on_cluster(files, client), tmp_path / "codes.npy", first=2200))
+    assert told == [(done, 6) for done in range(7)]  # of 300 rows to the end of a.npy, then five of 700
+
+
+@pytest.mark.parametrize("with_client", [True, False])
+def test_codes_of_a_dask_array_in_a_file(client, tmp_path, monkeypatch, with_client):
+    if not with_client:
+        monkeypatch.setattr(cluster, "_current", lambda client: None)
+    codes = np.lib.format.open_memmap(tmp_path / "codes.npy", "w+", np.uint8, (6000, 1))
+    hasher, data = make(ITQ).fit(X), da.from_array(X, chunks=(1000, 10))
+    parts = list(hasher.transform_into(data, tmp_path / "codes.npy", first=2600))
+    assert [(part.start, part.stop) for part in parts][:2] == [(2600, 3000), (3000, 4000)]
+    np.testing.assert_array_equal(codes[2600:], hasher.transform(X)[2600:])
+    assert not codes[:2600].any()
+
+
+def test_an_encode_whose_client_is_killed_goes_on(client, encode, tmp_path):
+    killed = (
+        "import os; from hashlearn.cli import main, partial_codes; from hashlearn.compute import cluster;"
+        "cluster.ROWS_PER_TASK = 700; partial_codes.SECONDS_BETWEEN_STATES = 0;"
+        "wrote = partial_codes.PartialCodes.wrote;"
+        "partial_codes.PartialCodes.wrote = lambda self, rows:"
+        " (wrote(self, rows), os.kill(os.getpid(), 9) if self.done > 2000 else None);"
+        f"main({[*ENCODE, client.scheduler.address]!r})"
+    )
+    sources = str(Path(cluster.__file__).parents[2])
+    ended = subprocess.run([sys.executable, "-c", killed], env=os.environ | {"PYTHONPATH": sources})
+    assert ended.returncode == -signal.SIGKILL
+
+    # Finished codes are marked, so that one that is written again shows.
+    marked = np.lib.format.open_memmap("codes.npy.part", "r+")
+    marked[:2100] ^= 255
+    marked.flush()
+    assert "going on after 2100 of 6000 codes" in encode()
+    codes = np.lib.format.open_memmap("codes.npy", "r+")
+    codes[:2100] ^= 255
+    all_written(tmp_path)
+
+
+def test_an_encode_with_a_killed_worker(client, encode, monkeypatch, tmp_path):
+    wrote, calls = partial_codes.PartialCodes.wrote, []
+
+    def wrote_and_kill(self, rows):
+        wrote(self, rows)
+        if not calls:
+            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        calls.append(rows)
+
+    monkeypatch.setattr(partial_codes.PartialCodes, "wrote", wrote_and_kill)
+    encode()
+    assert len(calls) == 9
+    all_written(tmp_path)
+
+
+def limit_file_sizes(n_bytes):
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no limits of file sizes there")
+def test_a_disk_that_is_full_for_the_workers(client, encode, tmp_path):
+    client.run(limit_file_sizes, 128 + 3000)
+    try:
+        error = encode(code=2)
+    finally:
+        client.run(limit_file_sizes, -1)
+    assert error.splitlines() == [
+        "hashlearn: error: codes.npy: File too large; 2500 of 6000 codes are kept in codes.npy.part, "
+        "repeat the command to continue"
+    ]
+    assert "going on after 2500" in encode()
+    all_written(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="no path that every process sees otherwise")
+@pytest.mark.parametrize("same_name", [False, True])
+def test_workers_that_do_not_see_the_folder(client, encode, monkeypatch, tmp_path, same_name):
+    """They have none of that name, or one of their own, even with such a file in it."""
+    folder = "out" if same_name else "nowhere"
+    for name in (folder, "worker/out"):
+        (tmp_path / name).mkdir(parents=True)
+    np.save("worker/out/codes.npy", np.zeros((6000, 1), np.uint8))
+    os.rename("worker/out/codes.npy", "worker/out/codes.npy.part")
+    monkeypatch.setattr(partial_codes, "check_writable", lambda out: Path("/proc/self/cwd", folder, out))
+    before = client.run(os.getcwd)
+    client.run(os.chdir, tmp_path / "worker")
+    try:
+        error = encode(code=2)
+    finally:
+        for worker, home in before.items():
+            client.run(os.chdir, home, workers=[worker])
+    assert error.count("\n") == 1
+    assert error.startswith("hashlearn: error: codes.npy: worker tcp://")
+    assert f" does not see the folder /proc/self/cwd/{folder}, where the workers write the codes" in error
+    assert not list((tmp_path / folder).iterdir())
+    assert not np.load("worker/out/codes.npy.part").any()
+
+
+def test_a_task_that_outlives_its_client_leaves_the_next_file_alone(tmp_path):
+    path = tmp_path / "codes.npy"
+    np.save(path, np.zeros((6000, 1), np.uint8))
+
+    def rows():
+        path.unlink()
+        np.save(path, np.zeros((6000, 1), np.uint8))
+        return RowBlocks(X)
+
+    assert cluster._stored(rows, make(ITQ).fit(X)._codes_from, str(path), 128) == [(0, 6000)]
+    assert not np.load(path).any()
+
+
+def test_a_file_that_is_not_for_these_codes(tmp_path):
+    np.save(tmp_path / "codes.npy", np.zeros((6000, 2), np.uint8))
+    with pytest.raises(ValueError, match=r"must hold an array of uint8 of shape \(6000, 1\), got uint8 of \(6000, 2\)"):
+        make(ITQ).fit(X).transform_into(X, tmp_path / "codes.npy")
+
+
+def test_a_cluster_that_gives_up_is_one_line():
+    class Lost:
+        def result(self):
+            raise distributed.KilledWorker("task", type("Worker", (), {"address": "tcp://10.0.0.1:1"}), 3)
+
+    with pytest.raises(OSError, match=r"the cluster has given up: .* tcp://10.0.0.1:1"):
+        cluster._result(Lost())
 
 
 def test_no_cluster_at_the_address(files, monkeypatch, capsys):
@@ -118,17 +297,31 @@ def test_the_row_that_is_not_finite_is_named(client, tmp_path):
         make(JPSH).fit(da.from_array(bad, chunks=(1000, 10)))
 
 
-def test_workers_without_the_package_or_with_another_version():
-    class Bare:
-        def run(self, function):
-            raise ModuleNotFoundError("No module named 'hashlearn'")
+def hide_the_package():
+    sys.hidden = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "hashlearn"}
+    sys.modules.update(dict.fromkeys(sys.hidden))  # which is how Python is told that there is none
 
+
+def show_the_package():
+    sys.modules.update(sys.hidden)
+
+
+def test_workers_without_the_package(client, encode):
+    client.run(cluster._version)  # which imports it
+    client.run(hide_the_package)
+    try:
+        error = encode(code=2)
+    finally:
+        client.run(show_the_package)
+    assert error.count("\n") == 1
+    assert error.startswith("hashlearn: error: a worker of the cluster has no hashlearn; pip install")
+
+
+def test_workers_with_another_version():
     class Old:
         def run(self, function):
             return {"tcp://10.0.0.1:1": "0.0.1"}
 
-    with pytest.raises(ImportError, match="a worker of the cluster has no hashlearn; pip install"):
-        cluster._check_workers(Bare())
     with pytest.raises(ImportError, match=r"tcp://10.0.0.1:1 has hashlearn 0.0.1"):
         cluster._check_workers(Old())
 

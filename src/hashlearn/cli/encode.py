@@ -38,7 +38,7 @@ def run(
 def _write_codes(
     hasher: Any, identity: dict[str, Any], data: Any, vectors: list[str], array: str | None, out: str
 ) -> int:
-    """Write the codes a block at a time; returns the bytes of one."""
+    """Have the codes written where the vectors are, a block at a time; returns the bytes of one."""
     from hashlearn.cli.partial_codes import PartialCodes, identity_of
     from hashlearn.codes import bytes_per_code
 
@@ -50,8 +50,8 @@ def _write_codes(
         if first:
             typer.echo(f"{out}: going on after {first} of {data.shape[0]} codes", err=True)
         if first < data.shape[0]:
-            for _, block in hasher.transform_blocks(data, first):
-                codes.append(block)
+            for rows in hasher.transform_into(data, codes.part, first):
+                codes.wrote(rows)
         codes.finish(hasher.n_bits, identity)
     except BaseException as error:
         problem = codes.stop(error)

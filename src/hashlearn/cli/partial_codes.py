@@ -1,8 +1,8 @@
-"""Codes while they are written: a file of what is done so far, and a state beside it from which to go on.
+"""Codes while they are written: a file of the full size, and a state beside it from which to go on.
 
-``codes.npy.part`` is the beginning of the npy file it will be, ``codes.npy.part.json`` says whose codes it holds and
-how many are safely on the disk. The two take the names of the codes and their sidecar only when the last code is
-written.
+``codes.npy.part`` is the npy file it will be, into which this process or the workers of a cluster write the codes;
+``codes.npy.part.json`` says whose codes it holds and how many, from the first on, are safely on the disk. The two take
+the names of the codes and their sidecar only when the last code is written.
 """
 
 import hashlib
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hashlearn.cli.code_files import sidecar_for, sidecar_of
 from hashlearn.files import check_writable, sync, write_text
@@ -56,38 +55,32 @@ class PartialCodes:
         self.count, self.width, self.job = count, width, {**job, "count": count, "width": width}
         self.header = _npy_header(count, width)
         self.done = 0
-        self._file: Any = None
-        self._checksum = hashlib.sha256()
+        self._begun = False
         self._saved_at = time.monotonic()
 
     def begin(self) -> int:
-        """Open the file and return the number of codes that are in it already."""
+        """Make the file, or find it, and return the number of codes that are in it already."""
         self.done = self._done_before()
-        # Without a buffer: what append has counted is in the file.
-        self._file = self.part.open("r+b" if self.done else "wb", buffering=0)
-        if self.done:
-            self._file.truncate(len(self.header) + self.done * self.width)
-            self._file.seek(len(self.header))
-            while chunk := self._file.read(1 << 24):
-                self._checksum.update(chunk)
-        else:
-            self._write(self.header)
+        self._begun = True
+        if not self.done:
+            self._remove()  # not to be written over: a state must not outlive its codes, nor a worker find other codes
+            self.part.write_bytes(self.header)
+        os.truncate(self.part, self._size(self.count))
         return self.done
 
-    def append(self, codes: NDArray[np.uint8]) -> None:
-        """Write the codes that follow, and from time to time the state."""
-        content = np.ascontiguousarray(codes).tobytes()
-        self._write(content)
-        self._checksum.update(content)
-        self.done += len(codes)
+    def wrote(self, rows: slice) -> None:
+        """Count the codes that follow, which are in the file now, and from time to time save the state."""
+        self.done = rows.stop
         if time.monotonic() - self._saved_at > SECONDS_BETWEEN_STATES:
             self._save_state()
 
     def finish(self, n_bits: int, model: dict[str, Any]) -> None:
         """Give the codes and their sidecar the names they were written for."""
-        self._file.close()
         sync(self.part)
-        sidecar = sidecar_for(n_bits, self.count, self._checksum.hexdigest(), model)
+        with self.part.open("rb") as file:
+            file.seek(len(self.header))
+            checksum = hashlib.file_digest(file, "sha256").hexdigest()
+        sidecar = sidecar_for(n_bits, self.count, checksum, model)
         write_text(self.state, json.dumps(sidecar, indent=2) + "\n")
         # An old sidecar beside new codes is refused by its checksum, so no order of the two is ever believed wrongly.
         os.replace(self.part, self.target)
@@ -99,27 +92,26 @@ class PartialCodes:
 
         Bad input must change before it can be encoded, and then it is another input: nothing of it is kept.
         """
-        if self._file is None:
+        if not self._begun:
             return error
-        kept = isinstance(error, (OSError, KeyboardInterrupt, MemoryError)) and self._keep()
-        self._file.close()
+        kept = not isinstance(error, (ValueError, TypeError)) and self._keep()
         if not kept:
-            self.part.unlink(missing_ok=True)
-            self.state.unlink(missing_ok=True)
+            self._remove()
+        if not isinstance(error, OSError):
             return error
-        if isinstance(error, OSError):
-            return OSError(
-                f"{self.out}: {error.strerror or error}; {self.done} of {self.count} codes are kept in "
-                f"{self.part.name}, repeat the command to continue"
-            )
-        return error
+        problem = f"{self.out}: {error.strerror or error}"
+        if not kept:
+            return error if error.filename else OSError(problem)
+        return OSError(
+            f"{problem}; {self.done} of {self.count} codes are kept in {self.part.name}, repeat the command to continue"
+        )
 
     def _keep(self) -> bool:
         """Save the state of the codes so far; on a full disk at the price of the last of them."""
         for given_up in (0, RESERVE // self.width + 1):
             self.done = max(0, self.done - given_up)
             with suppress(OSError):
-                self._file.truncate(len(self.header) + self.done * self.width)
+                os.truncate(self.part, self._size(self.done))
                 if self.done:
                     self._save_state()
                     return True
@@ -135,18 +127,21 @@ class PartialCodes:
             done = state["done"]
         except (OSError, ValueError, KeyError, TypeError):
             return 0
-        whole = isinstance(done, int) and 0 < done <= self.count and size >= len(self.header) + done * self.width
+        whole = isinstance(done, int) and 0 < done <= self.count and size >= self._size(done)
         return done if same and whole else 0
 
     def _save_state(self) -> None:
-        os.fsync(self._file.fileno())
+        sync(self.part)
         write_text(self.state, json.dumps({"job": self.job, "done": self.done}) + "\n")
         self._saved_at = time.monotonic()
 
-    def _write(self, content: Any) -> None:
-        rest = memoryview(content).cast("B")
-        while len(rest):
-            rest = rest[self._file.write(rest) :]
+    def _remove(self) -> None:
+        self.state.unlink(missing_ok=True)
+        self.part.unlink(missing_ok=True)
+
+    def _size(self, codes: int) -> int:
+        """Bytes of the file with so many codes."""
+        return len(self.header) + codes * self.width
 
 
 def _npy_header(count: int, width: int) -> bytes:

@@ -1,7 +1,18 @@
 """Where a pass over the data runs: over blocks of rows of an array, a memmap, files, or a stream."""
 
 from hashlearn.compute.blocks import RowBlocks, row_slices
-from hashlearn.compute.passes import added, fold, fold_here, mapped, n_threads
+from hashlearn.compute.passes import added, fold, fold_here, mapped, n_threads, stored
 from hashlearn.compute.sources import as_rows, is_source
 
-__all__ = ["RowBlocks", "added", "as_rows", "fold", "fold_here", "is_source", "mapped", "n_threads", "row_slices"]
+__all__ = [
+    "RowBlocks",
+    "added",
+    "as_rows",
+    "fold",
+    "fold_here",
+    "is_source",
+    "mapped",
+    "n_threads",
+    "row_slices",
+    "stored",
+]

@@ -104,6 +104,8 @@ class RowBlocks:
 
     @property
     def n_blocks(self) -> int:
+        if hasattr(self.source, "n_blocks"):  # no block lies across two parts of a source that is spread over machines
+            return self.source.n_blocks(self)
         return -(-(len(self) - self.first) // self.block_rows)
 
     def take(self, rows: NDArray[np.integer]) -> NDArray:

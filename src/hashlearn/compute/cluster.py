@@ -4,24 +4,29 @@ A pass is one task for every part of the rows. A task depends on the rows and th
 run again on another; the results are merged in the order of the rows, whoever computed them.
 """
 
+import os
+import secrets
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.compute.blocks import RowBlocks
-from hashlearn.compute.passes import fold_here, mapped
+from hashlearn.compute.passes import fold_here, mapped, store_here
 from hashlearn.compute.sources import Files, PathLike
 from hashlearn.extras import require
+from hashlearn.files import LEFTOVER, opened_within
 
 ROWS_PER_TASK = 1 << 16
 CONNECT_SECONDS = 10
 RETRIES = 5
-"""How often a task may lose its worker before it is given up."""
+"""How often a task that fails is tried again, where the files are on a network that stumbles."""
 
 
 def on_cluster(paths: PathLike | Sequence[PathLike], client: Any = None) -> RowBlocks:
@@ -119,6 +124,10 @@ class ClusterRows:
     def __getitem__(self, rows: Any) -> Any:
         return self.here[rows]
 
+    def n_blocks(self, rows: RowBlocks) -> int:
+        """Blocks of the parts that a pass over the rows takes."""
+        return sum(-(-part.n // rows.block_rows) for part in self._parts(rows))
+
     def fold(self, rows: RowBlocks, function: Callable, merge: Callable, args: tuple) -> Any:
         """:func:`hashlearn.compute.fold`, a part of the rows on each worker."""
         results = (result for _, result in self._run(rows, _folded, (function, merge, *args)))
@@ -133,13 +142,21 @@ class ClusterRows:
             for start, stop, result in results:
                 yield slice(part.first + start, part.first + stop), result
 
+    def stored(self, rows: RowBlocks, function: Callable, path: str, offset: int) -> Iterator[slice]:
+        """:func:`hashlearn.compute.stored`: the workers write to the file, and what comes here is which rows."""
+        if self.client is not None:
+            _check_folder(self.client, Path(path).parent)
+        for part, slices in self._run(rows, _stored, (function, path, offset)):
+            for start, stop in slices:
+                yield slice(part.first + start, part.first + stop)
+
     def _run(self, rows: RowBlocks, task: Callable, args: tuple) -> Iterator[tuple[_Part, Any]]:
         """Results in the order of the parts; so many at a time that no worker is idle and few results wait here."""
         dask = require("dask", "dask")
         # Anchors and the like are one node of the graph, sent to a worker once and not with every task.
         shared = dask.delayed((task, args, rows.shift, rows.scale, rows.name), pure=False, traverse=False)
-        parts = [part.since(rows.first) for part in self.parts if part.first + part.n > rows.first]
-        tasks = [(part, dask.delayed(_on_part, pure=False)(part.data, part.first, shared)) for part in parts]
+        on_part = dask.delayed(_on_part, pure=False)
+        tasks = [(part, on_part(part.data, part.first, shared)) for part in self._parts(rows)]
         if self.client is None:
             for part, each in tasks:
                 yield part, each.compute(scheduler="synchronous")
@@ -150,23 +167,44 @@ class ClusterRows:
             waiting.append((part, self.client.compute(each, retries=RETRIES)))
             if len(waiting) > at_a_time:
                 done, future = waiting.popleft()
-                yield done, future.result()
+                yield done, _result(future)
         for part, future in waiting:
-            yield part, future.result()
+            yield part, _result(future)
+
+    def _parts(self, rows: RowBlocks) -> list[_Part]:
+        return [part.since(rows.first) for part in self.parts if part.first + part.n > rows.first]
 
 
 def _on_part(data: Any, first: int, shared: tuple) -> Any:
     task, args, shift, scale, name = shared
-    values = data.read() if isinstance(data, _Slice) else data
-    return task(RowBlocks(values, shift=shift, scale=scale, name=name, offset=first), *args)
+
+    def rows() -> RowBlocks:
+        values = data.read() if isinstance(data, _Slice) else data
+        return RowBlocks(values, shift=shift, scale=scale, name=name, offset=first)
+
+    return task(rows, *args)
 
 
-def _folded(rows: RowBlocks, function: Callable, merge: Callable, *args: Any) -> Any:
-    return fold_here(rows, function, merge, *args)
+def _folded(rows: Callable[[], RowBlocks], function: Callable, merge: Callable, *args: Any) -> Any:
+    return fold_here(rows(), function, merge, *args)
 
 
-def _mapped(rows: RowBlocks, function: Callable, *args: Any) -> list[tuple[int, int, Any]]:
-    return [(part.start, part.stop, result) for part, result in mapped(rows, function, *args)]
+def _mapped(rows: Callable[[], RowBlocks], function: Callable, *args: Any) -> list[tuple[int, int, Any]]:
+    return [(part.start, part.stop, result) for part, result in mapped(rows(), function, *args)]
+
+
+def _stored(rows: Callable[[], RowBlocks], function: Callable, path: str, offset: int) -> list[tuple[int, int]]:
+    # The file is opened before a row is read: a task that outlives its client writes to the file it was meant for, not
+    # to one that the next client has put in its place.
+    with opened_within(path) as file:
+        return [(part.start, part.stop) for part in store_here(rows(), function, file, offset)]
+
+
+def _result(future: Any) -> Any:
+    try:
+        return future.result()
+    except (CancelledError, require("distributed", "dask").KilledWorker) as error:
+        raise ConnectionError(f"the cluster has given up: {error}") from None
 
 
 def _current(client: Any) -> Any:
@@ -185,13 +223,28 @@ def _check_workers(client: Any) -> None:
     here = _version()
     try:
         versions = client.run(_version)
-    except ModuleNotFoundError:
+    except Exception as error:  # a worker that cannot read the call says so in words
+        if "ModuleNotFoundError" not in repr(error):
+            raise
         raise ImportError(
             f"a worker of the cluster has no hashlearn; pip install 'hashlearn[dask]=={here}' there"
         ) from None
     for worker, version in versions.items():
         if version != here:
             raise ImportError(f"worker {worker} has hashlearn {version}, this process {here}")
+
+
+def _check_folder(client: Any, folder: Path) -> None:
+    """Every worker must see this very folder; one of its own with the same name would take the codes silently."""
+    probe = folder / f".{secrets.token_hex(8)}{LEFTOVER}"
+    probe.touch()
+    try:
+        seen = client.run(os.path.exists, str(probe))
+    finally:
+        probe.unlink()
+    for worker, sees in seen.items():
+        if not sees:
+            raise OSError(f"worker {worker} does not see the folder {folder}, where the workers write the codes")
 
 
 def _version() -> str:

@@ -3,16 +3,20 @@
 The blocks do not depend on the number of threads and their results are taken in order, so neither do sums over them.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from io import FileIO
 from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from hashlearn.compute.blocks import RowBlocks
+from hashlearn.files import opened_within, write_at
 
 Result = TypeVar("Result")
 
@@ -41,6 +45,28 @@ def mapped(rows: RowBlocks, function: Callable[..., Result], *args: Any) -> Iter
                 yield first, result.result()
         for part, result in pending:
             yield part, result.result()
+
+
+def stored(rows: RowBlocks, function: Callable[..., NDArray], path: str, offset: int) -> Iterator[slice]:
+    """Write what ``function`` makes of every block (one row for each of the block's) to its place in a file.
+
+    The file is there at its full size, and row 0 begins at byte ``offset``. The slice of a block's rows is given when
+    they have been written; when the last is taken, all are on the disk. A source that is spread over machines (one with
+    a ``stored`` of its own) has the file written where the rows are.
+    """
+    if hasattr(rows.source, "stored"):
+        yield from rows.source.stored(rows, function, path, offset)
+        return
+    with opened_within(path) as file:
+        yield from store_here(rows, function, file, offset)
+
+
+def store_here(rows: RowBlocks, function: Callable[..., NDArray], file: FileIO, offset: int) -> Iterator[slice]:
+    """:func:`stored` in this process, in a file that is open."""
+    for part, result in mapped(rows, function):
+        write_at(file, offset + (rows.offset + part.start) * result[0].nbytes, np.ascontiguousarray(result))
+        yield part
+    os.fsync(file.fileno())
 
 
 def fold(

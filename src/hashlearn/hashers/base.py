@@ -4,6 +4,7 @@ A method subclasses :class:`Hasher`, learns in ``fit`` and says in ``_scores`` w
 where its score is above zero. What is shared (checks of the input, going over blocks, packing, saving) is here.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hashlearn import persist
 from hashlearn.checks import check_integer, check_matrix
 from hashlearn.codes import bytes_per_code, check_n_bits, pack
-from hashlearn.compute import RowBlocks, as_rows, is_source, mapped
+from hashlearn.compute import RowBlocks, as_rows, is_source, mapped, stored
 from hashlearn.progress import track
 
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
@@ -64,6 +65,22 @@ class Hasher(TransformerMixin, BaseEstimator):
         """Packed codes a block of rows at a time, from row ``first`` on: pairs of the rows' slice and their codes."""
         return self._encoded(self._rows(X).since(first), self._codes_from)
 
+    def transform_into(self, X: Any, path: str | Path, first: int = 0) -> Iterator[slice]:
+        """Write packed codes into an npy file a block of rows at a time, from row ``first`` on.
+
+        The file is there at its full size, as ``np.lib.format.open_memmap(path, "w+", np.uint8, shape)`` makes it. Each
+        slice of rows is given when their codes have been written. Rows on a cluster are encoded and written by its
+        workers, which must see the file under the same path.
+        """
+        rows = self._rows(X).since(first)
+        wanted = (len(rows), bytes_per_code(self.n_bits))
+        codes = np.lib.format.open_memmap(path, mode="r")
+        if codes.shape != wanted or codes.dtype != np.uint8 or not codes.flags.c_contiguous:
+            raise ValueError(
+                f"{path} must hold an array of uint8 of shape {wanted}, got {codes.dtype} of {codes.shape}"
+            )
+        return self._tracked(stored(rows, self._codes_from, os.path.abspath(path), codes.offset), rows)
+
     def fit_codes(self, X: ArrayLike, y: Any = None) -> NDArray[np.uint8]:
         """Learn from the rows of X and return their packed codes, as the method's authors put them in a database.
 
@@ -87,7 +104,10 @@ class Hasher(TransformerMixin, BaseEstimator):
         return pack(self._scores(block) > 0)
 
     def _encoded(self, rows: RowBlocks, what: Callable[..., NDArray]) -> Iterator[tuple[slice, NDArray]]:
-        return track(mapped(rows, what), f"{type(self).__name__} encode", rows.n_blocks)
+        return self._tracked(mapped(rows, what), rows)
+
+    def _tracked(self, blocks: Iterator[Any], rows: RowBlocks) -> Iterator[Any]:
+        return track(blocks, f"{type(self).__name__} encode", rows.n_blocks)
 
     def _rows_to_fit(self, X: Any) -> RowBlocks:
         check_n_bits(self.n_bits)
