@@ -21,9 +21,11 @@ MAX_BLOCK_ROWS = 8192
 
 def row_slices(n: int, width: int, first: int = 0) -> Iterator[slice]:
     """Slices of the rows from ``first`` to n such that one of them, ``width`` columns wide, is a block."""
-    rows = _rows_of_block(width)
-    for start in range(first, n, rows):
-        yield slice(start, min(start + rows, n))
+    return _slices(n, _rows_of_block(width), first)
+
+
+def _slices(n: int, rows: int, first: int) -> Iterator[slice]:
+    return (slice(start, min(start + rows, n)) for start in range(first, n, rows))
 
 
 def _rows_of_block(width: int) -> int:
@@ -54,6 +56,8 @@ class RowBlocks:
         The row that a pass begins with.
     offset : int
         Number of the source's first row, where it is a part of a larger one.
+    parts : int
+        How many blocks to make of one, where more and smaller ones are wanted.
 
     Attributes
     ----------
@@ -71,8 +75,9 @@ class RowBlocks:
         name: str = "Input X",
         first: int = 0,
         offset: int = 0,
+        parts: int = 1,
     ):
-        self.source, self.name, self.first, self.offset = source, name, first, offset
+        self.source, self.name, self.first, self.offset, self.parts = source, name, first, offset, parts
         self.shape: tuple[int, int] = source.shape
         self.dtype = np.promote_types(source.dtype, np.float32)
         self.shift = None if shift is None else np.asarray(shift, self.dtype)
@@ -84,15 +89,24 @@ class RowBlocks:
 
     def __iter__(self) -> Iterator[tuple[slice, NDArray]]:
         """Pairs of the rows' slice and the block."""
-        for rows, block in self._blocks():
-            if rows.stop > self.seen.until:
-                check_finite(block, self.offset + rows.start, self.source, self.name)
-                # A pass that begins in the middle proves nothing about the rows before.
-                self.seen.until = rows.stop if rows.start <= self.seen.until else self.seen.until
-            yield rows, self._as_floats(block)
+        for rows, block in self.as_stored():
+            yield rows, self.as_floats(rows, block)
+            self.saw(rows)
 
-    def _blocks(self) -> Iterator[tuple[slice, Any]]:
-        slices = row_slices(*self.shape, self.first)
+    def as_floats(self, rows: slice, block: Any) -> NDArray:
+        """The block that a pass gets of what is stored, which must be finite; on any thread."""
+        if rows.stop > self.seen.until:
+            check_finite(block, self.offset + rows.start, self.source, self.name)
+        return self._as_floats(block)
+
+    def saw(self, rows: slice) -> None:
+        """These rows are finite, as those before in this pass; a pass from the middle says nothing of the first."""
+        if rows.start <= self.seen.until < rows.stop:
+            self.seen.until = rows.stop
+
+    def as_stored(self) -> Iterator[tuple[slice, Any]]:
+        """Pairs of the rows' slice and what the source has there."""
+        slices = _slices(len(self), self.block_rows, self.first)
         if hasattr(self.source, "in_order"):  # a stream, which cannot jump to a row
             return self.source.in_order(slices)
         return ((rows, self.source[rows]) for rows in slices)
@@ -100,7 +114,7 @@ class RowBlocks:
     @property
     def block_rows(self) -> int:
         """Rows of a block (the last may have fewer)."""
-        return _rows_of_block(self.shape[1])
+        return max(1, _rows_of_block(self.shape[1]) // self.parts)
 
     @property
     def n_blocks(self) -> int:
@@ -118,9 +132,13 @@ class RowBlocks:
         """The same rows, seen from ``shift`` in units of ``scale``."""
         return RowBlocks(self.source, shift=shift, scale=scale, seen=self.seen, name=self.name)
 
-    def since(self, first: int) -> "RowBlocks":
-        """The same rows, passes over which begin with row ``first``; they keep their numbers."""
-        return RowBlocks(self.source, shift=self.shift, scale=self.scale, seen=self.seen, name=self.name, first=first)
+    def since(self, first: int, parts: int = 1) -> "RowBlocks":
+        """The same rows, passes over which begin with row ``first``; they keep their numbers.
+
+        With ``parts``, blocks are so many times smaller.
+        """
+        same: dict[str, Any] = {"shift": self.shift, "scale": self.scale, "seen": self.seen, "name": self.name}
+        return RowBlocks(self.source, **same, first=first, parts=parts)
 
     def _as_floats(self, rows: Any) -> NDArray:
         block = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)

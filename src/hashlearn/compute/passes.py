@@ -37,14 +37,23 @@ def mapped(rows: RowBlocks, function: Callable[..., Result], *args: Any) -> Iter
             yield part, function(block, rows.offset + part.start, *args)
         return
     pending: deque[tuple[slice, Future[Result]]] = deque()
+
+    def of_stored(part: slice, block: Any) -> Result:
+        return function(rows.as_floats(part, block), rows.offset + part.start, *args)
+
+    def oldest() -> tuple[slice, Result]:
+        part, result = pending.popleft()
+        value = result.result()
+        rows.saw(part)
+        return part, value
+
     with _libraries().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
-        for part, block in rows:
-            pending.append((part, pool.submit(function, block, rows.offset + part.start, *args)))
+        for part, block in rows.as_stored():
+            pending.append((part, pool.submit(of_stored, part, block)))
             if len(pending) > threads:
-                first, result = pending.popleft()
-                yield first, result.result()
-        for part, result in pending:
-            yield part, result.result()
+                yield oldest()
+        while pending:
+            yield oldest()
 
 
 def stored(rows: RowBlocks, function: Callable[..., NDArray], path: str, offset: int) -> Iterator[slice]:

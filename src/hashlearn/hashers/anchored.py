@@ -1,6 +1,7 @@
 """What the methods with anchors share: finding them, alternating over their codes, encoding by the nearest."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -42,6 +43,7 @@ class AnchoredHasher(Hasher):
     offsets_: NDArray[np.float64] | None = None
     sigma_: float
     n_blended_: int
+    _encoder: "_Encoder | None" = None
 
     def fit(self, X, y=None):
         """Learn from the rows of X; labels are never used."""
@@ -58,25 +60,30 @@ class AnchoredHasher(Hasher):
     def _learn(self, view: AnchorView, rng: np.random.RandomState) -> Self:
         raise AssertionError(f"{type(self).__name__} does not say how it learns")
 
-    def _scores(self, block):
-        real, mean = block.dtype, self.mean_.astype(block.dtype)
-        projection = None if self.projection_ is None else self.projection_.astype(real)
+    def _ready(self, real):
+        # A copy with the arrays of encoding in the blocks' precision: they are made once for all blocks.
+        ready = copy(self)
+        ready._encoder = self._encoder_in(real)
+        return ready
+
+    def _encoder_in(self, real: np.dtype) -> "_Encoder":
+        mean, projection = self.mean_.astype(real), None if self.projection_ is None else self.projection_.astype(real)
+        intercept = None if projection is None else self.intercept_.astype(real)
         if self.offsets_ is None:
-            return (block - mean) @ projection + self.intercept_.astype(real)
-        offsets = self.offsets_.astype(real)
-        search = AnchorSearch((self.anchors_ - self.mean_).astype(real), projection)
-        scores = np.empty((len(block), offsets.shape[1]), real)
-        centred = np.empty((min(len(block), search.piece_rows), block.shape[1]), real)
-        # All that is done to a row is done while it is in the cache.
-        for start in range(0, len(block), search.piece_rows):
-            piece = slice(start, min(start + search.piece_rows, len(block)))
-            rows = np.subtract(block[piece], mean, out=centred[: piece.stop - start])
-            *nearest, projected = search.with_projection(rows, self.n_blended_)
-            scores[piece] = self._blended(offsets, *nearest)
-            if projection is not None:
-                scores[piece] += projected
-        if projection is not None:
-            scores += self.intercept_.astype(real)
+            return _Encoder(mean, projection, intercept, None, None)
+        search = AnchorSearch((self.anchors_ - self.mean_).astype(real), projection, mean)
+        return _Encoder(mean, projection, intercept, self.offsets_.astype(real), search)
+
+    def _scores(self, block):
+        mean, projection, intercept, offsets, search = self._encoder or self._encoder_in(block.dtype)
+        if search is None:
+            return (block - mean) @ projection + intercept
+        nearest, relative, scores = search.with_projection(block, self.n_blended_)
+        blended = self._blended(offsets, nearest, relative)
+        if projection is None:
+            return blended
+        scores += blended
+        scores += intercept
         return scores
 
     def _blended(self, offsets: NDArray, nearest: NDArray[np.integer], squared: NDArray) -> NDArray:
@@ -150,6 +157,16 @@ class AnchoredHasher(Hasher):
         if n_anchors > n:
             raise ValueError(f"n_anchors={n_anchors} is more than the data has rows: n_samples={n}")
         return n_anchors
+
+
+class _Encoder(NamedTuple):
+    """What encoding takes, in the precision of the blocks; what a method does not have is None."""
+
+    mean: NDArray
+    projection: NDArray | None
+    intercept: NDArray | None
+    offsets: NDArray | None
+    search: AnchorSearch | None
 
 
 class Learned(NamedTuple):

@@ -5,7 +5,7 @@ where its score is above zero. What is shared (checks of the input, going over b
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,6 +23,9 @@ from hashlearn.progress import track
 
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
 """What is asked of an array before it is read; whether it is finite shows in the first pass over its rows."""
+
+ENCODE_PARTS = 3
+"""Encoding takes a block in parts: nothing is summed over a block, and the threads finish closer to each other."""
 
 
 class Hasher(TransformerMixin, BaseEstimator):
@@ -49,7 +52,8 @@ class Hasher(TransformerMixin, BaseEstimator):
         """Scores of shape (n, n_bits); a bit is one where its score is above zero."""
         rows = self._rows(X)
         scores = np.empty((len(rows), self.n_bits), np.float32)
-        for part, block in self._encoded(rows, self._scores_from):
+        rows = rows.since(0, ENCODE_PARTS)
+        for part, block in self._tracked(mapped(rows, self._ready(rows.dtype)._scores_from), rows):
             scores[part] = block
         return scores
 
@@ -63,7 +67,8 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     def transform_blocks(self, X: Any, first: int = 0) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
         """Packed codes a block of rows at a time, from row ``first`` on: pairs of the rows' slice and their codes."""
-        return self._encoded(self._rows(X).since(first), self._codes_from)
+        rows = self._rows(X).since(first, ENCODE_PARTS)
+        return self._tracked(mapped(rows, self._ready(rows.dtype)._codes_from), rows)
 
     def transform_into(self, X: Any, path: str | Path, first: int = 0) -> Iterator[slice]:
         """Write packed codes into an npy file a block of rows at a time, from row ``first`` on.
@@ -72,14 +77,15 @@ class Hasher(TransformerMixin, BaseEstimator):
         slice of rows is given when their codes have been written. Rows on a cluster are encoded and written by its
         workers, which must see the file under the same path.
         """
-        rows = self._rows(X).since(first)
+        rows = self._rows(X).since(first, ENCODE_PARTS)
         wanted = (len(rows), bytes_per_code(self.n_bits))
         codes = np.lib.format.open_memmap(path, mode="r")
         if codes.shape != wanted or codes.dtype != np.uint8 or not codes.flags.c_contiguous:
             raise ValueError(
                 f"{path} must hold an array of uint8 of shape {wanted}, got {codes.dtype} of {codes.shape}"
             )
-        return self._tracked(stored(rows, self._codes_from, os.path.abspath(path), codes.offset), rows)
+        codes_from = self._ready(rows.dtype)._codes_from
+        return self._tracked(stored(rows, codes_from, os.path.abspath(path), codes.offset), rows)
 
     def fit_codes(self, X: ArrayLike, y: Any = None) -> NDArray[np.uint8]:
         """Learn from the rows of X and return their packed codes, as the method's authors put them in a database.
@@ -93,6 +99,10 @@ class Hasher(TransformerMixin, BaseEstimator):
         """Write the model to a folder (``config.json`` and ``model.safetensors``); :func:`hashlearn.load` reads it."""
         persist.save(self, folder)
 
+    def _ready(self, real: np.dtype) -> Self:
+        """This hasher with what is the same for all blocks (of one precision) made, not to be made for every block."""
+        return self
+
     def _scores(self, block: NDArray) -> NDArray:
         """Scores of a block of rows, shape (rows, n_bits)."""
         raise AssertionError(f"{type(self).__name__} does not say how it scores")
@@ -102,9 +112,6 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     def _codes_from(self, block: NDArray, first: int) -> NDArray[np.uint8]:
         return pack(self._scores(block) > 0)
-
-    def _encoded(self, rows: RowBlocks, what: Callable[..., NDArray]) -> Iterator[tuple[slice, NDArray]]:
-        return self._tracked(mapped(rows, what), rows)
 
     def _tracked(self, blocks: Iterator[Any], rows: RowBlocks) -> Iterator[Any]:
         return track(blocks, f"{type(self).__name__} encode", rows.n_blocks)
@@ -164,6 +171,10 @@ class LinearHasher(Hasher):
 
     mean_: NDArray[np.float64]
     projection_: NDArray[np.float64]
+
+    def _ready(self, real: np.dtype) -> Self:
+        """This hasher with what is the same for all blocks (of one precision) made, not to be made for every block."""
+        return self
 
     def _scores(self, block: NDArray) -> NDArray:
         centred = block - self.mean_.astype(block.dtype)

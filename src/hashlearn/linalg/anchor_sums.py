@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.compute import RowBlocks, added, fold
-from hashlearn.linalg.anchors import AnchorGraph, nearest_anchors
+from hashlearn.linalg.anchors import AnchorGraph, AnchorSearch
 
 
 class RegressionSums(NamedTuple):
@@ -47,8 +47,8 @@ class AnchorSums(NamedTuple):
         """
         if regression is None and gram is None:
             return cls(None, None)
-        anchors = anchors.astype(rows.dtype, copy=False)
-        XDX, XA, total, ZZ = fold(rows, _sums_of_block, added, anchors, regression, gram, bias)
+        search = AnchorSearch(anchors.astype(rows.dtype, copy=False))
+        XDX, XA, total, ZZ = fold(rows, _sums_of_block, added, search, regression, gram, bias)
         return cls(
             None if regression is None else RegressionSums(XDX, XA, float(total)),
             None if gram is None else ZZ,
@@ -56,13 +56,16 @@ class AnchorSums(NamedTuple):
 
 
 def _sums_of_block(
-    block: NDArray, first: int, anchors: NDArray, regression: AnchorGraph | None, gram: AnchorGraph | None, bias: bool
+    block: NDArray,
+    first: int,
+    search: AnchorSearch,
+    regression: AnchorGraph | None,
+    gram: AnchorGraph | None,
+    bias: bool,
 ) -> tuple[NDArray[np.float64], ...]:
-    m, nothing = len(anchors), np.zeros(())
+    m, nothing = len(search.constants), np.zeros(())
     XDX, XA, total, ZZ = nothing, nothing, nothing, nothing
-    nearest, squared = nearest_anchors(
-        block, anchors, max(graph.k for graph in (regression, gram) if graph is not None)
-    )
+    nearest, squared = search(block, max(graph.k for graph in (regression, gram) if graph is not None))
     if regression is not None:
         A = regression.weights(nearest, squared, m)
         X = with_bias(block) if bias else block

@@ -13,9 +13,12 @@ _TIE = 1e-10
 """Lower anchors win ties: each is put nearer than the next by this share of the mean squared norm. Equal distances are
 common in data of small integers; without it rounding would decide, differently for the same data in another unit."""
 
-_PIECE_ELEMENTS, _MIN_PIECE_ROWS, _MAX_PIECE_ROWS = 1 << 20, 32, 4096
-"""Distances are computed so many at a time, to be compared while they are still in the cache; with fewer, BLAS spends a
-tenth of its time on arranging the anchors anew for every product."""
+_PIECE_ELEMENTS, _MIN_PIECE_ROWS, _MAX_PIECE_ROWS = 1 << 21, 32, 4096
+"""Products are computed so many at a time; with fewer, BLAS spends a tenth of its time on arranging the anchors anew
+for every product."""
+
+_SEARCH_ELEMENTS = 1 << 17
+"""Distances are compared so many at a time, which the innermost caches hold."""
 
 _MAX_SEARCHES = 16
 """Anchors to be found up to which a search for each is faster than a partition."""
@@ -39,44 +42,58 @@ def nearest_anchors(block: NDArray, anchors: NDArray, k: int = 1) -> tuple[NDArr
 
 
 class AnchorSearch:
-    """:func:`nearest_anchors` for many blocks: what depends on the anchors only is computed once. For one thread.
+    """:func:`nearest_anchors` for many blocks, on any number of threads: what depends on the anchors only is computed
+    once.
 
     Parameters
     ----------
     anchors : ndarray of shape (m, d)
     projection : ndarray of shape (d, b) or None
         Taken along in the product of the rows with the anchors: alone, a product so narrow takes twice the time.
+    shift : ndarray of shape (d,) or None
+        Subtracted from the rows, not from the anchors.
     """
 
-    def __init__(self, anchors: NDArray, projection: NDArray | None = None):
+    def __init__(self, anchors: NDArray, projection: NDArray | None = None, shift: NDArray | None = None):
         norms = np.einsum("ij,ij->i", anchors, anchors)
         self.handicap = _TIE * norms.mean() * np.arange(len(anchors), dtype=norms.dtype)
         self.constants = norms + self.handicap
         minus_two_anchors = -2 * anchors.T
         self.factors = np.hstack([minus_two_anchors] if projection is None else [minus_two_anchors, projection])
         self.piece_rows = min(_MAX_PIECE_ROWS, max(_MIN_PIECE_ROWS, _PIECE_ELEMENTS // len(anchors)))
-        self._products = np.empty((self.piece_rows, self.factors.shape[1]), norms.dtype)
-        # Rows of distances must lie side by side to be searched; without a projection they do already.
-        self._partial = self._products if projection is None else np.empty((self.piece_rows, len(anchors)), norms.dtype)
+        self.search_rows = min(self.piece_rows, max(_MIN_PIECE_ROWS, _SEARCH_ELEMENTS // len(anchors)))
+        self.shift = shift
 
     def __call__(self, block: NDArray, k: int = 1) -> tuple[NDArray[np.intp], NDArray]:
+        assert self.shift is None
         index, relative, _ = self.with_projection(block, k)
         relative += np.einsum("ij,ij->i", block, block)[:, None]
         return index, np.maximum(relative, 0, out=relative)
 
     def with_projection(self, block: NDArray, k: int = 1) -> tuple[NDArray[np.intp], NDArray, NDArray]:
         """The k nearest anchors, their squared distances less |x|^2, and the rows' projection, shape (rows, b)."""
-        m, real = len(self.constants), self.constants.dtype
+        m, real, width = len(self.constants), self.constants.dtype, self.factors.shape[1]
         index, distances = np.empty((len(block), k), np.intp), np.empty((len(block), k), real)
-        projected = np.empty((len(block), self.factors.shape[1] - m), real)
+        projected = np.empty((len(block), width - m), real)
         smallest = _by_repeated_search if k <= _MAX_SEARCHES else _by_partition
-        for start in range(0, len(block), self.piece_rows):
-            piece = slice(start, min(start + self.piece_rows, len(block)))
-            products = np.matmul(block[piece], self.factors, out=self._products[: piece.stop - start])
-            # |x|^2 is the same for all anchors of a row: the comparison does without it.
-            partial = np.add(products[:, :m], self.constants, out=self._partial[: piece.stop - start])
-            index[piece], distances[piece] = smallest(partial, k)
+        # Pieces of one size, for a small last one costs almost as much as a whole; and the same matrices for all of
+        # them, for fresh memory takes longer to get than to fill.
+        n_rows = -(-len(block) // max(1, round(len(block) / self.piece_rows)))
+        all_products, all_sums = np.empty((n_rows, width), real), np.empty((self.search_rows, m), real)
+        all_shifted = None if self.shift is None else np.empty((n_rows, block.shape[1]), real)
+        for start in range(0, len(block), max(1, n_rows)):
+            piece = slice(start, min(start + n_rows, len(block)))
+            here, rows = slice(piece.stop - start), block[piece]
+            if all_shifted is not None and self.shift is not None:
+                rows = np.subtract(rows, self.shift, out=all_shifted[here])
+            products = np.matmul(rows, self.factors, out=all_products[here])
             projected[piece] = products[:, m:]
+            for first in range(0, len(products), self.search_rows):
+                few = products[first : first + self.search_rows, :m]
+                # |x|^2 is the same for all anchors of a row: the comparison does without it.
+                sums = np.add(few, self.constants, out=all_sums[: len(few)])
+                to = slice(start + first, start + first + len(few))
+                index[to], distances[to] = smallest(sums, k)
         distances -= self.handicap[index]
         return index, distances, projected
 
@@ -112,7 +129,7 @@ def kmeans(
     for _ in rounds:
         previous, centres = centres, centres.astype(rows.dtype, copy=False)
         run = fold if labels is None else fold_here
-        sums, counts = run(rows, _sums_by_nearest, added, centres, labels)
+        sums, counts = run(rows, _sums_by_nearest, added, AnchorSearch(centres), labels)
         empty = np.flatnonzero(counts == 0)
         if len(empty):
             _fill_empty(rows, centres, empty, labels, sums, counts)
@@ -123,16 +140,16 @@ def kmeans(
 
 
 def _sums_by_nearest(
-    block: NDArray, first: int, centres: NDArray, labels: NDArray[np.int32] | None
+    block: NDArray, first: int, search: AnchorSearch, labels: NDArray[np.int32] | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The sum of the rows nearest to each centre, shape (m, d), and their number, shape (m,)."""
-    nearest = nearest_anchors(block, centres)[0][:, 0]
+    nearest, m = search.with_projection(block)[0][:, 0], len(search.constants)
     if labels is not None:
         labels[first : first + len(block)] = nearest
     members = scipy.sparse.csr_array(
-        (np.ones(len(block), block.dtype), (nearest, np.arange(len(block)))), (len(centres), len(block))
+        (np.ones(len(block), block.dtype), (nearest, np.arange(len(block)))), (m, len(block))
     )
-    return (members @ block).astype(np.float64), np.bincount(nearest, minlength=len(centres))
+    return (members @ block).astype(np.float64), np.bincount(nearest, minlength=m)
 
 
 class _Far(NamedTuple):
@@ -181,13 +198,14 @@ class Spacing(NamedTuple):
     @classmethod
     def of(cls, rows: RowBlocks, anchors: NDArray, k: int) -> "Spacing":
         """The spacing of all the rows, in one pass."""
-        sums, counts = fold(rows, _distances_to_nearest, added, anchors.astype(rows.dtype, copy=False), k)
+        sums, counts = fold(rows, _distances_to_nearest, added, AnchorSearch(anchors.astype(rows.dtype)), k)
         return cls(sums / len(rows), counts / len(rows))
 
 
-def _distances_to_nearest(block: NDArray, first: int, anchors: NDArray, k: int):
-    nearest, squared = nearest_anchors(block, anchors, k)
-    return np.sqrt(squared).sum(axis=0, dtype=np.float64), np.bincount(nearest[:, 0], minlength=len(anchors))
+def _distances_to_nearest(block: NDArray, first: int, search: AnchorSearch, k: int):
+    nearest, squared = search(block, k)
+    shares = np.bincount(nearest[:, 0], minlength=len(search.constants))
+    return np.sqrt(squared).sum(axis=0, dtype=np.float64), shares
 
 
 class AnchorGraph(NamedTuple):
