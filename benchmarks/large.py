@@ -1,8 +1,7 @@
 """Training on data beyond memory: time per row, peak memory, and a cluster of two processes.
 
-Each fit runs in a process of its own (``python benchmarks/large.py FILE ROWS ANCHOR_SAMPLE``), which says how long it
-took and how much memory it had above what it started with. Pages of the mapped file are not counted: the system takes
-them back at will.
+Each fit runs in a process of its own, which says how long it took and how much memory it had above what it started
+with. Pages of the mapped file are not counted: the system takes them back at will.
 """
 
 import json
@@ -24,17 +23,17 @@ SAMPLING_SECONDS = 0.02
 
 def time_per_row(folder: Path, sizes: tuple[int, ...]) -> list[dict]:
     """Seconds a row of fits whose anchors come from a sample of the same size, against that of the smallest."""
-    path = _file_of_clusters(folder, max(sizes))
+    path = file_of_clusters(folder, max(sizes))
     lines = []
     for n in sizes:
-        fit = _fit_apart(path, n, SAMPLE)
+        fit = fit_apart(path, rows=n, anchor_sample=SAMPLE)
         lines.append({"what": f"time per row, n={n}", "seconds": [fit["seconds"]], "per_row": fit["seconds"] / n})
     return [{**line, "ratio": line["per_row"] / lines[0]["per_row"]} for line in lines]
 
 
 def memory_of_fit(folder: Path, n: int) -> dict:
     """Peak memory in MB of a fit with all the defaults, which reads every row in every round of k-means."""
-    fit = _fit_apart(_file_of_clusters(folder, n), n, None)
+    fit = fit_apart(file_of_clusters(folder, n), rows=n)
     return {"what": f"memory in MB above the data's own, n={n}", "ratio": fit["megabytes"], "seconds": [fit["seconds"]]}
 
 
@@ -44,16 +43,16 @@ def cluster_against_one_thread(folder: Path, n: int) -> dict:
 
     from hashlearn.compute.cluster import on_cluster
 
-    rows = np.load(_file_of_clusters(folder, n), mmap_mode="r")
+    rows = np.load(file_of_clusters(folder, n), mmap_mode="r")
     parts = [folder / f"part-{i}.npy" for i in range(4)]
     for i, path in enumerate(parts):
         np.save(path, rows[i * n // 4 : (i + 1) * n // 4])
-    alone = _fit_apart(*parts, threads=1)["seconds"]
+    alone = fit_apart(*parts, threads=1)["seconds"]
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
         shared = on_cluster([str(path) for path in parts], client)
-        _hasher(None, anchor_iter=1, n_anchors=10).fit(shared)  # workers import what they need
+        _hasher(anchor_iter=1, n_anchors=10).fit(shared)  # workers import what they need
         start = time.perf_counter()
-        _hasher(None).fit(shared)
+        _hasher().fit(shared)
         together = time.perf_counter() - start
     return {
         "what": f"one thread against a cluster of two processes, n={n}",
@@ -62,18 +61,14 @@ def cluster_against_one_thread(folder: Path, n: int) -> dict:
     }
 
 
-def _hasher(sample: int | None, **changes) -> JPSH:
-    return JPSH(N_BITS, **{"n_anchors": N_ANCHORS, "anchor_sample": sample, "random_state": 0, **changes})
-
-
-def _file_of_clusters(folder: Path, n: int) -> Path:
+def file_of_clusters(folder: Path, n: int, d: int = WIDTH) -> Path:
     """A file of rows around 100 centres; one that is long enough is used again."""
-    path = folder / "clusters.npy"
+    path = folder / f"clusters-{d}.npy"
     if path.exists() and len(np.load(path, mmap_mode="r")) >= n:
         return path
     rng = np.random.default_rng(0)
-    centres = rng.standard_normal((100, WIDTH), dtype=np.float32)
-    out = np.lib.format.open_memmap(path, "w+", np.float32, (n, WIDTH))
+    centres = rng.standard_normal((100, d), dtype=np.float32)
+    out = np.lib.format.open_memmap(path, "w+", np.float32, (n, d))
     for start in range(0, n, 100_000):
         part = out[start : start + 100_000]
         part[:] = centres[rng.integers(0, 100, len(part))]
@@ -82,14 +77,18 @@ def _file_of_clusters(folder: Path, n: int) -> Path:
     return path
 
 
-def _fit_apart(path: Path, *rest, threads: int | None = None) -> dict:
-    """Fit in a new process; what it says."""
-    arguments = [str(part) for part in (path, *rest)]
+def fit_apart(*paths: Path, rows: int | None = None, threads: int | None = None, **changes) -> dict:
+    """Fit in a new process, on the first rows of a file or on several files: its seconds and megabytes."""
+    job = json.dumps({"paths": [str(path) for path in paths], "rows": rows, "changes": changes})
     limits = {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(
-        [sys.executable, __file__, *arguments], env={**os.environ, **limits}, stdout=subprocess.PIPE, check=True
+        [sys.executable, __file__, job], env={**os.environ, **limits}, stdout=subprocess.PIPE, check=True
     )
     return json.loads(done.stdout)
+
+
+def _hasher(**changes) -> JPSH:
+    return JPSH(**{"n_bits": N_BITS, "n_anchors": N_ANCHORS, "random_state": 0, **changes})
 
 
 class _PeakMemory(threading.Thread):
@@ -115,20 +114,16 @@ class _PeakMemory(threading.Thread):
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon")) / 1024
 
 
-def main(arguments: list[str]) -> None:
-    if arguments[-1].endswith(".npy"):
-        source, sample = arguments, None
-    else:
-        path, n, wanted = arguments
-        source, sample = np.load(path, mmap_mode="r")[: int(n)], None if wanted == "None" else int(wanted)
+def main(job: dict) -> None:
+    source = job["paths"] if job["rows"] is None else np.load(*job["paths"], mmap_mode="r")[: job["rows"]]
     warm = np.random.default_rng(0).standard_normal((2_000, WIDTH)).astype(np.float32)
-    _hasher(None, n_anchors=50, anchor_iter=1).fit(warm)  # compiled loops and thread pools are there
+    _hasher(n_anchors=50, anchor_iter=1).fit(warm)  # compiled loops and thread pools are there
     peak = _PeakMemory()
     peak.start()
     start = time.perf_counter()
-    _hasher(sample).fit(source)
+    _hasher(**job["changes"]).fit(source)
     print(json.dumps({"seconds": time.perf_counter() - start, "megabytes": peak.above()}))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(json.loads(sys.argv[1]))

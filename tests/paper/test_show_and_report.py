@@ -14,7 +14,7 @@ from hashlearn.cli import main
 from hashlearn.paper import Entry, Store, experiment_named, published, run_experiment
 from hashlearn.paper.figures import mean_curves, signs_of
 from hashlearn.paper.page import report_page
-from hashlearn.paper.show import shown, texts, verdict
+from hashlearn.paper.show import as_markdown, shown, texts, verdict
 from hashlearn.paper.summary import Comparison, Results, Stat, agreement, blocks, remarks
 from hashlearn.paper.tasks import tasks_of
 from hashlearn.paper.worker import weight_signs
@@ -74,6 +74,14 @@ def test_show_prints_ours_the_papers_and_the_difference(table_2):
     assert "MNIST, mAP (float vectors 0.5000)" in text
     assert "MNIST: the baselines' mAP is 0.030 from the paper's on average over 20 numbers." in text
     assert "not the precision among 100 results" in " ".join(text.split())
+
+
+def test_markdown_has_ours_and_the_papers_in_brackets(table_2):
+    text = as_markdown(table_2, Results(made_up(table_2, above_the_paper)))
+    head, line, *rows = text.partition("### MNIST, mAP (float vectors 0.5000)\n\n")[2].splitlines()
+    assert head.count("|") == line.count("|") == rows[0].count("|")
+    assert "| LSH | 0.239 (0.209) | 0.293 (0.263) |" in text
+    assert "**" in text
 
 
 def test_other_features_than_the_papers_are_not_compared(table_2):

@@ -60,18 +60,22 @@ def show(
     bits: _Bits = None,
     runs: _Runs = None,
     results: Annotated[str, typer.Option(help="The folder of the results.")] = RESULTS,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Tables for a document.")] = False,
 ) -> None:
     """Print our numbers (mean and deviation over the runs), the paper's, and the difference."""
     chosen = _chosen(experiment, datasets, methods, bits, runs)
 
     from rich.console import Console
 
-    from hashlearn.paper.show import shown
+    from hashlearn.paper.show import as_markdown, shown
     from hashlearn.paper.summary import blocks
 
     stored = _stored(results)
     if not blocks(chosen, stored):
         raise ValueError(f"no results of {experiment} in {results}: hashlearn paper run {experiment} makes them")
+    if markdown:
+        typer.echo(as_markdown(chosen, stored), nl=False)
+        return
     console = Console()
     if not console.is_terminal:
         console.width = 160  # a file has no edge to wrap at

@@ -19,6 +19,11 @@ def shown(experiment: Experiment, results: Results) -> RenderableType:
     return Group(*_parts(experiment, results))
 
 
+def as_markdown(experiment: Experiment, results: Results) -> str:
+    """The tables for a document: means with three digits, the paper's in brackets, the best of ours in bold."""
+    return "\n\n".join(_markdown(block) for block in blocks(experiment, results)) + "\n"
+
+
 def texts(cell: Comparison, is_seconds: bool) -> tuple[str, str, str]:
     """Ours with its deviation, the paper's, and how they differ, as text; empty where there is none."""
     digits = 1 if is_seconds else 4
@@ -60,6 +65,20 @@ def _parts(experiment: Experiment, results: Results) -> Iterator[RenderableType]
     notes = list(dict.fromkeys(block.measure.note for block in found))
     for note in [*agreement(experiment, results), *remarks(experiment, results), *experiment.remarks, *notes]:
         yield Text(note, style="dim")
+
+
+def _markdown(block: Block) -> str:
+    digits = 1 if block.measure.name == "seconds" else 3
+    best = best_in_columns(block)
+
+    def written(cell: Comparison, top: float | None) -> str:
+        ours = "" if cell.ours is None else f"{cell.ours.mean:.{digits}f}"
+        ours = f"**{ours}**" if cell.ours is not None and cell.ours.mean == top else ours
+        return ours if cell.paper is None else f"{ours} ({cell.paper:.{digits}f})"
+
+    rows = [["", *(f"{bits} bits" for bits in block.bits)], ["---"] * (1 + len(block.bits))]
+    rows += [[title, *map(written, cells, best)] for title, cells in block.rows]
+    return "\n".join([f"### {heading(block)}", "", *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def _table(block: Block) -> Table:

@@ -1,0 +1,123 @@
+"""How long a fit takes and how much memory, against the number of rows, features, anchors and bits, with a prediction.
+
+    python benchmarks/scaling.py --out results/      # about three minutes, 2 GB of disk
+
+The prediction of the seconds is arithmetic: the operations of the matrix products a fit needs, over the speed of such a
+product measured in the same run. That of the memory counts the blocks in flight and the sums.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy.linalg
+from large import file_of_clusters, fit_apart
+
+from hashlearn.compute import RowBlocks, n_threads
+
+BASE = {"rows": 100_000, "features": 256, "anchors": 400, "bits": 64}
+VARIED = {
+    "rows": (50_000, 100_000, 200_000, 400_000),
+    "features": (128, 256, 512, 1024),
+    "anchors": (100, 200, 400, 800, 1600),
+    "bits": (16, 64, 128, 256),
+}
+ROUNDS = 10
+PASSES_OVER_ANCHORS = ROUNDS + 2
+"""The rounds of k-means, the distances to the nearest anchors, and the sums."""
+
+MEGABYTE = 1 << 20
+
+
+def main() -> None:
+    options = parse()
+    options.out.mkdir(parents=True, exist_ok=True)
+    lines = []
+    with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
+        for name, values in VARIED.items():
+            for value in values:
+                at = {**BASE, name: value}
+                path = file_of_clusters(Path(folder), at["rows"], at["features"])
+                fit = fit_apart(path, rows=at["rows"], n_anchors=at["anchors"], n_bits=at["bits"])
+                line = {"varied": name, **at, **fit, "predicted": {"seconds": seconds(at), "megabytes": megabytes(at)}}
+                lines.append(line)
+                print(
+                    f"{name:>8} {value:>7}: {line['seconds']:6.1f} s, predicted {line['predicted']['seconds']:6.1f} s; "
+                    f"{line['megabytes']:5.0f} MB, predicted {line['predicted']['megabytes']:5.0f} MB"
+                )
+    result = {"threads": n_threads(), "cores": os.cpu_count(), "results": lines}
+    (options.out / "scaling.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    plot(lines, options.out / "scaling.svg")
+
+
+def seconds(at: dict) -> float:
+    """Operations of the products with the anchors and of the Gram product, over their speed; and the eigenvectors."""
+    n, d, m = at["rows"], at["features"], at["anchors"]
+    rows = np.random.default_rng(0).standard_normal((8192, d), dtype=np.float32)
+    anchors = rows[:m].T.copy()
+    speed = 2 * rows.shape[0] * d * m / least(lambda: rows @ anchors)
+    gram = anchors.T.astype(np.float64) @ anchors
+    return (PASSES_OVER_ANCHORS * 2 * n * d * m + 2 * n * d * d) / speed + least(lambda: scipy.linalg.eigh(gram), 1)
+
+
+def megabytes(at: dict) -> float:
+    """A block for every thread and one more, each as it is read, rescaled and weighted; products; sums."""
+    d, m, threads = at["features"], at["anchors"], n_threads()
+    block = 4 * d * RowBlocks(np.empty((1, d), np.float32)).block_rows
+    products = 4 * (1 << 21)
+    sums = 8 * (d * d + d * m + m * m)
+    return ((threads + 1) * block + threads * (2 * block + products) + (threads + 2) * sums) / MEGABYTE
+
+
+def least(work, repeat: int = 5) -> float:
+    """The least seconds of several tries."""
+    found = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def plot(lines: list[dict], path: Path) -> None:
+    """A column for each of the four, seconds above memory; measured as dots, predicted as a line."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, len(VARIED), figsize=(11, 5), layout="constrained", sharey="row", sharex="col")
+    for column, name in enumerate(VARIED):
+        of = [line for line in lines if line["varied"] == name]
+        x = [line[name] for line in of]
+        for row, what in enumerate(("seconds", "megabytes")):
+            axis = axes[row][column]
+            axis.plot(x, [line["predicted"][what] for line in of], color="#c44e52", label="predicted")
+            axis.plot(x, [line[what] for line in of], "o", color="#4878a8", label="measured")
+            axis.set_xscale("log", base=2)
+            axis.set_xticks(x, [f"{value:,}" for value in x], fontsize=7)
+            axis.set_ylim(bottom=0)
+            axis.grid(alpha=0.3)
+        axes[1][column].set_xlabel(name)
+    axes[0][0].set_ylabel("seconds")
+    axes[1][0].set_ylabel("memory, MB")
+    axes[0][0].legend(frameon=False)
+    base = ", ".join(f"{value:,} {name}" for name, value in BASE.items())
+    figure.suptitle(f"A default JPSH fit; what is not varied: {base}", fontsize=10)
+    figure.savefig(path)
+    plt.close(figure)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    parser.add_argument("--scratch", type=Path, help="folder for the data; the system's if not given")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
