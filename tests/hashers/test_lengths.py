@@ -23,14 +23,14 @@ def test_each_hasher_is_the_one_of_its_own_fit(method):
 
 def test_the_data_are_read_as_often_as_for_one_length(monkeypatch):
     passes = []
-    blocks_of = RowBlocks.__iter__
+    stored = RowBlocks.as_stored
 
     def counted(rows):
         if rows.shape == X.shape:
             passes.append(rows)
-        return blocks_of(rows)
+        return stored(rows)
 
-    monkeypatch.setattr(RowBlocks, "__iter__", counted)
+    monkeypatch.setattr(RowBlocks, "as_stored", counted)
     JPSH(n_bits=8, n_anchors=60, random_state=0).fit(X)
     alone = len(passes)
     fit_lengths(JPSH(n_anchors=60, random_state=0), X, (4, 8, 16))

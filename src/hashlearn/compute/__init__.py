@@ -2,6 +2,7 @@
 
 from hashlearn.compute.blocks import RowBlocks, row_slices
 from hashlearn.compute.passes import added, fold, fold_here, mapped, n_threads, stored
+from hashlearn.compute.scratch import scratch
 from hashlearn.compute.sources import as_rows, is_source
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "mapped",
     "n_threads",
     "row_slices",
+    "scratch",
     "stored",
 ]

@@ -12,10 +12,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from hashlearn.compute.scratch import scratch
+
 BLOCK_ELEMENTS = 4 << 20
 """Numbers in a block: large enough that BLAS runs at full speed, small enough to be forgotten (16 MB of float32)."""
 
-MAX_BLOCK_ROWS = 8192
+MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 256, 8192
 """Rows in a block of narrow data: a block also meets hundreds of anchors or kernel bases, and that product is wider."""
 
 
@@ -28,8 +30,8 @@ def _slices(n: int, rows: int, first: int) -> Iterator[slice]:
     return (slice(start, min(start + rows, n)) for start in range(first, n, rows))
 
 
-def _rows_of_block(width: int) -> int:
-    return min(MAX_BLOCK_ROWS, max(256, BLOCK_ELEMENTS // max(1, width)))
+def _rows_of_block(width: int, parts: int = 1) -> int:
+    return max(MIN_BLOCK_ROWS, min(MAX_BLOCK_ROWS, BLOCK_ELEMENTS // max(1, width)) // parts)
 
 
 class SeenRows:
@@ -93,11 +95,14 @@ class RowBlocks:
             yield rows, self.as_floats(rows, block)
             self.saw(rows)
 
-    def as_floats(self, rows: slice, block: Any) -> NDArray:
-        """The block that a pass gets of what is stored, which must be finite; on any thread."""
+    def as_floats(self, rows: slice, block: Any, *, in_scratch: bool = False) -> NDArray:
+        """The block that a pass gets of what is stored, which must be finite; on any thread.
+
+        One that is ``in_scratch`` may be overwritten by the thread's next.
+        """
         if rows.stop > self.seen.until:
             check_finite(block, self.offset + rows.start, self.source, self.name)
-        return self._as_floats(block)
+        return self._as_floats(block, scratch("block", block.shape, self.dtype) if in_scratch else None)
 
     def saw(self, rows: slice) -> None:
         """These rows are finite, as those before in this pass; a pass from the middle says nothing of the first."""
@@ -114,7 +119,7 @@ class RowBlocks:
     @property
     def block_rows(self) -> int:
         """Rows of a block (the last may have fewer)."""
-        return max(1, _rows_of_block(self.shape[1]) // self.parts)
+        return _rows_of_block(self.shape[1], self.parts)
 
     @property
     def n_blocks(self) -> int:
@@ -140,15 +145,13 @@ class RowBlocks:
         same: dict[str, Any] = {"shift": self.shift, "scale": self.scale, "seen": self.seen, "name": self.name}
         return RowBlocks(self.source, **same, first=first, parts=parts)
 
-    def _as_floats(self, rows: Any) -> NDArray:
+    def _as_floats(self, rows: Any, out: NDArray | None = None) -> NDArray:
         block = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
-        if self.shift is not None:
-            block = np.subtract(block, self.shift, dtype=self.dtype)
-        else:
-            block = np.ascontiguousarray(block, dtype=self.dtype)
-        if self.scale != 1.0:
-            block = block / self.dtype.type(self.scale)
-        return block
+        if self.shift is None and self.scale == 1.0:
+            return np.ascontiguousarray(block, dtype=self.dtype)
+        shift = self.dtype.type(0) if self.shift is None else self.shift
+        block = np.subtract(block, shift, dtype=self.dtype, out=out)
+        return np.divide(block, self.dtype.type(self.scale), out=block) if self.scale != 1.0 else block
 
 
 def check_finite(block: Any, rows: int | NDArray[np.integer], source: Any = None, name: str = "Input X") -> None:

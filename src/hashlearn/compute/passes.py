@@ -21,25 +21,31 @@ from hashlearn.files import opened_within, write_at
 Result = TypeVar("Result")
 
 
-def mapped(rows: RowBlocks, function: Callable[..., Result], *args: Any) -> Iterator[tuple[slice, Result]]:
+def mapped(
+    rows: RowBlocks, function: Callable[..., Result], *args: Any, in_scratch: bool = False
+) -> Iterator[tuple[slice, Result]]:
     """``function(block, number of its first row, *args)`` of every block, with the slice of its rows, in order.
 
     Each thread has a block of its own and BLAS is kept to one thread meanwhile: what is done beside the matrix products
     is then on all threads, too. At most one block more than there are threads is in memory. A source that is spread
-    over machines (one with a ``mapped`` of its own) runs the function where the rows are.
+    over machines (one with a ``mapped`` of its own) runs the function where the rows are. Blocks ``in_scratch`` are
+    faster to make, and gone when the function has returned.
     """
     if hasattr(rows.source, "mapped"):
         yield from rows.source.mapped(rows, function, args)
         return
-    threads = n_threads()
-    if threads == 1 or rows.n_blocks == 1:
-        for part, block in rows:
-            yield part, function(block, rows.offset + part.start, *args)
-        return
-    pending: deque[tuple[slice, Future[Result]]] = deque()
 
     def of_stored(part: slice, block: Any) -> Result:
-        return function(rows.as_floats(part, block), rows.offset + part.start, *args)
+        return function(rows.as_floats(part, block, in_scratch=in_scratch), rows.offset + part.start, *args)
+
+    threads = n_threads()
+    if threads == 1 or rows.n_blocks == 1:
+        for part, block in rows.as_stored():
+            value = of_stored(part, block)
+            rows.saw(part)
+            yield part, value
+        return
+    pending: deque[tuple[slice, Future[Result]]] = deque()
 
     def oldest() -> tuple[slice, Result]:
         part, result = pending.popleft()
@@ -84,7 +90,7 @@ def fold(
     merge: Callable[[Result, Result], Result],
     *args: Any,
 ) -> Result:
-    """The results of all blocks merged into one; ``merge`` may change its first argument.
+    """The results of all blocks merged into one; ``merge`` may change its first argument, a result not hold its block.
 
     A source that is spread over machines (one with a ``fold`` of its own) runs the function where the rows are, so it
     must be a function of a module, and return what is small enough to be sent.
@@ -101,7 +107,7 @@ def fold_here(
     *args: Any,
 ) -> Result:
     """:func:`fold` in this process, wherever the rows come from."""
-    results = iter(mapped(rows, function, *args))
+    results = iter(mapped(rows, function, *args, in_scratch=True))
     _, total = next(results)
     for _, result in results:
         total = merge(total, result)

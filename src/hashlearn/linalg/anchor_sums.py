@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks, added, fold
+from hashlearn.compute import RowBlocks, added, fold, scratch
 from hashlearn.linalg.anchors import AnchorGraph, AnchorSearch
 
 
@@ -70,7 +70,7 @@ def _sums_of_block(
         A = regression.weights(nearest, squared, m)
         X = with_bias(block) if bias else block
         degree = np.asarray(A.sum(axis=1)).ravel()
-        scaled = X * np.sqrt(degree)[:, None]
+        scaled = np.multiply(X, np.sqrt(degree)[:, None], out=scratch("scaled", X.shape, X.dtype))
         XDX, XA = (scaled.T @ scaled).astype(np.float64), (A.T @ X).T.astype(np.float64)
         total = np.array(degree.sum(dtype=np.float64))
     if gram is not None:

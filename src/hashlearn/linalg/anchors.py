@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks, added, fold, fold_here
+from hashlearn.compute import RowBlocks, added, fold, fold_here, scratch
 
 _TIE = 1e-10
 """Lower anchors win ties: each is put nearer than the next by this share of the mean squared norm. Equal distances are
@@ -76,11 +76,10 @@ class AnchorSearch:
         index, distances = np.empty((len(block), k), np.intp), np.empty((len(block), k), real)
         projected = np.empty((len(block), width - m), real)
         smallest = _by_repeated_search if k <= _MAX_SEARCHES else _by_partition
-        # Pieces of one size, for a small last one costs almost as much as a whole; and the same matrices for all of
-        # them, for fresh memory takes longer to get than to fill.
+        # Pieces of one size, for a small last one costs almost as much as a whole.
         n_rows = -(-len(block) // max(1, round(len(block) / self.piece_rows)))
-        all_products, all_sums = np.empty((n_rows, width), real), np.empty((self.search_rows, m), real)
-        all_shifted = None if self.shift is None else np.empty((n_rows, block.shape[1]), real)
+        all_products, all_sums = scratch("products", (n_rows, width), real), np.empty((self.search_rows, m), real)
+        all_shifted = None if self.shift is None else scratch("shifted", (n_rows, block.shape[1]), real)
         for start in range(0, len(block), max(1, n_rows)):
             piece = slice(start, min(start + n_rows, len(block)))
             here, rows = slice(piece.stop - start), block[piece]

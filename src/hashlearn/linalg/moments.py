@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks, fold
+from hashlearn.compute import RowBlocks, fold, scratch
 
 _PIECE_ROWS = 1024
 
@@ -68,8 +68,7 @@ class Moments:
 def _moments_of_block(block: NDArray, first: int) -> Moments:
     mean = block.mean(axis=0, dtype=np.float64)
     centre, scatter = mean.astype(block.dtype), np.zeros((block.shape[1],) * 2, block.dtype)
-    # One small matrix for all centred rows: fresh memory for a block of them takes longer to get than to fill.
-    centred = np.empty((min(len(block), _PIECE_ROWS), block.shape[1]), block.dtype)
+    centred = scratch("centred", (min(len(block), _PIECE_ROWS), block.shape[1]), block.dtype)
     for start in range(0, len(block), _PIECE_ROWS):
         piece = block[start : start + _PIECE_ROWS]
         rows = np.subtract(piece, centre, out=centred[: len(piece)])
@@ -87,7 +86,7 @@ class _Spread(NamedTuple):
     @classmethod
     def of(cls, block: NDArray, first: int) -> "_Spread":
         mean = block.mean(axis=0, dtype=np.float64)
-        centred = block - mean.astype(block.dtype)
+        centred = np.subtract(block, mean.astype(block.dtype), out=scratch("centred", block.shape, block.dtype))
         return cls(len(block), mean, float(np.einsum("ij,ij->", centred, centred, dtype=np.float64)))
 
     def merge(self, other: "_Spread") -> "_Spread":

@@ -1,0 +1,41 @@
+"""Memory that is used again belongs to one thread and one name."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import numpy as np
+
+from hashlearn.compute import RowBlocks, added, fold, scratch
+
+REAL = np.dtype(np.float32)
+
+
+def test_it_is_the_same_memory_under_the_same_name_only():
+    first = scratch("a", (3, 4), REAL)
+    again, other = scratch("a", (2, 5), np.dtype(np.int32)), scratch("b", (3, 4), REAL)
+    assert np.shares_memory(first, again)
+    assert not np.shares_memory(first, other)
+    assert scratch("a", (50, 50), REAL).shape == (50, 50)
+
+
+def test_threads_do_not_share_it():
+    both = Barrier(2)
+
+    def written(value):
+        mine = scratch("a", (100, 100), REAL)
+        mine[:] = value
+        both.wait()
+        return mine.copy()
+
+    with ThreadPoolExecutor(2) as pool:
+        for value, found in zip((1, 2), pool.map(written, (1, 2))):
+            assert (found == value).all()
+
+
+def test_sums_over_blocks_that_share_it_are_those_of_the_rows():
+    X = np.random.default_rng(0).normal(size=(20_000, 40)).astype(np.float32)
+    rows = RowBlocks(X, shift=X.mean(axis=0), scale=2.0)
+    (total,) = fold(rows, lambda block, first: (block.sum(axis=0, dtype=np.float64),), added)
+    np.testing.assert_allclose(total, ((X - X.mean(axis=0)) / 2).sum(axis=0, dtype=np.float64), atol=1e-2)
+    (squares,) = fold(rows, lambda block, first: (np.square(block, dtype=np.float64).sum(axis=0),), added)
+    np.testing.assert_allclose(squares, np.square((X - X.mean(axis=0)) / 2, dtype=np.float64).sum(axis=0), rtol=1e-5)
