@@ -114,7 +114,9 @@ def precision_at_figure(
 ) -> Html:
     """Precision@N against N."""
     curves = [Curve(name, result.positions, result.precision_at) for name, result in evaluations.items()]
-    return line_figure(curves, styles, title=title, x_label="N, results looked at", y_label="precision@N")
+    return line_figure(
+        curves, styles, title=title, x_label="N, results looked at", y_label="precision@N", y_range=(0.0, None)
+    )
 
 
 def by_bits_figure(

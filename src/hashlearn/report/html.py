@@ -8,6 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
+FEW_COLUMNS = 3
+"""A table of no more does not take the whole width of the page: its numbers would be far from their names."""
+
 
 class Html(str):
     """Text that is markup already."""
@@ -96,7 +99,8 @@ def table(columns: Sequence[str], groups: Sequence[Group], notes: Sequence[str] 
     """A table of grouped rows, numbers right-aligned; it scrolls sideways where the page is narrow."""
     head = element("thead", element("tr", *(element("th", name, scope="col") for name in columns)))
     bodies = [_table_body(group, len(columns)) for group in groups]
-    whole = element("div", element("table", head, *bodies), class_="scroll", tabindex="0", role="group")
+    shape = {"class_": "few"} if len(columns) <= FEW_COLUMNS else {}
+    whole = element("div", element("table", head, *bodies, **shape), class_="scroll", tabindex="0", role="group")
     remarks = element("ul", *(element("li", note) for note in notes), class_="notes") if notes else Html("")
     return joined([whole, remarks])
 
