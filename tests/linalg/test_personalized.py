@@ -55,6 +55,16 @@ def test_solution_equals_the_direct_one(seed, bias):
     check(found, P, anchors, graph, 1e-8)
 
 
+def test_features_without_penalties_share_a_matrix_and_are_solved_as_well():
+    anchors, S, _, T = problem(3)
+    d = anchors.shape[1]
+    diagonals = np.tile(S.sum(axis=1) + 1e-3, (d, 1))
+    P = direct(np.diag(diagonals.T.ravel()) - np.kron(S, np.eye(d)), anchors, T)
+    graph = scipy.sparse.csr_array(S)
+    found = solve_weights(diagonals, graph, anchors, T, unpenalized=tuple(range(d)), tol=1e-10, keep=True)
+    check(found, P, anchors, graph, 1e-6)
+
+
 def test_first_round_is_the_system_with_the_identity():
     anchors, S, _, T = problem(0)
     graph = scipy.sparse.csr_array(S)

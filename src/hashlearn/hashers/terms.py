@@ -97,7 +97,8 @@ class PersonalizedTerm:
         self.anchors, self.similarity = anchors, similarity
         self.sparsity, self.smoothness = sparsity, smoothness
         self.epsilon, self.ridge, self.tol, self.keep = epsilon, ridge, tol, keep
-        self.unpenalized = (anchors.shape[1] - 1,) if bias else ()
+        d = anchors.shape[1]
+        self.unpenalized = tuple(range(d)) if sparsity == 0 else (d - 1,) if bias else ()
         self.R = np.eye(n_bits)
         self.P: PersonalizedWeights | None = None
 

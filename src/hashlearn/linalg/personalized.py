@@ -151,7 +151,11 @@ class _System:
         self.k = np.ascontiguousarray(diagonals[self.rest], real)
         self.c = np.ascontiguousarray(self.anchors[self.rest])
         full = edges.toarray()
-        self.inverses = [_inverse(np.diag(diagonals[f]) - full) for f in self.dense]
+        self.inverses: list = []
+        for before, f in zip([None, *self.dense], self.dense):
+            # Without any penalty of their own all features have the same matrix.
+            same = before is not None and np.array_equal(diagonals[before], diagonals[f])
+            self.inverses.append(self.inverses[-1] if same else _inverse(np.diag(diagonals[f]) - full))
         k = np.ascontiguousarray(diagonals[self.rest].T)
         scaled = anchors[:, self.rest] / k
         # M^-1 = k^-1 + k^-1 E k^-1 + k^-1 E k^-1 E k^-1 + ..., between two c each, summed over the features
