@@ -98,6 +98,8 @@ def line_figure(
         axes.set_xticks(x_ticks, [str(tick) for tick in x_ticks] if x_names is None else x_names)
         axes.minorticks_off()
     axes.set_ylim(*y_range)
+    if y_range[0] is not None and y_range[1] is None:
+        axes.set_ylim(top=axes.get_ylim()[0] + 1.08 * (axes.dataLim.y1 - axes.get_ylim()[0]))
     return _svg(axes_figure, title)
 
 
