@@ -100,9 +100,10 @@ def plot(lines: list[dict], path: Path) -> None:
             axis.plot(x, [line[what] for line in of], "o", color="#4878a8", label="measured")
             axis.set_xscale("log", base=2)
             axis.set_xticks(x, [f"{value:,}" for value in x], fontsize=7)
-            axis.set_ylim(bottom=0)
             axis.grid(alpha=0.3)
         axes[1][column].set_xlabel(name)
+    for row in axes:  # when all of a row is drawn: its figures have one scale
+        row[0].set_ylim(bottom=0)
     axes[0][0].set_ylabel("seconds")
     axes[1][0].set_ylabel("memory, MB")
     axes[0][0].legend(frameon=False)
