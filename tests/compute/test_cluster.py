@@ -17,6 +17,10 @@ from hashlearn.progress import reporting
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
+cloudpickle = pytest.importorskip("cloudpickle")
+
+# The functions of this file go to the workers as code: they cannot import it.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 X = np.random.default_rng(0).normal(size=(6000, 10)).astype(np.float32)
 X *= np.linspace(1, 3, 10, dtype=np.float32)  # principal directions that rounding does not turn
