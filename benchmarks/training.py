@@ -1,7 +1,7 @@
 """Training and encoding against their own floors, in turns within one process.
 
     python benchmarks/training.py --quick            # under a minute, small data
-    python benchmarks/training.py --out results/     # the paper's settings: ten minutes, 3 GB of memory
+    python benchmarks/training.py --out results/     # the paper's settings: five minutes, 3 GB of memory
     python benchmarks/training.py --large --out results/    # also 4,000,000 rows and a cluster: 10 GB of disk
 
 Every figure is a ratio of times measured in turns, so that what else the machine does hits both sides alike. The floors

@@ -102,7 +102,7 @@ class RowBlocks:
         """
         if rows.stop > self.seen.until:
             check_finite(block, self.offset + rows.start, self.source, self.name)
-        return self._as_floats(block, scratch("block", block.shape, self.dtype) if in_scratch else None)
+        return self._as_floats(block, in_scratch)
 
     def saw(self, rows: slice) -> None:
         """These rows are finite, as those before in this pass; a pass from the middle says nothing of the first."""
@@ -145,11 +145,12 @@ class RowBlocks:
         same: dict[str, Any] = {"shift": self.shift, "scale": self.scale, "seen": self.seen, "name": self.name}
         return RowBlocks(self.source, **same, first=first, parts=parts)
 
-    def _as_floats(self, rows: Any, out: NDArray | None = None) -> NDArray:
+    def _as_floats(self, rows: Any, in_scratch: bool = False) -> NDArray:
         block = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
         if self.shift is None and self.scale == 1.0:
             return np.ascontiguousarray(block, dtype=self.dtype)
         shift = self.dtype.type(0) if self.shift is None else self.shift
+        out = scratch("block", block.shape, self.dtype) if in_scratch else None
         block = np.subtract(block, shift, dtype=self.dtype, out=out)
         return np.divide(block, self.dtype.type(self.scale), out=block) if self.scale != 1.0 else block
 

@@ -172,10 +172,6 @@ class LinearHasher(Hasher):
     mean_: NDArray[np.float64]
     projection_: NDArray[np.float64]
 
-    def _ready(self, real: np.dtype) -> Self:
-        """This hasher with what is the same for all blocks (of one precision) made, not to be made for every block."""
-        return self
-
     def _scores(self, block: NDArray) -> NDArray:
         centred = block - self.mean_.astype(block.dtype)
         scores = centred @ self.projection_.astype(block.dtype)

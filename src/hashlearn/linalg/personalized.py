@@ -12,9 +12,10 @@ rest into a small system for U (m x b)::
 
 Every M_f is diagonally dominant and solved by a few rounds of Jacobi-preconditioned conjugate gradients, all in
 cache. A feature without a penalty of its own (the bias: K = 0) has the bare Laplacian as its matrix and makes I + S
-ill-conditioned; such features are few, are inverted densely, and go with the first three Neumann terms of the others
-into a preconditioner. What the alternation wants of P (Y'P, the norms of its rows and of P_i - P_j) is summed feature
-by feature, a share of the features on each thread.
+ill-conditioned; such features are few (or all, with one and the same matrix, without lambda1), are inverted densely,
+and go with the first three Neumann terms of the others into a preconditioner. What the alternation wants of P (Y'P, the
+norms of its rows and of P_i - P_j) is summed feature by feature, a share of the features
+on each thread.
 """
 
 import warnings
@@ -128,7 +129,7 @@ def _solve_in(real, diagonals, edges, anchors, T, unpenalized, tol, keep) -> Per
         r = T - U - weights.responses.astype(real)
         if weights.residual < _GOOD_STEP * before:
             U = U + system.precondition(r)
-        elif before < np.inf:
+        else:
             U = _conjugate_gradients(system, U, r, tol * float(np.linalg.norm(T)))
             return system.weights(U, T, keep)
         before, weights = weights.residual, system.weights(U, T, keep)
