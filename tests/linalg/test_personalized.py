@@ -6,6 +6,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hashlearn.linalg import personalized
 from hashlearn.linalg.personalized import first_weights, solve_weights
 
 
@@ -85,3 +86,23 @@ def test_weights_are_not_kept_unless_asked_for():
     anchors, S, diagonals, T = problem(2)
     assert solve_weights(diagonals, scipy.sparse.csr_array(S), anchors, T, unpenalized=(4,)).weights is None
     assert first_weights(anchors, T, scipy.sparse.csr_array(S), keep=False).weights is None
+
+
+@pytest.mark.parametrize("weight", [1e3, 1e6, 1e9])
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_heavy_edges_need_no_outer_iterations(monkeypatch, weight, n_components):
+    """lambda2 = 1e6 makes neighbours' weights alike and their edges heavier still: M_f is nearly a bare Laplacian."""
+    rng = np.random.default_rng(4)
+    m, d, b = 60, 8, 4
+    S = weight * np.triu(rng.random((m, m)) * (rng.random((m, m)) < 0.5), 1)
+    part = np.arange(m) % n_components
+    S = (S + S.T) * (part[:, None] == part)
+    anchors = rng.normal(size=(m, d)) + rng.normal(size=d)
+    diagonals = S.sum(axis=1) + 1 + rng.random((d, m))
+    T = np.where(rng.normal(size=(m, b)) > 0, 1.0, -1.0)
+    monkeypatch.setattr(personalized, "_conjugate_gradients", None)
+    graph = scipy.sparse.csr_array(S)
+    found = solve_weights(diagonals, graph, anchors, T, tol=1e-6, keep=True)
+    assert found.residual <= 1e-6
+    P = direct(np.diag(diagonals.T.ravel()) - np.kron(S, np.eye(d)), anchors, T)
+    check(found, P, anchors, graph, 1e-5)

@@ -10,12 +10,13 @@ rest into a small system for U (m x b)::
 
     (I + S) U = T,     S = sum_f diag(c_f) M_f^-1 diag(c_f),     P_f = M_f^-1 (c_f * U)
 
-Every M_f is diagonally dominant and solved by a few rounds of Jacobi-preconditioned conjugate gradients, all in
-cache. A feature without a penalty of its own (the bias: K = 0) has the bare Laplacian as its matrix and makes I + S
-ill-conditioned; such features are few (or all, with one and the same matrix, without lambda1), are inverted densely,
-and go with the first three Neumann terms of the others into a preconditioner. What the alternation wants of P (Y'P, the
-norms of its rows and of P_i - P_j) is summed feature by feature, a share of the features
-on each thread.
+Every M_f is diagonally dominant and solved by a few rounds of Jacobi-preconditioned conjugate gradients, all in cache.
+A feature without a penalty of its own (the bias: K = 0) has the bare Laplacian as its matrix and makes I + S ill-
+conditioned; such features are few (or all, with one and the same matrix, without lambda1), are inverted densely, and
+go with the first three Neumann terms of the others into a preconditioner. Where lambda2 is huge, what those terms miss
+is mostly the part of the vectors that are constant over a component of the graph, and that has a closed form. What the
+alternation wants of P (Y'P, the norms of its rows and of P_i - P_j) is summed feature by feature, a share of the
+features on each thread.
 """
 
 import warnings
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 import scipy.sparse
+import scipy.sparse.csgraph
 from numba import njit
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
@@ -107,7 +109,7 @@ def solve_weights(
     tol : relative residual; where single precision does not reach it, double precision does the rest.
     keep : return P itself, too
     """
-    for real in (np.float32, np.float64) if tol >= 1e-6 else (np.float64,):
+    for real in _precisions(diagonals, edges, unpenalized, tol):
         weights = _solve_in(real, diagonals, edges, anchors, T, unpenalized, tol, keep)
         if weights.residual <= tol:
             return weights
@@ -117,6 +119,14 @@ def solve_weights(
         stacklevel=2,
     )
     return weights
+
+
+def _precisions(diagonals, edges, unpenalized, tol):
+    """Single precision first, where M_f does not drown in the difference of its diagonal and its edges."""
+    penalized = np.delete(diagonals, unpenalized, axis=0)
+    own_share = 1 - float(edges.sum()) / penalized.sum(axis=1).min(initial=np.inf)
+    single = tol >= 1e-6 and own_share > 0.1 * np.finfo(np.float32).eps / tol
+    return (np.float32, np.float64) if single else (np.float64,)
 
 
 def _solve_in(real, diagonals, edges, anchors, T, unpenalized, tol, keep) -> PersonalizedWeights:
@@ -164,6 +174,7 @@ class _System:
         rows, columns = _edges(edges)
         S[rows, columns] += edges.data * _row_products(scaled, rows, columns)
         _add_paths_of_two(S, edges.indptr, edges.indices, edges.data, scaled, 1 / k)
+        _add_constant_vectors(S, edges, anchors[:, self.rest], k)
         for f, inverse in zip(self.dense, self.inverses):
             S += np.outer(anchors[:, f], anchors[:, f]) * inverse
         self.factor = scipy.linalg.cho_factor(np.eye(m) + S)
@@ -259,6 +270,20 @@ def _row_products(X, rows, columns):
         part = slice(start, start + 4096)
         out[part] = np.einsum("ij,ij->i", X[rows[part]], X[columns[part]])
     return out
+
+
+def _add_constant_vectors(S, edges, anchors, k):
+    """Add to S what three Neumann terms miss of the vectors that are constant over a component of the graph.
+
+    E maps such a vector to the share r of k times itself, about; the terms left out sum to r^3 of the whole.
+    """
+    n_components, component = scipy.sparse.csgraph.connected_components(edges, directed=False)
+    degree = np.asarray(edges.sum(axis=1)).ravel()
+    for label in range(n_components):
+        members = np.flatnonzero(component == label)
+        total, inner = k[members].sum(axis=0), degree[members].sum()
+        missed = (inner / total) ** 3 / (total - inner)
+        S[np.ix_(members, members)] += (anchors[members] * missed) @ anchors[members].T
 
 
 @njit(fastmath=True, nogil=True, cache=True)
