@@ -11,6 +11,7 @@ from oracle_files import FOLDER, Oracle, oracle_files
 from hashlearn.compute import RowBlocks
 from hashlearn.linalg.anchors import (
     AnchorGraph,
+    AnchorSearch,
     Spacing,
     kmeans,
     nearest_anchors,
@@ -64,6 +65,23 @@ def test_nearest_anchors_are_the_nearest_and_ties_go_to_the_lowest(seed, k, inte
     nearest, distances = nearest_anchors(X, C, k)
     np.testing.assert_array_equal(nearest, wanted)
     np.testing.assert_allclose(distances, np.take_along_axis(squared, wanted, axis=1), atol=1e-9)
+
+
+@pytest.mark.parametrize("away", [0.0, 3.0, 30.0, 30_000.0])
+def test_a_shift_changes_neither_the_anchors_found_nor_the_projection(away):
+    """In single precision, whether the block is shifted (far from the origin) or what it is compared with."""
+    rng = np.random.default_rng(0)
+    X, C, W = rng.normal(size=(200, 16)), rng.normal(size=(30, 16)), rng.normal(size=(16, 5))
+    mean = np.full(16, away / 4)
+    rows = (X + mean).astype(np.float32)
+    X = rows - mean
+    search = AnchorSearch(C.astype(np.float32), W.astype(np.float32), mean.astype(np.float32))
+    nearest, relative, projected = search.with_projection(rows, 3)
+    squared = ((X[:, None] - C) ** 2).sum(axis=2)
+    found = np.take_along_axis(squared, nearest, axis=1)
+    np.testing.assert_allclose(found, np.sort(squared, axis=1)[:, :3], rtol=1e-3)
+    np.testing.assert_allclose(relative, found - (X**2).sum(axis=1)[:, None], atol=1e-3)
+    np.testing.assert_allclose(projected, X @ W, atol=1e-3)
 
 
 def test_squared_distances_are_never_negative():

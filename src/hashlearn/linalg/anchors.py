@@ -20,6 +20,10 @@ for every product."""
 _SEARCH_ELEMENTS = 1 << 17
 """Distances are compared so many at a time, which the innermost caches hold."""
 
+_NEAR_ORIGIN = 100
+"""Rows whose mean is so many times the anchors' squared norm away (squared) or nearer are not shifted themselves: single
+precision bears the difference, and shifting a block takes memory and time."""
+
 _MAX_SEARCHES = 16
 """Anchors to be found up to which a search for each is faster than a partition."""
 
@@ -62,10 +66,15 @@ class AnchorSearch:
         self.factors = np.hstack([minus_two_anchors] if projection is None else [minus_two_anchors, projection])
         self.piece_rows = min(_MAX_PIECE_ROWS, max(_MIN_PIECE_ROWS, _PIECE_ELEMENTS // len(anchors)))
         self.search_rows = min(self.piece_rows, max(_MIN_PIECE_ROWS, _SEARCH_ELEMENTS // len(anchors)))
-        self.shift = shift
+        self.unshifted = shift is None
+        self.shift, moved = shift, np.zeros(self.factors.shape[1], norms.dtype)
+        if shift is not None and shift @ shift <= _NEAR_ORIGIN * norms.mean():
+            self.shift, moved = None, shift @ self.factors
+        self.constants -= moved[: len(anchors)]
+        self.projected_shift = moved[len(anchors) :]
 
     def __call__(self, block: NDArray, k: int = 1) -> tuple[NDArray[np.intp], NDArray]:
-        assert self.shift is None
+        assert self.unshifted
         index, relative, _ = self.with_projection(block, k)
         relative += np.einsum("ij,ij->i", block, block)[:, None]
         return index, np.maximum(relative, 0, out=relative)
@@ -86,7 +95,7 @@ class AnchorSearch:
             if all_shifted is not None and self.shift is not None:
                 rows = np.subtract(rows, self.shift, out=all_shifted[here])
             products = np.matmul(rows, self.factors, out=all_products[here])
-            projected[piece] = products[:, m:]
+            np.subtract(products[:, m:], self.projected_shift, out=projected[piece])
             for first in range(0, len(products), self.search_rows):
                 few = products[first : first + self.search_rows, :m]
                 # |x|^2 is the same for all anchors of a row: the comparison does without it.
