@@ -310,6 +310,20 @@ def show_the_package():
     sys.modules.update(sys.hidden)
 
 
+@pytest.mark.parametrize(("error", "tries"), [(ValueError, 1), (OSError, 1 + cluster.RETRIES)])
+def test_only_what_may_be_better_the_next_time_is_tried_again(client, files, tmp_path, error, tries):
+    log = tmp_path / "log"
+
+    def fails(block, first):
+        with open(log, "a") as file:
+            file.write(".")
+        raise error("no")
+
+    with pytest.raises(error, match="no"):
+        passes.fold(cluster.on_cluster(files[:1], client).since(2100), fails, passes.added)
+    assert log.read_text() == tries * "."
+
+
 def test_workers_without_the_package(client, encode):
     client.run(cluster._version)  # which imports it
     client.run(hide_the_package)

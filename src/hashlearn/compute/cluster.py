@@ -26,7 +26,8 @@ from hashlearn.files import LEFTOVER, opened_within
 ROWS_PER_TASK = 1 << 16
 CONNECT_SECONDS = 10
 RETRIES = 5
-"""How often a task that fails is tried again, where the files are on a network that stumbles."""
+"""How often a task that fails is tried again, where the files are on a network that stumbles. Rows that cannot be used
+(a ValueError) would not be any better the next time."""
 
 
 def on_cluster(paths: PathLike | Sequence[PathLike], client: Any = None) -> RowBlocks:
@@ -159,7 +160,7 @@ class ClusterRows:
         tasks = [(part, on_part(part.data, part.first, shared)) for part in self._parts(rows)]
         if self.client is None:
             for part, each in tasks:
-                yield part, each.compute(scheduler="synchronous")
+                yield part, _accepted(each.compute(scheduler="synchronous"))
             return
         waiting: deque[tuple[_Part, Any]] = deque()
         at_a_time = 4 * max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
@@ -182,7 +183,22 @@ def _on_part(data: Any, first: int, shared: tuple) -> Any:
         values = data.read() if isinstance(data, _Slice) else data
         return RowBlocks(values, shift=shift, scale=scale, name=name, offset=first)
 
-    return task(rows, *args)
+    try:
+        return task(rows, *args)
+    except ValueError as error:
+        return _Refused(error)
+
+
+class _Refused(NamedTuple):
+    """What a task returns of rows it cannot use: an error that is raised would be tried again."""
+
+    error: ValueError
+
+
+def _accepted(result: Any) -> Any:
+    if isinstance(result, _Refused):
+        raise result.error
+    return result
 
 
 def _folded(rows: Callable[[], RowBlocks], function: Callable, merge: Callable, *args: Any) -> Any:
@@ -202,7 +218,7 @@ def _stored(rows: Callable[[], RowBlocks], function: Callable, path: str, offset
 
 def _result(future: Any) -> Any:
     try:
-        return future.result()
+        return _accepted(future.result())
     except (CancelledError, require("distributed", "dask").KilledWorker) as error:
         raise ConnectionError(f"the cluster has given up: {error}") from None
 

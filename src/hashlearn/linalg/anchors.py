@@ -21,7 +21,7 @@ _SEARCH_ELEMENTS = 1 << 17
 """Distances are compared so many at a time, which the innermost caches hold."""
 
 _NEAR_ORIGIN = 100
-"""Rows whose mean is so many times the anchors' squared norm away (squared) or nearer are not shifted themselves: single
+"""Rows whose mean has at most so many times the anchors' squared norm are not shifted themselves: single
 precision bears the difference, and shifting a block takes memory and time."""
 
 _MAX_SEARCHES = 16
