@@ -2,8 +2,9 @@
 
     python benchmarks/scaling.py --out results/      # about three minutes, 2 GB of disk
 
-The prediction of the seconds is arithmetic: the operations of the matrix products a fit needs, over the speed of such a
-product measured in the same run. That of the memory counts the blocks in flight and the sums.
+The prediction of the seconds is arithmetic: the operations of the matrix products a fit needs and the numbers it moves
+beside them, over the speeds of a product and of memory measured in the same run. That of the memory counts the blocks
+in flight and the sums.
 """
 
 import argparse
@@ -11,6 +12,8 @@ import json
 import os
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +21,8 @@ import scipy.linalg
 from large import file_of_clusters, fit_apart
 
 from hashlearn.compute import RowBlocks, n_threads
+from hashlearn.compute.blocks import BLOCK_ELEMENTS
+from hashlearn.linalg.spectral import ROTATION_ROWS
 
 BASE = {"rows": 100_000, "features": 256, "anchors": 400, "bits": 64}
 VARIED = {
@@ -27,6 +32,7 @@ VARIED = {
     "bits": (16, 64, 128, 256),
 }
 ROUNDS = 10
+ROTATION_ROUNDS = 30
 PASSES_OVER_ANCHORS = ROUNDS + 2
 """The rounds of k-means, the distances to the nearest anchors, and the sums."""
 
@@ -55,13 +61,30 @@ def main() -> None:
 
 
 def seconds(at: dict) -> float:
-    """Operations of the products with the anchors and of the Gram product, over their speed; and the eigenvectors."""
-    n, d, m = at["rows"], at["features"], at["anchors"]
+    """Operations over the speed of a product, numbers moved over the speed of memory, and the eigenvectors.
+
+    Every pass multiplies the rows with the anchors; the last has a Gram product, too, and the rotation of the start two
+    products of bits x bits a round. Beside the products a pass moves a row as it is read, rescaled, multiplied and
+    summed (4 d numbers), and its products as they are written and searched (2 m).
+    """
+    n, d, m, bits = at["rows"], at["features"], at["anchors"], at["bits"]
     rows = np.random.default_rng(0).standard_normal((8192, d), dtype=np.float32)
     anchors = rows[:m].T.copy()
     speed = 2 * rows.shape[0] * d * m / least(lambda: rows @ anchors)
+    operations = PASSES_OVER_ANCHORS * 2 * n * d * m + 2 * n * d * d
+    operations += ROTATION_ROUNDS * 2 * 2 * min(n, ROTATION_ROWS) * bits**2
+    moved = PASSES_OVER_ANCHORS * 4 * n * (4 * d + 2 * m)
     gram = anchors.T.astype(np.float64) @ anchors
-    return (PASSES_OVER_ANCHORS * 2 * n * d * m + 2 * n * d * d) / speed + least(lambda: scipy.linalg.eigh(gram), 1)
+    return operations / speed + moved / bytes_a_second() + least(lambda: scipy.linalg.eigh(gram), 1)
+
+
+@cache
+def bytes_a_second() -> float:
+    """How fast all threads together read blocks and write them elsewhere."""
+    blocks = [np.ones((2, BLOCK_ELEMENTS), np.float32) for _ in range(n_threads())]
+    with ThreadPoolExecutor(n_threads()) as pool:
+        spent = least(lambda: list(pool.map(lambda block: np.subtract(block[0], 1, out=block[1]), blocks)))
+    return sum(block.nbytes for block in blocks) / spent
 
 
 def megabytes(at: dict) -> float:

@@ -13,7 +13,15 @@ from hashlearn.hashers.base import Hasher
 from hashlearn.hashers.terms import Term
 from hashlearn.hashers.view import AnchorView, Needs
 from hashlearn.linalg.anchor_sums import AnchorSums
-from hashlearn.linalg.anchors import AnchorGraph, AnchorSearch, Spacing, anchor_weights, kmeans, normalized
+from hashlearn.linalg.anchors import (
+    AnchorGraph,
+    AnchorSearch,
+    Spacing,
+    anchor_weights,
+    kmeans,
+    normalized,
+    weight_matrix,
+)
 from hashlearn.linalg.moments import mean_and_spread
 from hashlearn.linalg.spectral import rotation_sample
 from hashlearn.progress import track
@@ -71,8 +79,10 @@ class AnchoredHasher(Hasher):
         intercept = None if projection is None else self.intercept_.astype(real)
         if self.offsets_ is None:
             return _Encoder(mean, projection, intercept, None, None)
+        # The weights of offsets sum to one: the intercept may as well be in each of them.
+        offsets = (self.offsets_ if projection is None else self.offsets_ + self.intercept_).astype(real)
         search = AnchorSearch((self.anchors_ - self.mean_).astype(real), projection, mean)
-        return _Encoder(mean, projection, intercept, self.offsets_.astype(real), search)
+        return _Encoder(mean, projection, intercept, offsets, search)
 
     def _scores(self, block):
         mean, projection, intercept, offsets, search = self._encoder or self._encoder_in(block.dtype)
@@ -83,7 +93,6 @@ class AnchoredHasher(Hasher):
         if projection is None:
             return blended
         scores += blended
-        scores += intercept
         return scores
 
     def _blended(self, offsets: NDArray, nearest: NDArray[np.integer], squared: NDArray) -> NDArray:
@@ -92,14 +101,10 @@ class AnchoredHasher(Hasher):
         Weights that sum to one depend on how much farther than the nearest an anchor is, so whatever is the same for
         all anchors of a row may be missing in the squared distances.
         """
-        blended = offsets[nearest[:, 0]]
         if self.n_blended_ == 1:
-            return blended
+            return offsets[nearest[:, 0]]
         weights = normalized(anchor_weights(np.maximum(squared - squared[:, :1], 0), self.sigma_))
-        blended *= weights[:, :1]
-        for i in range(1, self.n_blended_):
-            blended += weights[:, [i]] * offsets[nearest[:, i]]
-        return blended
+        return weight_matrix(nearest, weights, len(offsets)) @ offsets
 
     def _look(self, X: Any, rng: np.random.RandomState) -> AnchorView:
         """The view of the data: a pass for the mean, one a round of k-means, one for distances and one for sums."""
