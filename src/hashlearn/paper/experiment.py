@@ -26,21 +26,25 @@ class DatasetSettings:
 
     Attributes
     ----------
-    name : what :func:`hashlearn.data.load` knows it by
-    title : the paper's name for it
-    scale : features are divided by it
+    name, title : its name in a command, and in a table
+    source : what :func:`hashlearn.data.load` knows it by
+    in_paper : the paper's name for it
+    scale : features are divided by it; "unit" gives every row the length one
     like : the dataset whose settings of the methods apply
     paper_features : number of features in the paper; None if it is not in the paper
     """
 
     name: str
     title: str
-    scale: float = 1.0
+    scale: float | str = 1.0
+    source: str = ""
+    in_paper: str = ""
     like: str = ""
     paper_features: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "like", self.like or self.name)
+        for name, default in {"source": self.name, "in_paper": self.title, "like": self.name}.items():
+            object.__setattr__(self, name, getattr(self, name) or default)
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def _by_bits(part: Part, results: Results) -> Html:
                 values[PAPER] = {
                     bits: known[place]
                     for bits in part.bits
-                    if (place := Entry(dataset.title, str(measure.in_paper), bits, "JPSH")) in known
+                    if (place := Entry(dataset.in_paper, str(measure.in_paper), bits, "JPSH")) in known
                 }
             title = f"{dataset.title}: {measure.title}"
             drawings.append(figure(by_bits_figure(values, styles, title=title, y_label=measure.title)))

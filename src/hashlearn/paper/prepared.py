@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.preprocessing import normalize
 
 from hashlearn.compute import RowBlocks
 from hashlearn.data import Dataset, load
@@ -54,9 +55,9 @@ class Prepared:
     @classmethod
     def of(cls, settings: DatasetSettings, cache: Path) -> "Prepared":
         """Load the dataset and put it into the cache if it is not there."""
-        dataset = load(settings.name)
+        dataset = load(settings.source)
         if dataset.labels is None:
-            raise ValueError(f"{settings.name} has no labels ({dataset.source}), and the experiments judge by labels")
+            raise ValueError(f"{settings.source} has no labels ({dataset.source}), and the experiments judge by labels")
         target = cache / f"{settings.name}-{_digest(dataset, settings.scale)}"
         if not target.is_dir():
             beside = target.with_name(target.name + LEFTOVER)
@@ -162,9 +163,10 @@ def _anchor_name(wanted: AnchorSet) -> str:
     return f"anchors-{wanted.n_anchors}-seed{wanted.seed}-rounds{wanted.rounds}"
 
 
-def _digest(dataset: Dataset, scale: float) -> str:
+def _digest(dataset: Dataset, scale: float | str) -> str:
     assert dataset.labels is not None
-    digest = hashlib.sha256(repr((dataset.features.shape, dataset.labels.shape, float(scale))).encode())
+    unit = scale if isinstance(scale, str) else float(scale)
+    digest = hashlib.sha256(repr((dataset.features.shape, dataset.labels.shape, unit)).encode())
     for start in range(0, len(dataset.features), _ROWS):
         digest.update(np.ascontiguousarray(dataset.features[start : start + _ROWS]).tobytes())
     digest.update(np.ascontiguousarray(dataset.labels).tobytes())
@@ -172,16 +174,16 @@ def _digest(dataset: Dataset, scale: float) -> str:
     return digest.hexdigest()[:12]
 
 
-def _write(dataset: Dataset, scale: float, folder: Path) -> None:
+def _write(dataset: Dataset, scale: float | str, folder: Path) -> None:
     _write_vectors(folder / "database.npy", dataset.features, dataset.database_rows, scale)
     _write_vectors(folder / "queries.npy", dataset.features, dataset.query, scale)
     np.save(folder / "labels.npy", np.asarray(dataset.database_labels))
     np.save(folder / "query_labels.npy", np.asarray(dataset.query_labels))
 
 
-def _write_vectors(path: Path, features: NDArray, rows: NDArray, scale: float) -> None:
+def _write_vectors(path: Path, features: NDArray, rows: NDArray, scale: float | str) -> None:
     out = np.lib.format.open_memmap(path, "w+", np.float32, (len(rows), features.shape[1]))
     for start in range(0, len(rows), _ROWS):
-        part = rows[start : start + _ROWS]
-        out[start : start + len(part)] = features[part] / np.float32(scale)
+        part = features[rows[start : start + _ROWS]].astype(np.float32)
+        out[start : start + len(part)] = normalize(part) if scale == "unit" else part / np.float32(scale)
     out.flush()

@@ -261,4 +261,4 @@ def _published(
 ) -> float | None:
     if experiment.name not in TABLES or measure.in_paper is None or not results.is_of_the_paper(dataset):
         return None
-    return published(experiment.name).get(Entry(dataset.title, measure.in_paper, bits, row.against or row.title))
+    return published(experiment.name).get(Entry(dataset.in_paper, measure.in_paper, bits, row.against or row.title))
