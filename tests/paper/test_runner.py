@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -110,6 +111,16 @@ def test_shared_anchors_are_those_the_method_would_find(tmp_path):
     again, same_seconds = prepared.anchors(AnchorSet(60, 0, 10))
     assert np.array_equal(shared, again)
     assert seconds == same_seconds > 0
+
+
+def test_rows_of_unit_length_are_data_of_their_own(tmp_path):
+    as_is = dataset_settings("digits")
+    unit = replace(dataset_settings("mnist-unit"), name="digits-unit", source="digits")
+    assert (unit.like, unit.in_paper, unit.scale) == ("mnist", "MNIST", "unit")
+    plain, scaled = Prepared.of(as_is, tmp_path), Prepared.of(unit, tmp_path)
+    assert plain.digest != scaled.digest
+    for rows, others in ((plain.database, scaled.database), (plain.queries, scaled.queries)):
+        np.testing.assert_allclose(others, rows / np.linalg.norm(rows, axis=1, keepdims=True), atol=1e-6)
 
 
 def test_sums_are_made_once_for_all_lengths_and_change_nothing(done):
