@@ -37,8 +37,11 @@ def memory_of_fit(folder: Path, n: int) -> dict:
     return {"what": f"memory in MB above the data's own, n={n}", "ratio": fit["megabytes"], "seconds": [fit["seconds"]]}
 
 
-def cluster_against_one_thread(folder: Path, n: int, repeat: int = 2) -> dict:
-    """A fit in one process on one thread against the same on a cluster of two, with a thread each, in turns."""
+def cluster_against_one_thread(folder: Path, n: int, repeat: int = 2) -> list[dict]:
+    """A fit in one process on one thread against the same on two threads, and on a cluster of two processes, in turns.
+
+    Two threads of one process say what a second core is worth on this machine.
+    """
     from distributed import Client, LocalCluster
 
     from hashlearn.compute.cluster import on_cluster
@@ -56,13 +59,18 @@ def cluster_against_one_thread(folder: Path, n: int, repeat: int = 2) -> dict:
             _hasher().fit(shared)
             return time.perf_counter() - start
 
-    pairs = [(fit_apart(*parts, threads=1)["seconds"], together()) for _ in range(repeat)]
-    seconds = [min(side) for side in zip(*pairs)]
-    return {
-        "what": f"one thread against a cluster of two processes, n={n}",
-        "ratio": seconds[0] / seconds[1],
-        "seconds": seconds,
-    }
+    def apart(threads: int) -> float:
+        return fit_apart(*parts, threads=threads)["seconds"]
+
+    one, two, cluster = (min(times) for times in zip(*((apart(1), apart(2), together()) for _ in range(repeat))))
+    return [
+        {"what": f"one thread against two, n={n}", "ratio": one / two, "seconds": [one, two]},
+        {
+            "what": f"one thread against a cluster of two processes, n={n}",
+            "ratio": one / cluster,
+            "seconds": [one, cluster],
+        },
+    ]
 
 
 def file_of_clusters(folder: Path, n: int, d: int = WIDTH) -> Path:

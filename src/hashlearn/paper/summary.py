@@ -164,7 +164,7 @@ def remarks(experiment: Experiment, results: Results) -> list[str]:
         said += sorted(problems)
         warned = [line for task in group if (line := results.line(task)) and "warnings" in line]
         if warned:
-            first = warned[0]["warnings"][0]
+            first = warned[0]["warnings"][0].rstrip(".")
             said.append(f"{dataset.title}: {len(warned)} of {len(group)} runs warned, one of them: {first}.")
         missing = sum(results.line(task) is None and results.problem(task) is None for task in group)
         if missing:
