@@ -61,11 +61,12 @@ def main() -> None:
 
 
 def seconds(at: dict) -> float:
-    """Operations over the speed of a product, numbers moved over the speed of memory, and the eigenvectors.
+    """Operations over the speed of a product, numbers moved over the speed of memory, and the decompositions.
 
     Every pass multiplies the rows with the anchors; the last has a Gram product, too, and the rotation of the start two
-    products of bits x bits a round. Beside the products a pass moves a row as it is read, rescaled, multiplied and
-    summed (4 d numbers), and its products as they are written and searched (2 m).
+    products of bits x bits and a singular value decomposition a round. Beside the products a pass moves a row as it is
+    read and summed (2 d numbers; rescaled and weighted as well in the last two passes), and its products as they are
+    written and searched (2 m).
     """
     n, d, m, bits = at["rows"], at["features"], at["anchors"], at["bits"]
     rows = np.random.default_rng(0).standard_normal((8192, d), dtype=np.float32)
@@ -73,9 +74,12 @@ def seconds(at: dict) -> float:
     speed = 2 * rows.shape[0] * d * m / least(lambda: rows @ anchors)
     operations = PASSES_OVER_ANCHORS * 2 * n * d * m + 2 * n * d * d
     operations += ROTATION_ROUNDS * 2 * 2 * min(n, ROTATION_ROWS) * bits**2
-    moved = PASSES_OVER_ANCHORS * 4 * n * (4 * d + 2 * m)
-    gram = anchors.T.astype(np.float64) @ anchors
-    return operations / speed + moved / bytes_a_second() + least(lambda: scipy.linalg.eigh(gram), 1)
+    moved = 4 * n * ((ROUNDS * 2 + 2 * 4) * d + PASSES_OVER_ANCHORS * 2 * m)
+    gram, square = anchors.T.astype(np.float64) @ anchors, np.random.default_rng(1).standard_normal((bits, bits))
+    decompositions = least(lambda: scipy.linalg.eigh(gram), 1) + ROTATION_ROUNDS * least(
+        lambda: scipy.linalg.svd(square)
+    )
+    return operations / speed + moved / bytes_a_second() + decompositions
 
 
 @cache
@@ -91,7 +95,7 @@ def megabytes(at: dict) -> float:
     """A block for every thread and one more, each as it is read, rescaled and weighted; products; sums."""
     d, m, threads = at["features"], at["anchors"], n_threads()
     block = 4 * d * RowBlocks(np.empty((1, d), np.float32)).block_rows
-    products = 4 * (1 << 21)
+    products = 4 * (1 << 20)
     sums = 8 * (d * d + d * m + m * m)
     return ((threads + 1) * block + threads * (2 * block + products) + (threads + 2) * sums) / MEGABYTE
 

@@ -12,7 +12,7 @@ import pytest
 
 from hashlearn import AGH, ITQ, JPSH, unpack
 from hashlearn.cli import main, partial_codes
-from hashlearn.compute import RowBlocks, as_rows, cluster, passes
+from hashlearn.compute import RowBlocks, added, as_rows, cluster, fold, passes
 from hashlearn.progress import reporting
 
 distributed = pytest.importorskip("distributed")
@@ -83,6 +83,16 @@ def test_without_a_cluster_a_dask_array_is_read_here(monkeypatch):
     hasher = make(JPSH).fit(data)
     assert agreement(hasher.transform(data), make(JPSH).fit(X).transform(X)) >= 0.9999
     np.testing.assert_array_equal(as_rows(data).take(np.array([5999, 3])), X[[5999, 3]])
+
+
+def test_rows_found_finite_are_not_looked_at_again(files, monkeypatch):
+    monkeypatch.setattr(cluster, "_current", lambda client: None)
+    looked_at: list[int] = []
+    monkeypatch.setattr("hashlearn.compute.blocks.check_finite", lambda block, first, *_: looked_at.append(len(block)))
+    rows = cluster.on_cluster(files)
+    for _ in range(3):
+        fold(rows, lambda block, first: (block.sum(axis=0),), added)
+    assert sum(looked_at) == len(X)
 
 
 def test_a_killed_worker_costs_time_not_the_result(client, files):

@@ -1,11 +1,14 @@
-"""Memory that is used again belongs to one thread and one name."""
+"""Memory that is used again belongs to one thread and one name, or to nobody any more."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
 
-from hashlearn.compute import RowBlocks, added, fold, scratch
+from hashlearn.compute import RowBlocks, added, blocks, fold, scratch, zeros_again
+from hashlearn.compute.scratch import done_with, forget_spare
 
 REAL = np.dtype(np.float32)
 
@@ -39,3 +42,40 @@ def test_sums_over_blocks_that_share_it_are_those_of_the_rows():
     np.testing.assert_allclose(total, ((X - X.mean(axis=0)) / 2).sum(axis=0, dtype=np.float64), atol=1e-2)
     (squares,) = fold(rows, lambda block, first: (np.square(block, dtype=np.float64).sum(axis=0),), added)
     np.testing.assert_allclose(squares, np.square((X - X.mean(axis=0)) / 2, dtype=np.float64).sum(axis=0), rtol=1e-5)
+
+
+def test_sums_that_are_done_with_are_zeros_again_for_one_only():
+    forget_spare()
+    old, kept = zeros_again((3, 4)), zeros_again((3, 4))
+    old += 1
+    done_with(old)
+    done_with(old)
+    again, other, shape = zeros_again((3, 4)), zeros_again((3, 4)), zeros_again((4, 3))
+    assert again is old
+    assert not again.any()
+    for one in (kept, other, shape):
+        assert not np.shares_memory(again, one)
+
+
+def test_what_was_never_lent_is_left_alone():
+    forget_spare()
+    mine = np.ones((3, 4))
+    done_with(mine)
+    assert not np.shares_memory(zeros_again((3, 4)), mine)
+    assert (mine == 1).all()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_total_is_not_written_to_by_the_next_pass(monkeypatch, threads):
+    monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", 1)  # blocks of 256 rows
+    X = np.random.default_rng(0).integers(0, 9, (5000, 4)).astype(np.float32)
+
+    def sums(block, first, factor):
+        of_block = zeros_again((4, 4))
+        of_block += factor * (block.T @ block)
+        return (of_block,)
+
+    with threadpool_limits(threads, user_api="blas"):
+        totals = [fold(RowBlocks(X), sums, added, factor)[0] for factor in (1, 2, 3)]
+    for factor, total in zip((1, 2, 3), totals):
+        np.testing.assert_array_equal(total, factor * (X.T @ X))

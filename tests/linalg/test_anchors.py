@@ -97,6 +97,20 @@ def test_kmeans_never_loses_a_cluster():
     assert np.isfinite(centres).all()
 
 
+@pytest.mark.parametrize("away", [0.0, 3.0, 30_000.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kmeans_of_rows_seen_from_a_shift_is_that_of_the_rows_moved_there(away, dtype):
+    """Sums are taken of the rows as stored; one cluster runs empty on the way."""
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(3000, 8)) + 8 * rng.integers(0, 3, (3000, 1)) + away).astype(dtype)
+    shift = X.mean(axis=0, dtype=np.float64).astype(dtype)
+    moved = (X - shift) / dtype(2.5)
+    start = np.vstack([moved[:9], np.full((1, 8), 1e3)]).astype(dtype)
+    found = kmeans(RowBlocks(X).shifted(shift, 2.5), start, range(4))
+    tolerance = 1e-4 if dtype == np.float32 else 1e-9
+    np.testing.assert_allclose(found, kmeans(RowBlocks(moved), start, range(4)), rtol=tolerance, atol=tolerance)
+
+
 def test_normalized_rows_sum_to_one_even_without_any_weight():
     weight = np.array([[0.5, 0.25], [0.0, 0.0]])
     np.testing.assert_allclose(normalized(weight), [[2 / 3, 1 / 3], [1, 0]])

@@ -2,7 +2,7 @@
 
 from hashlearn.compute.blocks import RowBlocks, row_slices
 from hashlearn.compute.passes import added, fold, fold_here, mapped, n_threads, stored
-from hashlearn.compute.scratch import scratch
+from hashlearn.compute.scratch import scratch, zeros_again
 from hashlearn.compute.sources import as_rows, is_source
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "row_slices",
     "scratch",
     "stored",
+    "zeros_again",
 ]

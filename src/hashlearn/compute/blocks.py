@@ -133,8 +133,8 @@ class RowBlocks:
         check_finite(block, rows, self.source, self.name)
         return self._as_floats(block)
 
-    def shifted(self, shift: NDArray, scale: float = 1.0) -> "RowBlocks":
-        """The same rows, seen from ``shift`` in units of ``scale``."""
+    def shifted(self, shift: NDArray | None, scale: float = 1.0) -> "RowBlocks":
+        """The same rows, seen from ``shift`` in units of ``scale``; None for the rows as they are stored."""
         return RowBlocks(self.source, shift=shift, scale=scale, seen=self.seen, name=self.name)
 
     def since(self, first: int, parts: int = 1) -> "RowBlocks":
@@ -147,12 +147,12 @@ class RowBlocks:
 
     def _as_floats(self, rows: Any, in_scratch: bool = False) -> NDArray:
         block = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
-        if self.shift is None and self.scale == 1.0:
-            return np.ascontiguousarray(block, dtype=self.dtype)
-        shift = self.dtype.type(0) if self.shift is None else self.shift
-        out = scratch("block", block.shape, self.dtype) if in_scratch else None
-        block = np.subtract(block, shift, dtype=self.dtype, out=out)
-        return np.divide(block, self.dtype.type(self.scale), out=block) if self.scale != 1.0 else block
+        moved = self.shift is not None or self.scale != 1.0
+        if not moved and block.dtype == self.dtype and block.flags.c_contiguous:
+            return block
+        out = scratch("block", block.shape, self.dtype) if in_scratch else np.empty(block.shape, self.dtype)
+        np.subtract(block, self.dtype.type(0) if self.shift is None else self.shift, out=out, dtype=self.dtype)
+        return np.divide(out, self.dtype.type(self.scale), out=out) if self.scale != 1.0 else out
 
 
 def check_finite(block: Any, rows: int | NDArray[np.integer], source: Any = None, name: str = "Input X") -> None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.compute.blocks import RowBlocks
+from hashlearn.compute.blocks import RowBlocks, SeenRows
 from hashlearn.compute.passes import fold_here, mapped, store_here
 from hashlearn.compute.sources import Files, PathLike
 from hashlearn.extras import require
@@ -152,15 +152,22 @@ class ClusterRows:
                 yield slice(part.first + start, part.first + stop)
 
     def _run(self, rows: RowBlocks, task: Callable, args: tuple) -> Iterator[tuple[_Part, Any]]:
+        for part, result in self._results(rows, task, args):
+            accepted = _accepted(result)
+            rows.saw(slice(part.first, part.first + part.n))
+            yield part, accepted
+
+    def _results(self, rows: RowBlocks, task: Callable, args: tuple) -> Iterator[tuple[_Part, Any]]:
         """Results in the order of the parts; so many at a time that no worker is idle and few results wait here."""
         dask = require("dask", "dask")
         # Anchors and the like are one node of the graph, sent to a worker once and not with every task.
-        shared = dask.delayed((task, args, rows.shift, rows.scale, rows.name), pure=False, traverse=False)
+        of_rows = (rows.shift, rows.scale, rows.name, rows.seen.until)
+        shared = dask.delayed((task, args, of_rows), pure=False, traverse=False)
         on_part = dask.delayed(_on_part, pure=False)
         tasks = [(part, on_part(part.data, part.first, shared)) for part in self._parts(rows)]
         if self.client is None:
             for part, each in tasks:
-                yield part, _accepted(each.compute(scheduler="synchronous"))
+                yield part, each.compute(scheduler="synchronous")
             return
         waiting: deque[tuple[_Part, Any]] = deque()
         at_a_time = 4 * max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
@@ -177,11 +184,13 @@ class ClusterRows:
 
 
 def _on_part(data: Any, first: int, shared: tuple) -> Any:
-    task, args, shift, scale, name = shared
+    task, args, (shift, scale, name, seen_until) = shared
 
     def rows() -> RowBlocks:
         values = data.read() if isinstance(data, _Slice) else data
-        return RowBlocks(values, shift=shift, scale=scale, name=name, offset=first)
+        seen = SeenRows()
+        seen.until = max(0, seen_until - first)
+        return RowBlocks(values, shift=shift, scale=scale, seen=seen, name=name, offset=first)
 
     try:
         return task(rows, *args)
@@ -218,7 +227,7 @@ def _stored(rows: Callable[[], RowBlocks], function: Callable, path: str, offset
 
 def _result(future: Any) -> Any:
     try:
-        return _accepted(future.result())
+        return future.result()
     except (CancelledError, require("distributed", "dask").KilledWorker) as error:
         raise ConnectionError(f"the cluster has given up: {error}") from None
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from hashlearn.compute.blocks import RowBlocks
+from hashlearn.compute.scratch import done_with, forget_spare
 from hashlearn.files import opened_within, write_at
 
 Result = TypeVar("Result")
@@ -111,13 +112,15 @@ def fold_here(
     _, total = next(results)
     for _, result in results:
         total = merge(total, result)
+    forget_spare()
     return total
 
 
 def added(left: tuple[NDArray, ...], right: tuple[NDArray, ...]) -> tuple[NDArray, ...]:
-    """A merge for tuples of sums, whose first argument is changed."""
+    """A merge for tuples of sums: the first argument is changed, and the second has had its day."""
     for total, part in zip(left, right):
         total += part
+        done_with(part)
     return left
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks, added, fold, scratch
+from hashlearn.compute import RowBlocks, added, fold, scratch, zeros_again
 from hashlearn.linalg.anchors import AnchorGraph, AnchorSearch
 
 
@@ -48,9 +48,9 @@ class AnchorSums(NamedTuple):
         if regression is None and gram is None:
             return cls(None, None)
         search = AnchorSearch(anchors.astype(rows.dtype, copy=False))
-        XDX, XA, total, ZZ = fold(rows, _sums_of_block, added, search, regression, gram, bias)
+        XDX, AX, total, ZZ = fold(rows, _sums_of_block, added, search, regression, gram, bias)
         return cls(
-            None if regression is None else RegressionSums(XDX, XA, float(total)),
+            None if regression is None else RegressionSums(XDX, AX.T, float(total)),
             None if gram is None else ZZ,
         )
 
@@ -64,21 +64,26 @@ def _sums_of_block(
     bias: bool,
 ) -> tuple[NDArray[np.float64], ...]:
     m, nothing = len(search.constants), np.zeros(())
-    XDX, XA, total, ZZ = nothing, nothing, nothing, nothing
+    XDX, AX, total, ZZ = nothing, nothing, nothing, nothing
     nearest, squared = search(block, max(graph.k for graph in (regression, gram) if graph is not None))
     if regression is not None:
         A = regression.weights(nearest, squared, m)
-        X = with_bias(block) if bias else block
+        X = with_bias(block, in_scratch=True) if bias else block
         degree = np.asarray(A.sum(axis=1)).ravel()
         scaled = np.multiply(X, np.sqrt(degree)[:, None], out=scratch("scaled", X.shape, X.dtype))
-        XDX, XA = (scaled.T @ scaled).astype(np.float64), (A.T @ X).T.astype(np.float64)
+        XDX, AX = zeros_again((X.shape[1],) * 2), zeros_again((m, X.shape[1]))
+        XDX += scaled.T @ scaled
+        AX += A.T @ X
         total = np.array(degree.sum(dtype=np.float64))
     if gram is not None:
         Z = gram.weights(nearest, squared.astype(np.float64), m)
-        ZZ = (Z.T @ Z).toarray()
-    return XDX, XA, total, ZZ
+        ZZ = (Z.T @ Z).toarray(out=zeros_again((m, m)))
+    return XDX, AX, total, ZZ
 
 
-def with_bias(X: NDArray) -> NDArray:
+def with_bias(X: NDArray, *, in_scratch: bool = False) -> NDArray:
     """The rows with a one behind each."""
-    return np.hstack([X, np.ones((len(X), 1), X.dtype)])
+    shape = (len(X), X.shape[1] + 1)
+    out = scratch("with bias", shape, X.dtype) if in_scratch else np.empty(shape, X.dtype)
+    out[:, :-1], out[:, -1] = X, 1
+    return out

@@ -5,17 +5,18 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
+from numba import njit
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks, added, fold, fold_here, scratch
+from hashlearn.compute import RowBlocks, added, fold, fold_here, scratch, zeros_again
 
 _TIE = 1e-10
 """Lower anchors win ties: each is put nearer than the next by this share of the mean squared norm. Equal distances are
 common in data of small integers; without it rounding would decide, differently for the same data in another unit."""
 
-_PIECE_ELEMENTS, _MIN_PIECE_ROWS, _MAX_PIECE_ROWS = 1 << 21, 32, 4096
+_PIECE_ELEMENTS, _MIN_PIECE_ROWS, _MAX_PIECE_ROWS = 1 << 20, 32, 4096
 """Products are computed so many at a time; with fewer, BLAS spends a tenth of its time on arranging the anchors anew
-for every product."""
+for every product, and with more, they leave the cache."""
 
 _SEARCH_ELEMENTS = 1 << 17
 """Distances are compared so many at a time, which the innermost caches hold."""
@@ -56,25 +57,30 @@ class AnchorSearch:
         Taken along in the product of the rows with the anchors: alone, a product so narrow takes twice the time.
     shift : ndarray of shape (d,) or None
         Subtracted from the rows, not from the anchors.
+    scale : float
+        The rows are divided by it, after the shift.
     """
 
-    def __init__(self, anchors: NDArray, projection: NDArray | None = None, shift: NDArray | None = None):
+    def __init__(
+        self, anchors: NDArray, projection: NDArray | None = None, shift: NDArray | None = None, scale: float = 1.0
+    ):
         norms = np.einsum("ij,ij->i", anchors, anchors)
         self.handicap = _TIE * norms.mean() * np.arange(len(anchors), dtype=norms.dtype)
         self.constants = norms + self.handicap
         minus_two_anchors = -2 * anchors.T
         self.factors = np.hstack([minus_two_anchors] if projection is None else [minus_two_anchors, projection])
+        self.factors /= self.factors.dtype.type(scale)
         self.piece_rows = min(_MAX_PIECE_ROWS, max(_MIN_PIECE_ROWS, _PIECE_ELEMENTS // len(anchors)))
         self.search_rows = min(self.piece_rows, max(_MIN_PIECE_ROWS, _SEARCH_ELEMENTS // len(anchors)))
-        self.unshifted = shift is None
+        self.of_rows_as_given = shift is None and scale == 1.0
         self.shift, moved = shift, np.zeros(self.factors.shape[1], norms.dtype)
-        if shift is not None and shift @ shift <= _NEAR_ORIGIN * norms.mean():
+        if shift is not None and shift @ shift <= _NEAR_ORIGIN * scale**2 * norms.mean():
             self.shift, moved = None, shift @ self.factors
         self.constants -= moved[: len(anchors)]
         self.projected_shift = moved[len(anchors) :]
 
     def __call__(self, block: NDArray, k: int = 1) -> tuple[NDArray[np.intp], NDArray]:
-        assert self.unshifted
+        assert self.of_rows_as_given
         index, relative, _ = self.with_projection(block, k)
         relative += np.einsum("ij,ij->i", block, block)[:, None]
         return index, np.maximum(relative, 0, out=relative)
@@ -87,7 +93,10 @@ class AnchorSearch:
         smallest = _by_repeated_search if k <= _MAX_SEARCHES else _by_partition
         # Pieces of one size, for a small last one costs almost as much as a whole.
         n_rows = -(-len(block) // max(1, round(len(block) / self.piece_rows)))
-        all_products, all_sums = scratch("products", (n_rows, width), real), np.empty((self.search_rows, m), real)
+        all_products, all_sums = (
+            scratch("products", (n_rows, width), real),
+            scratch("sums", (self.search_rows, m), real),
+        )
         all_shifted = None if self.shift is None else scratch("shifted", (n_rows, block.shape[1]), real)
         for start in range(0, len(block), max(1, n_rows)):
             piece = slice(start, min(start + n_rows, len(block)))
@@ -99,7 +108,7 @@ class AnchorSearch:
             for first in range(0, len(products), self.search_rows):
                 few = products[first : first + self.search_rows, :m]
                 # |x|^2 is the same for all anchors of a row: the comparison does without it.
-                sums = np.add(few, self.constants, out=all_sums[: len(few)])
+                sums = np.add(few, self.constants, out=few if few.flags.c_contiguous else all_sums[: len(few)])
                 to = slice(start + first, start + first + len(few))
                 index[to], distances[to] = smallest(sums, k)
         distances -= self.handicap[index]
@@ -136,8 +145,10 @@ def kmeans(
     """
     for _ in rounds:
         previous, centres = centres, centres.astype(rows.dtype, copy=False)
-        run = fold if labels is None else fold_here
-        sums, counts = run(rows, _sums_by_nearest, added, AnchorSearch(centres), labels)
+        # The rows as they are stored: moving a block takes memory and time, moving its sums next to nothing.
+        run, search = fold if labels is None else fold_here, AnchorSearch(centres, None, rows.shift, rows.scale)
+        sums, counts = run(rows.shifted(None), _sums_by_nearest, added, search, labels)
+        sums = (sums - (0 if rows.shift is None else counts[:, None] * rows.shift)) / rows.scale
         empty = np.flatnonzero(counts == 0)
         if len(empty):
             _fill_empty(rows, centres, empty, labels, sums, counts)
@@ -154,10 +165,18 @@ def _sums_by_nearest(
     nearest, m = search.with_projection(block)[0][:, 0], len(search.constants)
     if labels is not None:
         labels[first : first + len(block)] = nearest
-    members = scipy.sparse.csr_array(
-        (np.ones(len(block), block.dtype), (nearest, np.arange(len(block)))), (m, len(block))
-    )
-    return (members @ block).astype(np.float64), np.bincount(nearest, minlength=m)
+    sums, counts = zeros_again((m, block.shape[1])), np.zeros(m, np.int64)
+    _add_rows(block, nearest, sums, counts)
+    return sums, counts
+
+
+@njit(nogil=True, cache=True)
+def _add_rows(block, nearest, sums, counts) -> None:
+    for row in range(len(block)):
+        anchor = nearest[row]
+        counts[anchor] += 1
+        for feature in range(block.shape[1]):
+            sums[anchor, feature] += block[row, feature]
 
 
 class _Far(NamedTuple):
