@@ -22,10 +22,6 @@ SAMPLING_SECONDS = 0.02
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Dask leaves these at one in the environment of a process that has had workers."""
 
-QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
-"""Dask looks at every worker's stack 100 times a second, and 50 times whether each event loop answers: idle, a cluster
-of two takes 7 % of two cores. With these settings it takes 2 %."""
-
 
 def time_per_row(folder: Path, sizes: tuple[int, ...]) -> list[dict]:
     """Seconds a row of fits whose anchors come from a sample of the same size, against that of the smallest."""
@@ -43,8 +39,8 @@ def memory_of_fit(folder: Path, n: int) -> dict:
     return {"what": f"memory in MB above the data's own, n={n}", "ratio": fit["megabytes"], "seconds": [fit["seconds"]]}
 
 
-def cluster_against_one_thread(folder: Path, n: int, repeat: int = 2) -> list[dict]:
-    """A fit in one process on one thread against the same on two threads, and on clusters of two processes, in turns.
+def cluster_against_one_thread(folder: Path, n: int, repeat: int = 3) -> list[dict]:
+    """A fit in one process on one thread against the same on two threads, and on a cluster of two processes, in turns.
 
     Two threads of one process say what a second core is worth on this machine.
     """
@@ -56,23 +52,25 @@ def cluster_against_one_thread(folder: Path, n: int, repeat: int = 2) -> list[di
     def apart(threads: int) -> float:
         return fit_apart(*parts, threads=threads)["seconds"]
 
-    turns = [(apart(1), apart(2), _fit_on_cluster(parts), _fit_on_cluster(parts, QUIET)) for _ in range(repeat)]
-    one, *others = (min(seconds) for seconds in zip(*turns))
-    names = ("two", "a cluster of two processes with Dask's defaults", "a cluster of two processes")
+    one, two, cluster = (
+        min(times) for times in zip(*((apart(1), apart(2), _fit_on_cluster(parts)) for _ in range(repeat)))
+    )
     return [
-        {"what": f"one thread against {name}, n={n}", "ratio": one / other, "seconds": [one, other]}
-        for name, other in zip(names, others)
+        {"what": f"one thread against two, n={n}", "ratio": one / two, "seconds": [one, two]},
+        {
+            "what": f"one thread against a cluster of two processes, n={n}",
+            "ratio": one / cluster,
+            "seconds": [one, cluster],
+        },
     ]
 
 
-def _fit_on_cluster(paths: list[Path], settings: dict | None = None) -> float:
-    import dask
+def _fit_on_cluster(paths: list[Path]) -> float:
     from distributed import Client, LocalCluster
 
     from hashlearn.compute.cluster import on_cluster
 
-    size = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with dask.config.set(settings or {}), LocalCluster(**size) as two, Client(two) as client:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as two, Client(two) as client:
         shared = on_cluster([str(path) for path in paths], client)
         _hasher(anchor_iter=1, n_anchors=10).fit(shared)  # workers import what they need
         start = time.perf_counter()

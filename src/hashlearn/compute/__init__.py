@@ -1,7 +1,7 @@
 """Where a pass over the data runs: over blocks of rows of an array, a memmap, files, or a stream."""
 
 from hashlearn.compute.blocks import RowBlocks, row_slices
-from hashlearn.compute.passes import added, fold, fold_here, mapped, n_threads, stored
+from hashlearn.compute.passes import added, fold, fold_here, mapped, n_threads, one_blas_thread, stored
 from hashlearn.compute.scratch import scratch, zeros_again
 from hashlearn.compute.sources import as_rows, is_source
 
@@ -14,6 +14,7 @@ __all__ = [
     "is_source",
     "mapped",
     "n_threads",
+    "one_blas_thread",
     "row_slices",
     "scratch",
     "stored",

@@ -7,6 +7,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import cache
 from io import FileIO
 from typing import Any, TypeVar
@@ -54,7 +55,7 @@ def mapped(
         rows.saw(part)
         return part, value
 
-    with _libraries().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
         for part, block in rows.as_stored():
             pending.append((part, pool.submit(of_stored, part, block)))
             if len(pending) > threads:
@@ -127,6 +128,11 @@ def added(left: tuple[NDArray, ...], right: tuple[NDArray, ...]) -> tuple[NDArra
 @cache
 def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager:
+    """Keep BLAS to one thread: its others spin for a while when they are done, at the cost of whoever comes next."""
+    return _libraries().limit(limits=1, user_api="blas")
 
 
 def n_threads() -> int:

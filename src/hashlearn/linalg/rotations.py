@@ -6,7 +6,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks, fold
+from hashlearn.compute import RowBlocks, fold, one_blas_thread, scratch
 
 _PIECE_ROWS = 2048
 
@@ -23,8 +23,9 @@ def nearest_rotation(M: NDArray) -> NDArray[np.float64]:
     The decomposition is that of M' because the published implementations take that one: where M is singular (two bits
     constant over the data) R is not unique, and the two decompositions choose differently.
     """
-    left, _, right = scipy.linalg.svd(M.T, full_matrices=False, check_finite=False)
-    return (left @ right).T
+    with one_blas_thread():  # with two it takes twice the time, and the next round's products wait for them
+        left, _, right = scipy.linalg.svd(M.T, full_matrices=False, check_finite=False)
+        return (left @ right).T
 
 
 def procrustes(V: NDArray, B: NDArray) -> NDArray[np.float64]:
@@ -65,11 +66,14 @@ def quantizing_rotation(
 def _correlation(block: NDArray, first: int, rotation: NDArray) -> NDArray[np.float64]:
     """V' sgn(V R) of a block of V, a piece at a time that stays in the cache; zero counts as +1."""
     total = np.zeros(rotation.shape)
+    all_scores = scratch("scores", (min(len(block), _PIECE_ROWS), rotation.shape[1]), block.dtype)
+    of_piece = scratch("correlation", rotation.shape, block.dtype)
     for start in range(0, len(block), _PIECE_ROWS):
         piece = block[start : start + _PIECE_ROWS]
-        scores = piece @ rotation
+        scores = np.matmul(piece, rotation, out=all_scores[: len(piece)])
         # Several times faster than a choice between -1 and +1.
-        np.multiply(scores >= 0, scores.dtype.type(2), out=scores)
+        np.greater_equal(scores, 0, out=scores)
+        scores *= 2
         scores -= 1
-        total += piece.T @ scores
+        total += np.matmul(piece.T, scores, out=of_piece)
     return total
