@@ -73,7 +73,7 @@ def seconds(at: dict) -> float:
     anchors = rows[:m].T.copy()
     speed = 2 * rows.shape[0] * d * m / least(lambda: rows @ anchors)
     operations = PASSES_OVER_ANCHORS * 2 * n * d * m + 2 * n * d * d
-    operations += ROTATION_ROUNDS * 2 * 2 * min(n, ROTATION_ROWS) * bits**2
+    operations += ROTATION_ROUNDS * 2 * 2 * min(n, ROTATION_ROWS) * bits**2 * 2  # double precision has half the speed
     moved = 4 * n * ((ROUNDS * 2 + 2 * 4) * d + PASSES_OVER_ANCHORS * 2 * m)
     gram, square = anchors.T.astype(np.float64) @ anchors, np.random.default_rng(1).standard_normal((bits, bits))
     decompositions = least(lambda: scipy.linalg.eigh(gram), 1) + ROTATION_ROUNDS * least(
@@ -95,7 +95,7 @@ def megabytes(at: dict) -> float:
     """A block for every thread and one more, each as it is read, rescaled and weighted; products; sums."""
     d, m, threads = at["features"], at["anchors"], n_threads()
     block = 4 * d * RowBlocks(np.empty((1, d), np.float32)).block_rows
-    products = 4 * (1 << 20)
+    products = 4 * (1 << 21)
     sums = 8 * (d * d + d * m + m * m)
     return ((threads + 1) * block + threads * (2 * block + products) + (threads + 2) * sums) / MEGABYTE
 

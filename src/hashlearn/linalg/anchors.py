@@ -14,9 +14,9 @@ _TIE = 1e-10
 """Lower anchors win ties: each is put nearer than the next by this share of the mean squared norm. Equal distances are
 common in data of small integers; without it rounding would decide, differently for the same data in another unit."""
 
-_PIECE_ELEMENTS, _MIN_PIECE_ROWS, _MAX_PIECE_ROWS = 1 << 20, 32, 4096
+_PIECE_ELEMENTS, _MIN_PIECE_ROWS, _MAX_PIECE_ROWS = 1 << 21, 32, 4096
 """Products are computed so many at a time; with fewer, BLAS spends a tenth of its time on arranging the anchors anew
-for every product, and with more, they leave the cache."""
+for every product."""
 
 _SEARCH_ELEMENTS = 1 << 17
 """Distances are compared so many at a time, which the innermost caches hold."""
