@@ -76,10 +76,9 @@ def seconds(at: dict) -> float:
     operations += ROTATION_ROUNDS * 2 * 2 * min(n, ROTATION_ROWS) * bits**2 * 2  # double precision has half the speed
     moved = 4 * n * ((ROUNDS * 2 + 2 * 4) * d + PASSES_OVER_ANCHORS * 2 * m)
     gram, square = anchors.T.astype(np.float64) @ anchors, np.random.default_rng(1).standard_normal((bits, bits))
-    decompositions = least(lambda: scipy.linalg.eigh(gram), 1) + ROTATION_ROUNDS * least(
-        lambda: scipy.linalg.svd(square)
-    )
-    return operations / speed + moved / bytes_a_second() + decompositions
+    eigenvectors = least(lambda: scipy.linalg.eigh(gram), 1)
+    rotations = ROTATION_ROUNDS * least(lambda: scipy.linalg.svd(square))
+    return operations / speed + moved / bytes_a_second() + eigenvectors + rotations
 
 
 @cache

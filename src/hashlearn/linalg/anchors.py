@@ -93,10 +93,8 @@ class AnchorSearch:
         smallest = _by_repeated_search if k <= _MAX_SEARCHES else _by_partition
         # Pieces of one size, for a small last one costs almost as much as a whole.
         n_rows = -(-len(block) // max(1, round(len(block) / self.piece_rows)))
-        all_products, all_sums = (
-            scratch("products", (n_rows, width), real),
-            scratch("sums", (self.search_rows, m), real),
-        )
+        all_products = scratch("products", (n_rows, width), real)
+        all_sums = scratch("sums", (self.search_rows, m), real)
         all_shifted = None if self.shift is None else scratch("shifted", (n_rows, block.shape[1]), real)
         for start in range(0, len(block), max(1, n_rows)):
             piece = slice(start, min(start + n_rows, len(block)))
@@ -108,7 +106,7 @@ class AnchorSearch:
             for first in range(0, len(products), self.search_rows):
                 few = products[first : first + self.search_rows, :m]
                 # |x|^2 is the same for all anchors of a row: the comparison does without it.
-                sums = np.add(few, self.constants, out=few if few.flags.c_contiguous else all_sums[: len(few)])
+                sums = np.add(few, self.constants, out=all_sums[: len(few)])
                 to = slice(start + first, start + first + len(few))
                 index[to], distances[to] = smallest(sums, k)
         distances -= self.handicap[index]

@@ -23,7 +23,7 @@ def nearest_rotation(M: NDArray) -> NDArray[np.float64]:
     The decomposition is that of M' because the published implementations take that one: where M is singular (two bits
     constant over the data) R is not unique, and the two decompositions choose differently.
     """
-    with one_blas_thread():  # with two it takes twice the time, and the next round's products wait for them
+    with one_blas_thread():  # at 256 bits two take twice as long, and then spin beside the next round's products
         left, _, right = scipy.linalg.svd(M.T, full_matrices=False, check_finite=False)
         return (left @ right).T
 
