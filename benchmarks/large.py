@@ -68,7 +68,7 @@ def cluster_against_one_thread(folder: Path, n: int, repeat: int = 3) -> list[di
 def _fit_on_cluster(paths: list[Path]) -> float:
     from distributed import Client, LocalCluster
 
-    from hashlearn.compute.cluster import on_cluster
+    from hashlearn.rows.cluster import on_cluster
 
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as two, Client(two) as client:
         shared = on_cluster([str(path) for path in paths], client)

@@ -20,9 +20,10 @@ import numpy as np
 import scipy.linalg
 from large import file_of_clusters, fit_apart
 
-from hashlearn.compute import RowBlocks, n_threads
-from hashlearn.compute.blocks import BLOCK_ELEMENTS
 from hashlearn.linalg.spectral import ROTATION_ROWS
+from hashlearn.rows import RowBlocks
+from hashlearn.rows.blocks import BLOCK_ELEMENTS
+from hashlearn.threads import n_threads
 
 BASE = {"rows": 100_000, "features": 256, "anchors": 400, "bits": 64}
 VARIED = {

@@ -32,8 +32,8 @@ from search_peers import PEERS, FaissFlat, OurAuto, OurFlat, OurTables, Peer
 
 from hashlearn import HammingIndex
 from hashlearn.codes import hamming_distances
-from hashlearn.kernels.simd import tile_any_below
 from hashlearn.metrics import ranking_histograms, relevance_of_labels
+from hashlearn.search.kernels.simd import tile_any_below
 
 CHECKED_WHEN_QUICK = 10
 CHECKED_PAIRS = 1 << 25  # compared at a time
@@ -140,7 +140,7 @@ def clustered_codes(n: int, n_bits: int, rng: np.random.Generator) -> np.ndarray
 def real_codes(n_bits: int, n_queries: int) -> Iterator[tuple[str, int, np.ndarray, np.ndarray]]:
     """Codes of MNIST where the data is there (see ``hashlearn data info``), of scikit-learn's digits otherwise."""
     from hashlearn import ITQ, JPSH
-    from hashlearn.data import load
+    from hashlearn.datasets import load
 
     try:
         dataset = load("mnist")

@@ -28,7 +28,7 @@ from sklearn.cluster import KMeans
 from training_report import plot, write
 
 from hashlearn import ITQ, JPSH
-from hashlearn.data import load
+from hashlearn.datasets import load
 from hashlearn.hashers.terms import PersonalizedTerm
 from hashlearn.linalg.anchor_sums import with_bias
 from hashlearn.linalg.graphs import anchor_similarity

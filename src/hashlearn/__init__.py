@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         HasherUnion,
     )
     from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors
-    from hashlearn.persist import load
+    from hashlearn.model import load
     from hashlearn.search import HammingIndex, SimilaritySearch
 
 __version__ = "0.1.0"
@@ -67,11 +67,11 @@ __all__ = [
     "unpack",
 ]
 
-_ROOMS = ("codes", "compute", "data", "features", "hashers", "metrics", "paper", "search")
+_ROOMS = ("codes", "datasets", "experiments", "features", "hashers", "metrics", "rows", "search")
 _HOMES = {
     "hashlearn.codes": ("hamming_distances", "pack", "unpack"),
     "hashlearn.metrics": ("Evaluation", "evaluate", "evaluate_vectors"),
-    "hashlearn.persist": ("load",),
+    "hashlearn.model": ("load",),
     "hashlearn.search": ("HammingIndex", "SimilaritySearch"),
 }
 _HOME_OF = dict.fromkeys(__all__, "hashlearn.hashers")

@@ -13,7 +13,7 @@ import pytest
 import hashlearn.cli
 from hashlearn import LSH, METHODS
 from hashlearn.cli import fit
-from hashlearn.compute import passes
+from hashlearn.rows import passes
 
 SOURCES = Path(hashlearn.__file__).parents[1]
 FIT = ("fit", "vectors.npy", "-m", "itq", "-b", "8", "-o", "new")

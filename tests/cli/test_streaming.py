@@ -14,7 +14,7 @@ import pytest
 import hashlearn
 from hashlearn import ITQ, LSH
 from hashlearn.cli import partial_codes
-from hashlearn.compute import blocks, passes
+from hashlearn.rows import blocks, passes
 
 SOURCES = Path(hashlearn.__file__).parents[1]
 ENCODE = ("encode", "model", "large.npy", "-o", "codes.npy")
@@ -150,7 +150,7 @@ def encode_with_a_limit(where):
     """The error of a process that sets a limit to the size of files and encodes; ``{}`` is where it does so."""
     limit = "resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))"
     limited = (
-        "import resource; from hashlearn.cli import main, partial_codes; from hashlearn.compute import blocks;"
+        "import resource; from hashlearn.cli import main, partial_codes; from hashlearn.rows import blocks;"
         "blocks.BLOCK_ELEMENTS = 1; begin = partial_codes.PartialCodes.begin;"
         f"{where.format(limit)}; main({list(ENCODE)!r})"
     )
@@ -178,7 +178,7 @@ def test_a_file_whose_end_the_operating_system_refuses(folder, large, run):
 @pytest.mark.skipif(os.name == "nt", reason="no SIGKILL there")
 def test_a_killed_process_leaves_a_state_to_go_on_from(folder, large, run):
     slow = (
-        "import time; from hashlearn.compute import blocks; blocks.BLOCK_ELEMENTS = 1;"
+        "import time; from hashlearn.rows import blocks; blocks.BLOCK_ELEMENTS = 1;"
         "from hashlearn.cli import main, partial_codes; partial_codes.SECONDS_BETWEEN_STATES = 0;"
         "from hashlearn import ITQ; scores = ITQ._scores;"
         "ITQ._scores = lambda self, block: (time.sleep(0.3), scores(self, block))[1];"

@@ -37,7 +37,7 @@ def test_blocks_and_memmaps_change_nothing(tmp_path, monkeypatch):
     X = correlated(2000, 6).astype(np.float32)
     np.save(tmp_path / "X.npy", X)
     at_once = PCA.of(X, 3).transform(X)
-    monkeypatch.setattr("hashlearn.compute.blocks.BLOCK_ELEMENTS", 6)  # blocks of 256 rows
+    monkeypatch.setattr("hashlearn.rows.blocks.BLOCK_ELEMENTS", 6)  # blocks of 256 rows
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     np.testing.assert_allclose(PCA.of(mapped, 3).transform(mapped), at_once, atol=1e-2)
 

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hashlearn import METHODS, pack, unpack
-from hashlearn.compute import blocks
+from hashlearn.rows import blocks
 
 SMALL = {
     # Over the twenty anchors of so little data a smoothness of one makes all of them agree: a single code.

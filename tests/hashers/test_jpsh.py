@@ -5,11 +5,11 @@ import pytest
 from sklearn.datasets import load_digits
 
 from hashlearn import JPSH, JSH, PSH, unpack
-from hashlearn.compute import RowBlocks
 from hashlearn.hashers.anchored import imbalance
 from hashlearn.linalg.anchor_sums import with_bias
 from hashlearn.linalg.anchors import AnchorGraph, Spacing
 from hashlearn.linalg.graphs import anchor_similarity
+from hashlearn.rows import RowBlocks
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from hashlearn import AGH, ITQ, JPSH, JSH, PSH, SAH
-from hashlearn.compute import RowBlocks
 from hashlearn.hashers import fit_lengths
+from hashlearn.rows import RowBlocks
 
 X = load_digits().data[:900]
 

@@ -6,8 +6,8 @@ from oracle_builders import BUILDERS, agh, sgh, sp
 from oracle_files import Oracle, oracle_files
 
 from hashlearn import SH
-from hashlearn.compute import RowBlocks
 from hashlearn.linalg.ordinal import find_landmarks
+from hashlearn.rows import RowBlocks
 
 
 @pytest.mark.parametrize("path", oracle_files("RSSH", "OEH", "OCH"), ids=lambda path: path.stem)

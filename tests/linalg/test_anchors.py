@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle_files import FOLDER, Oracle, oracle_files
 
-from hashlearn.compute import RowBlocks
 from hashlearn.linalg.anchors import (
     AnchorGraph,
     AnchorSearch,
@@ -19,6 +18,7 @@ from hashlearn.linalg.anchors import (
     squared_distances,
     weight_matrix,
 )
+from hashlearn.rows import RowBlocks
 
 
 @pytest.mark.skipif(not (FOLDER / "KMEANS.npz").exists(), reason="the folder of oracles has no k-means run")

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashlearn.compute import RowBlocks, blocks
 from hashlearn.linalg.moments import Moments, mean_and_spread
 from hashlearn.linalg.projections import principal_directions, projected
+from hashlearn.rows import RowBlocks, blocks
 
 
 @settings(max_examples=30, deadline=None)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.stats import norm
 
-from hashlearn.compute import RowBlocks
 from hashlearn.linalg.ordinal import affinity, find_landmarks, ordinal_gradient
+from hashlearn.rows import RowBlocks
 
 RNG = np.random.RandomState(0)
 POINTS = RNG.randn(30, 4)

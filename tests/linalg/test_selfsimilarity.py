@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashlearn.compute import RowBlocks
 from hashlearn.linalg.selfsimilarity import (
     SelfSimilarity,
     balanced_orthogonal,
@@ -15,6 +14,7 @@ from hashlearn.linalg.selfsimilarity import (
     numerical_rank,
     self_representation,
 )
+from hashlearn.rows import RowBlocks
 
 RNG = np.random.RandomState(0)
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hashlearn.codes import as_words
-from hashlearn.kernels.buckets import Costs
 from hashlearn.search import HammingIndex, cost_model, engine
 from hashlearn.search.cost_model import CostModel
+from hashlearn.search.kernels.buckets import Costs
 
 
 def clustered(n, n_bits, seed, noise=0.02):

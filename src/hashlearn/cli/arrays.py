@@ -22,11 +22,11 @@ def read_array(place: str, array: str | None = None) -> Any:
     array : str, optional
         That name; not needed where there is but one array or one is called as vectors usually are.
     """
-    from hashlearn import data
+    from hashlearn.rows import formats
 
     path, name = _path_and_name(place, array)
     try:
-        values = data.read_array(path, name)
+        values = formats.read_array(path, name)
     except ValueError as error:
         raise ValueError(_in_words_of_the_command_line(str(error))) from None
     if not isinstance(values, np.ndarray):  # another file that was put into the archive
@@ -60,15 +60,15 @@ def matrices(places: list[str], array: str | None = None, cluster: str | None = 
         return
     if array is not None:
         raise ValueError("--array cannot be used with --cluster: its files hold a single array each")
-    from hashlearn.compute.cluster import connected, on_cluster
+    from hashlearn.rows.cluster import connected, on_cluster
 
     with connected(cluster) as client:
         yield on_cluster([str(Path(place).absolute()) for place in places], client)
 
 
 def _joined(places: list[str], array: str | None) -> Any:
-    from hashlearn.compute import RowBlocks
-    from hashlearn.compute.sources import Files
+    from hashlearn.rows import RowBlocks
+    from hashlearn.rows.source import Files
 
     return RowBlocks(Files(places, lambda place: _not_empty(place, read_matrix(place, array))))
 
@@ -80,7 +80,7 @@ def _not_empty(place: str, matrix: Any) -> Any:
 
 
 def _path_and_name(place: str, array: str | None) -> tuple[Path, str | None]:
-    from hashlearn.data.formats import SUFFIXES
+    from hashlearn.rows.formats import SUFFIXES
 
     file, _, name = place.rpartition(":")
     is_named = array is None and not Path(place).exists() and Path(file).suffix.lower() in SUFFIXES
@@ -88,9 +88,9 @@ def _path_and_name(place: str, array: str | None) -> tuple[Path, str | None]:
 
 
 def _is_sparse(path: Path) -> bool:
-    from hashlearn import data
+    from hashlearn.rows import formats
 
-    return set(data.array_names(path)) == SPARSE_NAMES
+    return set(formats.array_names(path)) == SPARSE_NAMES
 
 
 def _in_words_of_the_command_line(message: str) -> str:

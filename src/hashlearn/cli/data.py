@@ -7,7 +7,7 @@ import typer
 from hashlearn.cli.bars import progress_bars
 
 if TYPE_CHECKING:
-    from hashlearn.data import Dataset
+    from hashlearn.datasets import Dataset
 
 app = typer.Typer(help="Look at datasets and files of vectors.", no_args_is_help=True)
 
@@ -25,7 +25,7 @@ def info(
     download: Annotated[bool, typer.Option("--download", help="Download what is not on this machine.")] = False,
 ) -> None:
     """Say what a dataset or a file of vectors holds."""
-    from hashlearn.data import load
+    from hashlearn.datasets import load
 
     with progress_bars():
         dataset = load(name, folder=folder, array=array, download=download)

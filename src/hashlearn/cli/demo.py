@@ -28,9 +28,9 @@ def run(
     from hashlearn.files import check_writable, write_text
 
     check_writable(out, "--out")
-    from hashlearn.report.demo import BITS, run_demo
-    from hashlearn.report.demo_page import demo_page
-    from hashlearn.report.figures import need_matplotlib
+    from hashlearn.experiments.demo import BITS, run_demo
+    from hashlearn.experiments.demo_page import demo_page
+    from hashlearn.experiments.report.figures import need_matplotlib
 
     need_matplotlib()
     with progress_bars():
@@ -45,8 +45,8 @@ def _print_table(demo: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from hashlearn.report.demo import MEASURE_NOTES, MEASURES
-    from hashlearn.report.demo_page import COLUMNS, cells, is_best, problems
+    from hashlearn.experiments.demo import MEASURE_NOTES, MEASURES
+    from hashlearn.experiments.demo_page import COLUMNS, cells, is_best, problems
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column(COLUMNS[0], no_wrap=True)

@@ -29,7 +29,7 @@ def run(
     """Learn a hash function from vectors."""
     with matrices(vectors, array, cluster) as data:
         from hashlearn.hashers import method_named
-        from hashlearn.persist import check_target, save
+        from hashlearn.model import check_target, save
 
         cls = method_named(method)
         hasher = cls(n_bits=bits, **parameters(cls, param or [], seed))

@@ -9,9 +9,9 @@ from hashlearn.cli.bars import progress_bars
 
 def load_model(folder: str) -> tuple[Any, dict[str, Any]]:
     """The hasher in a folder and what a sidecar says of it: path, method, checksum."""
-    from hashlearn import persist
+    from hashlearn import model
 
-    hasher, config = persist.load_with_config(folder)
+    hasher, config = model.load_with_config(folder)
     return hasher, {"path": folder, "method": config["model"]["method"], "checksum": config["config_sha256"]}
 
 

@@ -13,8 +13,8 @@ from hashlearn.cli.bars import progress_bars
 from hashlearn.progress import reporting
 
 if TYPE_CHECKING:
-    from hashlearn.paper.experiment import Experiment
-    from hashlearn.paper.summary import Results
+    from hashlearn.experiments.experiment import Experiment
+    from hashlearn.experiments.summary import Results
 
 app = typer.Typer(help="Run the experiments of the JPSH paper and compare with its numbers.", no_args_is_help=True)
 
@@ -42,7 +42,7 @@ def run(
     if Path(out).exists() and not Path(out).is_dir():
         raise ValueError(f"--out must be a folder, got the file {out}")
 
-    from hashlearn.paper.runner import run_experiment
+    from hashlearn.experiments.runner import run_experiment
 
     log = _Log(chosen.name)
     with log.reporting():
@@ -67,8 +67,8 @@ def show(
 
     from rich.console import Console
 
-    from hashlearn.paper.show import as_markdown, shown
-    from hashlearn.paper.summary import blocks
+    from hashlearn.experiments.show import as_markdown, shown
+    from hashlearn.experiments.summary import blocks
 
     stored = _stored(results)
     if not blocks(chosen, stored):
@@ -94,9 +94,9 @@ def report(
     from hashlearn.files import check_writable, write_text
 
     check_writable(out, "--out")
-    from hashlearn.paper.experiment import EXPERIMENTS, experiment_named
-    from hashlearn.paper.page import report_page
-    from hashlearn.report.figures import need_matplotlib
+    from hashlearn.experiments.experiment import EXPERIMENTS, experiment_named
+    from hashlearn.experiments.page import report_page
+    from hashlearn.experiments.report.figures import need_matplotlib
 
     need_matplotlib()
     chosen = [experiment_named(name) for name in experiment or EXPERIMENTS]
@@ -107,7 +107,7 @@ def report(
 def _chosen(
     experiment: str, datasets: str | None, methods: str | None, bits: str | None, runs: int | None
 ) -> "Experiment":
-    from hashlearn.paper.experiment import experiment_named
+    from hashlearn.experiments.experiment import experiment_named
 
     methods = None if methods == "all" else methods
     return experiment_named(experiment).restricted(_listed(datasets), _listed(methods), _numbers(bits), runs)
@@ -128,8 +128,8 @@ def _numbers(text: str | None) -> list[int] | None:
 
 
 def _stored(folder: str) -> "Results":
-    from hashlearn.paper.store import Store
-    from hashlearn.paper.summary import Results
+    from hashlearn.experiments.store import Store
+    from hashlearn.experiments.summary import Results
 
     if not Path(folder).is_dir():
         raise ValueError(f"--results must be a folder that 'hashlearn paper run' made, got {folder}")

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_integer
-from hashlearn.compute import RowBlocks
 from hashlearn.linalg.moments import Moments
 from hashlearn.linalg.projections import principal_directions, projected
+from hashlearn.rows import RowBlocks
 
 
 @dataclass(frozen=True, eq=False)

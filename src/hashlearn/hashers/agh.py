@@ -19,11 +19,11 @@ import numpy as np
 
 from hashlearn.checks import check_integer, check_number
 from hashlearn.codes import check_n_bits
-from hashlearn.compute import added, fold
 from hashlearn.hashers.anchored import AnchoredHasher
 from hashlearn.hashers.view import Needs
 from hashlearn.linalg.projections import with_positive_peaks
 from hashlearn.linalg.spectral import anchor_spectrum
+from hashlearn.rows import added, fold
 
 AUTO_ANCHORS = 500
 RANK_LIMIT = 1e-10

@@ -4,7 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_choice, check_integer, check_matrix, check_number
-from hashlearn.compute import RowBlocks
 from hashlearn.hashers.anchored import AnchoredHasher, alternate
 from hashlearn.hashers.itq import ITQ
 from hashlearn.hashers.terms import PairwiseTerm, PersonalizedTerm
@@ -12,6 +11,7 @@ from hashlearn.hashers.view import AnchorView, Needs
 from hashlearn.linalg.anchor_sums import with_bias
 from hashlearn.linalg.graphs import anchor_similarity
 from hashlearn.linalg.spectral import spectral_offsets
+from hashlearn.rows import RowBlocks
 
 SPECTRAL_NEIGHBORS = 2
 SPECTRAL_ROUNDS = 30

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_choice, check_integer, check_matrix
-from hashlearn.compute import RowBlocks
 from hashlearn.hashers.base import Hasher
 from hashlearn.hashers.terms import Term
 from hashlearn.hashers.view import AnchorView, Needs
@@ -25,6 +24,7 @@ from hashlearn.linalg.anchors import (
 from hashlearn.linalg.moments import mean_and_spread
 from hashlearn.linalg.spectral import rotation_sample
 from hashlearn.progress import track
+from hashlearn.rows import RowBlocks
 
 AUTO_ANCHORS = 800
 AUTO_ROWS_PER_ANCHOR = 10

@@ -15,11 +15,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hashlearn import persist
+from hashlearn import model
 from hashlearn.checks import check_integer, check_matrix
 from hashlearn.codes import bytes_per_code, check_n_bits, pack
-from hashlearn.compute import RowBlocks, as_rows, is_source, mapped, stored
 from hashlearn.progress import track
+from hashlearn.rows import RowBlocks, as_rows, is_source, mapped, stored
 
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
 """What is asked of an array before it is read; whether it is finite shows in the first pass over its rows."""
@@ -35,7 +35,7 @@ class Hasher(TransformerMixin, BaseEstimator):
     ``save(folder)`` keeps the model for :func:`hashlearn.load`.
 
     X is an array, a memmap, a sparse matrix, a DataFrame, the path of a file of vectors or a list of them, or a
-    function that gives a fresh iterator over blocks of rows for every pass (:func:`hashlearn.compute.as_rows`).
+    function that gives a fresh iterator over blocks of rows for every pass (:func:`hashlearn.rows.as_rows`).
     """
 
     n_bits: int
@@ -97,7 +97,7 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder (``config.json`` and ``model.safetensors``); :func:`hashlearn.load` reads it."""
-        persist.save(self, folder)
+        model.save(self, folder)
 
     def _ready(self, real: np.dtype) -> Self:
         """This hasher with what is the same for all blocks (of one precision) made, not to be made for every block."""

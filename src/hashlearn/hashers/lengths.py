@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.base import clone
 
 from hashlearn.codes import check_n_bits
-from hashlearn.compute import as_rows, is_source
 from hashlearn.hashers.anchored import AnchoredHasher
 from hashlearn.hashers.base import Hasher
+from hashlearn.rows import as_rows, is_source
 
 AnyHasher = TypeVar("AnyHasher", bound=Hasher)
 

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import check_count, check_integer, check_matrix, check_number
 from hashlearn.codes import pack
-from hashlearn.compute import RowBlocks, row_slices
 from hashlearn.hashers.base import Hasher, starting_matrix
 from hashlearn.linalg.projections import rbf_features, unit_rows
 from hashlearn.linalg.selfsimilarity import (
@@ -32,6 +31,7 @@ from hashlearn.linalg.selfsimilarity import (
     numerical_rank,
     self_representation,
 )
+from hashlearn.rows import RowBlocks, row_slices
 
 
 class RSSH(Hasher):

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks
 from hashlearn.linalg.anchor_sums import AnchorSums, RegressionSums
 from hashlearn.linalg.anchors import AnchorGraph, Spacing, weight_matrix
+from hashlearn.rows import RowBlocks
 
 
 class Needs(NamedTuple):

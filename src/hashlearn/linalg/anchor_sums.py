@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks, added, fold, scratch, zeros_again
 from hashlearn.linalg.anchors import AnchorGraph, AnchorSearch
+from hashlearn.rows import RowBlocks, added, fold, scratch, zeros_again
 
 
 class RegressionSums(NamedTuple):

@@ -8,7 +8,7 @@ import scipy.sparse
 from numba import njit
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks, added, fold, fold_here, scratch, zeros_again
+from hashlearn.rows import RowBlocks, added, fold, fold_here, scratch, zeros_again
 
 _TIE = 1e-10
 """Lower anchors win ties: each is put nearer than the next by this share of the mean squared norm. Equal distances are

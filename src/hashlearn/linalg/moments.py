@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks, fold, scratch
+from hashlearn.rows import RowBlocks, fold, scratch
 
 _PIECE_ROWS = 1024
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_count, check_integer, check_matrix, check_rows
-from hashlearn.compute import RowBlocks
 from hashlearn.linalg.anchors import kmeans, squared_distances
 from hashlearn.linalg.moments import Moments
 from hashlearn.linalg.projections import principal_directions
+from hashlearn.rows import RowBlocks
 
 NEIGHBOURS = 16
 """Neighbours whose mean distance is the unit of length around a landmark."""

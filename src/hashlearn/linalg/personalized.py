@@ -31,7 +31,7 @@ from numba import njit
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from hashlearn.compute import n_threads
+from hashlearn.threads import n_threads
 
 _MAX_INNER = 500
 _MAX_OUTER = 200

@@ -4,9 +4,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks, mapped
 from hashlearn.linalg.anchors import squared_distances
 from hashlearn.linalg.moments import Moments
+from hashlearn.rows import RowBlocks, mapped
 
 
 def principal_directions(moments: Moments, n_components: int) -> NDArray[np.float64]:

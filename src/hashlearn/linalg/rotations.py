@@ -6,7 +6,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks, fold, one_blas_thread, scratch
+from hashlearn.rows import RowBlocks, fold, scratch
+from hashlearn.threads import one_blas_thread
 
 _PIECE_ROWS = 2048
 

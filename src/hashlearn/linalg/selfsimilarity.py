@@ -10,8 +10,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks, row_slices
 from hashlearn.linalg.projections import projected
+from hashlearn.rows import RowBlocks, row_slices
 
 
 def gram_matrix(rows: RowBlocks) -> NDArray[np.float64]:

@@ -8,10 +8,10 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import NDArray
 
-from hashlearn.compute import RowBlocks
 from hashlearn.linalg.anchors import AnchorGraph
 from hashlearn.linalg.projections import with_positive_peaks
 from hashlearn.linalg.rotations import quantizing_rotation, random_rotation
+from hashlearn.rows import RowBlocks
 
 ROTATION_ROWS = 20_000
 """Rows the rotation is learned from: it has n_bits^2 unknowns, more rows change nothing."""

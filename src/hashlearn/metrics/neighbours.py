@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import gen_batches
 
 from hashlearn.checks import check_integer
-from hashlearn.compute import RowBlocks
 from hashlearn.linalg.moments import mean_and_spread
 from hashlearn.metrics.ranking import RankingScores, check_relevance, score_codes, score_groups
 from hashlearn.metrics.relevance import Relevance, TrueNeighbour
 from hashlearn.metrics.ties import TieGroups, Ties, check_positions, check_ties
 from hashlearn.progress import track
+from hashlearn.rows import RowBlocks
 
 _DISTANCES_PER_BLOCK = 2**24
 

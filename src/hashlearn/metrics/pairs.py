@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from hashlearn.codes import paired_distances
-from hashlearn.kernels.histograms import buffer_for, count_distances, count_distances_in, count_distances_sharing
-from hashlearn.kernels.tiles import tile_words, tiled
 from hashlearn.metrics.relevance import Relevance, SharedClass, SharedLabel
 from hashlearn.progress import track
+from hashlearn.search.kernels.histograms import buffer_for, count_distances, count_distances_in, count_distances_sharing
+from hashlearn.search.kernels.tiles import tile_words, tiled
 
 _QUERIES_PER_BLOCK = 128
 _ITEMS_PER_BLOCK = 2**14

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import as_words, bytes_per_code
-from hashlearn.kernels.buckets import Costs
+from hashlearn.search.kernels.buckets import Costs
 from hashlearn.search.multi_index import MAX_CODES, Substrings
 
 PROBING = Costs(level=600.0, probe=2.5, bucket=40.0, candidate=6.0)

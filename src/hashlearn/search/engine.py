@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import as_words
-from hashlearn.kernels.scan import POSITION_BITS, QUERIES_PER_BLOCK, QUERY_SHIFT
 from hashlearn.search.cost_model import PROBING, CostModel
 from hashlearn.search.flat import Keys, flat_knn, flat_range
+from hashlearn.search.kernels.scan import POSITION_BITS, QUERIES_PER_BLOCK, QUERY_SHIFT
 from hashlearn.search.multi_index import MultiIndex
 from hashlearn.search.store import CodeStore
 

@@ -8,7 +8,7 @@ bytes                     content
 as told                   the header, JSON: n_bits, bit_order, n_codes, next_id, the words' layout, and per section
                           its offset, length and CRC-32
 4                         CRC-32 of all that stands before
-from 4096 on              section ``codes``: the tiles (see :mod:`hashlearn.kernels.tiles`)
+from 4096 on              section ``codes``: the tiles (see :mod:`hashlearn.search.kernels.tiles`)
 from the next 4096 on     section ``ids``: int64, ascending; missing where ids are running numbers
 ========================  ==============================================================================
 
@@ -30,7 +30,7 @@ import numpy as np
 
 from hashlearn.codes import check_n_bits
 from hashlearn.files import replacing
-from hashlearn.kernels.tiles import TILE, n_tiles, word_layout
+from hashlearn.search.kernels.tiles import TILE, n_tiles, word_layout
 from hashlearn.search.store import CodeStore
 
 MAGIC = b"HLINDEX\n"

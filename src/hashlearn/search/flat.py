@@ -7,10 +7,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.kernels.scan import QUERIES_PER_BLOCK, knn_scan, range_scan
-from hashlearn.kernels.tiles import TILE, Words, n_tiles
+from hashlearn.search.kernels.scan import QUERIES_PER_BLOCK, knn_scan, range_scan
+from hashlearn.search.kernels.tiles import TILE, Words, n_tiles
 from hashlearn.search.store import CodeStore
-from hashlearn.search.threads import run_all, split
+from hashlearn.threads import run_all, split
 
 Keys = NDArray[np.int64]
 

@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes import check_codes
-from hashlearn.kernels.scan import POSITION_BITS, POSITION_MASK, QUERIES_PER_BLOCK
 from hashlearn.progress import track
 from hashlearn.search.engine import METHODS, Engine, Method, split_hits
 from hashlearn.search.file_format import read_store, write_store
 from hashlearn.search.flat import Keys
+from hashlearn.search.kernels.scan import POSITION_BITS, POSITION_MASK, QUERIES_PER_BLOCK
 from hashlearn.search.results import NO_DISTANCE, NO_ID, Neighbours, Pairs, RangeResult
 from hashlearn.search.store import CodeStore
-from hashlearn.search.threads import check_n_jobs
+from hashlearn.threads import check_n_jobs
 
 MAX_BITS = 4096
 

@@ -1,7 +1,7 @@
 """Exact multi-index hashing: tables of substrings that lead to the near codes without looking at the others.
 
 M. Norouzi, A. Punjani, D. J. Fleet, Fast search in Hamming space with multi-index hashing, CVPR 2012. The reasoning
-and the loops are in :mod:`hashlearn.kernels.buckets`.
+and the loops are in :mod:`hashlearn.search.kernels.buckets`.
 """
 
 import math
@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import as_words, bytes_per_code
-from hashlearn.kernels.buckets import (
+from hashlearn.progress import track
+from hashlearn.search.flat import Keys, in_pieces
+from hashlearn.search.kernels.buckets import (
     Costs,
     Scratch,
     Tables,
@@ -23,10 +25,8 @@ from hashlearn.kernels.buckets import (
     masks_of_weight,
     range_probe,
 )
-from hashlearn.progress import track
-from hashlearn.search.flat import Keys, in_pieces
 from hashlearn.search.store import CodeStore
-from hashlearn.search.threads import run_all, split
+from hashlearn.threads import run_all, split
 
 _LONGEST_SUBSTRING = 24
 _MOST_MASKS = 20000  # of one level: beyond this, looking at every code is faster
@@ -65,7 +65,7 @@ class Substrings:
         return weight
 
     def probes(self, level: int) -> int:
-        """Buckets looked up at a level; see :mod:`hashlearn.kernels.buckets`."""
+        """Buckets looked up at a level; see :mod:`hashlearn.search.kernels.buckets`."""
         return math.comb(int(self.lengths[level % len(self)]), level // len(self))
 
     def masks(self, n_words: int) -> NDArray[np.uint64]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.codes import unpack
-from hashlearn.compute import RowBlocks
+from hashlearn.rows import RowBlocks
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.results import NO_ID
 

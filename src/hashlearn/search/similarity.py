@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from hashlearn import persist
+from hashlearn import model
 from hashlearn.checks import check_integer
 from hashlearn.files import write_text
 from hashlearn.hashers import Hasher
@@ -141,7 +141,7 @@ class SimilaritySearch:
         """Read what :meth:`save` wrote; the codes are memory-mapped (see :meth:`HammingIndex.open`)."""
         folder = Path(folder)
         manifest = _read_manifest(folder)
-        search = cls(persist.load(folder / manifest["hasher"]))
+        search = cls(model.load(folder / manifest["hasher"]))
         index = HammingIndex.open(folder / manifest["codes"])
         if index.n_bits != search.hasher.n_bits:
             raise ValueError(f"{folder}: codes of {index.n_bits} bits beside a hasher of {search.hasher.n_bits}")

@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.codes import bytes_per_code
-from hashlearn.kernels.tiles import TILE, Words, empty_tiles, n_tiles, read_tiles, tile_words, word_layout, write_tiles
+from hashlearn.search.kernels.tiles import (
+    TILE,
+    Words,
+    empty_tiles,
+    n_tiles,
+    read_tiles,
+    tile_words,
+    word_layout,
+    write_tiles,
+)
 
 _BLOCK = 65536  # codes moved at a time
 _GROWTH = 1.125  # of the room, where codes are added little by little
@@ -51,7 +60,7 @@ class CodeStore:
 
     @property
     def tiles(self) -> Words:
-        """The codes, as :mod:`hashlearn.kernels.tiles` lays them out; there may be more room than codes."""
+        """The codes, as :mod:`hashlearn.search.kernels.tiles` lays them out; there may be more room than codes."""
         self.verify()
         return self._tiles
 

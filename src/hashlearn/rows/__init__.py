@@ -1,0 +1,20 @@
+"""Where a pass over the data runs: over blocks of rows of an array, a memmap, files, or a stream."""
+
+from hashlearn.rows.blocks import RowBlocks, row_slices
+from hashlearn.rows.passes import added, fold, fold_here, mapped, stored
+from hashlearn.rows.scratch import scratch, zeros_again
+from hashlearn.rows.source import as_rows, is_source
+
+__all__ = [
+    "RowBlocks",
+    "added",
+    "as_rows",
+    "fold",
+    "fold_here",
+    "is_source",
+    "mapped",
+    "row_slices",
+    "scratch",
+    "stored",
+    "zeros_again",
+]

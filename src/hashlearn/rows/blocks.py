@@ -1,0 +1,176 @@
+"""Rows of a data matrix, read a block at a time.
+
+Everything that goes over the data does so through :class:`RowBlocks`, so that memory is bounded by a block and the
+model: whatever the source holds (bytes, integers, half floats, a memmap, a sparse matrix), only one block of it is a
+float matrix.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from hashlearn.rows.scratch import scratch
+
+BLOCK_ELEMENTS = 4 << 20
+"""Numbers in a block: large enough that BLAS runs at full speed, small enough to be forgotten (16 MB of float32)."""
+
+MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 256, 8192
+"""Rows in a block of narrow data: a block also meets hundreds of anchors or kernel bases, and that product is wider."""
+
+
+def row_slices(n: int, width: int, first: int = 0) -> Iterator[slice]:
+    """Slices of the rows from ``first`` to n such that one of them, ``width`` columns wide, is a block."""
+    return _slices(n, _rows_of_block(width), first)
+
+
+def _slices(n: int, rows: int, first: int) -> Iterator[slice]:
+    return (slice(start, min(start + rows, n)) for start in range(first, n, rows))
+
+
+def _rows_of_block(width: int, parts: int = 1) -> int:
+    return max(MIN_BLOCK_ROWS, min(MAX_BLOCK_ROWS, BLOCK_ELEMENTS // max(1, width)) // parts)
+
+
+class SeenRows:
+    """How many rows from the first on are known to be finite; shared by all views of a source."""
+
+    until: int = 0
+
+
+class RowBlocks:
+    """The rows of ``source`` as float blocks, shifted and scaled on the way: ``(x - shift) / scale``.
+
+    A row that is not finite is an error of the first pass that meets it; rows found finite are not looked at again.
+
+    Parameters
+    ----------
+    source : array-like of shape (n, d) with slicing, CSR matrix, or one of :mod:`hashlearn.rows.source`
+    shift : ndarray of shape (d,) or None
+    scale : float
+    seen : SeenRows or None
+        What is known of the source already.
+    name : str
+        What an error calls the rows.
+    first : int
+        The row that a pass begins with.
+    offset : int
+        Number of the source's first row, where it is a part of a larger one.
+    parts : int
+        How many blocks to make of one, where more and smaller ones are wanted.
+
+    Attributes
+    ----------
+    shape : (n, d)
+    dtype : float64 where the source has more precision than a float32 holds, else float32.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        shift: NDArray | None = None,
+        scale: float = 1.0,
+        seen: "SeenRows | None" = None,
+        name: str = "Input X",
+        first: int = 0,
+        offset: int = 0,
+        parts: int = 1,
+    ):
+        self.source, self.name, self.first, self.offset, self.parts = source, name, first, offset, parts
+        self.shape: tuple[int, int] = source.shape
+        self.dtype = np.promote_types(source.dtype, np.float32)
+        self.shift = None if shift is None else np.asarray(shift, self.dtype)
+        self.scale = scale
+        self.seen = SeenRows() if seen is None else seen
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[tuple[slice, NDArray]]:
+        """Pairs of the rows' slice and the block."""
+        for rows, block in self.as_stored():
+            yield rows, self.as_floats(rows, block)
+            self.saw(rows)
+
+    def as_floats(self, rows: slice, block: Any, *, in_scratch: bool = False) -> NDArray:
+        """The block that a pass gets of what is stored, which must be finite; on any thread.
+
+        One that is ``in_scratch`` may be overwritten by the thread's next.
+        """
+        if rows.stop > self.seen.until:
+            check_finite(block, self.offset + rows.start, self.source, self.name)
+        return self._as_floats(block, in_scratch)
+
+    def saw(self, rows: slice) -> None:
+        """These rows are finite, as those before in this pass; a pass from the middle says nothing of the first."""
+        if rows.start <= self.seen.until < rows.stop:
+            self.seen.until = rows.stop
+
+    def as_stored(self) -> Iterator[tuple[slice, Any]]:
+        """Pairs of the rows' slice and what the source has there."""
+        slices = _slices(len(self), self.block_rows, self.first)
+        if hasattr(self.source, "in_order"):  # a stream, which cannot jump to a row
+            return self.source.in_order(slices)
+        return ((rows, self.source[rows]) for rows in slices)
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block (the last may have fewer)."""
+        return _rows_of_block(self.shape[1], self.parts)
+
+    @property
+    def n_blocks(self) -> int:
+        if hasattr(self.source, "n_blocks"):  # no block lies across two parts of a source that is spread over machines
+            return self.source.n_blocks(self)
+        return -(-(len(self) - self.first) // self.block_rows)
+
+    def take(self, rows: NDArray[np.integer]) -> NDArray:
+        """The named rows, in that order."""
+        block = self.source[rows]
+        check_finite(block, rows, self.source, self.name)
+        return self._as_floats(block)
+
+    def shifted(self, shift: NDArray | None, scale: float = 1.0) -> "RowBlocks":
+        """The same rows, seen from ``shift`` in units of ``scale``; None for the rows as they are stored."""
+        return RowBlocks(self.source, shift=shift, scale=scale, seen=self.seen, name=self.name)
+
+    def since(self, first: int, parts: int = 1) -> "RowBlocks":
+        """The same rows, passes over which begin with row ``first``; they keep their numbers.
+
+        With ``parts``, blocks are so many times smaller.
+        """
+        same: dict[str, Any] = {"shift": self.shift, "scale": self.scale, "seen": self.seen, "name": self.name}
+        return RowBlocks(self.source, **same, first=first, parts=parts)
+
+    def _as_floats(self, rows: Any, in_scratch: bool = False) -> NDArray:
+        block = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
+        moved = self.shift is not None or self.scale != 1.0
+        if not moved and block.dtype == self.dtype and block.flags.c_contiguous:
+            return block
+        out = scratch("block", block.shape, self.dtype) if in_scratch else np.empty(block.shape, self.dtype)
+        np.subtract(block, self.dtype.type(0) if self.shift is None else self.shift, out=out, dtype=self.dtype)
+        return np.divide(out, self.dtype.type(self.scale), out=out) if self.scale != 1.0 else out
+
+
+def check_finite(block: Any, rows: int | NDArray[np.integer], source: Any = None, name: str = "Input X") -> None:
+    """Refuse a block with NaN or infinity by the number of the first such row.
+
+    ``rows`` are the block's row numbers, or the first of them; a source of several files says which file has the row.
+    """
+    values = block.data if scipy.sparse.issparse(block) else np.asarray(block)
+    # One number for the common case: it is NaN or infinite if any value is, and rarely otherwise.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values.dtype.kind not in "fc" or np.isfinite(values.sum(dtype=np.promote_types(values.dtype, np.float32))):
+            return
+    dense = block.toarray() if scipy.sparse.issparse(block) else values
+    bad = ~np.isfinite(dense)
+    if not bad.any():
+        return
+    first = int(bad.any(axis=1).argmax())
+    number = rows + first if isinstance(rows, int) else int(rows[first])
+    what = "NaN" if np.isnan(dense[first]).any() else "infinity"
+    place = f" ({source.place_of(number)})" if hasattr(source, "place_of") else ""
+    raise ValueError(f"{name} must not contain NaN or infinity: row {number} has {what}{place}")

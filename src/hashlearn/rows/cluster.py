@@ -1,0 +1,275 @@
+"""Rows on a Dask cluster: a pass runs where the rows are, and what it leaves is merged here.
+
+A pass is one task for every part of the rows. A task depends on the rows and the pass only, so one whose worker dies is
+run again on another; the results are merged in the order of the rows, whoever computed them.
+"""
+
+import os
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.extras import require
+from hashlearn.files import LEFTOVER, opened_within
+from hashlearn.rows.blocks import RowBlocks, SeenRows
+from hashlearn.rows.formats import read_vectors
+from hashlearn.rows.passes import fold_here, mapped, store_here
+from hashlearn.rows.source import Files, PathLike
+
+ROWS_PER_TASK = 1 << 16
+CONNECT_SECONDS = 10
+RETRIES = 5
+"""How often a task that fails is tried again, where the files are on a network that stumbles. Rows that cannot be used
+(a ValueError) would not be any better the next time."""
+
+
+def on_cluster(paths: PathLike | Sequence[PathLike], client: Any = None) -> RowBlocks:
+    """The vectors of files that all workers can read, for ``fit`` and ``transform`` on a cluster.
+
+    Parameters
+    ----------
+    paths : path or list of paths
+        Several files are one source. Workers open them under the same names; mapped formats (npy, fbin, fvecs) are
+        read only where a task needs them.
+    client : dask.distributed.Client or None
+        The cluster; None for the current client, or threads of this process if there is none.
+    """
+    require("dask", "dask")
+    files = Files([paths] if isinstance(paths, (str, bytes)) or not isinstance(paths, Sequence) else paths)
+    parts = []
+    for path, low, high in zip(files.paths, files.starts, files.starts[1:]):
+        bounds = [*range(0, int(high - low), ROWS_PER_TASK), int(high - low)]
+        parts += [_Part(int(low) + start, stop - start, _Slice(path, start, stop)) for start, stop in pairwise(bounds)]
+    return RowBlocks(ClusterRows(files, parts, _current(client)))
+
+
+def connected(address: str) -> Any:
+    """A client of the cluster whose scheduler listens at ``address`` (``tcp://host:8786``)."""
+    distributed = require("distributed", "dask")
+    try:
+        return distributed.Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError, TypeError) as error:
+        reason = " ".join(str(error).split())[:150]
+        raise ValueError(f"no cluster answers at {address}: {reason}") from None
+
+
+def dask_rows(X: Any, client: Any = None) -> RowBlocks:
+    """The rows of a dask array of shape (n, d), one task for every chunk of rows."""
+    if X.ndim != 2:
+        raise ValueError(f"X must have shape (n, n_features), got {X.shape}")
+    if any(np.isnan(side) for side in X.shape):
+        X = X.compute_chunk_sizes()
+    X = X.rechunk({1: -1})
+    firsts = np.cumsum([0, *X.chunks[0]])
+    chunks = X.to_delayed()[:, 0]
+    parts = [_Part(int(first), n, chunk) for first, n, chunk in zip(firsts, X.chunks[0], chunks) if n]
+    return RowBlocks(ClusterRows(_Computed(X), parts, _current(client)))
+
+
+class _Slice(NamedTuple):
+    """Rows of a file, to be read by whoever needs them."""
+
+    path: str
+    start: int
+    stop: int
+
+    def read(self) -> NDArray:
+        return read_vectors(self.path)[self.start : self.stop]
+
+
+class _Part(NamedTuple):
+    """Some of the rows: the number of the first, how many, and a slice of a file or a delayed chunk."""
+
+    first: int
+    n: int
+    data: Any
+
+    def since(self, row: int) -> "_Part":
+        """What of it comes from a row on."""
+        if row <= self.first:
+            return self
+        passed = row - self.first
+        data = self.data
+        rest = data._replace(start=data.start + passed) if isinstance(data, _Slice) else data[passed:]
+        return _Part(row, self.n - passed, rest)
+
+
+class _Computed:
+    """A dask array whose rows are fetched when they are asked for."""
+
+    def __init__(self, X: Any):
+        self.X, self.shape, self.dtype = X, tuple(int(side) for side in X.shape), X.dtype
+
+    def __getitem__(self, rows: Any) -> NDArray:
+        return np.asarray(self.X[rows].compute())
+
+
+class ClusterRows:
+    """A source for :class:`~hashlearn.rows.RowBlocks` that brings the pass to the rows."""
+
+    def __init__(self, here: Any, parts: list[_Part], client: Any):
+        self.here, self.parts, self.client = here, parts, client
+        self.shape, self.dtype = here.shape, here.dtype
+        if client is not None:
+            _check_workers(client)
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.here[rows]
+
+    def n_blocks(self, rows: RowBlocks) -> int:
+        """Blocks of the parts that a pass over the rows takes."""
+        return sum(-(-part.n // rows.block_rows) for part in self._parts(rows))
+
+    def fold(self, rows: RowBlocks, function: Callable, merge: Callable, args: tuple) -> Any:
+        """:func:`hashlearn.rows.fold`, a part of the rows on each worker."""
+        results = (result for _, result in self._run(rows, _folded, (function, merge, *args)))
+        total = next(results)
+        for result in results:
+            total = merge(total, result)
+        return total
+
+    def mapped(self, rows: RowBlocks, function: Callable, args: tuple) -> Iterator[tuple[slice, Any]]:
+        """:func:`hashlearn.rows.mapped`, with all results of a part at once."""
+        for part, results in self._run(rows, _mapped, (function, *args)):
+            for start, stop, result in results:
+                yield slice(part.first + start, part.first + stop), result
+
+    def stored(self, rows: RowBlocks, function: Callable, path: str, offset: int) -> Iterator[slice]:
+        """:func:`hashlearn.rows.stored`: the workers write to the file, and what comes here is which rows."""
+        if self.client is not None:
+            _check_folder(self.client, Path(path).parent)
+        for part, slices in self._run(rows, _stored, (function, path, offset)):
+            for start, stop in slices:
+                yield slice(part.first + start, part.first + stop)
+
+    def _run(self, rows: RowBlocks, task: Callable, args: tuple) -> Iterator[tuple[_Part, Any]]:
+        for part, result in self._results(rows, task, args):
+            accepted = _accepted(result)
+            rows.saw(slice(part.first, part.first + part.n))
+            yield part, accepted
+
+    def _results(self, rows: RowBlocks, task: Callable, args: tuple) -> Iterator[tuple[_Part, Any]]:
+        """Results in the order of the parts; so many at a time that no worker is idle and few results wait here."""
+        dask = require("dask", "dask")
+        # Anchors and the like are one node of the graph, sent to a worker once and not with every task.
+        of_rows = (rows.shift, rows.scale, rows.name, rows.seen.until)
+        shared = dask.delayed((task, args, of_rows), pure=False, traverse=False)
+        on_part = dask.delayed(_on_part, pure=False)
+        tasks = [(part, on_part(part.data, part.first, shared)) for part in self._parts(rows)]
+        if self.client is None:
+            for part, each in tasks:
+                yield part, each.compute(scheduler="synchronous")
+            return
+        waiting: deque[tuple[_Part, Any]] = deque()
+        at_a_time = 4 * max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
+        for part, each in tasks:
+            waiting.append((part, self.client.compute(each, retries=RETRIES)))
+            if len(waiting) > at_a_time:
+                done, future = waiting.popleft()
+                yield done, _result(future)
+        for part, future in waiting:
+            yield part, _result(future)
+
+    def _parts(self, rows: RowBlocks) -> list[_Part]:
+        return [part.since(rows.first) for part in self.parts if part.first + part.n > rows.first]
+
+
+def _on_part(data: Any, first: int, shared: tuple) -> Any:
+    task, args, (shift, scale, name, seen_until) = shared
+
+    def rows() -> RowBlocks:
+        values = data.read() if isinstance(data, _Slice) else data
+        seen = SeenRows()
+        seen.until = max(0, seen_until - first)
+        return RowBlocks(values, shift=shift, scale=scale, seen=seen, name=name, offset=first)
+
+    try:
+        return task(rows, *args)
+    except ValueError as error:
+        return _Refused(error)
+
+
+class _Refused(NamedTuple):
+    """What a task returns of rows it cannot use: an error that is raised would be tried again."""
+
+    error: ValueError
+
+
+def _accepted(result: Any) -> Any:
+    if isinstance(result, _Refused):
+        raise result.error
+    return result
+
+
+def _folded(rows: Callable[[], RowBlocks], function: Callable, merge: Callable, *args: Any) -> Any:
+    return fold_here(rows(), function, merge, *args)
+
+
+def _mapped(rows: Callable[[], RowBlocks], function: Callable, *args: Any) -> list[tuple[int, int, Any]]:
+    return [(part.start, part.stop, result) for part, result in mapped(rows(), function, *args)]
+
+
+def _stored(rows: Callable[[], RowBlocks], function: Callable, path: str, offset: int) -> list[tuple[int, int]]:
+    # The file is opened before a row is read: a task that outlives its client writes to the file it was meant for, not
+    # to one that the next client has put in its place.
+    with opened_within(path) as file:
+        return [(part.start, part.stop) for part in store_here(rows(), function, file, offset)]
+
+
+def _result(future: Any) -> Any:
+    try:
+        return future.result()
+    except (CancelledError, require("distributed", "dask").KilledWorker) as error:
+        raise ConnectionError(f"the cluster has given up: {error}") from None
+
+
+def _current(client: Any) -> Any:
+    if client is not None:
+        return client
+    try:
+        from distributed import get_client
+
+        return get_client()
+    except (ImportError, ValueError):
+        return None
+
+
+def _check_workers(client: Any) -> None:
+    """Every worker must have this version of the package; a worker without it would fail with a riddle."""
+    here = _version()
+    try:
+        versions = client.run(_version)
+    except Exception as error:  # a worker that cannot read the call says so in words
+        if "ModuleNotFoundError" not in repr(error):
+            raise
+        raise ImportError(
+            f"a worker of the cluster has no hashlearn; pip install 'hashlearn[dask]=={here}' there"
+        ) from None
+    for worker, version in versions.items():
+        if version != here:
+            raise ImportError(f"worker {worker} has hashlearn {version}, this process {here}")
+
+
+def _check_folder(client: Any, folder: Path) -> None:
+    """Every worker must see this very folder; one of its own with the same name would take the codes silently."""
+    probe = folder / f".{secrets.token_hex(8)}{LEFTOVER}"
+    probe.touch()
+    try:
+        seen = client.run(os.path.exists, str(probe))
+    finally:
+        probe.unlink()
+    for worker, sees in seen.items():
+        if not sees:
+            raise OSError(f"worker {worker} does not see the folder {folder}, where the workers write the codes")
+
+
+def _version() -> str:
+    return import_module("hashlearn").__version__

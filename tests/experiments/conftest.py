@@ -1,0 +1,39 @@
+"""A small experiment on scikit-learn's digits, run once."""
+
+import pytest
+
+from hashlearn.experiments import experiment_named, run_experiment
+
+SMALL = """
+title = "Small"
+caption = "A caption."
+remarks = ["A remark."]
+datasets = ["digits"]
+methods = ["lsh", "itq", "sah", "jpsh-ours"]
+bits = [8, 16]
+runs = 2
+reference = true
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def data_cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HASHLEARN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory):
+    """The TOML file."""
+    path = tmp_path_factory.mktemp("experiment") / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.fixture(scope="session")
+def done(small, tmp_path_factory):
+    """The folder of its results; not to be changed."""
+    folder = tmp_path_factory.mktemp("results")
+    run_experiment(experiment_named(str(small)), folder, workers=1)
+    return folder

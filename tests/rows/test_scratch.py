@@ -1,0 +1,81 @@
+"""Memory that is used again belongs to one thread and one name, or to nobody any more."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from hashlearn.rows import RowBlocks, added, blocks, fold, scratch, zeros_again
+from hashlearn.rows.scratch import done_with, forget_spare
+
+REAL = np.dtype(np.float32)
+
+
+def test_it_is_the_same_memory_under_the_same_name_only():
+    first = scratch("a", (3, 4), REAL)
+    again, other = scratch("a", (2, 5), np.dtype(np.int32)), scratch("b", (3, 4), REAL)
+    assert np.shares_memory(first, again)
+    assert not np.shares_memory(first, other)
+    assert scratch("a", (50, 50), REAL).shape == (50, 50)
+
+
+def test_threads_do_not_share_it():
+    both = Barrier(2)
+
+    def written(value):
+        mine = scratch("a", (100, 100), REAL)
+        mine[:] = value
+        both.wait()
+        return mine.copy()
+
+    with ThreadPoolExecutor(2) as pool:
+        for value, found in zip((1, 2), pool.map(written, (1, 2))):
+            assert (found == value).all()
+
+
+def test_sums_over_blocks_that_share_it_are_those_of_the_rows():
+    X = np.random.default_rng(0).normal(size=(20_000, 40)).astype(np.float32)
+    rows = RowBlocks(X, shift=X.mean(axis=0), scale=2.0)
+    (total,) = fold(rows, lambda block, first: (block.sum(axis=0, dtype=np.float64),), added)
+    np.testing.assert_allclose(total, ((X - X.mean(axis=0)) / 2).sum(axis=0, dtype=np.float64), atol=1e-2)
+    (squares,) = fold(rows, lambda block, first: (np.square(block, dtype=np.float64).sum(axis=0),), added)
+    np.testing.assert_allclose(squares, np.square((X - X.mean(axis=0)) / 2, dtype=np.float64).sum(axis=0), rtol=1e-5)
+
+
+def test_sums_that_are_done_with_are_zeros_again_for_one_only():
+    forget_spare()
+    old, kept = zeros_again((3, 4)), zeros_again((3, 4))
+    old += 1
+    done_with(old)
+    done_with(old)
+    again, other, shape = zeros_again((3, 4)), zeros_again((3, 4)), zeros_again((4, 3))
+    assert again is old
+    assert not again.any()
+    for one in (kept, other, shape):
+        assert not np.shares_memory(again, one)
+
+
+def test_what_was_never_lent_is_left_alone():
+    forget_spare()
+    mine = np.ones((3, 4))
+    done_with(mine)
+    assert not np.shares_memory(zeros_again((3, 4)), mine)
+    assert (mine == 1).all()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_total_is_not_written_to_by_the_next_pass(monkeypatch, threads):
+    monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", 1)  # blocks of 256 rows
+    X = np.random.default_rng(0).integers(0, 9, (5000, 4)).astype(np.float32)
+
+    def sums(block, first, factor):
+        of_block = zeros_again((4, 4))
+        of_block += factor * (block.T @ block)
+        return (of_block,)
+
+    with threadpool_limits(threads, user_api="blas"):
+        totals = [fold(RowBlocks(X), sums, added, factor)[0] for factor in (1, 2, 3)]
+    for factor, total in zip((1, 2, 3), totals):
+        np.testing.assert_array_equal(total, factor * (X.T @ X))
