@@ -311,8 +311,8 @@ def range_probe(
     """All codes within a radius of the queries ``first_query : last_query``, of which there are at most 512.
 
     Hits are those of :func:`hashlearn.search.kernels.scan.range_scan`. ``answered[q]`` is set to 1, or to 0 where the
-    query would cost more than ``budget`` and has no hits; ``spent[q]`` is what it has cost. Returns the number of hits and
-    the query to go on with, which is below ``last_query`` when ``hits`` is full.
+    query would cost more than ``budget`` and has no hits; ``spent[q]`` is what it has cost. Returns the number of hits
+    and the query to go on with, which is below ``last_query`` when ``hits`` is full.
     """
     n_tables = tables.starts.size
     values, buckets = scratch.values, scratch.buckets
