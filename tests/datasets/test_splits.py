@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashlearn.datasets.splits import SplitRule, draw, stored
+from hashlearn.datasets.splits import SplitRule, draw, stored_or_drawn
 
 
 @settings(max_examples=40, deadline=None)
@@ -51,20 +51,20 @@ def test_the_rows_of_a_seed_are_these():
 def test_a_stored_split_is_used_again_but_not_for_other_rows(tmp_path):
     labels = np.arange(40) % 4
     rule = SplitRule(per_class=2)
-    first = stored(tmp_path, "x", 40, labels, rule, 0)
+    first = stored_or_drawn(tmp_path, "x", 40, labels, rule, 0)
     (path,) = tmp_path.iterdir()
     marked = np.array([0, 1, 2, 3])
     with path.open("wb") as file:
         np.savez(file, query=marked, database=np.arange(4, 40))
-    np.testing.assert_array_equal(stored(tmp_path, "x", 40, labels, rule, 0).query, marked)
-    assert len(stored(tmp_path, "x", 40, labels[::-1], rule, 0).query) == len(first.query)
-    assert len(stored(tmp_path, "x", 40, labels, SplitRule(per_class=3), 0).query) == 12
+    np.testing.assert_array_equal(stored_or_drawn(tmp_path, "x", 40, labels, rule, 0).query, marked)
+    assert len(stored_or_drawn(tmp_path, "x", 40, labels[::-1], rule, 0).query) == len(first.query)
+    assert len(stored_or_drawn(tmp_path, "x", 40, labels, SplitRule(per_class=3), 0).query) == 12
     assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path, caplog):
     (tmp_path / "taken").write_text("a file where the folder should be")
-    assert len(stored(tmp_path / "taken", "x", 40, None, SplitRule(total=4), 0).query) == 4
+    assert len(stored_or_drawn(tmp_path / "taken", "x", 40, None, SplitRule(total=4), 0).query) == 4
     assert "could not be stored" in caplog.text
 
 

@@ -277,7 +277,7 @@ def test_a_task_that_outlives_its_client_leaves_the_next_file_alone(tmp_path):
         np.save(path, np.zeros((6000, 1), np.uint8))
         return RowBlocks(X)
 
-    assert cluster._stored(rows, make(ITQ).fit(X)._codes_from, str(path), 128) == [(0, 6000)]
+    assert cluster._write_part(rows, make(ITQ).fit(X)._codes_from, str(path), 128) == [(0, 6000)]
     assert not np.load(path).any()
 
 

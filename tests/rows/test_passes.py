@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from hashlearn import AGH, CH, ITQ, JPSH, JSH, PSH, SAH, SGH, SP
-from hashlearn.rows import RowBlocks, added, blocks, fold, mapped
+from hashlearn.rows import RowBlocks, added, blocks, fold, map_blocks
 
 ANCHORED = [AGH, JPSH, JSH, PSH, SAH]
 X = np.random.default_rng(0).normal(size=(2000, 6)).astype(np.float32)
@@ -25,7 +25,7 @@ def first_and_sum(block, first, factor):
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_results_come_in_order_and_add_up(small_blocks, threads):
     with threadpool_limits(threads, user_api="blas"):
-        found = [(part, result[0][0]) for part, result in mapped(RowBlocks(X), first_and_sum, 1)]
+        found = [(part, result[0][0]) for part, result in map_blocks(RowBlocks(X), first_and_sum, 1)]
         _, total = fold(RowBlocks(X), first_and_sum, added, 3)
     assert [part.start for part, _ in found] == [first for _, first in found] == list(range(0, 2000, 256))
     np.testing.assert_allclose(total, 3 * X.sum(axis=0, dtype=np.float64))
@@ -38,7 +38,7 @@ def test_an_error_of_a_block_is_the_error_of_the_pass(small_blocks):
         return 0
 
     with threadpool_limits(2, user_api="blas"), pytest.raises(ZeroDivisionError):
-        list(mapped(RowBlocks(X), failing))
+        list(map_blocks(RowBlocks(X), failing))
 
 
 @pytest.mark.parametrize("method", ANCHORED)

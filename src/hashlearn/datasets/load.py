@@ -14,7 +14,7 @@ from hashlearn.datasets.cache import cache_folder
 from hashlearn.datasets.catalog import CATALOG, ENTRIES, Entry
 from hashlearn.datasets.dataset import Dataset, Records
 from hashlearn.datasets.download import DownloadError, fetch
-from hashlearn.datasets.splits import SplitRule, stored
+from hashlearn.datasets.splits import SplitRule, stored_or_drawn
 from hashlearn.datasets.vector_files import read_file
 from hashlearn.files import replacing
 from hashlearn.rows.formats.problems import file_problem
@@ -204,7 +204,7 @@ def _dataset(name: str, source: str, records: Records, split: SplitRule | None, 
 def _drawn(name: str, records: Records, rule: SplitRule, seed: int) -> tuple[NDArray | None, NDArray]:
     """The rows to keep (None for all), and which of those are queries."""
     n = len(records.features) if records.rows is None else len(records.rows)
-    drawn = stored(cache_folder() / "splits", name, n, _taken(records.labels, records.rows), rule, seed)
+    drawn = stored_or_drawn(cache_folder() / "splits", name, n, _taken(records.labels, records.rows), rule, seed)
     used = np.sort(np.concatenate([drawn.query, drawn.database]))
     query = np.searchsorted(used, drawn.query)
     if len(used) == n:

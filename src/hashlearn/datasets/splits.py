@@ -63,7 +63,7 @@ def draw(n: int, labels: NDArray | None, rule: SplitRule, seed: int) -> Split:
     return Split(np.sort(query), left)
 
 
-def stored(folder: Path, name: str, n: int, labels: NDArray | None, rule: SplitRule, seed: int) -> Split:
+def stored_or_drawn(folder: Path, name: str, n: int, labels: NDArray | None, rule: SplitRule, seed: int) -> Split:
     """The split stored in ``folder`` for these rows, this rule and seed, drawn and stored if there is none.
 
     The file's name carries a checksum of the labels, so that a split is never used for rows in another order.

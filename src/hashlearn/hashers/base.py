@@ -19,7 +19,7 @@ from hashlearn import model
 from hashlearn.checks import check_integer, check_matrix
 from hashlearn.codes import bytes_per_code, check_n_bits, pack
 from hashlearn.progress import track
-from hashlearn.rows import RowBlocks, as_rows, is_source, mapped, stored
+from hashlearn.rows import RowBlocks, as_rows, is_source, map_blocks, write_blocks
 
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
 """What is asked of an array before it is read; whether it is finite shows in the first pass over its rows."""
@@ -53,7 +53,7 @@ class Hasher(TransformerMixin, BaseEstimator):
         rows = self._rows(X)
         scores = np.empty((len(rows), self.n_bits), np.float32)
         rows = rows.since(0, ENCODE_PARTS)
-        for part, block in self._tracked(mapped(rows, self._ready(rows.dtype)._scores_from), rows):
+        for part, block in self._tracked(map_blocks(rows, self._ready(rows.dtype)._scores_from), rows):
             scores[part] = block
         return scores
 
@@ -68,7 +68,7 @@ class Hasher(TransformerMixin, BaseEstimator):
     def transform_blocks(self, X: Any, first: int = 0) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
         """Packed codes a block of rows at a time, from row ``first`` on: pairs of the rows' slice and their codes."""
         rows = self._rows(X).since(first, ENCODE_PARTS)
-        return self._tracked(mapped(rows, self._ready(rows.dtype)._codes_from), rows)
+        return self._tracked(map_blocks(rows, self._ready(rows.dtype)._codes_from), rows)
 
     def transform_into(self, X: Any, path: str | Path, first: int = 0) -> Iterator[slice]:
         """Write packed codes into an npy file a block of rows at a time, from row ``first`` on.
@@ -85,7 +85,7 @@ class Hasher(TransformerMixin, BaseEstimator):
                 f"{path} must hold an array of uint8 of shape {wanted}, got {codes.dtype} of {codes.shape}"
             )
         codes_from = self._ready(rows.dtype)._codes_from
-        return self._tracked(stored(rows, codes_from, os.path.abspath(path), codes.offset), rows)
+        return self._tracked(write_blocks(rows, codes_from, os.path.abspath(path), codes.offset), rows)
 
     def fit_codes(self, X: ArrayLike, y: Any = None) -> NDArray[np.uint8]:
         """Learn from the rows of X and return their packed codes, as the method's authors put them in a database.

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from hashlearn.linalg.anchors import squared_distances
 from hashlearn.linalg.moments import Moments
-from hashlearn.rows import RowBlocks, mapped
+from hashlearn.rows import RowBlocks, map_blocks
 
 
 def principal_directions(moments: Moments, n_components: int) -> NDArray[np.float64]:
@@ -36,7 +36,7 @@ def with_positive_peaks(vectors: NDArray) -> NDArray:
 def projected(rows: RowBlocks, directions: NDArray) -> NDArray:
     """The rows times the directions, shape (n, n_components), in the rows' own precision."""
     V = np.empty((len(rows), directions.shape[1]), rows.dtype)
-    for part, projection in mapped(rows, _product, directions.astype(rows.dtype)):
+    for part, projection in map_blocks(rows, _product, directions.astype(rows.dtype)):
         V[part] = projection
     return V
 

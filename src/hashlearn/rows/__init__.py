@@ -1,7 +1,7 @@
 """Where a pass over the data runs: over blocks of rows of an array, a memmap, files, or a stream."""
 
 from hashlearn.rows.blocks import RowBlocks, row_slices
-from hashlearn.rows.passes import added, fold, fold_here, mapped, stored
+from hashlearn.rows.passes import added, fold, fold_here, map_blocks, write_blocks
 from hashlearn.rows.scratch import scratch, zeros_again
 from hashlearn.rows.source import as_rows, is_source
 
@@ -12,9 +12,9 @@ __all__ = [
     "fold",
     "fold_here",
     "is_source",
-    "mapped",
+    "map_blocks",
     "row_slices",
     "scratch",
-    "stored",
+    "write_blocks",
     "zeros_again",
 ]

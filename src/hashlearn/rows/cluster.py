@@ -21,7 +21,7 @@ from hashlearn.extras import require
 from hashlearn.files import LEFTOVER, opened_within
 from hashlearn.rows.blocks import RowBlocks, SeenRows
 from hashlearn.rows.formats import read_vectors
-from hashlearn.rows.passes import fold_here, mapped, store_here
+from hashlearn.rows.passes import fold_here, map_blocks, write_blocks_here
 from hashlearn.rows.source import Files, PathLike
 
 ROWS_PER_TASK = 1 << 16
@@ -130,23 +130,23 @@ class ClusterRows:
 
     def fold(self, rows: RowBlocks, function: Callable, merge: Callable, args: tuple) -> Any:
         """:func:`hashlearn.rows.fold`, a part of the rows on each worker."""
-        results = (result for _, result in self._run(rows, _folded, (function, merge, *args)))
+        results = (result for _, result in self._run(rows, _fold_part, (function, merge, *args)))
         total = next(results)
         for result in results:
             total = merge(total, result)
         return total
 
-    def mapped(self, rows: RowBlocks, function: Callable, args: tuple) -> Iterator[tuple[slice, Any]]:
-        """:func:`hashlearn.rows.mapped`, with all results of a part at once."""
-        for part, results in self._run(rows, _mapped, (function, *args)):
+    def map_blocks(self, rows: RowBlocks, function: Callable, args: tuple) -> Iterator[tuple[slice, Any]]:
+        """:func:`hashlearn.rows.map_blocks`, with all results of a part at once."""
+        for part, results in self._run(rows, _map_part, (function, *args)):
             for start, stop, result in results:
                 yield slice(part.first + start, part.first + stop), result
 
-    def stored(self, rows: RowBlocks, function: Callable, path: str, offset: int) -> Iterator[slice]:
-        """:func:`hashlearn.rows.stored`: the workers write to the file, and what comes here is which rows."""
+    def write_blocks(self, rows: RowBlocks, function: Callable, path: str, offset: int) -> Iterator[slice]:
+        """:func:`hashlearn.rows.write_blocks`: the workers write to the file, and what comes here is which rows."""
         if self.client is not None:
             _check_folder(self.client, Path(path).parent)
-        for part, slices in self._run(rows, _stored, (function, path, offset)):
+        for part, slices in self._run(rows, _write_part, (function, path, offset)):
             for start, stop in slices:
                 yield slice(part.first + start, part.first + stop)
 
@@ -209,19 +209,19 @@ def _accepted(result: Any) -> Any:
     return result
 
 
-def _folded(rows: Callable[[], RowBlocks], function: Callable, merge: Callable, *args: Any) -> Any:
+def _fold_part(rows: Callable[[], RowBlocks], function: Callable, merge: Callable, *args: Any) -> Any:
     return fold_here(rows(), function, merge, *args)
 
 
-def _mapped(rows: Callable[[], RowBlocks], function: Callable, *args: Any) -> list[tuple[int, int, Any]]:
-    return [(part.start, part.stop, result) for part, result in mapped(rows(), function, *args)]
+def _map_part(rows: Callable[[], RowBlocks], function: Callable, *args: Any) -> list[tuple[int, int, Any]]:
+    return [(part.start, part.stop, result) for part, result in map_blocks(rows(), function, *args)]
 
 
-def _stored(rows: Callable[[], RowBlocks], function: Callable, path: str, offset: int) -> list[tuple[int, int]]:
+def _write_part(rows: Callable[[], RowBlocks], function: Callable, path: str, offset: int) -> list[tuple[int, int]]:
     # The file is opened before a row is read: a task that outlives its client writes to the file it was meant for, not
     # to one that the next client has put in its place.
     with opened_within(path) as file:
-        return [(part.start, part.stop) for part in store_here(rows(), function, file, offset)]
+        return [(part.start, part.stop) for part in write_blocks_here(rows(), function, file, offset)]
 
 
 def _result(future: Any) -> Any:

@@ -21,18 +21,18 @@ from hashlearn.threads import n_threads, one_blas_thread
 Result = TypeVar("Result")
 
 
-def mapped(
+def map_blocks(
     rows: RowBlocks, function: Callable[..., Result], *args: Any, in_scratch: bool = False
 ) -> Iterator[tuple[slice, Result]]:
     """``function(block, number of its first row, *args)`` of every block, with the slice of its rows, in order.
 
     Each thread has a block of its own and BLAS is kept to one thread meanwhile: what is done beside the matrix products
     is then on all threads, too. At most one block more than there are threads is in memory. A source that is spread
-    over machines (one with a ``mapped`` of its own) runs the function where the rows are. Blocks ``in_scratch`` are
+    over machines (one with a ``map_blocks`` of its own) runs the function where the rows are. Blocks ``in_scratch`` are
     faster to make, and gone when the function has returned.
     """
-    if hasattr(rows.source, "mapped"):
-        yield from rows.source.mapped(rows, function, args)
+    if hasattr(rows.source, "map_blocks"):
+        yield from rows.source.map_blocks(rows, function, args)
         return
 
     def of_stored(part: slice, block: Any) -> Result:
@@ -62,23 +62,23 @@ def mapped(
             yield oldest()
 
 
-def stored(rows: RowBlocks, function: Callable[..., NDArray], path: str, offset: int) -> Iterator[slice]:
+def write_blocks(rows: RowBlocks, function: Callable[..., NDArray], path: str, offset: int) -> Iterator[slice]:
     """Write what ``function`` makes of every block (one row for each of the block's) to its place in a file.
 
     The file is there at its full size, and row 0 begins at byte ``offset``. The slice of a block's rows is given when
     they have been written; when the last is taken, all are on the disk. A source that is spread over machines (one with
-    a ``stored`` of its own) has the file written where the rows are.
+    a ``write_blocks`` of its own) has the file written where the rows are.
     """
-    if hasattr(rows.source, "stored"):
-        yield from rows.source.stored(rows, function, path, offset)
+    if hasattr(rows.source, "write_blocks"):
+        yield from rows.source.write_blocks(rows, function, path, offset)
         return
     with opened_within(path) as file:
-        yield from store_here(rows, function, file, offset)
+        yield from write_blocks_here(rows, function, file, offset)
 
 
-def store_here(rows: RowBlocks, function: Callable[..., NDArray], file: FileIO, offset: int) -> Iterator[slice]:
-    """:func:`stored` in this process, in a file that is open."""
-    for part, result in mapped(rows, function):
+def write_blocks_here(rows: RowBlocks, function: Callable[..., NDArray], file: FileIO, offset: int) -> Iterator[slice]:
+    """:func:`write_blocks` in this process, in a file that is open."""
+    for part, result in map_blocks(rows, function):
         write_at(file, offset + (rows.offset + part.start) * result[0].nbytes, np.ascontiguousarray(result))
         yield part
     os.fsync(file.fileno())
@@ -107,7 +107,7 @@ def fold_here(
     *args: Any,
 ) -> Result:
     """:func:`fold` in this process, wherever the rows come from."""
-    results = iter(mapped(rows, function, *args, in_scratch=True))
+    results = iter(map_blocks(rows, function, *args, in_scratch=True))
     _, total = next(results)
     for _, result in results:
         total = merge(total, result)
