@@ -10,13 +10,24 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    StandardScaler,
+)
 
 import hashlearn
-from hashlearn import ITQ, LSH, METHODS, hashers
-from hashlearn import model as models
+from hashlearn import ITQ, LSH, METHODS, SimilaritySearch, load, model_folder, save
 from hashlearn.hashers.base import LinearHasher
-from hashlearn.model import CONFIG, TENSORS, load, load_with_config, save
+from hashlearn.hashers.saving import digest_of, load_with_digest
+from hashlearn.hashers.state import CLASSES
+from hashlearn.model_folder import CONFIG, TENSORS, read_model
 
 X = np.random.RandomState(0).randn(150, 12) + 3.0
 
@@ -36,10 +47,10 @@ def rewrite(folder, change):
     """Change the config as a careful forger would: every checksum fits, in both files."""
     config = json.loads((folder / CONFIG).read_text())
     change(config)
-    config["config_sha256"] = models._config_checksum(config)
+    config["config_sha256"] = model_folder._config_checksum(config)
     text = json.dumps(config)
     (folder / CONFIG).write_text(text)
-    save_file(load_file(folder / TENSORS), folder / TENSORS, metadata={"format": models.FORMAT, "config": text})
+    save_file(load_file(folder / TENSORS), folder / TENSORS, metadata={"format": model_folder.FORMAT, "config": text})
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -97,7 +108,7 @@ def test_values_json_has_no_word_for_come_back(tmp_path):
 
 
 def test_the_config_says_what_the_model_is(model):
-    _, config = load_with_config(model)
+    _, config = read_model(model)
     assert config["model"]["method"] == "itq"
     assert (config["n_bits"], config["n_features"]) == (8, 12)
     assert config["hashlearn_version"] == hashlearn.__version__
@@ -129,8 +140,7 @@ def test_a_hasher_of_hashers_comes_back(tmp_path, monkeypatch):
             self.hashers_ = [clone(hasher).fit(X) for hasher in self.hashers]
             return super().fit(X)
 
-    monkeypatch.setattr(hashers, "Pair", Pair, raising=False)
-    monkeypatch.setattr(hashers, "__all__", [*hashers.__all__, "Pair"])
+    monkeypatch.setitem(CLASSES, "Pair", Pair)
     pair = Pair(hashers=[ITQ(n_bits=5, random_state=0), LSH(n_bits=3, random_state=1)]).fit(X)
     pair.save(tmp_path / "m")
     loaded = load(tmp_path / "m")
@@ -193,7 +203,7 @@ def save_killed_at(monkeypatch, folder, hasher, step):
         patch.setattr(type(folder), "unlink", lambda path, missing_ok=False: None)
         patch.setattr(type(folder), "rmdir", lambda path: None)
         with pytest.raises(Killed):
-            save(hasher, folder)
+            hasher.save(folder)
     assert type(folder).unlink is unlink
 
 
@@ -219,7 +229,7 @@ def test_a_failed_save_leaves_the_old_model_and_no_litter(model, monkeypatch, tm
     def full(*args, **kwargs):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(models, "save_file", full)
+    monkeypatch.setattr(model_folder, "save_file", full)
     for folder in (model, tmp_path / "new"):
         with pytest.raises(OSError, match="no space"):
             itq(seed=1).save(folder)
@@ -331,3 +341,44 @@ def test_a_model_can_be_moved(model, tmp_path):
 def test_the_arrays_can_be_read_without_hashlearn(model):
     with safe_open(model / TENSORS, framework="numpy") as file:
         np.testing.assert_array_equal(file.get_tensor("projection_"), itq().projection_)
+
+
+PIPELINES = [
+    make_pipeline(Normalizer(), ITQ(n_bits=8, random_state=0)),
+    make_pipeline(StandardScaler(), PCA(n_components=10, whiten=True, random_state=0), LSH(n_bits=16, random_state=0)),
+    make_pipeline(MinMaxScaler(), MaxAbsScaler(), "passthrough", METHODS["sh"](n_bits=8, random_state=0)),
+    make_pipeline(TruncatedSVD(n_components=9, random_state=0), METHODS["jpsh"](n_bits=8, random_state=0)),
+]
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES, ids=str)
+def test_a_pipeline_comes_back_with_equal_codes(pipeline, tmp_path):
+    fitted = clone(pipeline).fit(X)
+    save(fitted, tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert [type(step) for _, step in loaded.steps] == [type(step) for _, step in fitted.steps]
+    np.testing.assert_array_equal(loaded.transform(X), fitted.transform(X))
+    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
+
+
+def test_a_pipeline_with_code_in_it_is_not_saved(tmp_path):
+    for first in (FunctionTransformer(np.log1p), KBinsDiscretizer(3)):
+        with pytest.raises(TypeError, match=r"cannot be saved: of scikit-learn only MaxAbsScaler"):
+            save(make_pipeline(first, ITQ(n_bits=8, random_state=0)).fit(X), tmp_path / "m")
+    with pytest.raises(NotFittedError):
+        save(make_pipeline(Normalizer(), ITQ(n_bits=8)), tmp_path / "m")
+    assert os.listdir(tmp_path) == []
+
+
+def test_load_opens_whatever_was_saved(tmp_path, model):
+    search = SimilaritySearch(itq()).add(X)
+    save(search, tmp_path / "search")
+    assert isinstance(load(model), ITQ)
+    np.testing.assert_array_equal(load(tmp_path / "search").search(X[:3]).ids, search.search(X[:3]).ids)
+
+
+def test_the_digest_is_of_the_model_and_not_of_its_folder(tmp_path, model):
+    hasher, digest = load_with_digest(model)
+    hasher.save(tmp_path / "copy")
+    assert load_with_digest(tmp_path / "copy")[1] == digest == digest_of(itq())
+    assert len({digest_of(itq(seed)) for seed in range(3)} | {digest_of(itq(n_iter=49))}) == 4

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         HasherUnion,
     )
     from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors
-    from hashlearn.model import load
+    from hashlearn.model import load, save
     from hashlearn.search import HammingIndex, SimilaritySearch
 
 __version__ = "0.1.0"
@@ -64,6 +64,7 @@ __all__ = [
     "load",
     "pack",
     "progress",
+    "save",
     "unpack",
 ]
 
@@ -71,7 +72,7 @@ _ROOMS = ("codes", "datasets", "experiments", "features", "hashers", "metrics", 
 _HOMES = {
     "hashlearn.codes": ("hamming_distances", "pack", "unpack"),
     "hashlearn.metrics": ("Evaluation", "evaluate", "evaluate_vectors"),
-    "hashlearn.model": ("load",),
+    "hashlearn.model": ("load", "save"),
     "hashlearn.search": ("HammingIndex", "SimilaritySearch"),
 }
 _HOME_OF = dict.fromkeys(__all__, "hashlearn.hashers")

@@ -1,202 +1,56 @@
-"""A model is a folder: ``config.json`` for people and tools, ``model.safetensors`` for the arrays.
+"""Save and load whatever is a model: a hasher, a pipeline that ends in one, a similarity search."""
 
-Reading runs no code from the files: the class is looked up in the registry, its parameters are plain values, its
-learned attributes plain values and arrays. Both files carry checksums: a folder that was cut, edited or mixed is
-refused.
-
-A save is one rename. The whole config is also in the header of ``model.safetensors``; replacing that file is the moment
-the new model is there, and ``config.json`` follows. Where a process dies between the two, ``config.json`` is intact
-but of the model before, and the header is believed.
-"""
-
-import hashlib
-import json
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
-from sklearn.utils.validation import check_is_fitted
-
-from hashlearn.files import LEFTOVER, replacing
-from hashlearn.model_values import decode_hasher, encode_hasher
-
-if TYPE_CHECKING:
-    from hashlearn.hashers.base import Hasher
-
-FORMAT = "hashlearn model"
-FORMAT_VERSION = 1
-CONFIG = "config.json"
-TENSORS = "model.safetensors"
+from hashlearn.hashers.saving import load_hasher, save_hasher
+from hashlearn.search.similarity import MANIFEST, SimilaritySearch
 
 
-def save(hasher: "Hasher", folder: str | Path) -> None:
-    """Write a fitted hasher to a folder, in place of the model that may be there.
+def save(model: Any, folder: str | Path) -> None:
+    """Write a fitted hasher, a scikit-learn pipeline that ends in one, or a similarity search to a folder.
 
     Parameters
     ----------
-    hasher : a fitted hasher of the registry
+    model : Hasher, sklearn.pipeline.Pipeline or SimilaritySearch
+        A pipeline may have Normalizer, StandardScaler, MinMaxScaler, MaxAbsScaler, PCA and TruncatedSVD before the
+        hasher.
     folder : str or Path
-        New, empty or a model already; its parent exists.
+        New, empty, or saved by this function before; its parent exists.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from hashlearn import ITQ
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import Normalizer
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> pipeline = make_pipeline(Normalizer(), ITQ(n_bits=16, random_state=0)).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(pipeline, folder)
+    ...     codes = load(folder).transform(X)
+    >>> (codes == pipeline.transform(X)).all()
+    np.True_
     """
-    import hashlearn
-
-    check_is_fitted(hasher)
-    tensors: dict[str, NDArray] = {}
-    config = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "hashlearn_version": hashlearn.__version__,
-        "n_bits": int(hasher.n_bits),
-        "n_features": int(hasher.n_features_in_),
-        "model": encode_hasher(hasher, tensors),
-        "tensors": {name: _declaration(array) for name, array in tensors.items()},
-        "tensors_sha256": _tensors_checksum(tensors),
-    }
-    config["config_sha256"] = _config_checksum(config)
-    text = json.dumps(config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-    target = check_target(folder)
-    is_new = not target.exists()
-    if is_new:
-        target.mkdir()
-    try:
-        with replacing(target / TENSORS, target / CONFIG) as (tensors_beside, config_beside):
-            save_file(tensors, tensors_beside, metadata={"format": FORMAT, "config": text})
-            config_beside.write_text(text, encoding="utf-8")
-            tensors_beside.chmod(config_beside.stat().st_mode)  # safetensors writes for the owner only
-    except BaseException:
-        if is_new:
-            with suppress(OSError):  # not empty: the arrays were in place already
-                target.rmdir()
-        raise
+    if isinstance(model, SimilaritySearch):
+        model.save(folder)
+    else:
+        save_hasher(model, folder)
 
 
 def load(folder: str | Path) -> Any:
-    """Read the hasher that :meth:`Hasher.save` wrote to a folder.
+    """Open whatever was saved to a folder: a hasher, a pipeline or a :class:`SimilaritySearch`.
+
+    Nothing is unpickled: no code is run from the files.
 
     Raises
     ------
     FileNotFoundError
         There is no such folder.
     ValueError
-        The folder is no model, or a truncated, edited or newer one.
+        The folder is nothing that hashlearn saved, or it is truncated, edited or of a newer version.
     """
-    return load_with_config(folder)[0]
-
-
-def load_with_config(folder: str | Path) -> tuple[Any, dict[str, Any]]:
-    """As :func:`load`, with the config it was made from: method, parameters, sizes, checksums."""
-    with _opened(Path(folder)) as (file, config):
-        tensors = _checked_tensors(folder, file, config)
-    try:
-        hasher = decode_hasher(config["model"], tensors)
-        fits = hasher.n_bits == config["n_bits"] and hasher.n_features_in_ == config["n_features"]
-    except (KeyError, TypeError, AttributeError, RecursionError, ValueError) as error:
-        raise ValueError(f"{folder} is not a hashlearn model that this version can read: {error}") from None
-    if not fits:
-        raise ValueError(f"{folder} is not a hashlearn model: n_bits or n_features is not the model's")
-    return hasher, config
-
-
-@contextmanager
-def _opened(folder: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """The file of the arrays and the config that belongs to them."""
-    if not folder.exists():
-        raise FileNotFoundError(f"{folder} does not exist; a model is a folder with {CONFIG} and {TENSORS}")
-    for name in (CONFIG, TENSORS):
-        if not (folder / name).is_file():
-            raise ValueError(f"{folder} is not a hashlearn model: it has no {name}")
-    try:
-        _parsed(folder, (folder / CONFIG).read_text(encoding="utf-8"), CONFIG)
-    except UnicodeDecodeError:
-        raise ValueError(f"{folder} is not a hashlearn model: {CONFIG} is not text") from None
-    try:
-        with safe_open(folder / TENSORS, framework="numpy") as file:
-            text = (file.metadata() or {}).get("config")
-            if text is None:
-                raise ValueError(f"{folder} is not a hashlearn model: {TENSORS} was written by another program")
-            yield file, _parsed(folder, text, TENSORS)
-    except SafetensorError as error:
-        raise ValueError(f"{folder} cannot be loaded: {TENSORS} is truncated or damaged ({error})") from None
-
-
-def _parsed(folder: Path, text: str, name: str) -> dict[str, Any]:
-    """The config in ``text``, once it is known to be one of ours and unchanged since it was written."""
-    try:
-        config = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ValueError(f"{folder} cannot be loaded: the config in {name} is truncated or no JSON") from None
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise ValueError(f"{folder} is not a hashlearn model: {name} does not say format {FORMAT!r}")
-    version = config.get("format_version")
-    if isinstance(version, int) and version > FORMAT_VERSION:
-        raise ValueError(
-            f"{folder} has model format {version}, this hashlearn reads up to {FORMAT_VERSION}; update hashlearn"
-        )
-    if config.get("config_sha256") != _config_checksum(config):
-        raise ValueError(f"{folder} cannot be loaded: the config in {name} was edited (its checksum does not fit)")
-    return config
-
-
-def _checked_tensors(folder: str | Path, file: Any, config: Mapping[str, Any]) -> dict[str, NDArray]:
-    declared = config.get("tensors")
-    if not isinstance(declared, dict) or set(declared) != set(file.keys()):
-        raise ValueError(f"{folder} cannot be loaded: {TENSORS} does not hold the arrays its config declares")
-    tensors = {name: file.get_tensor(name) for name in declared}
-    for name, array in tensors.items():
-        if _declaration(array) != declared[name]:
-            raise ValueError(
-                f"{folder} cannot be loaded: {name} should be {declared[name]}, {TENSORS} has {_declaration(array)}"
-            )
-    if config.get("tensors_sha256") != _tensors_checksum(tensors):
-        raise ValueError(f"{folder} cannot be loaded: {TENSORS} was changed (its checksum does not fit)")
-    return tensors
-
-
-def _declaration(array: NDArray) -> dict[str, Any]:
-    return {"dtype": array.dtype.name, "shape": list(array.shape)}
-
-
-def _tensors_checksum(tensors: Mapping[str, NDArray]) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(tensors):
-        digest.update(f"{name}\0{_declaration(tensors[name])}\0".encode())
-        digest.update(tensors[name].reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
-
-
-def _config_checksum(config: Mapping[str, Any]) -> str:
-    """Of everything but the checksum itself; layout and order of the keys do not matter."""
-    rest = {key: value for key, value in config.items() if key != "config_sha256"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def check_target(folder: str | Path) -> Path:
-    """The folder that a model can be saved to, links followed: new, empty or a model already."""
-    target = Path(os.path.realpath(folder))
-    if not target.exists():
-        if not target.parent.is_dir():
-            raise ValueError(f"folder must lie in an existing folder, got {folder}: no folder {target.parent}")
-        return target
-    if not target.is_dir():
-        raise ValueError(f"folder must be a folder, got the file {folder}")
-    if not _is_ours(target):
-        raise ValueError(f"folder must be new, empty or a hashlearn model, got {folder} with other files in it")
-    return target
-
-
-def _is_ours(folder: Path) -> bool:
-    """Whether nothing is lost by saving here: no files, or a model, whole or not."""
-    with suppress(OSError, ValueError, RecursionError, AttributeError):
-        if json.loads((folder / CONFIG).read_text(encoding="utf-8")).get("format") == FORMAT:
-            return True
-    with suppress(OSError, SafetensorError), safe_open(folder / TENSORS, framework="numpy") as file:
-        if (file.metadata() or {}).get("format") == FORMAT:
-            return True
-    return all(path.name.endswith(LEFTOVER) for path in folder.iterdir())
+    if (Path(folder) / MANIFEST).is_file():
+        return SimilaritySearch.open(folder)
+    return load_hasher(folder)

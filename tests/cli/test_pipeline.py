@@ -48,7 +48,7 @@ def test_the_sidecar_says_what_the_codes_are(run, folder):
     sidecar = json.loads((folder / "codes.npy.json").read_text())
     assert (sidecar["n_bits"], sidecar["bit_order"], sidecar["count"]) == (12, "big", 150)
     assert (sidecar["model"]["path"], sidecar["model"]["method"]) == ("model", "itq")
-    assert sidecar["model"]["checksum"] == json.loads((folder / "model/config.json").read_text())["config_sha256"]
+    assert sidecar["model"]["checksum"] == json.loads((folder / "model/config.json").read_text())["model_sha256"]
 
 
 def test_parameters_reach_the_method(run, folder):

@@ -29,7 +29,7 @@ def run(
     """Learn a hash function from vectors."""
     with matrices(vectors, array, cluster) as data:
         from hashlearn.hashers import method_named
-        from hashlearn.model import check_target, save
+        from hashlearn.model_folder import check_target
 
         cls = method_named(method)
         hasher = cls(n_bits=bits, **parameters(cls, param or [], seed))
@@ -39,7 +39,7 @@ def run(
             hasher.fit(data)
         took = time.perf_counter() - start
         n, d = data.shape
-    save(hasher, out)
+    hasher.save(out)
     typer.echo(f"{out}: {cls.__name__} of {bits} bits, fitted to {n} vectors of {d} features in {took:.1f} s")
 
 

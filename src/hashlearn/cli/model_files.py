@@ -9,10 +9,10 @@ from hashlearn.cli.bars import progress_bars
 
 def load_model(folder: str) -> tuple[Any, dict[str, Any]]:
     """The hasher in a folder and what a sidecar says of it: path, method, checksum."""
-    from hashlearn import model
+    from hashlearn.hashers.saving import load_with_digest
 
-    hasher, config = model.load_with_config(folder)
-    return hasher, {"path": folder, "method": config["model"]["method"], "checksum": config["config_sha256"]}
+    hasher, digest = load_with_digest(folder)
+    return hasher, {"path": folder, "method": type(hasher).__name__.lower(), "checksum": digest}
 
 
 def encoded(hasher: Any, vectors: Any, place: str) -> Any:

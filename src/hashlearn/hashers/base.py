@@ -15,9 +15,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hashlearn import model
 from hashlearn.checks import check_integer, check_matrix
 from hashlearn.codes import bytes_per_code, check_n_bits, pack
+from hashlearn.hashers.saving import save_hasher
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, as_rows, is_source, map_blocks, write_blocks
 
@@ -97,7 +97,7 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder (``config.json`` and ``model.safetensors``); :func:`hashlearn.load` reads it."""
-        model.save(self, folder)
+        save_hasher(self, folder)
 
     def _ready(self, real: np.dtype) -> Self:
         """This hasher with what is the same for all blocks (of one precision) made, not to be made for every block."""

@@ -15,6 +15,8 @@ from hashlearn.hashers.sah import SAH
 from hashlearn.hashers.sgh import SGH
 from hashlearn.hashers.sh import SH
 from hashlearn.hashers.sp import SP
+from hashlearn.hashers.state import CLASSES
+from hashlearn.hashers.union import HasherUnion
 
 METHODS: dict[str, type[Hasher]] = {
     "lsh": LSH,
@@ -32,6 +34,7 @@ METHODS: dict[str, type[Hasher]] = {
     "jpsh": JPSH,
     "sah": SAH,
 }
+CLASSES.maps += [METHODS, {"HasherUnion": HasherUnion}]  # what can be saved
 
 
 def method_named(name: str) -> type[Hasher]:

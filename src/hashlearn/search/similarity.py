@@ -10,10 +10,10 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from hashlearn import model
 from hashlearn.checks import check_integer
 from hashlearn.files import write_text
 from hashlearn.hashers import Hasher
+from hashlearn.hashers.saving import load_hasher
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.rerank import Rescored, rerank_asymmetric, rerank_exact
 from hashlearn.search.results import Neighbours
@@ -141,7 +141,7 @@ class SimilaritySearch:
         """Read what :meth:`save` wrote; the codes are memory-mapped (see :meth:`HammingIndex.open`)."""
         folder = Path(folder)
         manifest = _read_manifest(folder)
-        search = cls(model.load(folder / manifest["hasher"]))
+        search = cls(load_hasher(folder / manifest["hasher"]))
         index = HammingIndex.open(folder / manifest["codes"])
         if index.n_bits != search.hasher.n_bits:
             raise ValueError(f"{folder}: codes of {index.n_bits} bits beside a hasher of {search.hasher.n_bits}")
