@@ -54,6 +54,17 @@ def check_matrix(name: str, value: Any, shape: tuple[int | None, int | None]) ->
     return array
 
 
+def why_no_numbers(dtype: np.dtype) -> str | None:
+    """What the values of an array should be, where they cannot be computed with: None where they can."""
+    if dtype.kind == "c":
+        return f"real numbers, got {dtype}; pass the real and the imaginary parts as columns"
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        return f"float64 or smaller, got {dtype}; convert with X.astype(np.float64)"
+    if dtype.kind not in "buif":
+        return f"numbers, got {dtype}"
+    return None
+
+
 def check_rows(name: str, value: Any, n: int) -> NDArray[np.intp]:
     """``value`` as the numbers of at least two of n rows."""
     rows = np.asarray(value)

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.checks import why_no_numbers
 
 CLUSTER = "Address of a Dask scheduler (tcp://host:8786) whose workers read the files and do the work."
-SPARSE_NAMES = {"data", "indices", "indptr", "format", "shape"}
-FORMATS = ".npy, .npz, .h5, .mat, .parquet, .fvecs, .fbin; file.npz:name takes one of several arrays"
+FORMATS = ".npy, .npz, .h5, .mat, .parquet, .csv, .fvecs, .fbin; file.npz:name takes one of several arrays"
 
 
-def read_array(place: str, array: str | None = None) -> Any:
+def read_array(place: str, array: str | None = None) -> NDArray:
     """The array in a file, memory-mapped where the format allows.
 
     Parameters
@@ -22,30 +24,20 @@ def read_array(place: str, array: str | None = None) -> Any:
     array : str, optional
         That name; not needed where there is but one array or one is called as vectors usually are.
     """
-    from hashlearn.rows import formats
-
-    path, name = _path_and_name(place, array)
-    try:
-        values = formats.read_array(path, name)
-    except ValueError as error:
-        raise ValueError(_in_words_of_the_command_line(str(error))) from None
-    if not isinstance(values, np.ndarray):  # another file that was put into the archive
-        raise ValueError(f"{path}: not a readable array")
+    values = _read(place, array)
+    if not isinstance(values, np.ndarray):
+        raise ValueError(f"{place} must hold an array, got a sparse matrix")
     return values
 
 
 def read_matrix(place: str, array: str | None = None) -> Any:
     """Like :func:`read_array`, of vectors: two-dimensional numbers, or a matrix of ``scipy.sparse.save_npz``."""
-    path, name = _path_and_name(place, array)
-    if name is None and path.suffix == ".npz" and _is_sparse(path):
-        from scipy.sparse import csr_matrix, load_npz
-
-        return csr_matrix(load_npz(path))
-    matrix = read_array(place, array)
+    matrix = _read(place, array)
     if matrix.ndim != 2:
         raise ValueError(f"{place} must hold a matrix of shape (n, n_features), got shape {matrix.shape}")
-    if matrix.dtype.kind not in "biuf":
-        raise TypeError(f"{place} must hold numbers, got dtype {matrix.dtype}")
+    reason = why_no_numbers(matrix.dtype)
+    if reason is not None:
+        raise TypeError(f"{place} must hold {reason}")
     return matrix
 
 
@@ -79,21 +71,19 @@ def _not_empty(place: str, matrix: Any) -> Any:
     return matrix
 
 
-def _path_and_name(place: str, array: str | None) -> tuple[Path, str | None]:
-    from hashlearn.rows.formats import SUFFIXES
-
-    file, _, name = place.rpartition(":")
-    is_named = array is None and not Path(place).exists() and Path(file).suffix.lower() in SUFFIXES
-    return (Path(file), name) if is_named else (Path(place), array)
-
-
-def _is_sparse(path: Path) -> bool:
+def _read(place: str, array: str | None) -> Any:
     from hashlearn.rows import formats
 
-    return set(formats.array_names(path)) == SPARSE_NAMES
+    path, name = _path_and_name(place, array)
+    try:
+        return formats.read_array(path, name)
+    except formats.FileProblem as error:
+        raise ValueError(str(error).replace("with array=", "with --array or FILE:NAME")) from None
 
 
-def _in_words_of_the_command_line(message: str) -> str:
-    if "pickle" in message:  # numpy's advice to allow it is none that is given here
-        return message.partition(" (")[0] + " (it holds Python objects, or no array at all)"
-    return message.replace("with array=", "with --array or FILE:NAME")
+def _path_and_name(place: str, array: str | None) -> tuple[Path, str | None]:
+    from hashlearn.rows.formats import has_known_suffix
+
+    file, _, name = place.rpartition(":")
+    is_named = array is None and not Path(place).exists() and has_known_suffix(file)
+    return (Path(file), name) if is_named else (Path(place), array)

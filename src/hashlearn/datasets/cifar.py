@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hashlearn.datasets.dataset import Records
 from hashlearn.datasets.pickled import read_batch
-from hashlearn.rows.formats.problems import file_problem, reading
+from hashlearn.rows.formats.problems import FileProblem, reading
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
@@ -45,7 +45,7 @@ def _from_archive(path: Path, prefix: str, suffix: str, parse: Callable[[bytes],
                 found[name] = archive.extractfile(member).read()  # type: ignore[union-attr]
     missing = sorted(wanted - set(found))
     if missing:
-        raise file_problem(path, f"it does not hold {missing[0]}")
+        raise FileProblem(path, f"it does not hold {missing[0]}")
     return [_parsed(path, found[prefix + name + suffix], parse) for name in BATCHES]
 
 
@@ -53,7 +53,7 @@ def _parsed(path: Path, data: bytes, parse: Callable[[bytes], Batch]) -> Batch:
     try:
         return parse(data)
     except ValueError as error:
-        raise file_problem(path, str(error)) from None
+        raise FileProblem(path, str(error)) from None
 
 
 def _read_binary(data: bytes) -> Batch:

@@ -17,7 +17,7 @@ from hashlearn.datasets.download import DownloadError, fetch
 from hashlearn.datasets.splits import SplitRule, stored_or_drawn
 from hashlearn.datasets.vector_files import read_file
 from hashlearn.files import replacing
-from hashlearn.rows.formats.problems import file_problem
+from hashlearn.rows.formats import FileProblem
 
 DATASETS = (*CATALOG, "digits")
 """The names :func:`load` knows."""
@@ -143,7 +143,7 @@ def _from_path(path: Path, array: str | None) -> tuple[Records, SplitRule]:
         records_or_none = entry.read(path)
         if records_or_none is not None:
             return records_or_none, entry.rule
-    raise file_problem(path, "no original files of a known dataset: " + "; ".join(entry.wanted for entry in ENTRIES))
+    raise FileProblem(path, "no original files of a known dataset: " + "; ".join(entry.wanted for entry in ENTRIES))
 
 
 def _digits() -> Records:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hashlearn.datasets.dataset import Records
 from hashlearn.datasets.vector_files import find_features
-from hashlearn.rows.formats.problems import file_problem
+from hashlearn.rows.formats import FileProblem
 
 ANNOTATIONS = ("annotations", "mirflickr25k_annotations_v080", ".")
 TAGS = ("meta/tags", "tags", "mirflickr/meta/tags")
@@ -32,9 +32,9 @@ def read(folder: Path) -> Records | None:
     features = find_features(folder)
     tags = _read_tags(folder)
     if features is None and tags is None:
-        raise file_problem(folder, "beside the annotations it needs features.npy (a row per image) or meta/tags")
+        raise FileProblem(folder, "beside the annotations it needs features.npy (a row per image) or meta/tags")
     if features is not None and tags is not None and len(features) != len(tags):
-        raise file_problem(folder, f"{len(features)} rows of features for {len(tags)} files of tags")
+        raise FileProblem(folder, f"{len(features)} rows of features for {len(tags)} files of tags")
     n = len(features) if features is not None else len(tags)  # type: ignore[arg-type]
     labels = np.stack([_members(path, n) for path in concepts], axis=1)
     usable = labels.any(axis=1)
@@ -62,9 +62,9 @@ def _members(path: Path, n: int) -> NDArray[np.uint8]:
     try:
         numbers = np.array(path.read_text(encoding="ascii").split(), dtype=np.int64)
     except ValueError:
-        raise file_problem(path, "it must hold image numbers, one a line") from None
+        raise FileProblem(path, "it must hold image numbers, one a line") from None
     if len(numbers) and (numbers.min() < 1 or numbers.max() > n):
-        raise file_problem(path, f"image numbers must be 1 to {n}, got {numbers.min()} to {numbers.max()}")
+        raise FileProblem(path, f"image numbers must be 1 to {n}, got {numbers.min()} to {numbers.max()}")
     members = np.zeros(n, np.uint8)
     members[numbers - 1] = 1
     return members
@@ -79,7 +79,7 @@ def _read_tags(folder: Path) -> NDArray[np.uint8] | None:
     paths = [place / f"tags{number}.txt" for number in range(1, n + 1)]
     missing = next((path for path in paths if not path.is_file()), None)
     if missing is not None:
-        raise file_problem(missing, f"missing, though its folder holds {n} files of tags")
+        raise FileProblem(missing, f"missing, though its folder holds {n} files of tags")
     tags = [set(path.read_text(encoding="utf-8", errors="replace").split("\n")) - {""} for path in paths]
     counts = Counter(tag for of_image in tags for tag in of_image)
     places = {tag: place for place, tag in enumerate(sorted(tag for tag in counts if counts[tag] >= FREQUENT))}

@@ -1,16 +1,11 @@
 """MNIST and Fashion-MNIST from their four idx files, with or without .gz."""
 
-import gzip
-import math
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hashlearn.datasets.dataset import Records
-from hashlearn.rows.formats.problems import file_problem, reading
-
-UNSIGNED_BYTES = 0x08
+from hashlearn.rows.formats import FileProblem, read_array
 
 FOLDERS = (".", "raw")
 
@@ -20,26 +15,12 @@ def read(folder: Path) -> Records | None:
     files = [_find(folder, part, kind) for kind in ("images-idx3", "labels-idx1") for part in ("train", "t10k")]
     if None in files:
         return None
-    train, test, train_labels, test_labels = (read_idx(path) for path in files if path is not None)
+    train, test, train_labels, test_labels = (read_array(path) for path in files if path is not None)
+    for images, labels in ((train, train_labels), (test, test_labels)):
+        if images.ndim != 3 or images.shape[1:] != train.shape[1:] or labels.shape != images.shape[:1]:
+            raise FileProblem(folder, f"images {images.shape} and labels {labels.shape} do not belong together")
     images, labels = np.concatenate([train, test]), np.concatenate([train_labels, test_labels])
-    if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels):
-        raise file_problem(folder, f"images {images.shape} and labels {labels.shape} do not belong together")
     return Records(images.reshape(len(images), -1), labels, images)
-
-
-def read_idx(path: Path) -> NDArray[np.uint8]:
-    """An array of bytes from an idx file: two zero bytes, type, number of axes, their lengths (big-endian), values."""
-    with reading(path, "idx"):
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    if len(data) < 4 or data[:3] != bytes((0, 0, UNSIGNED_BYTES)):
-        raise file_problem(path, "not an idx file of bytes: its first bytes are not 0, 0, 8")
-    start = 4 + 4 * data[3]
-    if len(data) < start:
-        raise file_problem(path, "truncated in its header")
-    shape = tuple(int(length) for length in np.frombuffer(data, ">u4", count=data[3], offset=4))
-    if len(data) - start != math.prod(shape):
-        raise file_problem(path, f"{shape} values take {math.prod(shape)} bytes, it has {len(data) - start}")
-    return np.frombuffer(data, np.uint8, offset=start).reshape(shape)
 
 
 def _find(folder: Path, part: str, kind: str) -> Path | None:

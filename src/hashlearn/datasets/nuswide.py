@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hashlearn.datasets.dataset import Records
 from hashlearn.datasets.vector_files import find_features
-from hashlearn.rows.formats.problems import file_problem
+from hashlearn.rows.formats import FileProblem
 
 CONCEPTS = 21
 LABELS = ("Groundtruth/AllLabels", "AllLabels", ".")
@@ -30,7 +30,7 @@ def read(folder: Path) -> Records | None:
     columns = [_zeros_and_ones(path) for path in lists]
     for path, column in zip(lists, columns):
         if len(column) != len(columns[0]):
-            raise file_problem(path, f"{len(column)} images, but {len(columns[0])} in {lists[0].name}")
+            raise FileProblem(path, f"{len(column)} images, but {len(columns[0])} in {lists[0].name}")
     frequent = np.sort(np.argsort([-int(column.sum()) for column in columns], kind="stable")[:CONCEPTS])
     labels = np.stack([columns[place] for place in frequent], axis=1)
     features = _features(folder, len(labels))
@@ -43,15 +43,15 @@ def _features(folder: Path, n: int) -> NDArray:
     if features is None:
         path = next((folder / name for name in TAGS if (folder / name).is_file()), None)
         if path is None:
-            raise file_problem(
+            raise FileProblem(
                 folder, "beside the concept lists it needs features.npy (a row per image) or AllTags1k.txt"
             )
         values = _zeros_and_ones(path)
         if len(values) % n:
-            raise file_problem(path, f"{len(values)} values are no multiple of the {n} images")
+            raise FileProblem(path, f"{len(values)} values are no multiple of the {n} images")
         features = values.reshape(n, -1)
     if len(features) != n:
-        raise file_problem(folder, f"{len(features)} rows of features for {n} images")
+        raise FileProblem(folder, f"{len(features)} rows of features for {n} images")
     return features
 
 
@@ -63,8 +63,8 @@ def _zeros_and_ones(path: Path) -> NDArray[np.uint8]:
             characters = np.frombuffer(block, np.uint8)
             digits = characters[characters > ord(" ")] - ord("0")
             if len(digits) and digits.max() > 1:
-                raise file_problem(path, "it must hold nothing but 0 and 1")
+                raise FileProblem(path, "it must hold nothing but 0 and 1")
             blocks.append(digits)
     if not blocks:
-        raise file_problem(path, "empty")
+        raise FileProblem(path, "empty")
     return np.concatenate(blocks)

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.datasets.dataset import Records
-from hashlearn.rows.formats import SUFFIXES, array_names, read_array, read_vectors
-from hashlearn.rows.formats.problems import file_problem
+from hashlearn.rows.formats import SUFFIXES, FileProblem, array_names, read_array, read_vectors
 
 
 def read_file(path: Path, array: str | None = None) -> Records:
@@ -54,14 +53,14 @@ def _train_and_test(path: Path, names: set[str], features: tuple[str, str], labe
     """The training rows followed by the test rows, which are the queries."""
     train, test = (read_vectors(path, name) for name in features)
     if train.shape[1] != test.shape[1]:
-        raise file_problem(path, f"{features[0]} has {train.shape[1]} columns and {features[1]} {test.shape[1]}")
+        raise FileProblem(path, f"{features[0]} has {train.shape[1]} columns and {features[1]} {test.shape[1]}")
     both = None
     if set(labels) <= names:
         parts = [_as_labels(path, read_array(path, name)) for name in labels]
         if parts[0].shape[1:] != parts[1].shape[1:]:
-            raise file_problem(path, f"{labels[0]} and {labels[1]} have different shapes")
+            raise FileProblem(path, f"{labels[0]} and {labels[1]} have different shapes")
         if (len(parts[0]), len(parts[1])) != (len(train), len(test)):
-            raise file_problem(path, f"{labels[0]} and {labels[1]} do not have a row for every row of the features")
+            raise FileProblem(path, f"{labels[0]} and {labels[1]} do not have a row for every row of the features")
         both = np.concatenate(parts)
     query = np.arange(len(train), len(train) + len(test))
     return Records(np.concatenate([train, test]), both, query=query)
@@ -78,7 +77,7 @@ def _as_labels(path: Path, values: NDArray) -> NDArray:
     if values.ndim == 2 and 1 in values.shape:
         values = values.reshape(-1)
     if values.ndim not in (1, 2) or values.dtype.kind not in "buif" or not np.array_equal(values, np.rint(values)):
-        raise file_problem(path, f"labels must be whole numbers of shape (n,) or (n, n_classes), got {values.shape}")
+        raise FileProblem(path, f"labels must be whole numbers of shape (n,) or (n, n_classes), got {values.shape}")
     if values.ndim == 2:
         return (values > 0).astype(np.uint8)
     return values.astype(np.int64) if values.dtype.kind in "bf" else values

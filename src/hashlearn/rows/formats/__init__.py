@@ -1,5 +1,13 @@
 """The file formats vectors come in."""
 
-from hashlearn.rows.formats.files import SUFFIXES, array_names, check_file, read_array, read_vectors
+from hashlearn.rows.formats.problems import FileProblem
+from hashlearn.rows.formats.read import (
+    SUFFIXES,
+    array_names,
+    check_file,
+    has_known_suffix,
+    read_array,
+    read_vectors,
+)
 
-__all__ = ["SUFFIXES", "array_names", "check_file", "read_array", "read_vectors"]
+__all__ = ["SUFFIXES", "FileProblem", "array_names", "check_file", "has_known_suffix", "read_array", "read_vectors"]

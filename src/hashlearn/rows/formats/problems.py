@@ -4,10 +4,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+LONGEST_REASON = 200
 
-def file_problem(path: Path, problem: str) -> ValueError:
-    """The error to raise: the file, then what is wrong with it."""
-    return ValueError(f"{path}: {problem}")
+
+class FileProblem(ValueError):
+    """A file or folder that cannot be used, and why, in one line.
+
+    Attributes
+    ----------
+    path : str
+    reason : str
+    """
+
+    def __init__(self, path: str | Path, reason: str):
+        super().__init__(str(path), reason)  # these are what a pickled error is made from again
+        self.path, self.reason = str(path), reason
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
 
 
 @contextmanager
@@ -19,10 +33,8 @@ def reading(path: Path, kind: str) -> Iterator[None]:
     """
     try:
         yield
-    except (FileNotFoundError, PermissionError, IsADirectoryError, ImportError, MemoryError):
+    except (FileProblem, FileNotFoundError, PermissionError, IsADirectoryError, ImportError, MemoryError):
         raise
     except Exception as error:
-        if str(error).startswith(f"{path}: "):
-            raise
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise file_problem(path, f"not a readable {kind} file ({reason})") from None
+        reason = " ".join(str(error).split())[:LONGEST_REASON] or type(error).__name__
+        raise FileProblem(path, f"not a readable {kind} file ({reason})") from None

@@ -220,8 +220,8 @@ class TestDamage:
             one_line(path)
 
     def test_unknown_ending_missing_file_and_folder(self, tmp_path):
-        (tmp_path / "a.csv").write_text("1,2\n")
-        assert ".fbin" in one_line(tmp_path / "a.csv")
+        (tmp_path / "a.doc").write_text("1,2\n")
+        assert ".fbin" in one_line(tmp_path / "a.doc")
         one_line(tmp_path / "none.npy", error=FileNotFoundError)
         one_line(tmp_path)
 

@@ -1,0 +1,64 @@
+"""What a file format offers."""
+
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from hashlearn.rows.formats.problems import FileProblem
+
+USUAL_NAMES = ("X", "features", "vectors", "embeddings", "data", "train", "traindata")
+"""What an array of vectors is called, where a file holds several and none is asked for."""
+
+
+class Format(Protocol):
+    """A format of files with arrays in them. Whatever is wrong with a file is a FileProblem."""
+
+    def names(self, path: Path) -> list[str]:
+        """The names of the arrays in the file; none where a file is a single array or table."""
+
+    def read(self, path: Path, name: str | None, max_bytes: int | None) -> Any:
+        """An array of the file, memory-mapped where the format allows.
+
+        Parameters
+        ----------
+        path : Path
+        name : str or None
+            Which array, or which column of a table. None for the only one, or the one with a usual name.
+        max_bytes : int or None
+            See :func:`~hashlearn.rows.formats.limits.check_expansion`; formats without compression cannot grow.
+        """
+
+
+def is_mapped(values: Any) -> bool:
+    """Whether an array is a view of a mapped file, and so takes no memory of its own."""
+    while isinstance(values, np.ndarray):
+        if isinstance(values, np.memmap):
+            return True
+        values = values.base
+    return False
+
+
+def choose(path: Path, names: list[str], name: str | None) -> str:
+    """The array of a file with several that is asked for by name, or the one to take without a name."""
+    if name is not None:
+        if name not in names:
+            raise FileProblem(path, f"no array named {name!r}; it has {listing(names)}")
+        return name
+    if not names:
+        raise FileProblem(path, "it holds no arrays")
+    usual = [usual for usual in USUAL_NAMES if usual in names]
+    if len(names) > 1 and not usual:
+        raise FileProblem(path, f"name one of its arrays with array=: {listing(names)}")
+    return names[0] if len(names) == 1 else usual[0]
+
+
+def check_no_name(path: Path, name: str | None) -> None:
+    """Refuse a name where the format holds a single array."""
+    if name is not None:
+        raise FileProblem(path, f"it holds a single array, without names; array must be None, got {name!r}")
+
+
+def listing(names: list[str]) -> str:
+    """The first of the names, as an error shows them."""
+    return ", ".join(names[:20]) or "none"

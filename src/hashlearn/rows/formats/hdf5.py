@@ -1,0 +1,53 @@
+"""HDF5: named arrays in groups, as ann-benchmarks files have them.
+
+What a file refers to outside itself (external storage, virtual datasets, external links) is refused: a file from
+elsewhere must not choose which other files are read.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.extras import require
+from hashlearn.rows.formats.format import choose
+from hashlearn.rows.formats.limits import check_expansion
+from hashlearn.rows.formats.problems import FileProblem, reading
+
+
+class Hdf5:
+    """Named arrays: mapped where the file holds one in a single piece, otherwise read."""
+
+    def names(self, path: Path) -> list[str]:
+        h5py = require("h5py", "hdf5")
+        with reading(path, "HDF5"), h5py.File(path, "r") as file:
+            return _names(h5py, file)
+
+    def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
+        h5py = require("h5py", "hdf5")
+        with reading(path, "HDF5"), h5py.File(path, "r") as file:
+            # The names are of hard links only, so none leads out of the file.
+            dataset = file[choose(path, _names(h5py, file), name)]
+            _check_dataset(path, dataset)
+            offset = dataset.id.get_offset()  # None where the values are in chunks, which may be compressed
+            if offset is None or dataset.size == 0:
+                check_expansion(path, dataset.size * dataset.dtype.itemsize, max_bytes)
+                return dataset[()]
+            dtype, shape = dataset.dtype, dataset.shape
+            if path.stat().st_size < offset + dataset.size * dtype.itemsize:
+                raise FileProblem(path, f"truncated: {dataset.name} {shape} reaches beyond the end of the file")
+        return np.memmap(path, dtype, mode="r", offset=offset, shape=shape)
+
+
+def _names(h5py: Any, file: Any) -> list[str]:
+    names: list[str] = []
+    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+    return names
+
+
+def _check_dataset(path: Path, dataset: Any) -> None:
+    if dataset.external or dataset.is_virtual:
+        raise FileProblem(path, f"{dataset.name} refers to other files, which are not read")
+    if dataset.shape is None or dataset.dtype.kind not in "buifcSU":
+        raise FileProblem(path, f"{dataset.name} holds no plain array, but {dataset.dtype} of shape {dataset.shape}")

@@ -1,0 +1,139 @@
+"""A user's own vectors, from the files they come in.
+
+========================  ================================================  ================
+file                      content                                           mapped
+========================  ================================================  ================
+npy                       one array                                         yes
+npz, mat                  named arrays (mat: up to v7, and v7.3 with h5py)  no
+hdf5, h5                  named arrays, also ann-benchmarks files           where contiguous
+parquet, pq               a column of lists, or numeric columns             no
+fvecs, bvecs, ivecs       the dimension before every vector                 yes
+fbin, u8bin, i8bin        rows and dimensions, then all values              yes
+idx, ubyte, also gz       one array, as MNIST comes                         without gz
+csv, tsv                  numeric columns, with or without their names      no
+========================  ================================================  ================
+
+A mapped file is read as it is used: opening one of any size takes no memory.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from hashlearn.checks import why_no_numbers
+from hashlearn.rows.formats.csv import Csv
+from hashlearn.rows.formats.fbin import Bin
+from hashlearn.rows.formats.format import Format
+from hashlearn.rows.formats.fvecs import Vecs
+from hashlearn.rows.formats.hdf5 import Hdf5
+from hashlearn.rows.formats.idx import Idx
+from hashlearn.rows.formats.mat import Mat
+from hashlearn.rows.formats.npy import Npy
+from hashlearn.rows.formats.npz import Npz
+from hashlearn.rows.formats.parquet import Parquet
+from hashlearn.rows.formats.problems import FileProblem
+
+FORMATS: dict[str, Format] = {
+    ".npy": Npy(),
+    ".npz": Npz(),
+    ".hdf5": Hdf5(),
+    ".h5": Hdf5(),
+    ".mat": Mat(),
+    ".parquet": Parquet(),
+    ".pq": Parquet(),
+    ".fvecs": Vecs("<f4"),
+    ".bvecs": Vecs("u1"),
+    ".ivecs": Vecs("<i4"),
+    ".fbin": Bin("<f4"),
+    ".u8bin": Bin("u1"),
+    ".i8bin": Bin("i1"),
+    ".idx": Idx(),
+    ".idx.gz": Idx(),
+    "-ubyte": Idx(),
+    "-ubyte.gz": Idx(),
+    ".csv": Csv(),
+    ".tsv": Csv(),
+}
+"""The format of a file, by the ending of its name."""
+
+SUFFIXES = tuple(FORMATS)
+
+
+def read_vectors(path: str | Path, array: str | None = None, *, max_bytes: int | None = None) -> Any:
+    """The vectors of a file, memory-mapped where the format allows.
+
+    Parameters
+    ----------
+    path : str or Path
+        Its ending names the format.
+    array : str or None, default=None
+        The array of an npz, HDF5 or mat file, or the column of a parquet or csv file. None takes the only one, or the
+        one with a usual name (X, features, vectors, embeddings, data, train, traindata).
+    max_bytes : int or None, default=None
+        Memory that a compressed file may take. None allows 256 MiB or 100 times the size of the file, whichever is
+        more, or what the environment variable ``HASHLEARN_MAX_BYTES`` says.
+
+    Returns
+    -------
+    ndarray of shape (n, d), or csr_array where ``scipy.sparse.save_npz`` has written the file
+        In the file's own type; read-only where it is mapped.
+
+    Raises
+    ------
+    FileProblem
+        A ValueError of one line that names the file and says what is wrong with it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "vectors.csv")
+    ...     _ = path.write_text("width,height\\n1,2\\n3,4.5\\n")
+    ...     read_vectors(path).tolist()
+    [[1.0, 2.0], [3.0, 4.5]]
+    """
+    values = read_array(path, array, max_bytes=max_bytes)
+    if values.ndim != 2:
+        raise FileProblem(path, f"vectors must have shape (n, d), got shape {values.shape} of {values.dtype}")
+    reason = why_no_numbers(values.dtype)
+    if reason is not None:
+        raise FileProblem(path, f"vectors must be {reason}")
+    if 0 in values.shape:
+        raise FileProblem(path, f"no vectors in it: shape {values.shape}")
+    return values
+
+
+def read_array(path: str | Path, array: str | None = None, *, max_bytes: int | None = None) -> Any:
+    """An array of a file, of any shape: labels, images, vectors. See :func:`read_vectors`."""
+    path = check_file(path)
+    return format_of(path).read(path, array, max_bytes)
+
+
+def array_names(path: str | Path) -> list[str]:
+    """The names of the arrays in an npz, HDF5 or mat file; an empty list for the other formats."""
+    path = check_file(path)
+    return format_of(path).names(path)
+
+
+def check_file(path: str | Path) -> Path:
+    """``path`` if it is a file of a known format that is not empty."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file")
+    if path.is_dir():
+        raise FileProblem(path, "a folder, not a file of vectors")
+    if not has_known_suffix(path):
+        raise FileProblem(path, f"unknown format {path.suffix!r}; known are {' '.join(SUFFIXES)}")
+    if path.stat().st_size == 0:
+        raise FileProblem(path, "empty")
+    return path
+
+
+def has_known_suffix(path: str | Path) -> bool:
+    """Whether the ending of a name is that of a known format."""
+    return Path(path).name.lower().endswith(SUFFIXES)
+
+
+def format_of(path: Path) -> Format:
+    """The format that the ending of a name says; the name must have one."""
+    return next(known for suffix, known in FORMATS.items() if path.name.lower().endswith(suffix))

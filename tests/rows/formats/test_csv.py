@@ -1,0 +1,58 @@
+"""Tables of text are read as the numbers that were written."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hashlearn.rows.formats import FileProblem, read_array, read_vectors
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.integers(1, 4).flatmap(lambda d: st.lists(st.lists(finite, min_size=d, max_size=d), min_size=1, max_size=6)),
+    st.sampled_from([",", ";", "\t"]),
+    st.booleans(),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_written_numbers_come_back(tmp_path_factory, rows, delimiter, titled, end):
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    lines = [delimiter.join(f"c{place}" for place in range(len(rows[0])))] * titled
+    lines += [delimiter.join(map(repr, row)) for row in rows]
+    path.write_bytes((end.join(lines) + end).encode())
+    np.testing.assert_array_equal(read_vectors(path), np.array(rows))
+
+
+def test_a_column_by_its_name(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text('\ufeff"first one"\ty\n1\t2\n\n3\t4\n', encoding="utf-8")
+    np.testing.assert_array_equal(read_array(path, "y"), [2, 4])
+    np.testing.assert_array_equal(read_array(path, "first one"), [1, 3])
+    with pytest.raises(FileProblem, match=r"a\.tsv: no column named 'z'; it has first one, y"):
+        read_array(path, "z")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n", "no row of numbers"),
+        ("\n\n", "no row of numbers"),
+        ("1,2\n3\n", "number of columns"),
+        ("1,2\n3,x\n", "'x'"),
+        ("a,b\n1,2\nc,d\n", "'c'"),
+        ("1;2,5\n", "'2,5'"),
+        ("a,b,\n1,2,\n", "''"),
+    ],
+)
+def test_what_is_no_table_of_numbers(tmp_path, text, message):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(FileProblem, match=message):
+        read_vectors(tmp_path / "a.csv")
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"1,2\n\xff\xfe,3\n")
+    with pytest.raises(FileProblem, match=r"a\.csv: not a readable csv file"):
+        read_vectors(tmp_path / "a.csv")
