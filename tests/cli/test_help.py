@@ -17,6 +17,7 @@ GROUPS = {
     "index": ["build", "add", "search", "info"],
     "features": ["gist"],
     "data": ["info"],
+    "experiment": ["run", "show", "report"],
     "paper": ["run", "show", "report"],
 }
 VERBS = ["methods", "fit", "encode", "search", "near-duplicates", "evaluate", "demo", "version"]

@@ -2,17 +2,20 @@
 
 import pytest
 
-from hashlearn.experiments import experiment_named, run_experiment
+from hashlearn.experiments import read_experiment, run_experiment
 
 SMALL = """
 title = "Small"
 caption = "A caption."
 remarks = ["A remark."]
 datasets = ["digits"]
-methods = ["lsh", "itq", "sah", "jpsh-ours"]
+methods = ["lsh", "itq", "sah", "jpsh"]
 bits = [8, 16]
 runs = 2
 reference = true
+
+[dataset.digits]
+scale = 16
 """
 
 
@@ -35,5 +38,5 @@ def small(tmp_path_factory):
 def done(small, tmp_path_factory):
     """The folder of its results; not to be changed."""
     folder = tmp_path_factory.mktemp("results")
-    run_experiment(experiment_named(str(small)), folder, workers=1)
+    run_experiment(read_experiment(small), folder, workers=1)
     return folder

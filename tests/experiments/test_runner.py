@@ -17,24 +17,27 @@ from threadpoolctl import threadpool_limits
 import hashlearn
 from hashlearn import ITQ, JPSH, evaluate
 from hashlearn.datasets import load
-from hashlearn.experiments import Store, experiment_named, run_experiment
-from hashlearn.experiments.experiment import dataset_settings
-from hashlearn.experiments.prepared import AnchorSet, Prepared
+from hashlearn.experiments import ResultFolder, paper_experiment, read_experiment, run_experiment
+from hashlearn.experiments.anchor_cache import AnchorSet, anchors_of, shared_anchors
+from hashlearn.experiments.data_cache import CachedData
 from hashlearn.experiments.tasks import key_of, tasks_of
-from hashlearn.experiments.worker import anchors_of
 from hashlearn.metrics import true_neighbours
 
 
 def numbers(folder):
     """Key -> what does not depend on the clock."""
     return {
-        line["key"]: {name: part for name, part in line.items() if name not in ("seconds", "warnings")}
-        for line in Store(folder).lines()
+        line["key"]: {name: part for name, part in line.items() if name not in ("seconds", "warnings", "date")}
+        for line in ResultFolder(folder).lines(["digits"])
     }
 
 
+def paper_dataset(name):
+    return paper_experiment("table-2").definitions.dataset(name)
+
+
 def line_of(folder, method, bits, seed):
-    for line in Store(folder).lines():
+    for line in ResultFolder(folder).lines(["digits"]):
         config = line["config"]
         if (config["method"], config["bits"], config["seed"]) == (method, bits, seed):
             return line
@@ -50,8 +53,8 @@ def copied(done, tmp_path):
 
 
 def test_every_task_has_a_line_with_its_configuration_and_versions(small, done):
-    tasks = tasks_of(experiment_named(str(small)))
-    lines = list(Store(done).lines())
+    tasks = tasks_of(read_experiment(small))
+    lines = list(ResultFolder(done).lines(["digits"]))
     assert len(tasks) == len(lines) == 4 * 2 * 2 + 1
     assert [line["config"] for line in lines] == [task.config for task in tasks]
     for line in lines:
@@ -92,56 +95,57 @@ def test_the_float_vectors_are_a_line(done):
 
 
 def test_anchors_are_found_once_for_a_seed_and_counted_apart(done):
-    prepared = next((done / "cache").iterdir())
-    assert len(list(prepared.glob("anchors-*"))) == 2  # two seeds; two methods and two lengths share them
+    cache = next((done / "cache").iterdir())
+    assert len(list(cache.glob("anchors-*"))) == 2  # two seeds; two methods and two lengths share them
     seconds = [line_of(done, method, bits, 0)["seconds"] for method in ("sah", "jpsh") for bits in (8, 16)]
     assert len({of["anchors"] for of in seconds}) == 1
     assert "anchors" not in line_of(done, "itq", 8, 0)["seconds"]
 
 
 def test_shared_anchors_are_those_the_method_would_find(tmp_path):
-    prepared = Prepared.of(dataset_settings("digits"), tmp_path)
+    data = CachedData.of(paper_dataset("digits"), tmp_path)
     task = next(
-        task for task in tasks_of(experiment_named("figures-5-6").restricted(["digits"], ["jpsh"], [8], 1)) if task.bits
+        task for task in tasks_of(paper_experiment("figures-5-6").restricted(["digits"], ["jpsh"], [8], 1)) if task.bits
     )
     assert anchors_of(task, 1597) == AnchorSet(800, 0, 10)
-    shared, seconds = prepared.anchors(AnchorSet(60, 0, 10))
-    own = JPSH(8, n_anchors=60, rescale=False, random_state=0).fit(prepared.database).anchors_
+    shared, seconds = shared_anchors(data, AnchorSet(60, 0, 10))
+    own = JPSH(8, n_anchors=60, rescale=False, random_state=0).fit(data.database).anchors_
     np.testing.assert_allclose(shared, own, atol=1e-5)
-    again, same_seconds = prepared.anchors(AnchorSet(60, 0, 10))
+    again, same_seconds = shared_anchors(data, AnchorSet(60, 0, 10))
     assert np.array_equal(shared, again)
     assert seconds == same_seconds > 0
 
 
 def test_rows_of_unit_length_are_data_of_their_own(tmp_path):
-    as_is = dataset_settings("digits")
-    unit = replace(dataset_settings("mnist-unit"), name="digits-unit", source="digits")
-    assert (unit.like, unit.in_paper, unit.scale) == ("mnist", "MNIST", "unit")
-    plain, scaled = Prepared.of(as_is, tmp_path), Prepared.of(unit, tmp_path)
+    as_is = paper_dataset("digits")
+    unit = replace(paper_dataset("mnist-unit"), name="digits-unit", source="digits")
+    assert (unit.like, unit.published_as, unit.scale) == ("mnist", "MNIST", "unit")
+    plain, scaled = CachedData.of(as_is, tmp_path), CachedData.of(unit, tmp_path)
     assert plain.digest != scaled.digest
     for rows, others in ((plain.database, scaled.database), (plain.queries, scaled.queries)):
         np.testing.assert_allclose(others, rows / np.linalg.norm(rows, axis=1, keepdims=True), atol=1e-6)
 
 
-def test_sums_are_made_once_for_all_lengths_and_change_nothing(done):
+def test_sums_are_made_once_for_all_lengths_and_change_nothing(small, done):
     (cache,) = (done / "cache").iterdir()
     assert len(list(cache.glob("sums-*.npz"))) == 4  # two methods and two seeds, whatever the length
-    prepared = Prepared(cache)
+    data = CachedData(cache)
     line = line_of(done, "jpsh", 8, 1)
-    centres, _ = prepared.anchors(AnchorSet(JPSH(8)._n_anchors(len(prepared.database)), 1, 10))
+    task = next(task for task in tasks_of(read_experiment(small)) if task.config == line["config"])
+    centers, _ = shared_anchors(data, anchors_of(task, len(data.database)))
     with threadpool_limits(limits=1):
-        plain = JPSH(8, **{**line["config"]["params"], "anchors": centres}, random_state=1).fit(prepared.database)
+        plain = JPSH(8, **{**line["config"]["params"], "anchors": centers}, random_state=1).fit(data.database)
     assert plain.objective_ == pytest.approx(line["objective"], rel=1e-5)
 
 
 def test_random_anchors_are_not_shared():
-    experiment = experiment_named("figures-5-6").restricted(["digits"], ["jpsh0", "itq"], [8], 1)
+    experiment = paper_experiment("figures-5-6").restricted(["digits"], ["jpsh0", "itq"], [8], 1)
     assert [anchors_of(task, 1597) for task in tasks_of(experiment)] == [None, None]
 
 
 def test_nothing_is_done_twice(small, copied):
     before = (copied / "digits.jsonl").read_bytes()
-    outcome = run_experiment(experiment_named(str(small)), copied, workers=1)
+    outcome = run_experiment(read_experiment(small), copied, workers=1)
     assert (outcome.n_new, outcome.n_stored) == (0, 17)
     assert (copied / "digits.jsonl").read_bytes() == before
 
@@ -149,13 +153,13 @@ def test_nothing_is_done_twice(small, copied):
 def test_a_torn_line_is_done_again_and_only_that(small, done, copied):
     path = copied / "digits.jsonl"
     path.write_bytes(path.read_bytes()[:-100])
-    outcome = run_experiment(experiment_named(str(small)), copied, workers=1)
+    outcome = run_experiment(read_experiment(small), copied, workers=1)
     assert (outcome.n_new, outcome.n_stored) == (1, 16)
     assert numbers(copied) == numbers(done)
 
 
 def test_another_parameter_or_other_data_is_another_run():
-    task = tasks_of(experiment_named("table-2").restricted(["digits"], ["jsh"], [8], 1))[-1]
+    task = tasks_of(paper_experiment("table-2").restricted(["digits"], ["jsh"], [8], 1))[-1]
     changed = {**task.config, "params": {**task.config["params"], "alpha": 11}}
     keys = {key_of(task.config), key_of(changed), key_of(task.config, "abc"), key_of(task.config, "abd")}
     assert len(keys) == 4
@@ -164,9 +168,9 @@ def test_another_parameter_or_other_data_is_another_run():
 
 
 def test_data_a_method_cannot_work_on_is_a_result_too(tmp_path):
-    experiment = experiment_named("table-2").restricted(["digits"], ["itq"], [96], 1)
+    experiment = paper_experiment("table-2").restricted(["digits"], ["itq"], [96], 1)
     outcome = run_experiment(experiment, tmp_path, workers=1)
-    assert [problem for problem in outcome.problems if "PCA-ITQ at 96 bits on digits" in problem]
+    assert [problem for problem in outcome.problems if "ITQ at 96 bits on digits" in problem]
     assert run_experiment(experiment, tmp_path, workers=1).n_new == 0
 
 
@@ -176,14 +180,14 @@ def uninterrupted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("uninterrupted")
     path = folder / "many.toml"
     path.write_text("datasets = ['digits']\nmethods = ['lsh', 'oeh']\nbits = [8, 16, 24]\nruns = 5\n")
-    run_experiment(experiment_named(str(path)), folder / "results", workers=1)
+    run_experiment(read_experiment(path), folder / "results", workers=1)
     return path, folder / "results"
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_killed_in_the_middle_it_goes_on_where_it_was(how, uninterrupted, tmp_path):
     (path, whole), killed = uninterrupted, tmp_path / "killed"
-    command = [sys.executable, "-m", "hashlearn", "paper", "run", str(path), "--out", str(killed)]
+    command = [sys.executable, "-m", "hashlearn", "experiment", "run", str(path), "--out", str(killed)]
     source = str(Path(hashlearn.__file__).parents[1])
     # A shell starts what it runs in the background deaf to SIGINT, and children inherit that.
     listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
@@ -197,7 +201,7 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(how, uninterrupted, tmp_pa
         assert "Traceback" not in errors
     _wait_for("the workers' end", lambda: not any(_is_alive(worker) for worker in workers))
 
-    experiment = experiment_named(str(path))
+    experiment = read_experiment(path)
     n_stored = len(numbers(killed))
     assert 3 <= n_stored < 30
     outcome = run_experiment(experiment, killed, workers=1)

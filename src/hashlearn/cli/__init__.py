@@ -14,6 +14,7 @@ from hashlearn.cli import (
     demo,
     encode,
     evaluate,
+    experiment,
     features,
     fit,
     index,
@@ -37,7 +38,7 @@ app = typer.Typer(
 )
 for verb in (methods, fit, encode, search, near_duplicates, evaluate, demo, version):
     app.command(verb.__name__.rpartition(".")[2].replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)
-for group in (index, features, data, paper):
+for group in (index, features, data, experiment, paper):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
 
 

@@ -30,9 +30,9 @@ def run(
     check_writable(out, "--out")
     from hashlearn.experiments.demo import BITS, run_demo
     from hashlearn.experiments.demo_page import demo_page
-    from hashlearn.experiments.report.figures import need_matplotlib
+    from hashlearn.experiments.report import need_report_packages
 
-    need_matplotlib()
+    need_report_packages()
     with progress_bars():
         demo = run_demo(method, tuple(dict.fromkeys(bits or BITS)), seed)
     _print_table(demo)
@@ -45,7 +45,7 @@ def _print_table(demo: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from hashlearn.experiments.demo import MEASURE_NOTES, MEASURES
+    from hashlearn.experiments.demo import DEMO_MEASURES, MEASURE_NOTES
     from hashlearn.experiments.demo_page import COLUMNS, cells, is_best, problems
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
@@ -56,7 +56,7 @@ def _print_table(demo: Any) -> None:
     for n_bits in demo.lengths:
         for run in demo.at(n_bits):
             first, *values = cells(run)
-            for column, measure in enumerate(MEASURES):
+            for column, measure in enumerate(DEMO_MEASURES):
                 if is_best(demo, run, measure):
                     values[column] = f"[bold green]{values[column]}[/]"
             table.add_row(first, str(n_bits), *values)

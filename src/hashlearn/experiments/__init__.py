@@ -1,8 +1,23 @@
-"""The reproduction of the JPSH paper: its experiments as TOML files, the runner, tables and figures."""
+"""Experiments described in TOML files: the runner, tables and figures; the JPSH paper's own; and the demo."""
 
-from hashlearn.experiments.experiment import EXPERIMENTS, Experiment, experiment_named
-from hashlearn.experiments.published import Entry, published
+from hashlearn.experiments.experiment import Experiment, read_experiment
+from hashlearn.experiments.paper import PAPER_EXPERIMENTS, paper_experiment, paper_table
+from hashlearn.experiments.published import Place, Published, read_published
+from hashlearn.experiments.result_lines import ResultFolder
 from hashlearn.experiments.runner import Outcome, run_experiment
-from hashlearn.experiments.store import Store
+from hashlearn.experiments.summary import Results
 
-__all__ = ["EXPERIMENTS", "Entry", "Experiment", "Outcome", "Store", "experiment_named", "published", "run_experiment"]
+__all__ = [
+    "PAPER_EXPERIMENTS",
+    "Experiment",
+    "Outcome",
+    "Place",
+    "Published",
+    "ResultFolder",
+    "Results",
+    "paper_experiment",
+    "paper_table",
+    "read_experiment",
+    "read_published",
+    "run_experiment",
+]

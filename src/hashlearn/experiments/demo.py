@@ -13,6 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from hashlearn.experiments.tasks import REFERENCE
 from hashlearn.hashers import METHODS, method_named
 from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors, true_neighbours
 from hashlearn.progress import track
@@ -21,8 +22,7 @@ from hashlearn.search import HammingIndex
 BITS = (16, 32, 64)
 N_QUERIES = 200
 K = 10
-REFERENCE = "float vectors"
-MEASURES = {
+DEMO_MEASURES = {
     "mAP": "mAP",
     "precision_at_100": "precision@100",
     "pre100_of_the_paper": "paper's Pre@100",
@@ -39,7 +39,7 @@ MEASURE_NOTES = (
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class DigitsSplit:
     """Vectors and labels of the database, which is also the training set, and of the queries."""
 
     vectors: NDArray[np.float64]
@@ -49,7 +49,7 @@ class Split:
 
 
 @dataclass(frozen=True, eq=False)
-class Codes:
+class DigitCodes:
     """What a method made of the split: packed codes."""
 
     method: str
@@ -63,7 +63,7 @@ class Codes:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class DemoRun:
     """One method at one length; ``problem`` says why there is no evaluation."""
 
     method: str
@@ -71,11 +71,11 @@ class Run:
     evaluation: Evaluation | None = None
     fit_seconds: float | None = None
     search_seconds: float | None = None
-    codes: Codes | None = None
+    codes: DigitCodes | None = None
     problem: str | None = None
 
     def measure(self, name: str) -> float | None:
-        """A number of :data:`MEASURES`, if there is one."""
+        """A number of :data:`DEMO_MEASURES`, if there is one."""
         return None if self.evaluation is None else getattr(self.evaluation, name)
 
 
@@ -83,13 +83,13 @@ class Run:
 class Demo:
     """All runs, and the Euclidean ranking of the float vectors they are held against."""
 
-    split: Split
-    runs: tuple[Run, ...]
-    reference: Run
+    split: DigitsSplit
+    runs: tuple[DemoRun, ...]
+    reference: DemoRun
     seed: int
     seconds: float
 
-    def at(self, n_bits: int) -> list[Run]:
+    def at(self, n_bits: int) -> list[DemoRun]:
         """The runs of one length, in the order of the registry."""
         return [run for run in self.runs if run.n_bits == n_bits]
 
@@ -103,12 +103,12 @@ class Demo:
         return max(values, default=None)
 
 
-def digits_split(seed: int = 0, n_queries: int = N_QUERIES) -> Split:
+def digits_split(seed: int = 0, n_queries: int = N_QUERIES) -> DigitsSplit:
     """1797 images of 8 x 8 pixels, ten digits; a seeded draw of queries, the rest is the database."""
     X, y = load_digits(return_X_y=True)
     order = np.random.RandomState(seed).permutation(len(X))
     queries, database = order[:n_queries], order[n_queries:]
-    return Split(X[database], y[database].astype(np.int64), X[queries], y[queries].astype(np.int64))
+    return DigitsSplit(X[database], y[database].astype(np.int64), X[queries], y[queries].astype(np.int64))
 
 
 def run_demo(methods: Sequence[str] | None = None, bits: Sequence[int] = BITS, seed: int = 0) -> Demo:
@@ -136,31 +136,31 @@ def run_demo(methods: Sequence[str] | None = None, bits: Sequence[int] = BITS, s
     return Demo(split, runs, reference, seed, time.perf_counter() - start)
 
 
-def _reference(split: Split) -> tuple[NDArray[np.int64], Run]:
+def _reference(split: DigitsSplit) -> tuple[NDArray[np.int64], DemoRun]:
     neighbours = true_neighbours(split.query_vectors, split.vectors, K)
     seconds = _fastest(lambda: true_neighbours(split.query_vectors, split.vectors, K)) / len(split.query_vectors)
     evaluation = evaluate_vectors(
         split.query_vectors, split.vectors, query_labels=split.query_labels, labels=split.labels, k=K
     )
-    return neighbours, Run(REFERENCE, None, evaluation, search_seconds=seconds)
+    return neighbours, DemoRun(REFERENCE, None, evaluation, search_seconds=seconds)
 
 
-def _warm_up(cls: Any, split: Split) -> None:
+def _warm_up(cls: Any, split: DigitsSplit) -> None:
     """Have the compiled loops of a method compiled, which happens once on a machine and is no part of a fit's time."""
     with suppress(ValueError):
         cls(n_bits=8, random_state=0).fit(split.vectors[:200])
 
 
-def _run(cls: Any, n_bits: int, split: Split, neighbours: NDArray[np.int64], seed: int) -> Run:
+def _run(cls: Any, n_bits: int, split: DigitsSplit, neighbours: NDArray[np.int64], seed: int) -> DemoRun:
     """Fit, encode, search, judge; data a method cannot work on is a result too."""
     hasher = cls(n_bits=n_bits, random_state=seed)
     start = time.perf_counter()
     try:
         database = hasher.fit_codes(split.vectors)
     except ValueError as error:
-        return Run(cls.__name__, n_bits, problem=str(error).partition("\n")[0])
+        return DemoRun(cls.__name__, n_bits, problem=str(error).partition("\n")[0])
     fit_seconds = time.perf_counter() - start
-    codes = Codes(cls.__name__, n_bits, database, hasher.transform(split.query_vectors))
+    codes = DigitCodes(cls.__name__, n_bits, database, hasher.transform(split.query_vectors))
     evaluation = evaluate(
         codes.queries,
         codes.database,
@@ -170,10 +170,10 @@ def _run(cls: Any, n_bits: int, split: Split, neighbours: NDArray[np.int64], see
         neighbours=neighbours,
         k=K,
     )
-    return Run(cls.__name__, n_bits, evaluation, fit_seconds, _search_seconds(codes), codes)
+    return DemoRun(cls.__name__, n_bits, evaluation, fit_seconds, _search_seconds(codes), codes)
 
 
-def _search_seconds(codes: Codes) -> float:
+def _search_seconds(codes: DigitCodes) -> float:
     """Seconds a query, of the fastest of a few searches; a first one is not counted, since it may compile."""
     index = codes.index()
     index.search(codes.queries, K)

@@ -8,21 +8,26 @@ from numpy.typing import NDArray
 
 import hashlearn
 from hashlearn.codes import unpack
-from hashlearn.experiments.demo import MEASURE_NOTES, MEASURES, REFERENCE, Codes, Demo, K, Run
-from hashlearn.experiments.report.figures import (
-    Style,
-    bit_strips,
-    by_bits_figure,
-    image_grid,
-    legend,
-    precision_at_figure,
-    precision_recall_figure,
-    styles_for,
+from hashlearn.experiments.demo import DEMO_MEASURES, MEASURE_NOTES, Demo, DemoRun, DigitCodes, K
+from hashlearn.experiments.provenance import processor
+from hashlearn.experiments.report.pages import (
+    Cell,
+    Drawing,
+    DrawingGroup,
+    DrawingRow,
+    Page,
+    RowGroup,
+    Section,
+    Table,
+    render_page,
 )
-from hashlearn.experiments.report.html import Cell, Group, Html, figure, page, section, side_by_side, subsection, table
+from hashlearn.experiments.report.pictures import Picture, Retrieval, bit_strips, retrieval_grid
+from hashlearn.experiments.report.plots import by_bits_figure, precision_at_figure, precision_recall_figure
+from hashlearn.experiments.report.styles import Style, styles_for
+from hashlearn.experiments.tasks import REFERENCE
 
 STRONG = ("JPSH", "SAH")
-COLUMNS = ("method", *MEASURES.values(), "fit", "search")
+COLUMNS = ("method", *DEMO_MEASURES.values(), "fit", "search")
 QUERIES_SHOWN = 10
 CODES_SHOWN = 12
 IMAGE_SHAPE = (8, 8)
@@ -31,30 +36,29 @@ _UNITS = (("µs", 1e6), ("ms", 1e3), ("s", 1.0))
 
 def demo_page(demo: Demo) -> str:
     """The whole report as one HTML document."""
-    names = list(dict.fromkeys(run.method for run in demo.runs))
-    styles = styles_for(names, STRONG, REFERENCE)
-    sections = [
-        section("All methods", _table(demo), intro=_headline(demo)),
-        _curves_section(demo, styles),
-    ]
+    sections = [_table_section(demo), _curves_section(demo)]
     shown = _shown_codes(demo)
     if shown is not None:
         sections += [_retrieval_section(demo, shown), _strips_section(demo, shown)]
     n, d = demo.split.vectors.shape
-    return page(
+    page = Page(
         "hashlearn: short codes for handwritten digits",
-        *sections,
-        subtitle=f"{n} images of {d} pixels as codes of {_listed(demo.lengths)} bits; "
-        f"{len(demo.split.query_labels)} other images look for their like among them.",
-        footer=f"hashlearn {hashlearn.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
-        f"{platform.machine()}; scikit-learn's digits, seed {demo.seed}, default parameters; "
-        f"measured in {demo.seconds:.0f} s on one thread a fit. Made by: hashlearn demo",
+        f"{n} images of {d} pixels as codes of {_listed(demo.lengths)} bits. {len(demo.split.query_labels)} other "
+        "images are the queries.",
+        sections,
+        [
+            f"hashlearn {hashlearn.__version__}, Python {platform.python_version()}, NumPy {np.__version__}; "
+            f"{processor()}; scikit-learn's digits, seed {demo.seed}, default parameters; measured in "
+            f"{demo.seconds:.0f} s, every fit on one thread. Made by:"
+        ],
+        ["hashlearn demo"],
     )
+    return render_page(page)
 
 
-def cells(run: Run) -> list[str]:
+def cells(run: DemoRun) -> list[str]:
     """The row of a run, as text."""
-    numbers = [_number(run.measure(name)) for name in MEASURES]
+    numbers = [_number(run.measure(name)) for name in DEMO_MEASURES]
     return [run.method, *numbers, _duration(run.fit_seconds), _duration(run.search_seconds)]
 
 
@@ -63,26 +67,26 @@ def problems(demo: Demo) -> list[str]:
     return [f"{run.method} at {run.n_bits} bits: {run.problem}" for run in demo.runs if run.problem]
 
 
-def is_best(demo: Demo, run: Run, measure: str) -> bool:
+def is_best(demo: Demo, run: DemoRun, measure: str) -> bool:
     """Whether no method has a higher value at this length, to the digits shown."""
     best = None if run.n_bits is None else demo.best(run.n_bits, measure)
     return best is not None and run.measure(measure) is not None and _number(run.measure(measure)) == _number(best)
 
 
-def _table(demo: Demo) -> Html:
-    groups = [Group("reference", [cells(demo.reference)])]
+def _table_section(demo: Demo) -> Section:
+    groups = [RowGroup("reference", [_row(demo, demo.reference)])]
     for n_bits in demo.lengths:
-        rows = [_marked(demo, run) for run in demo.at(n_bits)]
         times = demo.split.vectors.shape[1] * 32 / n_bits
-        groups.append(Group(f"{n_bits} bits, {times:.0f} times smaller than float32 vectors", rows))
-    return table(COLUMNS, groups, [*MEASURE_NOTES, *problems(demo)])
+        heading = f"{n_bits} bits, {times:.0f} times smaller than float32 vectors"
+        groups.append(RowGroup(heading, [_row(demo, run) for run in demo.at(n_bits)]))
+    notes = [*MEASURE_NOTES, *problems(demo)]
+    return Section("All methods", _headline(demo), [Table(COLUMNS, groups)], notes=notes)
 
 
-def _marked(demo: Demo, run: Run) -> list[str | Cell]:
-    row: list[str | Cell] = list(cells(run))
-    for column, name in enumerate(MEASURES, start=1):
-        row[column] = Cell(str(row[column]), is_best(demo, run, name))
-    return row
+def _row(demo: Demo, run: DemoRun) -> tuple[str, list[Cell]]:
+    name, *texts = cells(run)
+    best = [is_best(demo, run, measure) for measure in DEMO_MEASURES]
+    return name, [Cell(text, bool(mark)) for text, mark in zip(texts, [*best, False, False])]
 
 
 def _headline(demo: Demo) -> str:
@@ -97,80 +101,91 @@ def _headline(demo: Demo) -> str:
     )
 
 
-def _curves_section(demo: Demo, styles: dict[str, Style]) -> Html:
+def _curves_section(demo: Demo) -> Section:
+    names = list(dict.fromkeys(run.method for run in demo.runs))
+    styles = styles_for(names, STRONG, REFERENCE)
     at = {
         n_bits: {run.method: run.evaluation for run in [*demo.at(n_bits), demo.reference] if run.evaluation}
         for n_bits in demo.lengths
     }
-    by_bits = [_by_bits(demo, styles, name) for name in ("mAP", "precision_at_100", "neighbour_recall")]
-    recall = [precision_recall_figure(found, styles, f"{n_bits} bits") for n_bits, found in at.items()]
-    precision = [precision_at_figure(found, styles, f"{n_bits} bits") for n_bits, found in at.items()]
-    return section(
-        "Curves",
-        legend(styles),
-        _row("By the length of the codes", by_bits),
-        _row("Precision and recall", recall, "Codes at every Hamming radius; float vectors by the first N results."),
-        _row("Precision among the first N", precision, "The share of the first N results with the query's label."),
-        intro="Higher is better everywhere. A method is drawn alike in all figures.",
-    )
+    rows = [
+        DrawingRow(
+            [_by_bits(demo, styles, name) for name in ("mAP", "precision_at_100", "neighbour_recall")],
+            "By the length of the codes",
+        ),
+        DrawingRow(
+            [Drawing(precision_recall_figure(found, styles, f"{n_bits} bits")) for n_bits, found in at.items()],
+            "Precision and recall",
+            "Codes at every Hamming radius; float vectors by the first N results.",
+        ),
+        DrawingRow(
+            [Drawing(precision_at_figure(found, styles, f"{n_bits} bits")) for n_bits, found in at.items()],
+            "Precision among the first N",
+            "The share of the first N results with the query's label.",
+        ),
+    ]
+    intro = "Higher is better everywhere. A method has the same color and dashes in all figures."
+    return Section("Curves", intro, drawings=[DrawingGroup(styles, rows)])
 
 
-def _by_bits(demo: Demo, styles: dict[str, Style], name: str) -> Html:
+def _by_bits(demo: Demo, styles: dict[str, Style], name: str) -> Drawing:
     values: dict[str, dict[int, float]] = {}
     for run in demo.runs:
         if run.n_bits is not None and (value := run.measure(name)) is not None:
             values.setdefault(run.method, {})[run.n_bits] = value
     floats = demo.reference.measure(name)
     reference = None if floats is None else (REFERENCE, floats)
-    return by_bits_figure(values, styles, title=MEASURES[name], y_label=MEASURES[name], reference=reference)
+    title = DEMO_MEASURES[name]
+    return Drawing(by_bits_figure(values, styles, title=title, y_label=title, reference=reference))
 
 
-def _row(heading: str, drawings: Sequence[Html], intro: str = "") -> Html:
-    return subsection(heading, side_by_side(*(figure(drawing) for drawing in drawings)), intro=intro)
-
-
-def _shown_codes(demo: Demo) -> Codes | None:
+def _shown_codes(demo: Demo) -> DigitCodes | None:
     """The codes that are pictured: the longest of JPSH, or of the first method there is."""
     done = [run.codes for run in demo.runs if run.codes is not None]
     return max(done, key=lambda codes: (codes.method == STRONG[0], codes.n_bits), default=None)
 
 
-def _retrieval_section(demo: Demo, codes: Codes) -> Html:
-    split = demo.split
-    chosen = _one_of_each(split.query_labels)[:QUERIES_SHOWN]
+def _retrieval_section(demo: Demo, codes: DigitCodes) -> Section:
+    chosen = _one_of_each(demo.split.query_labels)[:QUERIES_SHOWN]
     nearest = codes.index().search(codes.queries[chosen], K).ids
-    grid = image_grid(
-        _images(split.query_vectors[chosen]),
-        [_images(split.vectors[row]) for row in nearest],
-        [split.labels[row] == split.query_labels[query] for query, row in zip(chosen, nearest)],
-        query_names=split.query_labels[chosen],
-        found_names=[split.labels[row] for row in nearest],
-    )
+    grid = retrieval_grid([_retrieval(demo, query, found) for query, found in zip(chosen, nearest)])
     caption = "First column: the query. Solid frame: same digit; dashed frame: another one."
-    return section(
+    return Section(
         f"What {codes.method} finds with {codes.n_bits} bits",
-        figure(grid, caption, is_narrow=True),
-        intro=f"One query of each digit, drawn by the seed, and the {K} images whose codes are nearest.",
+        f"One query of each digit, drawn by the seed, and the {K} images whose codes are nearest.",
+        drawings=[_one_drawing(Drawing(grid, caption, is_narrow=True))],
     )
 
 
-def _strips_section(demo: Demo, codes: Codes) -> Html:
+def _retrieval(demo: Demo, query: int, found: NDArray[np.int64]) -> Retrieval:
+    split = demo.split
+    label = split.query_labels[query]
+    images = [Picture(_image(split.vectors[i]), str(split.labels[i]), bool(split.labels[i] == label)) for i in found]
+    return Retrieval(Picture(_image(split.query_vectors[query]), str(label)), images)
+
+
+def _strips_section(demo: Demo, codes: DigitCodes) -> Section:
     labels = demo.split.labels
     bits = unpack(codes.database, codes.n_bits)
     groups = {str(label): bits[labels == label][:CODES_SHOWN] for label in np.unique(labels)}
-    return section(
+    caption = f"{CODES_SHOWN} images of each digit, one row each; a column is a bit."
+    return Section(
         f"The codes of {codes.method}",
-        figure(bit_strips(groups), f"{CODES_SHOWN} images a digit, one row each; a column is a bit.", is_narrow=True),
-        intro="A column that is plain within a digit is a bit its images agree on; digits differ in which these are.",
+        "A column of one color within a digit is a bit that its images agree on. The digits agree on different bits.",
+        drawings=[_one_drawing(Drawing(bit_strips(groups), caption, is_narrow=True))],
     )
+
+
+def _one_drawing(drawing: Drawing) -> DrawingGroup:
+    return DrawingGroup({}, [DrawingRow([drawing])])
 
 
 def _one_of_each(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.unique(labels, return_index=True)[1]
 
 
-def _images(vectors: NDArray) -> list[NDArray]:
-    return [vector.reshape(IMAGE_SHAPE) for vector in vectors]
+def _image(vector: NDArray) -> NDArray:
+    return vector.reshape(IMAGE_SHAPE)
 
 
 def _listed(values: Sequence[int]) -> str:

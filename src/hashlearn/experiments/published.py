@@ -1,17 +1,15 @@
-"""The numbers the paper prints in its tables 1, 2 and 3."""
+"""Numbers that others have published, to hold ours against: a CSV file of dataset, metric, bits, method and value."""
 
 import csv
-from functools import cache
-from importlib.resources import files
+from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-from hashlearn.checks import check_choice
-
-TABLES = ("table-1", "table-2", "table-3")
+COLUMNS = ("dataset", "metric", "bits", "method", "value")
 
 
-class Entry(NamedTuple):
-    """The place of a number in a table, in the paper's own words."""
+class Place(NamedTuple):
+    """The place of a number in a published table, in the publication's own words."""
 
     dataset: str
     metric: str
@@ -19,14 +17,22 @@ class Entry(NamedTuple):
     method: str
 
 
-@cache
-def published(table: str) -> dict[Entry, float]:
-    """All numbers of "table-1", "table-2" or "table-3".
+Published = Mapping[Place, float]
 
-    >>> published("table-2")[Entry("MNIST", "mAP", 16, "JPSH")]
-    0.5561
-    """
-    check_choice("table", table, TABLES)
-    text = files("hashlearn.experiments").joinpath("paper", "tables", f"{table}.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
-    return {Entry(row["dataset"], row["metric"], int(row["bits"]), row["method"]): float(row["value"]) for row in rows}
+
+def read_published(path: str | Path) -> Published:
+    """All numbers of a CSV file with the columns dataset, metric, bits, method and value."""
+    path = Path(path)
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file)
+        found = tuple(rows.fieldnames or ())
+        if found != COLUMNS:
+            raise ValueError(f"{path} must have the columns {', '.join(COLUMNS)}, got {', '.join(found)}")
+        return dict(_number(path, rows.line_num, row) for row in rows)
+
+
+def _number(path: Path, line: int, row: dict[str, str]) -> tuple[Place, float]:
+    try:
+        return Place(row["dataset"], row["metric"], int(row["bits"]), row["method"]), float(row["value"])
+    except (TypeError, ValueError):
+        raise ValueError(f"{path} line {line} must have a number of bits and a value, got {row}") from None

@@ -1,32 +1,21 @@
 """Run an experiment: plan, leave out what is stored, do the rest on all cores, store every line as it comes."""
 
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
-from typing import Any, TypeVar
-
-from threadpoolctl import threadpool_limits
 
 from hashlearn.checks import check_integer
-from hashlearn.experiments.experiment import Experiment, dataset_settings
-from hashlearn.experiments.prepared import AnchorSet, Prepared
-from hashlearn.experiments.store import Line, Store
+from hashlearn.experiments.anchor_cache import AnchorSet, anchors_of, make_sums, shared_anchors, sums_path
+from hashlearn.experiments.data_cache import CachedData
+from hashlearn.experiments.execute import execute
+from hashlearn.experiments.experiment import Experiment
+from hashlearn.experiments.processes import Do, processes
+from hashlearn.experiments.result_lines import Line, ResultFolder
 from hashlearn.experiments.tasks import Task, key_of, tasks_of
-from hashlearn.experiments.worker import anchors_of, execute, make_view, view_path
 from hashlearn.progress import track
 
 CACHE = "cache"
-
-Result = TypeVar("Result")
-Doer = Callable[[list[Callable[[], Result]]], Iterator[Result]]
 
 
 @dataclass(frozen=True)
@@ -52,35 +41,47 @@ def run_experiment(
     Parameters
     ----------
     experiment : Experiment
-    out : folder of the results; made if it is not there
-    workers : processes, each on one thread; 1 works in this process
-    on_line : called with every task and its line after it is stored
+    out : str or Path
+        Folder of the results; made if it is not there.
+    workers : int, default=2
+        Processes, each on one thread; 1 works in this process.
+    on_line : function of a task and its line, optional
+        Called for every line after it is stored.
+
+    Returns
+    -------
+    Outcome
+
+    Examples
+    --------
+    >>> from hashlearn.experiments import read_experiment
+    >>> run_experiment(read_experiment("shop.toml"), "shop-results").n_new  # doctest: +SKIP
+    30
     """
     check_integer("workers", workers, low=1)
-    store = Store(out)
-    stored = {line["key"] for line in store.lines()}
-    tasks = tasks_of(experiment)
-    prepared = {
-        name: Prepared.of(dataset_settings(name), store.folder / CACHE)
-        for name in track(experiment.datasets, "load data")
+    results, tasks = ResultFolder(out), tasks_of(experiment)
+    stored = {line["key"] for line in results.lines(dataset.name for dataset in experiment.datasets)}
+    cached = {
+        dataset.name: CachedData.of(dataset, results.folder / CACHE)
+        for dataset in track(experiment.datasets, "load data")
     }
-    pending = [task for task in tasks if key_of(task.config, prepared[task.dataset.name].digest) not in stored]
+    pending = [task for task in tasks if key_of(task.config, cached[task.dataset.name].digest) not in stored]
     problems: list[str] = []
-    with _doer(workers if len(pending) > 1 else 1) as do:
-        for task, line in track(_done(do, pending, prepared), experiment.name, len(pending)):
-            store.append(task.dataset.name, line)
+    with processes(workers if len(pending) > 1 else 1) as do:
+        for task, line in track(_done(do, pending, cached), experiment.name, len(pending)):
+            results.append(task.dataset.name, line)
             if "problem" in line:
-                problems.append(f"{task.row.title} at {task.bits} bits on {task.dataset.title}: {line['problem']}")
+                problems.append(f"{task}: {line['problem']}")
             if on_line is not None:
                 on_line(task, line)
     return Outcome(len(pending), len(tasks) - len(pending), tuple(dict.fromkeys(problems)))
 
 
-def _done(do: Doer, tasks: list[Task], prepared: dict[str, Prepared]) -> Iterator[tuple[Task, Line]]:
+def _done(do: Do, tasks: list[Task], cached: dict[str, CachedData]) -> Iterator[tuple[Task, Line]]:
     """Dataset by dataset: first what its tasks share, then the tasks, in the order they are done."""
     for name in dict.fromkeys(task.dataset.name for task in tasks):
-        data, here = prepared[name], [task for task in tasks if task.dataset.name == name]
-        for what, shared in (("anchors and neighbours", _anchors), ("sums over the data", _sums)):
+        data, here = cached[name], [task for task in tasks if task.dataset.name == name]
+        for what, shared in (("anchors and neighbours", _anchor_jobs), ("sums over the data", _sum_jobs)):
             jobs = list(shared(here, data))
             for _ in track(do(jobs), f"{name}: {what}", len(jobs)):
                 pass
@@ -91,76 +92,32 @@ def _answered(task: Task, folder: str) -> tuple[Task, Line]:
     return task, execute(task, folder)
 
 
-def _anchors(tasks: Iterable[Task], data: Prepared) -> Iterator[Callable[[], None]]:
-    if not data.has_neighbours:
-        yield partial(_make_neighbours, str(data.folder))
+def _anchor_jobs(tasks: Iterable[Task], data: CachedData) -> Iterator[Callable[[], None]]:
+    if not data.has_neighbors:
+        yield partial(_make_neighbors, str(data.folder))
     wanted = {anchors_of(task, len(data.database)) for task in tasks}
     for anchors in sorted(anchors for anchors in wanted if anchors is not None):
-        if not data.has_anchors(anchors):
+        if not data.has(anchors.name):
             yield partial(_make_anchors, str(data.folder), anchors)
 
 
-def _sums(tasks: Iterable[Task], data: Prepared) -> Iterator[Callable[[], None]]:
+def _sum_jobs(tasks: Iterable[Task], data: CachedData) -> Iterator[Callable[[], None]]:
     """One job for all lengths of a method with anchors, for every seed and setting."""
     first: dict[Path, Task] = {}
     for task in tasks:
-        if (path := view_path(task, data)) is not None and not path.is_file():
+        if (path := sums_path(task, data)) is not None and not path.is_file():
             first.setdefault(path, task)
     for task in first.values():
         yield partial(_make_sums, str(data.folder), task)
 
 
 def _make_sums(folder: str, task: Task) -> None:
-    make_view(task, Prepared(folder))
+    make_sums(task, CachedData(folder))
 
 
-def _make_neighbours(folder: str) -> None:
-    Prepared(folder).neighbours()
+def _make_neighbors(folder: str) -> None:
+    CachedData(folder).neighbors()
 
 
 def _make_anchors(folder: str, wanted: AnchorSet) -> None:
-    Prepared(folder).anchors(wanted)
-
-
-@contextmanager
-def _doer(workers: int) -> Iterator[Doer]:
-    """A function that does jobs and yields their results as they come."""
-    if workers == 1:
-        with threadpool_limits(limits=1):
-            yield lambda jobs: (job() for job in jobs)
-        return
-    others = set(active_children())
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_worker)
-    try:
-        yield partial(_in_pool, pool)
-    except BaseException:
-        # Nobody waits for what is under way: it is done again by the next run.
-        for child in set(active_children()) - others:
-            child.terminate()
-        pool.shutdown(cancel_futures=True)
-        raise
-    pool.shutdown()
-
-
-def _in_pool(pool: ProcessPoolExecutor, jobs: list[Callable[[], Result]]) -> Iterator[Result]:
-    try:
-        futures: list[Future] = [pool.submit(job) for job in jobs]
-        for future in as_completed(futures):
-            yield future.result()
-    except BrokenProcessPool:
-        raise ChildProcessError(
-            "a worker process died, perhaps for lack of memory; what is done is stored: run again, or with --workers 1"
-        ) from None
-
-
-def _start_worker() -> None:
-    """One thread for the matrices, and an end when the parent ends, however that happens."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    globals()["_limits"] = threadpool_limits(limits=1)
-    parent: Any = parent_process()
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: Any) -> None:
-    parent.join()
-    os._exit(1)
+    shared_anchors(CachedData(folder), wanted)

@@ -5,15 +5,24 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-from hashlearn.experiments.experiment import DatasetSettings, Experiment, Part, Row, dataset_settings, row_named
+from hashlearn.experiments.experiment import Experiment, Part
+from hashlearn.experiments.settings import DatasetSettings, MethodSettings
 from hashlearn.hashers.base import Hasher
 
-REFERENCE = Row("float", "float vectors")
-"""The Euclidean ranking of the vectors themselves, which every table shows beside the codes."""
+REFERENCE = "float vectors"
+"""Title of the Euclidean ranking of the vectors themselves, which a table shows beside the codes."""
 
+REFERENCE_METHOD = "float"
 NOT_CONFIGURATION = ("n_bits", "random_state")
+
+
+class Variation(NamedTuple):
+    """The parameter that a part varies, and one of its values."""
+
+    parameter: str
+    value: Any
 
 
 @dataclass(frozen=True)
@@ -22,33 +31,49 @@ class Task:
 
     Attributes
     ----------
+    dataset : DatasetSettings
+    method : MethodSettings, or None for the float vectors themselves
     bits : None for the float vectors
     run : number of the repetition, which is the seed
     changes : parameters over the method's own settings
-    at : value of the parameter that is varied, or None
+    variation : what is varied, if something is
     """
 
     dataset: DatasetSettings
-    row: Row
+    method: MethodSettings | None
     bits: int | None
     run: int
     changes: dict[str, Any]
-    at: Any = None
+    variation: Variation | None = None
+
+    @property
+    def title(self) -> str:
+        """The method, and the value of the parameter that is varied."""
+        if self.method is None:
+            return REFERENCE
+        if self.variation is None:
+            return self.method.title
+        return f"{self.method.title} {self.variation.parameter}={_shown(self.variation.value)}"
+
+    def __str__(self) -> str:
+        length = "" if self.bits is None else f" at {self.bits} bits"
+        return f"{self.title}{length} on {self.dataset.title}"
 
     def hasher(self) -> Hasher:
         """The hasher to fit."""
+        assert self.method is not None
         assert self.bits is not None
-        return self.row.hasher(self.dataset, self.bits, self.run, self.changes)
+        return self.method.hasher(self.dataset, self.bits, self.run, self.changes)
 
     @cached_property
     def config(self) -> dict[str, Any]:
         """Everything that decides the result, except the data: method, all parameters, bits, seed, preprocessing."""
         config = {"dataset": self.dataset.name, "scale": self.dataset.scale, "bits": self.bits, "seed": self.run}
-        if self.bits is None:
-            return plain({**config, "method": REFERENCE.name, "params": {}})
-        hasher = self.hasher()
-        params = {name: value for name, value in hasher.get_params(deep=False).items() if name not in NOT_CONFIGURATION}
-        return plain({**config, "method": self.row.method or self.row.name, "params": params})
+        if self.method is None:
+            return plain({**config, "method": REFERENCE_METHOD, "params": {}})
+        params = self.hasher().get_params(deep=False)
+        params = {name: value for name, value in params.items() if name not in NOT_CONFIGURATION}
+        return plain({**config, "method": self.method.method, "params": params})
 
 
 def tasks_of(experiment: Experiment) -> list[Task]:
@@ -59,17 +84,21 @@ def tasks_of(experiment: Experiment) -> list[Task]:
 
 def tasks_of_part(part: Part) -> Iterator[Task]:
     """The tasks of a part of an experiment."""
-    settings = [dataset_settings(name) for name in part.datasets]
     if part.reference:
-        yield from (Task(dataset, REFERENCE, None, 0, {}) for dataset in settings)
-    parameter, values = next(iter(part.vary.items()), ("", (None,)))
-    for dataset in settings:
+        yield from (Task(dataset, None, None, 0, {}) for dataset in part.datasets)
+    for dataset in part.datasets:
         for run in range(part.runs):
             for bits in part.bits:
                 for method in part.methods:
-                    for value in values:
-                        changes = {**part.params, parameter: value} if parameter else part.params
-                        yield Task(dataset, row_named(method), bits, run, changes, value)
+                    for variation in variations(part):
+                        changes = dict([variation]) if variation else {}
+                        yield Task(dataset, method, bits, run, {**part.params, **changes}, variation)
+
+
+def variations(part: Part) -> list[Variation | None]:
+    """The values of the parameter that a part varies; one None where it varies nothing."""
+    found = [Variation(parameter, value) for parameter, values in part.vary.items() for value in values]
+    return [*found] or [None]
 
 
 def key_of(config: dict[str, Any], digest: str = "") -> str:
@@ -89,3 +118,7 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"parameters of an experiment must be numbers, words or lists of them, got {type(value).__name__}")
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""The results of an experiment: a JSON line a run, one file a dataset, safe against being killed at any moment.
+"""The results of an experiment: a JSON line for every run, one file for every dataset, safe against kills.
 
 A line is appended in one write and synced. What a killed process left of a line has no line end: readers pass over it,
 and the next writer cuts it off.
@@ -6,7 +6,7 @@ and the next writer cuts it off.
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,26 +14,30 @@ from typing import Any, BinaryIO
 Line = dict[str, Any]
 
 
-class Store:
-    """Lines in ``folder/<dataset>.jsonl``."""
+class ResultFolder:
+    """Lines in ``folder/DATASET.jsonl``."""
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
 
-    def lines(self) -> Iterator[Line]:
-        """All whole lines, file by file, oldest first."""
-        for path in sorted(self.folder.glob("*.jsonl")):
-            yield from read_lines(path)
+    def lines(self, datasets: Iterable[str]) -> Iterator[Line]:
+        """All whole lines of these datasets, oldest first; of a dataset without a file none."""
+        for path in map(self._path, datasets):
+            if path.is_file():
+                yield from read_lines(path)
 
     def append(self, dataset: str, line: Line) -> None:
         """Add a line, on the disk when this returns."""
         self.folder.mkdir(parents=True, exist_ok=True)
         written = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-        with (self.folder / f"{dataset}.jsonl").open("a+b") as file, _alone_with(file):
+        with self._path(dataset).open("a+b") as file, _alone_with(file):
             _cut_torn_end(file)
             file.write(written)
             file.flush()
             os.fsync(file.fileno())
+
+    def _path(self, dataset: str) -> Path:
+        return self.folder / f"{dataset}.jsonl"
 
 
 def read_lines(path: Path) -> Iterator[Line]:

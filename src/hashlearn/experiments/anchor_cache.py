@@ -1,0 +1,123 @@
+"""What runs of methods with anchors share, kept beside the data: the centers of k-means, the same for every method and
+length, and the sums over the data, the same for every length.
+
+All that experiments know of how such a method learns is here.
+"""
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.experiments.data_cache import CachedData
+from hashlearn.experiments.tasks import Task, key_of
+from hashlearn.files import replacing
+from hashlearn.hashers.anchored import AnchoredHasher
+from hashlearn.hashers.view import AnchorView
+from hashlearn.linalg.anchors import kmeans
+from hashlearn.rows import RowBlocks
+
+
+class AnchorSet(NamedTuple):
+    """What names a set of anchors: their number, the seed, and the rounds of k-means."""
+
+    n_anchors: int
+    seed: int
+    rounds: int
+
+    @property
+    def name(self) -> str:
+        return f"anchors-{self.n_anchors}-seed{self.seed}-rounds{self.rounds}"
+
+
+class Timed(NamedTuple):
+    """An array, and the seconds it took to find it."""
+
+    values: NDArray
+    seconds: float
+
+
+def anchors_of(task: Task, n_rows: int) -> AnchorSet | None:
+    """The shared anchors a task works with, if its method takes the centers of k-means."""
+    hasher = None if task.method is None else task.hasher()
+    if not isinstance(hasher, AnchoredHasher) or not isinstance(hasher.anchors, str) or hasher.anchors != "kmeans":
+        return None
+    with suppress(ValueError):  # more anchors than rows: the fit will say so
+        return AnchorSet(hasher._n_anchors(n_rows), task.run, hasher.anchor_iter)
+    return None
+
+
+def shared_anchors(data: CachedData, wanted: AnchorSet) -> Timed:
+    """Centers of k-means and the seconds it took to find them.
+
+    They start from rows drawn with the seed, as the methods' own anchors do, and serve every method and length.
+    """
+    if not data.has(wanted.name):
+        start = time.perf_counter()
+        rows = RowBlocks(data.database)
+        chosen = np.random.RandomState(wanted.seed).choice(len(rows), wanted.n_anchors, replace=False)
+        centers = kmeans(rows, rows.take(np.sort(chosen)), range(wanted.rounds))
+        seconds = time.perf_counter() - start
+        # The seconds lie beside the centers in one file, so that a kill cannot part them.
+        data.save(wanted.name, np.append(centers.ravel().astype(np.float64), seconds))
+    kept = data.read(wanted.name)
+    return Timed(np.array(kept[:-1]).reshape(wanted.n_anchors, -1), float(kept[-1]))
+
+
+def sums_path(task: Task, data: CachedData) -> Path | None:
+    """The file of the sums that a task shares with those of other lengths, if it does."""
+    wanted = anchors_of(task, len(data.database))
+    return None if wanted is None else _path(task.hasher(), data, wanted)
+
+
+def make_sums(task: Task, data: CachedData) -> None:
+    """Have the sums made that the task shares with those of other lengths."""
+    wanted = anchors_of(task, len(data.database))
+    if wanted is not None:
+        with suppress(ValueError):  # the fit will say so
+            _view(task.hasher(), data, wanted, {})
+
+
+def fit_from_sums(hasher: Any, data: CachedData, wanted: AnchorSet) -> dict[str, float]:
+    """Fit on the database with what is shared, and say in seconds what each step takes or took when it was made."""
+    seconds: dict[str, float] = {}
+    view, rng = _view(hasher, data, wanted, seconds)
+    start = time.perf_counter()
+    hasher._learn(view, rng)
+    return {**seconds, "fit": time.perf_counter() - start}
+
+
+def _view(
+    hasher: Any, data: CachedData, wanted: AnchorSet, seconds: dict[str, float]
+) -> tuple[AnchorView, np.random.RandomState]:
+    """What the hasher sees of the data through the shared anchors, which it is given, and its random numbers after."""
+    anchors = shared_anchors(data, wanted)
+    hasher.set_params(anchors=anchors.values)
+    hasher._check_parameters()
+    path, rng = _path(hasher, data, wanted), np.random.RandomState(wanted.seed)
+    if not path.is_file():
+        start = time.perf_counter()
+        view = hasher._look(data.database, rng)
+        arrays = {**view.to_arrays(), "seconds": np.array(time.perf_counter() - start), "rng": _packed(rng)}
+        with replacing(path) as (beside,), beside.open("wb") as file:
+            np.savez(file, **arrays)
+    with np.load(path, allow_pickle=False) as kept:
+        arrays = dict(kept)
+    keys, place = arrays["rng"][:-1], int(arrays["rng"][-1])
+    rng.set_state(("MT19937", keys, place, 0, 0.0))
+    seconds |= {"anchors": anchors.seconds, "sums": float(arrays["seconds"])}
+    return AnchorView.from_arrays(hasher._rows_to_fit(data.database), arrays), rng
+
+
+def _path(hasher: Any, data: CachedData, wanted: AnchorSet) -> Path:
+    asked = {"method": type(hasher).__name__, "needs": hasher._needs()._asdict(), "anchors": wanted._asdict()}
+    return data.folder / f"sums-{key_of(asked)}.npz"
+
+
+def _packed(rng: np.random.RandomState) -> NDArray[np.uint32]:
+    """The state of random numbers as one array; the looks draw no normal numbers, which would leave a half behind."""
+    _, keys, place, *_ = rng.get_state(legacy=True)
+    return np.append(keys, np.uint32(place))

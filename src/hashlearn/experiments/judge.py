@@ -1,0 +1,86 @@
+"""How good a ranking is, in the numbers and curves that a result keeps: by meaning (labels) and by neighbourhood."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.experiments.data_cache import N_NEIGHBORS, CachedData
+from hashlearn.experiments.result_lines import Line
+from hashlearn.metrics import Evaluation, TrueNeighbour, evaluate, evaluate_vectors, score_codes
+
+DIGITS = 6
+CURVE_DIGITS = 4
+RECALL_POSITIONS = (10, 100)
+
+
+def judge_codes(query_codes: NDArray[np.uint8], codes: NDArray[np.uint8], n_bits: int, data: CachedData) -> Line:
+    """Judge the ranking by Hamming distance."""
+    line: Line = {"measures": {}}
+    if data.labels is not None:
+        of_labels: dict[str, Any] = {"query_labels": data.query_labels, "labels": data.labels}
+        expected = evaluate(query_codes, codes, n_bits, **of_labels)
+        stable = evaluate(query_codes, codes, n_bits, ties="stable", positions=[100], **of_labels)
+        line = by_meaning(expected, stable)
+    neighbors = TrueNeighbour(data.neighbors(), len(codes))
+    hits = score_codes(query_codes, codes, n_bits, neighbors, RECALL_POSITIONS).hits.mean(axis=0)
+    line["measures"] |= by_neighborhood(hits)
+    return line
+
+
+def judge_vectors(data: CachedData) -> Line:
+    """Judge the Euclidean ranking of the vectors themselves, whose neighbours are the true ones."""
+    line: Line = {"measures": {}}
+    if data.labels is not None:
+        of_labels: dict[str, Any] = {"query_labels": data.query_labels, "labels": data.labels}
+        expected, stable = (
+            evaluate_vectors(data.queries, data.database, ties=ties, **of_labels) for ties in ("expected", "stable")
+        )
+        line = by_meaning(expected, stable)
+    line["measures"] |= by_neighborhood(np.full(len(RECALL_POSITIONS), N_NEIGHBORS))
+    return line
+
+
+def by_meaning(expected: Evaluation, stable: Evaluation) -> Line:
+    """The measures by labels, by both rules for ties where they differ, and the curves."""
+    assert expected.positions is not None
+    assert expected.precision_at is not None
+    measures = {
+        "mAP": expected.mAP,
+        "mAP_stable": stable.mAP,
+        "pre100": expected.pre100_of_the_paper,
+        "pre100_stable": stable.pre100_of_the_paper,
+        "precision_at_1": expected.precision_at[0],
+        "precision_at_100": expected.precision_at_100,
+    }
+    if expected.lookup is not None:
+        plain = expected.to_dict()["lookup"]
+        measures |= {f"radius2_{name}": plain[name] for name in ("precision", "recall", "f_measure", "empty_fraction")}
+    curves = {
+        "positions": [int(n) for n in expected.positions],
+        "precision_at": rounded(expected.precision_at),
+        "recall_at": rounded(expected.recall_at),
+    }
+    if expected.radius_curve is not None:
+        curves |= {
+            "radius_precision": rounded(expected.radius_curve.precision),
+            "radius_recall": rounded(expected.radius_curve.recall),
+        }
+    return {"measures": {name: short(value) for name, value in measures.items()}, "curves": curves}
+
+
+def by_neighborhood(hits: NDArray) -> dict[str, float | None]:
+    """The measures by true neighbours, from their mean number among the first 10 and 100 results."""
+    return {f"recall_at_{n}": short(mean / N_NEIGHBORS) for n, mean in zip(RECALL_POSITIONS, hits)}
+
+
+def rounded(values: Any, digits: int = CURVE_DIGITS) -> list[float | None]:
+    """Numbers of a curve, as short as a result keeps them."""
+    return [short(value, digits) for value in values]
+
+
+def short(value: float | None, digits: int = DIGITS) -> float | None:
+    """As many digits as the results keep; what is not defined as null."""
+    if value is None or not np.isfinite(value):
+        return None
+    return float(f"{float(value):.{digits}g}")
