@@ -8,7 +8,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import NDArray
 
-from hashlearn.linalg.anchors import AnchorGraph
+from hashlearn.linalg.anchor_graphs import AnchorGraph
 from hashlearn.linalg.projections import with_positive_peaks
 from hashlearn.linalg.rotations import quantizing_rotation, random_rotation
 from hashlearn.rows import RowBlocks
