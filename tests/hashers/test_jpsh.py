@@ -8,8 +8,8 @@ from sklearn.datasets import load_digits
 
 from hashlearn import JPSH, JSH, PSH, unpack
 from hashlearn.hashers.jpsh import imbalance, pairwise_loss, pairwise_weights, row_penalty, signs
-from hashlearn.linalg.anchor_graphs import AnchorGraph, Spacing, anchor_similarity
-from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule
+from hashlearn.linalg.anchors import AnchorGraph, Spacing
+from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
 from hashlearn.linalg.rotations import nearest_rotation
 from hashlearn.rows import RowBlocks
 

@@ -75,7 +75,7 @@ def test_principal_directions_hold_the_variance_the_published_ones_hold(path):
         landmarks=o["landmarks"] + o["subset_mean"],
         n_components=o.params["dimD"],
         directions=None,
-        rounds=(),
+        kmeans_max_iter=1,
         rng=np.random.RandomState(0),
     )
     seen = o.X[o["subset"]] - found.mean

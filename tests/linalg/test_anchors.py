@@ -8,8 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle_files import FOLDER, Oracle, oracle_files
 
-from hashlearn.linalg.anchor_graphs import AnchorGraph, Spacing, normalized, weight_matrix
-from hashlearn.linalg.anchors import AnchorSearch, kmeans, nearest_anchors, squared_distances
+from hashlearn.linalg.anchors import (
+    AnchorGraph,
+    AnchorSearch,
+    Spacing,
+    kmeans,
+    nearest_anchors,
+    normalized,
+    squared_distances,
+    weight_matrix,
+)
 from hashlearn.rows import RowBlocks
 
 
@@ -17,7 +25,7 @@ from hashlearn.rows import RowBlocks
 def test_kmeans_with_empty_clusters_equals_the_published_run():
     with np.load(FOLDER / "KMEANS.npz") as oracle:
         rows = RowBlocks(oracle["X_train"])
-        rounds = range(json.loads(str(oracle["params"]))["max_iter"])
+        rounds = json.loads(str(oracle["params"]))["max_iter"]
         clusters = kmeans(rows, rows.take(oracle["init_rows"]), rounds)
         np.testing.assert_allclose(clusters.centers, oracle["centers"], rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(clusters.labels(rows), oracle["labels"])
@@ -29,7 +37,7 @@ def test_kmeans_and_graph_equal_the_published_ones(path):
     if "kmeans_init_rows" not in o:
         return
     rows = RowBlocks(o.X)
-    centres = kmeans(rows, rows.take(o["kmeans_init_rows"]), range(10)).centers
+    centres = kmeans(rows, rows.take(o["kmeans_init_rows"]), 10).centers
     scale = np.abs(o["anchors"]).max()
     np.testing.assert_allclose(centres, o["anchors"], atol=1e-12 * scale)
     k = o.params.get("k") or o.params["s"]
@@ -82,7 +90,7 @@ def test_squared_distances_are_never_negative():
 
 def test_kmeans_never_loses_a_cluster():
     X = np.repeat(np.arange(6.0), 5)[:, None]
-    clusters = kmeans(RowBlocks(X), np.zeros((6, 1)), range(10))
+    clusters = kmeans(RowBlocks(X), np.zeros((6, 1)), 10)
     assert sorted(np.unique(clusters.labels(RowBlocks(X)))) == list(range(6))
     assert np.isfinite(clusters.centers).all()
 
@@ -96,9 +104,9 @@ def test_kmeans_of_rows_seen_from_a_shift_is_that_of_the_rows_moved_there(away, 
     shift = X.mean(axis=0, dtype=np.float64).astype(dtype)
     moved = (X - shift) / dtype(2.5)
     start = np.vstack([moved[:9], np.full((1, 8), 1e3)]).astype(dtype)
-    found = kmeans(RowBlocks(X).shifted(shift, 2.5), start, range(4)).centers
+    found = kmeans(RowBlocks(X).shifted(shift, 2.5), start, 4).centers
     tolerance = 1e-4 if dtype == np.float32 else 1e-9
-    wanted = kmeans(RowBlocks(moved), start, range(4)).centers
+    wanted = kmeans(RowBlocks(moved), start, 4).centers
     np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
 
 

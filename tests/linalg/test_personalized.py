@@ -6,7 +6,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashlearn.linalg import personalized
+from hashlearn.linalg.feature_system import FeatureSystem
 from hashlearn.linalg.personalized import IdentityPenalty, Penalty
 
 
@@ -95,7 +95,7 @@ def test_heavy_edges_need_no_outer_iterations(monkeypatch, weight, n_components)
     anchors = rng.normal(size=(m, d)) + rng.normal(size=d)
     diagonals = S.sum(axis=1) + 1 + rng.random((d, m))
     T = np.where(rng.normal(size=(m, b)) > 0, 1.0, -1.0)
-    monkeypatch.setattr(personalized, "_conjugate_gradients", None)
+    monkeypatch.setattr(FeatureSystem, "_conjugate_gradients", None)
     graph = scipy.sparse.csr_array(S)
     found = Penalty(diagonals, graph).solve(anchors, T, tol=1e-6)
     assert found.residual <= 1e-6

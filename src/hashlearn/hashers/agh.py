@@ -15,15 +15,14 @@ eigenvectors and cuts them at zero. Two layers take the b/2 smoothest and cut ea
 cut of the graph is least: at theta+ above zero, at theta- below.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.checks import check_integer, check_number
-from hashlearn.codes import check_n_bits
+from hashlearn.checks import Integer, Number
 from hashlearn.hashers.anchored import AnchoredHasher, OffsetScorer
-from hashlearn.linalg.projections import with_positive_peaks
+from hashlearn.linalg.rotations import with_positive_peaks
 from hashlearn.linalg.spectral import anchor_spectrum
 from hashlearn.rows import added, fold
 
@@ -78,6 +77,13 @@ class AGH(AnchoredHasher):
     (1797, 2)
     """
 
+    _ranges: ClassVar = {
+        **AnchoredHasher._ranges,
+        "n_layers": Integer(1, 2),
+        "n_neighbors": Integer(1),
+        "max_eigenvalue": Number(0, 1),
+    }
+
     def __init__(
         self,
         n_bits=64,
@@ -102,10 +108,7 @@ class AGH(AnchoredHasher):
         self.random_state = random_state
 
     def summarize(self, X):
-        check_n_bits(self.n_bits)
-        n_layers = check_integer("n_layers", self.n_layers, low=1, high=2)
-        check_integer("n_neighbors", self.n_neighbors, low=1)
-        if self.n_bits % n_layers:
+        if self.n_layers == 2 and self.n_bits % 2:
             raise ValueError(f"n_bits must be even with n_layers=2, got {self.n_bits}")
         return self._summary(X, n_distances=self.n_neighbors, spectral=self.n_neighbors)
 
@@ -139,7 +142,7 @@ class AGH(AnchoredHasher):
 
     def _admissible(self, eigenvalues, n_wanted):
         """Numbers of the eigenvectors to use: the smoothest that are not constant on the graph's components."""
-        limit = check_number("max_eigenvalue", self.max_eigenvalue, low=0, high=1)
+        limit = self.max_eigenvalue
         admissible = np.flatnonzero((eigenvalues > RANK_LIMIT) & (eigenvalues < limit))
         if len(admissible) < n_wanted:
             raise ValueError(

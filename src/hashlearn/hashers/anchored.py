@@ -6,30 +6,30 @@ A method with anchors learns in two steps. :meth:`AnchoredHasher.summarize` goes
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from hashlearn.checks import check_choice, check_integer, check_matrix
-from hashlearn.hashers.base import Hasher
-from hashlearn.linalg.anchor_graphs import (
+from hashlearn.checks import Choice, Integer, check_matrix
+from hashlearn.hashers.base import Hasher, sampled
+from hashlearn.linalg.anchors import (
     AnchorGraph,
+    AnchorSearch,
     GraphSums,
     PairwiseSums,
     Spacing,
     anchor_weights,
     gram_sums,
+    kmeans,
     normalized,
     pairwise_sums,
     sum_over_graphs,
     weight_matrix,
 )
-from hashlearn.linalg.anchors import AnchorSearch, kmeans
 from hashlearn.linalg.moments import mean_and_spread
-from hashlearn.linalg.spectral import rotation_sample
-from hashlearn.progress import track
+from hashlearn.linalg.spectral import ROTATION_ROWS
 from hashlearn.rows import RowBlocks
 
 AUTO_ANCHORS = 800
@@ -68,7 +68,7 @@ class AnchorSummary(NamedTuple):
         In the coordinates of the data.
     spacing : Spacing
     sums : dict
-        ``"pairwise"``: :class:`~hashlearn.linalg.anchor_graphs.PairwiseSums`, and ``"spectral"``:
+        ``"pairwise"``: :class:`~hashlearn.linalg.anchors.PairwiseSums`, and ``"spectral"``:
         :class:`SpectralSums`, as far as the method asked for them.
     random_state : tuple
         The state of the random numbers after the passes; learning goes on from here.
@@ -139,6 +139,13 @@ class AnchoredHasher(Hasher):
     several. A method with a projection adds ``(x - mean_) @ projection_ + intercept_``.
     """
 
+    _ranges: ClassVar = {
+        "n_anchors": Integer(1, or_else=("auto",)),
+        "anchors": Choice("kmeans", "random", or_array=True),
+        "kmeans_max_iter": Integer(1),
+        "kmeans_sample": Integer(2, or_else=(None,)),
+    }
+
     n_anchors: int | str
     anchors: str | NDArray
     kmeans_max_iter: int
@@ -176,12 +183,10 @@ class AnchoredHasher(Hasher):
     def n_anchors_for(self, n: int) -> int:
         """How many anchors n rows get: ``n_anchors``, or what "auto" stands for."""
         if isinstance(self.n_anchors, str):
-            check_choice("n_anchors", self.n_anchors, ("auto",))
             return min(n, max(self.n_bits + 1, min(AUTO_ANCHORS, n // AUTO_ROWS_PER_ANCHOR)))
-        n_anchors = check_integer("n_anchors", self.n_anchors, low=1)
-        if n_anchors > n:
-            raise ValueError(f"n_anchors={n_anchors} is more than the data has rows: n_samples={n}")
-        return n_anchors
+        if self.n_anchors > n:
+            raise ValueError(f"n_anchors={self.n_anchors} is more than the data has rows: n_samples={n}")
+        return self.n_anchors
 
     def _summary(
         self,
@@ -220,7 +225,9 @@ class AnchoredHasher(Hasher):
             sums["pairwise"] = PairwiseSums(XDX, AX.T, XD1, A1)
         if spectral is not None:
             graph = wanted["spectral"].graph
-            sums["spectral"] = SpectralSums(graph, *found["spectral"], rotation_sample(rows, anchors, graph, rng))
+            sums["spectral"] = SpectralSums(
+                graph, *found["spectral"], graph.of(sampled(rows, ROTATION_ROWS, rng), anchors)
+            )
         return AnchorSummary(rows, mean, scale, anchors, anchors_of_data, spacing, sums, rng.get_state(legacy=True))
 
     def _find_anchors(
@@ -230,13 +237,10 @@ class AnchoredHasher(Hasher):
         if not isinstance(self.anchors, str):
             anchors_of_data = check_matrix("anchors", self.anchors, (None, rows.shape[1]))
             return ((anchors_of_data - mean) / scale).astype(rows.dtype), anchors_of_data
-        check_choice("anchors", self.anchors, ("kmeans", "random"))
-        max_iter = check_integer("kmeans_max_iter", self.kmeans_max_iter, low=1)
         rows = self._sampled(rows, rng, "kmeans_sample")
-        chosen = np.sort(rng.choice(len(rows), self.n_anchors_for(len(rows)), replace=False))
-        anchors = rows.take(chosen)
+        anchors = sampled(rows, self.n_anchors_for(len(rows)), rng)
         if self.anchors == "kmeans":
-            anchors = kmeans(rows, anchors, track(range(max_iter), f"{type(self).__name__} anchors")).centers
+            anchors = kmeans(rows, anchors, self.kmeans_max_iter, f"{type(self).__name__} anchors").centers
         return anchors, anchors * scale + mean
 
     def _keep_anchors(self, summary: AnchorSummary, n_blended: int) -> None:

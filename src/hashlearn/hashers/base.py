@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,8 +18,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hashlearn import model
-from hashlearn.checks import check_integer, check_matrix
-from hashlearn.codes import bytes_per_code, check_n_bits, pack
+from hashlearn.checks import Integer, check_integer, check_matrix, check_parameters
+from hashlearn.codes import bytes_per_code, pack
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, as_rows, is_source, map_blocks, write_blocks
 
@@ -42,6 +42,9 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     n_bits: int
     random_state: Any
+
+    _ranges: ClassVar[dict[str, Any]] = {}
+    """What the parameters may be; :func:`~hashlearn.checks.check_parameters` looks at them before the data are read."""
 
     _not_saved: tuple[str, ...] = ()
     """Learned attributes that a saved model leaves out."""
@@ -117,7 +120,7 @@ class Hasher(TransformerMixin, BaseEstimator):
         return track(blocks, f"{type(self).__name__} encode", rows.n_blocks)
 
     def _rows_to_fit(self, X: Any) -> RowBlocks:
-        check_n_bits(self.n_bits)
+        check_parameters(self.get_params(deep=False) | {"n_bits": self.n_bits}, {"n_bits": Integer(1), **self._ranges})
         if not is_source(X):
             return RowBlocks(validate_data(self, X, **_CHECKS, ensure_min_samples=2))
         rows = as_rows(X)
@@ -133,7 +136,7 @@ class Hasher(TransformerMixin, BaseEstimator):
         count = getattr(self, parameter)
         if count is None or check_integer(parameter, count, low=2) >= len(rows):
             return rows
-        return RowBlocks(rows.take(np.sort(rng.choice(len(rows), count, replace=False))))
+        return RowBlocks(sampled(rows, count, rng))
 
     def _rows(self, X: Any) -> RowBlocks:
         check_is_fitted(self)
@@ -214,6 +217,13 @@ def scores_of_block(block: NDArray, first: int, scorer: Callable[[NDArray], NDAr
 def codes_of_block(block: NDArray, first: int, scorer: Callable[[NDArray], NDArray]) -> NDArray[np.uint8]:
     """The packed codes of a block, for a pass."""
     return pack(scorer(block) > 0)
+
+
+def sampled(rows: RowBlocks, count: int, rng: np.random.RandomState) -> NDArray:
+    """So many of the rows, drawn at random, in their order; all of them if there are no more."""
+    if count >= len(rows):
+        return rows.take(np.arange(len(rows)))
+    return rows.take(np.sort(rng.choice(len(rows), count, replace=False)))
 
 
 def zeros_made_positive(scores: NDArray) -> NDArray:

@@ -107,8 +107,7 @@ class CH(Hasher):
             return data.take(rng.permutation(n)[: len(bits)])
 
         start = starting_matrix("centers", self.centers, (len(bits), d), random_rows)
-        rounds = range(check_integer("kmeans_max_iter", self.kmeans_max_iter, low=1))
-        clusters = kmeans(rows, start - self.mean_, rounds)
+        clusters = kmeans(rows, start - self.mean_, check_integer("kmeans_max_iter", self.kmeans_max_iter, low=1))
         labels = clusters.labels(rows)
         self.cluster_means_ = clusters.centers.astype(np.float64)
 

@@ -15,18 +15,17 @@ offsets. JSH is the same loop with the pairwise term alone, PSH with the persona
 
 import warnings
 from inspect import signature
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hashlearn.checks import check_choice, check_integer, check_matrix, check_number
+from hashlearn.checks import Choice, Integer, Number, check_choice, check_matrix
 from hashlearn.hashers.anchored import AnchoredHasher, AnchorSummary, JointScorer
 from hashlearn.hashers.itq import ITQ
-from hashlearn.linalg.anchor_graphs import PairwiseSums, anchor_similarity
-from hashlearn.linalg.anchors import AnchorSearch
-from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule
+from hashlearn.linalg.anchors import AnchorSearch, PairwiseSums
+from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
 from hashlearn.linalg.rotations import nearest_rotation
 from hashlearn.linalg.spectral import spectral_offsets
 
@@ -44,6 +43,21 @@ NEEDS_TWO_ROUNDS = (
     "max_imbalance",
 )
 """Parameters that act from the second round on: in the first the identity stands in place of the penalties."""
+
+ROUND_RANGES = {
+    "max_iter": Integer(1),
+    "tol": Number(0, or_none=True),
+    "epsilon": Number(0),
+    "init": Choice("random", "itq", "spectral", or_array=True),
+}
+PAIRWISE_RANGES = {"n_neighbors": Integer(1), "lambda3": Number(0)}
+PERSONALIZED_RANGES = {
+    "n_anchor_neighbors": Integer(1),
+    "lambda1": Number(0),
+    "lambda2": Number(0),
+    "graph_ridge": Number(0),
+    "solver_tol": Number(1e-14, 0.1),
+}
 
 _PIXELS = {"lambda1": 1, "lambda2": 1, "lambda3": 10, "n_neighbors": 7, "n_anchor_neighbors": 5}
 _DEEP_FEATURES = {"lambda1": 10, "lambda2": 10, "lambda3": 1e5, "n_neighbors": 5, "n_anchor_neighbors": 7}
@@ -153,6 +167,16 @@ class JPSH(AnchoredHasher):
     (1797, 2)
     """
 
+    _ranges: ClassVar = {
+        **AnchoredHasher._ranges,
+        **ROUND_RANGES,
+        **PAIRWISE_RANGES,
+        **PERSONALIZED_RANGES,
+        "max_iter": Integer(1, or_else=("auto",)),
+        "max_imbalance": Number(0, 1, or_none=True),
+        "soft_offsets": Integer(1),
+        "pairwise_weight": Number(0),
+    }
     _not_saved = ("pairwise_weights_", "personalized_weights_", "codes_per_round_")
 
     def __init__(
@@ -242,7 +266,8 @@ class JPSH(AnchoredHasher):
         return cls(n_bits, **{**settings, **changes})
 
     def summarize(self, X):
-        self._check_parameters()
+        if self._n_rounds() == 1:
+            self._warn_of_parameters_without_effect()
         return self._summary(
             X,
             n_distances=self.soft_offsets,
@@ -307,19 +332,7 @@ class JPSH(AnchoredHasher):
     def _n_rounds(self) -> int:
         if self.max_iter == "auto":
             return 1 if is_spectral(self.init) else 4
-        return check_integer("max_iter", self.max_iter, low=1)
-
-    def _check_parameters(self) -> None:
-        check_start(self.init, self.tol, self.epsilon)
-        for name in ("n_neighbors", "n_anchor_neighbors", "soft_offsets"):
-            check_integer(name, getattr(self, name), low=1)
-        for name in ("lambda1", "lambda2", "lambda3", "graph_ridge", "pairwise_weight"):
-            check_number(name, getattr(self, name), low=0)
-        check_number("solver_tol", self.solver_tol, low=1e-14, high=0.1)
-        if self.max_imbalance is not None:
-            check_number("max_imbalance", self.max_imbalance, low=0, high=1)
-        if self._n_rounds() == 1:
-            self._warn_of_parameters_without_effect()
+        return self.max_iter
 
     def _warn_of_parameters_without_effect(self) -> None:
         defaults = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
@@ -349,15 +362,6 @@ def starting_codes(init: str | NDArray, summary: AnchorSummary, n_bits: int) -> 
 def is_spectral(init: str | NDArray) -> bool:
     """Whether the parameter ``init`` asks for the spectral start."""
     return isinstance(init, str) and init == "spectral"
-
-
-def check_start(init: Any, tol: Any, epsilon: Any) -> None:
-    """The parameters of the alternation that JPSH, JSH and PSH share."""
-    if isinstance(init, str):
-        check_choice("init", init, ("random", "itq", "spectral"))
-    if tol is not None:
-        check_number("tol", tol, low=0)
-    check_number("epsilon", epsilon, low=0)
 
 
 def signs(scores: NDArray) -> NDArray[np.float64]:

@@ -8,14 +8,16 @@ A is the anchor graph (eq. 2 of the JPSH paper, whose names and equation numbers
 with the pairwise term alone. JSH's own paper calls lambda3 alpha.
 """
 
+from typing import ClassVar
+
 import numpy as np
 
-from hashlearn.checks import check_integer, check_number
 from hashlearn.hashers.anchored import AnchoredHasher
 from hashlearn.hashers.base import LinearScorer
 from hashlearn.hashers.jpsh import (
+    PAIRWISE_RANGES,
+    ROUND_RANGES,
     SPECTRAL_NEIGHBORS,
-    check_start,
     is_spectral,
     pairwise_loss,
     pairwise_weights,
@@ -91,6 +93,7 @@ class JSH(AnchoredHasher):
     (1797, 2)
     """
 
+    _ranges: ClassVar = {**AnchoredHasher._ranges, **ROUND_RANGES, **PAIRWISE_RANGES}
     _not_saved = ("pairwise_weights_", "codes_per_round_")
 
     def __init__(
@@ -129,10 +132,6 @@ class JSH(AnchoredHasher):
         self.random_state = random_state
 
     def summarize(self, X):
-        for name in ("n_neighbors", "max_iter"):
-            check_integer(name, getattr(self, name), low=1)
-        check_number("lambda3", self.lambda3, low=0)
-        check_start(self.init, self.tol, self.epsilon)
         return self._summary(
             X,
             n_distances=1,

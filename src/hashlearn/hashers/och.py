@@ -134,7 +134,7 @@ class OCH(LinearHasher):
             landmarks=self.landmarks,
             n_components=check_count("n_components", self.n_components, auto=20, high=rows.shape[1]),
             directions=self.directions,
-            rounds=range(check_integer("kmeans_max_iter", self.kmeans_max_iter, low=1)),
+            kmeans_max_iter=check_integer("kmeans_max_iter", self.kmeans_max_iter, low=1),
             rng=rng,
         )
         k = check_count("k", self.k, auto=10, low=2, high=len(found.points))

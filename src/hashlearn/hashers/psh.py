@@ -8,13 +8,21 @@ anchors agree. The paper shows it as an ablation (Table 1), without a formula fo
 rule of JPSH without its projection.
 """
 
+from typing import ClassVar
+
 import numpy as np
 
-from hashlearn.checks import check_integer, check_number
 from hashlearn.hashers.anchored import AnchoredHasher
-from hashlearn.hashers.jpsh import SPECTRAL_NEIGHBORS, check_start, is_spectral, settled, signs, starting_codes
-from hashlearn.linalg.anchor_graphs import anchor_similarity
-from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule
+from hashlearn.hashers.jpsh import (
+    PERSONALIZED_RANGES,
+    ROUND_RANGES,
+    SPECTRAL_NEIGHBORS,
+    is_spectral,
+    settled,
+    signs,
+    starting_codes,
+)
+from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
 from hashlearn.linalg.rotations import nearest_rotation
 
 
@@ -64,6 +72,7 @@ class PSH(AnchoredHasher):
     (1797, 2)
     """
 
+    _ranges: ClassVar = {**AnchoredHasher._ranges, **ROUND_RANGES, **PERSONALIZED_RANGES}
     _not_saved = ("personalized_weights_", "codes_per_round_")
 
     def __init__(
@@ -108,12 +117,6 @@ class PSH(AnchoredHasher):
         self.random_state = random_state
 
     def summarize(self, X):
-        for name in ("n_anchor_neighbors", "max_iter"):
-            check_integer(name, getattr(self, name), low=1)
-        for name in ("lambda1", "lambda2", "graph_ridge"):
-            check_number(name, getattr(self, name), low=0)
-        check_number("solver_tol", self.solver_tol, low=1e-14, high=0.1)
-        check_start(self.init, self.tol, self.epsilon)
         spectral = SPECTRAL_NEIGHBORS if is_spectral(self.init) else None
         return self._summary(X, n_distances=1, spectral=spectral, rescale=self.rescale)
 

@@ -14,7 +14,9 @@ A code says where in the data's clusters a row lies, not which corner of its clu
 After k-means the fit needs Z'Z (m x m) and a sample of the rows only.
 """
 
-from hashlearn.checks import check_integer
+from typing import ClassVar
+
+from hashlearn.checks import Integer
 from hashlearn.hashers.anchored import AnchoredHasher
 from hashlearn.linalg.spectral import spectral_offsets
 
@@ -60,6 +62,8 @@ class SAH(AnchoredHasher):
     (1797, 2)
     """
 
+    _ranges: ClassVar = {**AnchoredHasher._ranges, "n_neighbors": Integer(1), "max_iter": Integer(0)}
+
     def __init__(
         self,
         n_bits=64,
@@ -82,8 +86,6 @@ class SAH(AnchoredHasher):
         self.random_state = random_state
 
     def summarize(self, X):
-        check_integer("max_iter", self.max_iter, low=0)
-        check_integer("n_neighbors", self.n_neighbors, low=1)
         return self._summary(X, n_distances=self.n_neighbors, spectral=self.n_neighbors)
 
     def fit_summary(self, summary):

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_integer, check_matrix, check_number
 from hashlearn.hashers.base import Hasher
 from hashlearn.linalg.moments import mean_and_spread
-from hashlearn.linalg.projections import rbf_features, unit_rows, with_positive_peaks
+from hashlearn.linalg.projections import rbf_features, unit_rows
+from hashlearn.linalg.rotations import with_positive_peaks
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, fold, map_blocks
 

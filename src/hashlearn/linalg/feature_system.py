@@ -27,6 +27,10 @@ from numpy.typing import NDArray
 from hashlearn.threads import n_threads
 
 _MAX_INNER = 500
+_MAX_OUTER = 200
+_GOOD_STEP = 0.1
+"""A correction by the preconditioner that leaves less than this share of the residual is followed by another; where it
+does not, conjugate gradients go on."""
 _SHARES = 16
 """Shares the features are cut into; fixed, so that the sums, and with them the codes, do not depend on the machine."""
 
@@ -84,25 +88,57 @@ class FeatureSystem:
         scaled = anchors[:, self.rest] / k
         # M^-1 = k^-1 + k^-1 E k^-1 + k^-1 E k^-1 E k^-1 + ..., between two c each, summed over the features
         S = np.diag(np.einsum("ij,ij->i", anchors[:, self.rest], scaled))
-        rows, columns = graph_edges(edges)
-        S[rows, columns] += edges.data * row_products(scaled, rows, columns)
+        rows, columns = _graph_edges(edges)
+        S[rows, columns] += edges.data * _row_products(scaled, rows, columns)
         _add_paths_of_two(S, edges.indptr, edges.indices, edges.data, scaled, 1 / k)
         _add_constant_vectors(S, edges, anchors[:, self.rest], k)
         for f, inverse in zip(self.dense, self.inverses):
             S += np.outer(anchors[:, f], anchors[:, f]) * inverse
         self.factor = scipy.linalg.cho_factor(np.eye(m) + S)
 
-    def precondition(self, R):
+    def solve(self, T) -> tuple[NDArray, WeightSums, float]:
+        """The U with (I + S) U = T, the sums that belong to it, and the relative residual."""
+        U = self._precondition(T)
+        # The preconditioner alone is often enough: a look at the residual also sums up what is wanted of P.
+        sums, before = self._weights(U), np.inf
+        residual = self._residual(U, sums, T)
+        while residual > self.tol:
+            r = T - U - sums.responses.astype(T.dtype)
+            if residual >= _GOOD_STEP * before:
+                U = self._conjugate_gradients(U, r, self.tol * float(np.linalg.norm(T)))
+                sums = self._weights(U)
+                return U, sums, self._residual(U, sums, T)
+            U = U + self._precondition(r)
+            sums, before = self._weights(U), residual
+            residual = self._residual(U, sums, T)
+        return U, sums, residual
+
+    def _precondition(self, R):
         return scipy.linalg.cho_solve(self.factor, R).astype(self.real)
 
-    def apply(self, U):
+    def _conjugate_gradients(self, U, r, goal):
+        """Preconditioned conjugate gradients for (I + S) U = T from U with residual r, all columns under common scalars."""
+        z = self._precondition(r)
+        p, rz = z, float((r * z).sum())
+        for _ in range(_MAX_OUTER):
+            if float(np.linalg.norm(r)) <= goal:
+                break
+            Ap = self._apply(p)
+            a = r.dtype.type(rz / float((p * Ap).sum()))
+            U, r = U + a * p, r - a * Ap
+            z = self._precondition(r)
+            rz, previous = float((r * z).sum()), rz
+            p = z + r.dtype.type(rz / previous) * p
+        return U
+
+    def _apply(self, U):
         """(I + S) U."""
         out = U + self._dense_responses(U)
         for part in self._over_shares(partial(self._responses_of_share, U)):
             out += part
         return out
 
-    def weights(self, U) -> WeightSums:
+    def _weights(self, U) -> WeightSums:
         """What is wanted of the P that belongs to U."""
         responses, m = self._dense_responses(U), len(U)
         row_norms = np.zeros((len(self.anchors), m))
@@ -112,7 +148,7 @@ class FeatureSystem:
             responses += part
             edge_squares += squares
         row_norms[self.rest] = norms
-        rows, columns = graph_edges(self.edges)
+        rows, columns = _graph_edges(self.edges)
         for f, x in self._dense_weights(U):
             row_norms[f] = np.linalg.norm(x, axis=1)
             edge_squares += ((x[rows] - x[columns]) ** 2).sum(axis=1)
@@ -129,7 +165,7 @@ class FeatureSystem:
             P[:, f] = x
         return P
 
-    def residual(self, U, sums: WeightSums, T) -> float:
+    def _residual(self, U, sums: WeightSums, T) -> float:
         return float(np.linalg.norm(T - U - sums.responses) / max(np.linalg.norm(T), np.finfo(self.real).tiny))
 
     def _edge_arrays(self):
@@ -162,6 +198,17 @@ class FeatureSystem:
         return out
 
 
+def outer_product_sums(anchors: NDArray, scaled: NDArray, graph: scipy.sparse.csr_array) -> WeightSums:
+    """The sums of the weights P_j = c_j s_j', with anchors c_j (m x d) and ``scaled`` rows s_j (m x b)."""
+    squared = np.einsum("ij,ij->i", anchors, anchors)
+    size = np.linalg.norm(scaled, axis=1)
+    rows, columns = _graph_edges(graph)
+    # ||c_i s_i' - c_j s_j'||^2 from inner products: the outer products are never formed.
+    squares = (squared * size**2)[rows] + (squared * size**2)[columns]
+    squares -= 2 * _row_products(anchors, rows, columns) * _row_products(scaled, rows, columns)
+    return WeightSums(squared[:, None] * scaled, np.abs(anchors.T) * size, np.sqrt(np.maximum(squares, 0)))
+
+
 def _inverse(M):
     """The inverse of a symmetric positive definite matrix, in half the time of a general one."""
     inverse, failed = scipy.linalg.lapack.dpotri(scipy.linalg.cholesky(M, lower=True, check_finite=False), lower=1)
@@ -170,12 +217,12 @@ def _inverse(M):
     return np.tril(inverse) + np.tril(inverse, -1).T
 
 
-def graph_edges(graph: scipy.sparse.csr_array) -> tuple[NDArray, NDArray]:
+def _graph_edges(graph: scipy.sparse.csr_array) -> tuple[NDArray, NDArray]:
     """The anchors at both ends of every edge, in CSR order."""
     return np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr)), graph.indices
 
 
-def row_products(X: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
+def _row_products(X: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
     """x_i . x_j for the edges, a block of edges at a time."""
     out = np.empty(len(rows))
     for start in range(0, len(rows), 4096):

@@ -4,7 +4,6 @@ A few hundred k-means centres stand for the data. With h = tanh(x W) as the rela
 T_uv = <h_u, h_v> as the similarity of two codes, an anchor r that lies nearer to j than to i should have T_ri < T_rj.
 """
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,7 +50,7 @@ def find_landmarks(
     landmarks: Any,
     n_components: int,
     directions: Any,
-    rounds: Iterable[int],
+    kmeans_max_iter: int,
     rng: np.random.RandomState,
 ) -> Landmarks:
     """Landmarks, mean and principal directions of a sample of the rows.
@@ -68,7 +67,7 @@ def find_landmarks(
     if landmarks is None:
         count = check_count("n_landmarks", n_landmarks, auto=300, low=2, high=len(chosen))
         start = sample.take(rng.permutation(len(chosen))[:count])
-        found = kmeans(sample.shifted(moments.mean), start - moments.mean, rounds)
+        found = kmeans(sample.shifted(moments.mean), start - moments.mean, kmeans_max_iter)
         centred = found.centers.astype(np.float64)
     else:
         centred = check_matrix("landmarks", landmarks, (None, rows.shape[1])) - moments.mean

@@ -24,12 +24,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from hashlearn.linalg.feature_system import FeatureSystem, WeightSums, graph_edges, row_products
-
-_MAX_OUTER = 200
-_GOOD_STEP = 0.1
-"""A correction by the preconditioner that leaves less than this share of the residual is followed by another; where it
-does not, conjugate gradients go on."""
+from hashlearn.linalg.anchors import squared_distances
+from hashlearn.linalg.feature_system import FeatureSystem, outer_product_sums
 
 
 class PersonalizedWeights(NamedTuple):
@@ -69,20 +65,9 @@ class IdentityPenalty(NamedTuple):
 
     def solve(self, anchors: NDArray, T: NDArray, tol: float) -> PersonalizedWeights:
         """Eq. 14 in closed form: P_j = c_j t_j' / (1 + ||c_j||^2)."""
-        squared = np.einsum("ij,ij->i", anchors, anchors)
-        scaled = T / (1 + squared)[:, None]
-        size = np.linalg.norm(scaled, axis=1)
-        rows, columns = graph_edges(self.S)
-        # ||c_i t_i' - c_j t_j'||^2 from inner products: the outer products are never formed.
-        squares = (squared * size**2)[rows] + (squared * size**2)[columns]
-        squares -= 2 * row_products(anchors, rows, columns) * row_products(scaled, rows, columns)
-        return PersonalizedWeights(
-            responses=squared[:, None] * scaled,
-            row_norms=np.abs(anchors.T) * size,
-            edge_norms=np.sqrt(np.maximum(squares, 0)),
-            residual=0.0,
-            in_full=lambda: anchors[:, :, None] * scaled[:, None, :],
-        )
+        scaled = T / (1 + np.einsum("ij,ij->i", anchors, anchors))[:, None]
+        sums = outer_product_sums(anchors, scaled, self.S)
+        return PersonalizedWeights(*sums, 0.0, lambda: anchors[:, :, None] * scaled[:, None, :])
 
 
 class Penalty(NamedTuple):
@@ -109,7 +94,7 @@ class Penalty(NamedTuple):
         """
         for real in self._precisions(tol):
             system = FeatureSystem(*self, anchors=anchors, real=real, tol=tol)
-            U, sums, residual = _solve(system, T.astype(real), tol)
+            U, sums, residual = system.solve(T.astype(real))
             if residual <= tol:
                 break
         else:
@@ -176,35 +161,20 @@ class PenaltyRule(NamedTuple):
         return (d - 1,) if self.bias else ()
 
 
-def _solve(system: FeatureSystem, T: NDArray, tol: float) -> tuple[NDArray, WeightSums, float]:
-    """U of the system, what is wanted of its P, and the residual."""
-    U = system.precondition(T)
-    # The preconditioner alone is often enough: a look at the residual also sums up what is wanted of P.
-    sums, before = system.weights(U), np.inf
-    residual = system.residual(U, sums, T)
-    while residual > tol:
-        r = T - U - sums.responses.astype(T.dtype)
-        if residual >= _GOOD_STEP * before:
-            U = _conjugate_gradients(system, U, r, tol * float(np.linalg.norm(T)))
-            sums = system.weights(U)
-            return U, sums, system.residual(U, sums, T)
-        U = U + system.precondition(r)
-        sums, before = system.weights(U), residual
-        residual = system.residual(U, sums, T)
-    return U, sums, residual
+def anchor_similarity(anchors: NDArray, n_neighbors: int) -> scipy.sparse.csr_array:
+    """Symmetric heat-kernel graph of the anchors' nearest neighbours (eq. 6), shape (m, m), zero diagonal.
 
-
-def _conjugate_gradients(system, U, r, goal):
-    """Preconditioned conjugate gradients for (I + S) U = T from U with residual r, all columns under common scalars."""
-    z = system.precondition(r)
-    p, rz = z, float((r * z).sum())
-    for _ in range(_MAX_OUTER):
-        if float(np.linalg.norm(r)) <= goal:
-            break
-        Ap = system.apply(p)
-        a = r.dtype.type(rz / float((p * Ap).sum()))
-        U, r = U + a * p, r - a * Ap
-        z = system.precondition(r)
-        rz, previous = float((r * z).sum()), rz
-        p = z + r.dtype.type(rz / previous) * p
-    return U
+    S_ij = exp(-||c_i - c_j||^2 / (2 t^2)) where one is among the other's ``n_neighbors`` nearest; t is the mean of all
+    m x m distances, the zeros of the diagonal included, as in the published implementation.
+    """
+    squared = squared_distances(anchors.astype(np.float64), anchors.astype(np.float64))
+    m, width = len(anchors), float(np.sqrt(squared).mean())
+    np.fill_diagonal(squared, np.inf)
+    nearest = np.argsort(squared, axis=1, kind="stable")[:, : min(n_neighbors, m - 1)]
+    chosen = np.zeros((m, m), bool)
+    np.put_along_axis(chosen, nearest, True, axis=1)
+    chosen |= chosen.T
+    np.fill_diagonal(chosen, False)
+    rows, columns = np.nonzero(chosen)
+    weights = np.exp(squared[rows, columns] / -(2 * width**2)) if width > 0 else np.ones(len(rows))
+    return scipy.sparse.csr_array((weights, (rows, columns)), (m, m))
