@@ -50,7 +50,7 @@ def test_gradient_is_that_of_the_weighted_similarities():
 
 def find(X, **changes):
     settings = {"train_sample": 10_000, "subset": None, "n_landmarks": "auto", "landmarks": None, "directions": None}
-    settings |= {"n_components": 2, "rounds": range(5), "rng": np.random.RandomState(0)} | changes
+    settings |= {"n_components": 2, "kmeans_max_iter": 5, "rng": np.random.RandomState(0)} | changes
     return find_landmarks(RowBlocks(X), **settings)
 
 

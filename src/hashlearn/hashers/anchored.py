@@ -225,9 +225,8 @@ class AnchoredHasher(Hasher):
             sums["pairwise"] = PairwiseSums(XDX, AX.T, XD1, A1)
         if spectral is not None:
             graph = wanted["spectral"].graph
-            sums["spectral"] = SpectralSums(
-                graph, *found["spectral"], graph.of(sampled(rows, ROTATION_ROWS, rng), anchors)
-            )
+            sample = graph.of(sampled(rows, ROTATION_ROWS, rng), anchors)
+            sums["spectral"] = SpectralSums(graph, *found["spectral"], sample)
         return AnchorSummary(rows, mean, scale, anchors, anchors_of_data, spacing, sums, rng.get_state(legacy=True))
 
     def _find_anchors(

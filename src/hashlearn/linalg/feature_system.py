@@ -117,7 +117,7 @@ class FeatureSystem:
         return scipy.linalg.cho_solve(self.factor, R).astype(self.real)
 
     def _conjugate_gradients(self, U, r, goal):
-        """Preconditioned conjugate gradients for (I + S) U = T from U with residual r, all columns under common scalars."""
+        """Preconditioned conjugate gradients from U with residual r, all columns under common scalars."""
         z = self._precondition(r)
         p, rz = z, float((r * z).sum())
         for _ in range(_MAX_OUTER):
