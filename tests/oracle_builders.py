@@ -19,7 +19,7 @@ def itq(o):
     for suffix in ("", "_centered"):
         if f"init_rotation{suffix}" in o:
             start = {"init": o[f"init_rotation{suffix}"], "directions": o[f"pca_axes{suffix}"]}
-            yield suffix, ITQ(o.n_bits, center=bool(suffix), n_iter=o.params["iterations"], **start)
+            yield suffix, ITQ(o.n_bits, center=bool(suffix), max_iter=o.params["iterations"], **start)
 
 
 def jsh(o):
@@ -29,7 +29,7 @@ def jsh(o):
         JSH(
             o.n_bits,
             n_neighbors=p["k"],
-            alpha=p["alpha"],
+            lambda3=p["alpha"],
             max_iter=p["T"],
             epsilon=p["eps_Q"],
             bias=p["bias"],
@@ -80,7 +80,7 @@ def sp(o):
                 o.n_bits,
                 beta=p["beta"],
                 sparsity=p["sparsity"],
-                n_iter=p["iterations"],
+                max_iter=p["iterations"],
                 center=bool(suffix),
                 rescale=False,
                 init=o["init_projection"].T,
@@ -124,8 +124,8 @@ def ch(o):
         CH(
             o.n_bits,
             n_clusters=p["K"],
-            n_iter=p["itq_iterations"],
-            kmeans_iter=p["kmeans_rounds"],
+            max_iter=p["itq_iterations"],
+            kmeans_max_iter=p["kmeans_rounds"],
             centers=o.X[o["init_center_rows"]],
             directions=list(o["pca_axes"]),
             init=list(o["init_rotations"]),
@@ -141,11 +141,11 @@ def rssh(o):
             o.n_bits,
             rank=p["r"],
             beta=p["beta"],
-            lam=p["lam"],
+            lambda1=p["lam"],
             eta=p["eta"],
             sigma=p["kernel_sigma"],
-            n_iter=p["outer_iterations"],
-            factor_iter=p["factor_iterations"],
+            max_iter=p["outer_iterations"],
+            factor_max_iter=p["factor_iterations"],
             init_V=o["init_V"],
             init_G=o["init_G"],
             anchors=o.X[o["kernel_anchor_rows"]],
@@ -157,7 +157,7 @@ def ordinal_start(o):
     """The state both ordinal methods start from; landmarks are stored as seen from the subset's mean."""
     return {
         "k": o.params["k"],
-        "n_iter": o.params["max_iter"],
+        "max_iter": o.params["max_iter"],
         "n_components": o.params["dimD"],
         "subset": o["subset"],
         "landmarks": o["landmarks"] + o["subset_mean"],
@@ -168,7 +168,7 @@ def ordinal_start(o):
 
 def oeh(o):
     p = o.params
-    settings = {"lam": p["lamda"], "beta": p["beta"], "step": p["alpha"], "as_released": not p["corrected"]}
+    settings = {"lambda1": p["lamda"], "beta": p["beta"], "step": p["alpha"], "as_released": not p["corrected"]}
     yield "", OEH(o.n_bits, **settings, **ordinal_start(o))
 
 

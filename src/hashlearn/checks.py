@@ -1,7 +1,7 @@
 """Checks of arguments: one line that names the argument, what it got and what is wanted."""
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,49 @@ def check_rows(name: str, value: Any, n: int) -> NDArray[np.intp]:
     if rows.min() < 0 or rows.max() >= n:
         raise ValueError(f"{name} must hold row numbers from 0 to {n - 1}, got {rows.min()} to {rows.max()}")
     return rows.astype(np.intp)
+
+
+class Integer(NamedTuple):
+    """A parameter that is an integer within limits, or one of a few other values."""
+
+    low: int | None = None
+    high: int | None = None
+    or_else: tuple[Any, ...] = ()
+
+    def check(self, name: str, value: Any) -> None:
+        if isinstance(value, str) and any(isinstance(other, str) for other in self.or_else):
+            check_choice(name, value, self.or_else)
+        elif value is not None or None not in self.or_else:
+            check_integer(name, value, low=self.low, high=self.high)
+
+
+class Number(NamedTuple):
+    """A parameter that is a finite number within limits, or None where that is allowed."""
+
+    low: float | None = None
+    high: float | None = None
+    or_none: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        if value is not None or not self.or_none:
+            check_number(name, value, low=self.low, high=self.high)
+
+
+class Choice:
+    """A parameter that is one of a few words, or an array where that is allowed."""
+
+    def __init__(self, *words: str, or_array: bool = False):
+        self.words, self.or_array = words, or_array
+
+    def check(self, name: str, value: Any) -> None:
+        if isinstance(value, str) or not self.or_array:
+            check_choice(name, value, self.words)
+
+
+def check_parameters(parameters: Mapping[str, Any], ranges: Mapping[str, Integer | Number | Choice]) -> None:
+    """Every parameter that has a range is within it."""
+    for name, allowed in ranges.items():
+        allowed.check(name, parameters[name])
 
 
 def _check_range(name: str, value: float, low: float | None, high: float | None) -> None:

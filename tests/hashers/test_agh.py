@@ -106,7 +106,7 @@ def test_all_rows_are_anchors_where_there_are_few():
         ({"n_neighbors": 0}, "n_neighbors"),
         ({"max_eigenvalue": 1.5}, "max_eigenvalue"),
         ({"anchors": "nearest"}, "anchors"),
-        ({"anchor_iter": 0}, "anchor_iter"),
+        ({"kmeans_max_iter": 0}, "kmeans_max_iter"),
     ],
 )
 def test_a_wrong_parameter_is_named(changes, message):

@@ -61,7 +61,7 @@ def test_clusters_smaller_than_their_part_of_the_code_work():
         ({"centers": np.zeros((3, 12))}, "centers must have shape"),
         ({"init": [np.eye(4)]}, "init must be a list of 2 arrays"),
         ({"directions": [np.eye(12)[:, :4], np.eye(12)]}, r"directions\[1\] must have shape"),
-        ({"kmeans_iter": 0}, "kmeans_iter must be at least 1"),
+        ({"kmeans_max_iter": 0}, "kmeans_max_iter must be at least 1"),
     ],
 )
 def test_wrong_arguments_are_named(params, message):

@@ -1,14 +1,16 @@
 """JPSH, and JSH and PSH within it: what the paper proves, and what a user relies on."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 from hashlearn import JPSH, JSH, PSH, unpack
-from hashlearn.hashers.anchored import imbalance
-from hashlearn.linalg.anchor_sums import with_bias
+from hashlearn.hashers.jpsh import imbalance, pairwise_loss, pairwise_weights, row_penalty, signs
 from hashlearn.linalg.anchors import AnchorGraph, Spacing
-from hashlearn.linalg.graphs import anchor_similarity
+from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
+from hashlearn.linalg.rotations import nearest_rotation
 from hashlearn.rows import RowBlocks
 
 
@@ -22,27 +24,29 @@ def small(**changes):
     return JPSH(8, **{**settings, **changes})
 
 
-def terms_of(hasher, X):
-    rng = hasher._rng()
-    view = hasher._look(X, rng)
-    B = np.where(rng.standard_normal((hasher.n_bits, len(view.anchors))) > 0, 1.0, -1.0)
-    return hasher._terms(view), B
-
-
 @pytest.mark.parametrize("rescale", [True, False])
 def test_rotations_and_codes_never_raise_the_objective(digits, rescale):
-    terms, B = terms_of(small(rescale=rescale), digits)
+    summary = small(rescale=rescale).summarize(digits)
+    C, sums = summary.anchors_with_bias(), summary.sums["pairwise"].with_bias()
+    S, rule = anchor_similarity(summary.anchors, 5), PenaltyRule(1.0, 1.0, 1e-5, 1e-3, True)
+    R, V, Q, penalty = np.eye(8), np.eye(8), np.ones(len(sums.XDX)), IdentityPenalty(S)
+    B = signs(summary.rng().standard_normal((8, len(C))))
+
+    def objective(B, R, V, P, W):
+        fit = ((B - R @ P.responses.T) ** 2).sum() + rule.value(P, S)
+        return fit + pairwise_loss(sums, B, V @ W.T @ sums.XA, W, 10.0)
+
     for _ in range(5):
-        for term in terms:
-            term.solve(B)
-        for term in terms:
-            before = term.loss(B)
-            term.rotate(B)
-            assert term.loss(B) <= before + 1e-9 * abs(before)
-        before = sum(term.loss(B) for term in terms)
-        B = np.where(sum(term.target() for term in terms) > 0, 1.0, -1.0)
-        after = sum(term.loss(B) for term in terms)
-        assert after <= before + 1e-9 * abs(before)
+        P, W = penalty.solve(C, B.T @ R, 1e-5), pairwise_weights(sums, B.T @ V, 10.0 * Q)
+        penalty, Q = rule.at(P, S), row_penalty(W, 1e-5)
+        values = [objective(B, R, V, P, W)]
+        R = nearest_rotation(B @ P.responses)
+        values.append(objective(B, R, V, P, W))
+        V = nearest_rotation(B @ (W.T @ sums.XA).T)
+        values.append(objective(B, R, V, P, W))
+        B = signs(R @ P.responses.T + V @ W.T @ sums.XA)
+        values.append(objective(B, R, V, P, W))
+        assert all(after <= before + 1e-9 * abs(before) for before, after in pairwise(values))
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -52,7 +56,6 @@ def test_objective_is_equation_7_written_out(digits, bias):
     )
     hasher.fit(digits)
     C = hasher.anchors_
-    X, anchors = (with_bias(digits), with_bias(C)) if bias else (digits, C)
     sigma = Spacing.of(RowBlocks(digits), C, hasher.n_neighbors).mean[-1]
     A = AnchorGraph(hasher.n_neighbors, sigma).of(digits, C).toarray()
     S = anchor_similarity(C, hasher.n_anchor_neighbors).toarray()
@@ -60,11 +63,12 @@ def test_objective_is_equation_7_written_out(digits, bias):
     scores = digits @ hasher.projection_ + hasher.intercept_
     wanted = ((B.T - hasher.offsets_) ** 2).sum()
     wanted += (A * ((B.T[None] - scores[:, None]) ** 2).sum(axis=2)).sum()
-    wanted += 0.7 * (np.linalg.norm(P, axis=2).sum(axis=1) ** 2).sum()
+    penalized = P[:, :-1] if bias else P
+    wanted += 0.7 * (np.linalg.norm(penalized, axis=2).sum(axis=1) ** 2).sum()
     wanted += 0.3 * (S * np.linalg.norm((P[:, None] - P[None]).reshape(len(C), len(C), -1), axis=2)).sum()
     wanted += 2.0 * np.linalg.norm(W, axis=1).sum()
     assert hasher.objective_[-1] == pytest.approx(wanted, rel=1e-4)
-    assert X.shape[1] == W.shape[0] == P.shape[1] == anchors.shape[1]
+    assert digits.shape[1] + bias == W.shape[0] == P.shape[1]
 
 
 @pytest.mark.parametrize("method", [JPSH, JSH, PSH])
@@ -107,9 +111,25 @@ def test_psh_gives_a_cluster_one_code(digits):
     np.testing.assert_array_equal(unpack(hasher.transform(digits), 16), hasher.offsets_[nearest] > 0)
 
 
-def test_jsh_is_jpsh_without_offsets(digits):
-    assert JSH(8, n_anchors=30, random_state=0).fit(digits).offsets_ is None
-    assert PSH(8, n_anchors=30, random_state=0).fit(digits).projection_ is None
+def test_jsh_has_no_offsets_and_psh_no_projection(digits):
+    assert not hasattr(JSH(8, n_anchors=30, random_state=0).fit(digits), "offsets_")
+    assert not hasattr(PSH(8, n_anchors=30, random_state=0).fit(digits), "projection_")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"lambda1": 5}, {"lambda2": 3, "tol": 0.1}, {"max_imbalance": None}, {"solver_tol": 1e-3}]
+)
+def test_parameters_that_need_two_rounds_warn_in_one_and_change_nothing(digits, changes):
+    plain = JPSH(8, n_anchors=40, random_state=0).fit_transform(digits)
+    with pytest.warns(UserWarning, match=f"{', '.join(changes)} change nothing in one round"):
+        changed = JPSH(8, n_anchors=40, random_state=0, **changes).fit_transform(digits)
+    np.testing.assert_array_equal(plain, changed)
+
+
+def test_there_are_as_many_anchors_as_the_bits_need(digits):
+    assert JPSH(n_bits=1024).n_anchors_for(100_000) == 1025
+    assert JPSH(n_bits=64).n_anchors_for(100_000) == 800
+    assert JPSH(n_bits=64).n_anchors_for(100) == 65
 
 
 def test_rounds_end_before_the_bits_lose_their_balance(digits):

@@ -100,7 +100,7 @@ def test_auto_follows_small_data():
         ({"n_components": 65}, "n_components must be at most 64"),
         ({"n_landmarks": 20, "k": 21}, "k must be at most 20"),
         ({"tol": -1}, "tol must be at least 0"),
-        ({"max_samples": 1}, "max_samples must be at least 2"),
+        ({"train_sample": 1}, "train_sample must be at least 2"),
         ({"subset": [1]}, "subset must hold at least 2 row numbers"),
         ({"landmarks": np.ones((1, 64))}, "number of landmarks must be at least 2"),
         ({"init": np.ones((5, 3))}, "init must have shape"),

@@ -65,7 +65,7 @@ def ordinal_errors(hasher):
 def test_learning_puts_distances_in_order():
     start = RNG.randn(16, 16)
     learned = OEH(16, init=start, random_state=0).fit(X)
-    untrained = OEH(16, init=start, n_iter=0, random_state=0).fit(X)
+    untrained = OEH(16, init=start, max_iter=0, random_state=0).fit(X)
     assert ordinal_errors(learned) < ordinal_errors(untrained)
 
 
@@ -96,7 +96,7 @@ def test_auto_follows_small_data():
         ({"landmarks": np.ones((5, 3))}, "landmarks must have shape"),
         ({"init": np.ones((5, 3))}, "init must have shape"),
         ({"directions": np.ones((5, 3))}, "directions must have shape"),
-        ({"lam": 1e6}, "step=0.1 with lam=1000000.0 is too long"),
+        ({"lambda1": 1e6}, "step=0.1 with lambda1=1000000.0 is too long"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

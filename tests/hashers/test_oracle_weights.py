@@ -69,13 +69,13 @@ def test_principal_directions_hold_the_variance_the_published_ones_hold(path):
     o = Oracle(path)
     found = find_landmarks(
         RowBlocks(o.X),
-        max_samples=len(o.X),
+        train_sample=len(o.X),
         subset=o["subset"],
         n_landmarks="auto",
         landmarks=o["landmarks"] + o["subset_mean"],
         n_components=o.params["dimD"],
         directions=None,
-        rounds=(),
+        kmeans_max_iter=1,
         rng=np.random.RandomState(0),
     )
     seen = o.X[o["subset"]] - found.mean

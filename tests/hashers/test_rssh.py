@@ -72,7 +72,7 @@ def test_a_row_of_zeros_has_a_code():
     [
         ({"rank": 4}, "rank must be at most 3, got 4"),
         ({"n_anchors": 41}, "n_anchors must be at most 40"),
-        ({"factor_iter": 1}, "factor_iter must be at least 2"),
+        ({"factor_max_iter": 1}, "factor_max_iter must be at least 2"),
         ({"sigma": 0}, "sigma must be at least"),
         ({"eta": 0}, "eta must be at least"),
         ({"init_G": np.ones((40, 7))}, "init_G must have shape"),

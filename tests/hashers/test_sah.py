@@ -48,7 +48,7 @@ def test_more_bits_than_anchors_share_the_directions_there_are():
     assert np.ptp(unpack(SAH(40, n_anchors=10, random_state=0).fit_transform(X), 40), axis=0).sum() > 20
 
 
-@pytest.mark.parametrize(("changes", "message"), [({"n_neighbors": 0}, "n_neighbors"), ({"n_iter": -1}, "n_iter")])
+@pytest.mark.parametrize(("changes", "message"), [({"n_neighbors": 0}, "n_neighbors"), ({"max_iter": -1}, "max_iter")])
 def test_a_wrong_parameter_is_named(changes, message):
     with pytest.raises(ValueError, match=message):
         SAH(8, **changes).fit(np.eye(20))

@@ -12,7 +12,7 @@ X, Y = load_digits(return_X_y=True)
 @pytest.mark.parametrize("n_bits", [7, 24, 64, 80])
 @pytest.mark.parametrize("sparsity", [0.0, 0.5, 0.9])
 def test_the_projection_has_the_wanted_number_of_entries(n_bits, sparsity):
-    projection = SP(n_bits, sparsity=sparsity, n_iter=5, random_state=0).fit(X).projection_
+    projection = SP(n_bits, sparsity=sparsity, max_iter=5, random_state=0).fit(X).projection_
     wanted = np.ceil((1 - sparsity) * projection.size)
     # The features that are always zero have weights of no consequence, some of them zero.
     assert wanted - 3 * n_bits <= np.count_nonzero(projection) <= wanted + 2
@@ -20,8 +20,8 @@ def test_the_projection_has_the_wanted_number_of_entries(n_bits, sparsity):
 
 def test_without_sparsity_and_bond_it_is_itq():
     init = np.random.default_rng(0).normal(size=(64, 16))
-    sp = SP(16, sparsity=0, beta=0, n_iter=200, rescale=False, init=init).fit(X)
-    itq = ITQ(16, n_iter=200, random_state=0).fit(X)
+    sp = SP(16, sparsity=0, beta=0, max_iter=200, rescale=False, init=init).fit(X)
+    itq = ITQ(16, max_iter=200, random_state=0).fit(X)
 
     def error(hasher):
         scores = hasher.decision_function(X)
@@ -33,7 +33,7 @@ def test_without_sparsity_and_bond_it_is_itq():
 
 def test_a_round_reads_the_same_as_the_objective_written_out():
     init = np.random.default_rng(1).normal(size=(64, 8))
-    hasher = SP(8, n_iter=1, beta=0.5, sparsity=0.75, rescale=False, init=init).fit(X)
+    hasher = SP(8, max_iter=1, beta=0.5, sparsity=0.75, rescale=False, init=init).fit(X)
     centred = X - X.mean(axis=0)
     directions = np.linalg.svd(centred, full_matrices=False)[2][:8].T
     target = (np.where(centred @ init > 0, 1, -1) + 0.5 * centred @ init) / 1.5
@@ -58,14 +58,14 @@ def test_the_unit_and_the_origin_of_the_features_do_not_matter():
 
 
 def test_a_score_of_zero_is_a_one():
-    hasher = SP(4, center=False, n_iter=1, init=np.eye(6, 4)).fit(np.eye(6)[[0, 1, 2, 3, 0, 1, 2, 3]])
+    hasher = SP(4, center=False, max_iter=1, init=np.eye(6, 4)).fit(np.eye(6)[[0, 1, 2, 3, 0, 1, 2, 3]])
     zeros = np.zeros((1, 6))
     assert unpack(hasher.transform(zeros), 4).all()
     assert (hasher.decision_function(zeros) > 0).all()
 
 
 @pytest.mark.parametrize(
-    "changes", [{"sparsity": 1.5}, {"sparsity": -0.1}, {"beta": -1}, {"n_iter": 0}, {"init": np.zeros((3, 3))}]
+    "changes", [{"sparsity": 1.5}, {"sparsity": -0.1}, {"beta": -1}, {"max_iter": 0}, {"init": np.zeros((3, 3))}]
 )
 def test_a_wrong_parameter_is_named(changes):
     with pytest.raises(ValueError, match=next(iter(changes))):

@@ -25,11 +25,10 @@ from hashlearn.rows import RowBlocks
 def test_kmeans_with_empty_clusters_equals_the_published_run():
     with np.load(FOLDER / "KMEANS.npz") as oracle:
         rows = RowBlocks(oracle["X_train"])
-        rounds = range(json.loads(str(oracle["params"]))["max_iter"])
-        labels = np.empty(len(rows), np.int32)
-        centres = kmeans(rows, rows.take(oracle["init_rows"]), rounds, labels)
-        np.testing.assert_allclose(centres, oracle["centers"], rtol=1e-12, atol=1e-12)
-        np.testing.assert_array_equal(labels, oracle["labels"])
+        rounds = json.loads(str(oracle["params"]))["max_iter"]
+        clusters = kmeans(rows, rows.take(oracle["init_rows"]), rounds)
+        np.testing.assert_allclose(clusters.centers, oracle["centers"], rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(clusters.labels(rows), oracle["labels"])
 
 
 @pytest.mark.parametrize("path", oracle_files(), ids=lambda path: path.stem)
@@ -38,7 +37,7 @@ def test_kmeans_and_graph_equal_the_published_ones(path):
     if "kmeans_init_rows" not in o:
         return
     rows = RowBlocks(o.X)
-    centres = kmeans(rows, rows.take(o["kmeans_init_rows"]), range(10))
+    centres = kmeans(rows, rows.take(o["kmeans_init_rows"]), 10).centers
     scale = np.abs(o["anchors"]).max()
     np.testing.assert_allclose(centres, o["anchors"], atol=1e-12 * scale)
     k = o.params.get("k") or o.params["s"]
@@ -75,7 +74,7 @@ def test_a_shift_changes_neither_the_anchors_found_nor_the_projection(away):
     mean = np.full(16, away / 4)
     rows = (X + mean).astype(np.float32)
     X = rows - mean
-    search = AnchorSearch(C.astype(np.float32), W.astype(np.float32), mean.astype(np.float32))
+    search = AnchorSearch.from_stored_rows(C.astype(np.float32), W.astype(np.float32), mean.astype(np.float32))
     nearest, relative, projected = search.with_projection(rows, 3)
     squared = ((X[:, None] - C) ** 2).sum(axis=2)
     found = np.take_along_axis(squared, nearest, axis=1)
@@ -91,10 +90,9 @@ def test_squared_distances_are_never_negative():
 
 def test_kmeans_never_loses_a_cluster():
     X = np.repeat(np.arange(6.0), 5)[:, None]
-    labels = np.empty(len(X), np.int32)
-    centres = kmeans(RowBlocks(X), np.zeros((6, 1)), range(10), labels)
-    assert sorted(np.unique(labels)) == list(range(6))
-    assert np.isfinite(centres).all()
+    clusters = kmeans(RowBlocks(X), np.zeros((6, 1)), 10)
+    assert sorted(np.unique(clusters.labels(RowBlocks(X)))) == list(range(6))
+    assert np.isfinite(clusters.centers).all()
 
 
 @pytest.mark.parametrize("away", [0.0, 3.0, 30_000.0])
@@ -106,9 +104,10 @@ def test_kmeans_of_rows_seen_from_a_shift_is_that_of_the_rows_moved_there(away, 
     shift = X.mean(axis=0, dtype=np.float64).astype(dtype)
     moved = (X - shift) / dtype(2.5)
     start = np.vstack([moved[:9], np.full((1, 8), 1e3)]).astype(dtype)
-    found = kmeans(RowBlocks(X).shifted(shift, 2.5), start, range(4))
+    found = kmeans(RowBlocks(X).shifted(shift, 2.5), start, 4).centers
     tolerance = 1e-4 if dtype == np.float32 else 1e-9
-    np.testing.assert_allclose(found, kmeans(RowBlocks(moved), start, range(4)), rtol=tolerance, atol=tolerance)
+    wanted = kmeans(RowBlocks(moved), start, 4).centers
+    np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
 
 
 def test_normalized_rows_sum_to_one_even_without_any_weight():

@@ -49,8 +49,8 @@ def test_gradient_is_that_of_the_weighted_similarities():
 
 
 def find(X, **changes):
-    settings = {"max_samples": 10_000, "subset": None, "n_landmarks": "auto", "landmarks": None, "directions": None}
-    settings |= {"n_components": 2, "rounds": range(5), "rng": np.random.RandomState(0)} | changes
+    settings = {"train_sample": 10_000, "subset": None, "n_landmarks": "auto", "landmarks": None, "directions": None}
+    settings |= {"n_components": 2, "kmeans_max_iter": 5, "rng": np.random.RandomState(0)} | changes
     return find_landmarks(RowBlocks(X), **settings)
 
 
@@ -71,5 +71,5 @@ def test_landmarks_are_taken_in_the_coordinates_of_the_data():
 
 def test_no_more_rows_are_drawn_than_asked_for():
     X = RNG.randn(100, 4)
-    assert not np.allclose(find(X, max_samples=50).mean, X.mean(axis=0), atol=1e-6)
-    assert len(find(X, max_samples=50).points) == 50
+    assert not np.allclose(find(X, train_sample=50).mean, X.mean(axis=0), atol=1e-6)
+    assert len(find(X, train_sample=50).points) == 50

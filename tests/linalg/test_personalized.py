@@ -6,8 +6,8 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashlearn.linalg import personalized
-from hashlearn.linalg.personalized import first_weights, solve_weights
+from hashlearn.linalg.feature_system import FeatureSystem
+from hashlearn.linalg.personalized import IdentityPenalty, Penalty
 
 
 def problem(seed, m=12, d=5, b=3, *, bias=True):
@@ -37,7 +37,7 @@ def direct(D, anchors, T):
 def check(found, P, anchors, graph, tol):
     rows = np.repeat(np.arange(len(P)), np.diff(graph.indptr))
     edges = np.linalg.norm((P[rows] - P[graph.indices]).reshape(len(rows), -1), axis=1)
-    np.testing.assert_allclose(found.weights, P, atol=tol)
+    np.testing.assert_allclose(found.in_full(), P, atol=tol)
     np.testing.assert_allclose(found.responses, np.einsum("jd,jdb->jb", anchors, P), atol=tol)
     np.testing.assert_allclose(found.row_norms, np.linalg.norm(P, axis=2).T, atol=tol)
     np.testing.assert_allclose(found.edge_norms, edges, atol=tol)
@@ -51,7 +51,7 @@ def test_solution_equals_the_direct_one(seed, bias):
     P = direct(np.diag(diagonals.T.ravel()) - np.kron(S, np.eye(d)), anchors, T)
     graph = scipy.sparse.csr_array(S)
     unpenalized = (d - 1,) if bias else ()
-    found = solve_weights(diagonals, graph, anchors, T, unpenalized=unpenalized, tol=1e-12, keep=True)
+    found = Penalty(diagonals, graph, unpenalized).solve(anchors, T, tol=1e-12)
     assert found.residual <= 1e-12
     check(found, P, anchors, graph, 1e-8)
 
@@ -62,7 +62,7 @@ def test_features_without_penalties_share_a_matrix_and_are_solved_as_well():
     diagonals = np.tile(S.sum(axis=1) + 1e-3, (d, 1))
     P = direct(np.diag(diagonals.T.ravel()) - np.kron(S, np.eye(d)), anchors, T)
     graph = scipy.sparse.csr_array(S)
-    found = solve_weights(diagonals, graph, anchors, T, unpenalized=tuple(range(d)), tol=1e-10, keep=True)
+    found = Penalty(diagonals, graph, tuple(range(d))).solve(anchors, T, tol=1e-10)
     check(found, P, anchors, graph, 1e-6)
 
 
@@ -70,22 +70,17 @@ def test_first_round_is_the_system_with_the_identity():
     anchors, S, _, T = problem(0)
     graph = scipy.sparse.csr_array(S)
     P = direct(np.eye(anchors.size), anchors, T)
-    check(first_weights(anchors, T, graph, keep=True), P, anchors, graph, 1e-10)
+    check(IdentityPenalty(graph).solve(anchors, T, tol=1e-5), P, anchors, graph, 1e-10)
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-9])
 def test_the_residual_is_what_was_asked_for(tol):
     anchors, S, diagonals, T = problem(1, m=60, d=20, b=16)
-    found = solve_weights(diagonals, scipy.sparse.csr_array(S), anchors, T, unpenalized=(19,), tol=tol)
-    exact = solve_weights(diagonals, scipy.sparse.csr_array(S), anchors, T, unpenalized=(19,), tol=1e-13)
+    penalty = Penalty(diagonals, scipy.sparse.csr_array(S), (19,))
+    found = penalty.solve(anchors, T, tol=tol)
+    exact = penalty.solve(anchors, T, tol=1e-13)
     assert found.residual <= tol
     assert np.abs(found.responses - exact.responses).max() <= 20 * tol * np.abs(exact.responses).max()
-
-
-def test_weights_are_not_kept_unless_asked_for():
-    anchors, S, diagonals, T = problem(2)
-    assert solve_weights(diagonals, scipy.sparse.csr_array(S), anchors, T, unpenalized=(4,)).weights is None
-    assert first_weights(anchors, T, scipy.sparse.csr_array(S), keep=False).weights is None
 
 
 @pytest.mark.parametrize("weight", [1e3, 1e6, 1e9])
@@ -100,9 +95,9 @@ def test_heavy_edges_need_no_outer_iterations(monkeypatch, weight, n_components)
     anchors = rng.normal(size=(m, d)) + rng.normal(size=d)
     diagonals = S.sum(axis=1) + 1 + rng.random((d, m))
     T = np.where(rng.normal(size=(m, b)) > 0, 1.0, -1.0)
-    monkeypatch.setattr(personalized, "_conjugate_gradients", None)
+    monkeypatch.setattr(FeatureSystem, "_conjugate_gradients", None)
     graph = scipy.sparse.csr_array(S)
-    found = solve_weights(diagonals, graph, anchors, T, tol=1e-6, keep=True)
+    found = Penalty(diagonals, graph).solve(anchors, T, tol=1e-6)
     assert found.residual <= 1e-6
     P = direct(np.diag(diagonals.T.ravel()) - np.kron(S, np.eye(d)), anchors, T)
     check(found, P, anchors, graph, 1e-5)

@@ -19,12 +19,12 @@ from hashlearn.rows import RowBlocks
 RNG = np.random.RandomState(0)
 
 
-@pytest.mark.parametrize("n_iter", [2, 3, 10])
-def test_rounds_in_d_dimensions_equal_those_over_n_by_n_matrices(n_iter):
+@pytest.mark.parametrize("max_iter", [2, 3, 10])
+def test_rounds_in_d_dimensions_equal_those_over_n_by_n_matrices(max_iter):
     X, V = RNG.randn(60, 12) + 1, RNG.random_sample((5, 60))
-    ours_U, ours_V = self_representation(RowBlocks(X), X.T @ X, V, n_iter)
+    ours_U, ours_V = self_representation(RowBlocks(X), X.T @ X, V, max_iter)
     gram = X @ X.T
-    for _ in range(n_iter):
+    for _ in range(max_iter):
         U = V.T @ np.linalg.inv(V @ V.T)
         V = np.linalg.inv(U.T @ gram @ U) @ U.T @ gram
     np.testing.assert_allclose(ours_U @ ours_V.T, U @ V, atol=1e-8)

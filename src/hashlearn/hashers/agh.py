@@ -15,13 +15,14 @@ eigenvectors and cuts them at zero. Two layers take the b/2 smoothest and cut ea
 cut of the graph is least: at theta+ above zero, at theta- below.
 """
 
-import numpy as np
+from typing import ClassVar, NamedTuple
 
-from hashlearn.checks import check_integer, check_number
-from hashlearn.codes import check_n_bits
-from hashlearn.hashers.anchored import AnchoredHasher
-from hashlearn.hashers.view import Needs
-from hashlearn.linalg.projections import with_positive_peaks
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.checks import Integer, Number
+from hashlearn.hashers.anchored import AnchoredHasher, OffsetScorer
+from hashlearn.linalg.rotations import with_positive_peaks
 from hashlearn.linalg.spectral import anchor_spectrum
 from hashlearn.rows import added, fold
 
@@ -46,9 +47,9 @@ class AGH(AnchoredHasher):
         Eigenvectors with an eigenvalue from here on tell connected components of the graph apart and are left out.
     anchors : {"kmeans", "random"} or ndarray of shape (n_anchors, n_features), default="kmeans"
         Where the anchors come from.
-    anchor_iter : int, default=10
+    kmeans_max_iter : int, default=10
         Rounds of k-means.
-    anchor_sample : int or None, default=None
+    kmeans_sample : int or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
         a round, a sample is held in memory.
     random_state : int, RandomState instance or None, default=None
@@ -76,6 +77,13 @@ class AGH(AnchoredHasher):
     (1797, 2)
     """
 
+    _ranges: ClassVar = {
+        **AnchoredHasher._ranges,
+        "n_layers": Integer(1, 2),
+        "n_neighbors": Integer(1),
+        "max_eigenvalue": Number(0, 1),
+    }
+
     def __init__(
         self,
         n_bits=64,
@@ -85,8 +93,8 @@ class AGH(AnchoredHasher):
         n_neighbors=5,
         max_eigenvalue=0.999,
         anchors="kmeans",
-        anchor_iter=10,
-        anchor_sample=None,
+        kmeans_max_iter=10,
+        kmeans_sample=None,
         random_state=None,
     ):
         self.n_bits = n_bits
@@ -95,38 +103,35 @@ class AGH(AnchoredHasher):
         self.n_neighbors = n_neighbors
         self.max_eigenvalue = max_eigenvalue
         self.anchors = anchors
-        self.anchor_iter = anchor_iter
-        self.anchor_sample = anchor_sample
+        self.kmeans_max_iter = kmeans_max_iter
+        self.kmeans_sample = kmeans_sample
         self.random_state = random_state
 
-    def _check_parameters(self):
-        check_n_bits(self.n_bits)
-        n_layers = check_integer("n_layers", self.n_layers, low=1, high=2)
-        check_integer("n_neighbors", self.n_neighbors, low=1)
-        if self.n_bits % n_layers:
+    def summarize(self, X):
+        if self.n_layers == 2 and self.n_bits % 2:
             raise ValueError(f"n_bits must be even with n_layers=2, got {self.n_bits}")
+        return self._summary(X, n_distances=self.n_neighbors, spectral=self.n_neighbors)
 
-    def _needs(self):
-        return Needs(gram=self.n_neighbors)
-
-    def _learn(self, view, rng):
+    def fit_summary(self, summary):
+        """Learn from the summary that :meth:`summarize` returned."""
+        graph, gram, _ = summary.sums["spectral"]
         # An anchor that is near to no row has no place in the graph.
-        used = np.flatnonzero(view.sums.gram.any(axis=0))
-        anchors, graph = view.anchors[used], view.graph._replace(k=min(view.graph.k, len(used)))
-        self.mean_, self.anchors_ = view.mean, view.anchors_of_data[used]
-        self.n_blended_, self.sigma_ = graph.k, graph.sigma * view.scale
+        used = np.flatnonzero(gram.any(axis=0))
+        anchors, graph = summary.anchors[used], graph._replace(k=min(graph.k, len(used)))
+        self.mean_, self.anchors_ = summary.mean, summary.anchors_of_data[used]
+        self.n_blended_, self.sigma_ = graph.k, graph.sigma * summary.scale
 
-        spectrum = anchor_spectrum(view.sums.gram[np.ix_(used, used)])
+        spectrum = anchor_spectrum(gram[np.ix_(used, used)])
         chosen = self._admissible(spectrum.eigenvalues, self.n_bits // self.n_layers)
         self.eigenvalues_ = spectrum.eigenvalues[chosen]
-        directions = spectrum.vectors[:, chosen] / np.sqrt(self.eigenvalues_ / len(view.rows))
+        directions = spectrum.vectors[:, chosen] / np.sqrt(self.eigenvalues_ / len(summary.rows))
         self.offsets_ = with_positive_peaks(directions * spectrum.scale[:, None])
         if self.n_layers == 2:
-            self.thresholds_ = second_cuts(view.rows, anchors, graph, spectrum.scale, self.offsets_)
+            self.thresholds_ = second_cuts(summary.rows, anchors, graph, spectrum.scale, self.offsets_)
         return self
 
-    def _n_anchors(self, n):
-        return min(n, AUTO_ANCHORS) if self.n_anchors == "auto" else super()._n_anchors(n)
+    def n_anchors_for(self, n):
+        return min(n, AUTO_ANCHORS) if self.n_anchors == "auto" else super().n_anchors_for(n)
 
     def _find_anchors(self, rows, mean, scale, rng):
         """The anchors without repetitions: copies would take all the places among a row's nearest."""
@@ -137,7 +142,7 @@ class AGH(AnchoredHasher):
 
     def _admissible(self, eigenvalues, n_wanted):
         """Numbers of the eigenvectors to use: the smoothest that are not constant on the graph's components."""
-        limit = check_number("max_eigenvalue", self.max_eigenvalue, low=0, high=1)
+        limit = self.max_eigenvalue
         admissible = np.flatnonzero((eigenvalues > RANK_LIMIT) & (eigenvalues < limit))
         if len(admissible) < n_wanted:
             raise ValueError(
@@ -147,12 +152,23 @@ class AGH(AnchoredHasher):
             )
         return admissible[:n_wanted]
 
-    def _scores(self, block):
-        Y = super()._scores(block)
+    def _scorer(self, real):
+        eigenfunctions = super()._scorer(real)
         if self.n_layers == 1:
-            return Y
-        above, below = self.thresholds_.astype(block.dtype)
-        return np.hstack([Y, np.where(Y > 0, Y - above, below - Y)])
+            return eigenfunctions
+        return TwoLayerScorer(eigenfunctions, *self.thresholds_.astype(real))
+
+
+class TwoLayerScorer(NamedTuple):
+    """The sign of every eigenfunction, then on which side of a second cut the row lies."""
+
+    eigenfunctions: OffsetScorer
+    above: NDArray
+    below: NDArray
+
+    def __call__(self, block: NDArray) -> NDArray:
+        Y = self.eigenfunctions(block)
+        return np.hstack([Y, np.where(Y > 0, Y - self.above, self.below - Y)])
 
 
 def second_cuts(rows, anchors, graph, scale, W):

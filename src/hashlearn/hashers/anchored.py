@@ -1,133 +1,233 @@
-"""What the methods with anchors share: finding them, alternating over their codes, encoding by the nearest."""
+"""What the methods with anchors share: a summary of the data, and encoding by the nearest anchors.
 
-from collections.abc import Iterable, Sequence
-from copy import copy
-from typing import Any, NamedTuple, Self
+A method with anchors learns in two steps. :meth:`AnchoredHasher.summarize` goes over the data a few times and leaves an
+:class:`AnchorSummary`: anchors, distances and sums, none of which grow with the rows or depend on the number of bits.
+:meth:`AnchoredHasher.fit_summary` learns from that alone.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
-from hashlearn.checks import check_choice, check_integer, check_matrix
-from hashlearn.hashers.base import Hasher
-from hashlearn.hashers.terms import Term
-from hashlearn.hashers.view import AnchorView, Needs
-from hashlearn.linalg.anchor_sums import AnchorSums
+from hashlearn.checks import Choice, Integer, check_matrix
+from hashlearn.hashers.base import Hasher, sampled
 from hashlearn.linalg.anchors import (
     AnchorGraph,
     AnchorSearch,
+    GraphSums,
+    PairwiseSums,
     Spacing,
     anchor_weights,
+    gram_sums,
     kmeans,
     normalized,
+    pairwise_sums,
+    sum_over_graphs,
     weight_matrix,
 )
 from hashlearn.linalg.moments import mean_and_spread
-from hashlearn.linalg.spectral import rotation_sample
-from hashlearn.progress import track
+from hashlearn.linalg.spectral import ROTATION_ROWS
 from hashlearn.rows import RowBlocks
 
 AUTO_ANCHORS = 800
 AUTO_ROWS_PER_ANCHOR = 10
 
 
+class SpectralSums(NamedTuple):
+    """What the spectrum of an anchor graph Z (rows sum to one) is computed from.
+
+    Attributes
+    ----------
+    graph : AnchorGraph
+    gram : ndarray of shape (m, m)
+        Z'Z of all rows.
+    sample : sparse array of shape (at most 20000, m)
+        Rows of Z.
+    """
+
+    graph: AnchorGraph
+    gram: NDArray[np.float64]
+    sample: scipy.sparse.csr_array
+
+
+class AnchorSummary(NamedTuple):
+    """All that training sees of the data.
+
+    Attributes
+    ----------
+    rows : RowBlocks
+        The data, around their mean and in units of their spread ``scale`` if the method rescales.
+    mean : ndarray of shape (d,)
+    scale : float
+    anchors : ndarray of shape (m, d)
+        In the coordinates of ``rows``.
+    anchors_of_data : ndarray of shape (m, d)
+        In the coordinates of the data.
+    spacing : Spacing
+    sums : dict
+        ``"pairwise"``: :class:`~hashlearn.linalg.anchors.PairwiseSums`, and ``"spectral"``:
+        :class:`SpectralSums`, as far as the method asked for them.
+    random_state : tuple
+        The state of the random numbers after the passes; learning goes on from here.
+    """
+
+    rows: RowBlocks
+    mean: NDArray[np.float64]
+    scale: float
+    anchors: NDArray
+    anchors_of_data: NDArray
+    spacing: Spacing
+    sums: dict[str, Any]
+    random_state: tuple
+
+    def rng(self) -> np.random.RandomState:
+        """Random numbers that go on where the passes over the data ended."""
+        rng = np.random.RandomState()
+        rng.set_state(self.random_state)
+        return rng
+
+    def anchors_with_bias(self) -> NDArray[np.float64]:
+        """The anchors with a one behind each, shape (m, d + 1)."""
+        return np.hstack([self.anchors, np.ones((len(self.anchors), 1))])
+
+    def to_arrays(self) -> dict[str, NDArray]:
+        """All but the rows, to be kept in a file."""
+        _, keys, place, *_ = self.random_state
+        parts: dict[str, Any] = {
+            "mean": self.mean,
+            "scale": self.scale,
+            "anchors": self.anchors,
+            "anchors_of_data": self.anchors_of_data,
+            "spacing": self.spacing.mean,
+            "shares": self.spacing.shares,
+            "random_state": np.append(keys, np.uint32(place)),
+        }
+        if "pairwise" in self.sums:
+            parts |= self.sums["pairwise"]._asdict()
+        if "spectral" in self.sums:
+            graph, gram, sample = self.sums["spectral"]
+            parts |= {"graph": graph, "gram": gram}
+            parts |= {"weights": sample.data, "nearest": sample.indices.reshape(-1, graph.k)}
+        return {name: np.asarray(part) for name, part in parts.items()}
+
+    @classmethod
+    def from_arrays(cls, rows: RowBlocks, arrays: Mapping[str, NDArray]) -> "AnchorSummary":
+        """The summary that :meth:`to_arrays` was called on; ``rows`` are the data as they are."""
+        mean, scale, anchors = arrays["mean"], float(arrays["scale"]), arrays["anchors"]
+        sums: dict[str, Any] = {}
+        if "XDX" in arrays:
+            sums["pairwise"] = PairwiseSums(*(arrays[name] for name in PairwiseSums._fields))
+        if "graph" in arrays:
+            k, sigma, normalize = arrays["graph"]
+            nearest = arrays["nearest"]
+            sample = weight_matrix(nearest, arrays["weights"].reshape(nearest.shape), len(anchors))
+            sums["spectral"] = SpectralSums(AnchorGraph(int(k), float(sigma), bool(normalize)), arrays["gram"], sample)
+        moved = rows.shifted(mean, scale) if mean.any() or scale != 1 else rows
+        spacing = Spacing(arrays["spacing"], arrays["shares"])
+        keys, place = arrays["random_state"][:-1], int(arrays["random_state"][-1])
+        state = ("MT19937", keys, place, 0, 0.0)
+        return cls(moved, mean, scale, anchors, arrays["anchors_of_data"], spacing, sums, state)
+
+
 class AnchoredHasher(Hasher):
     """A hasher that sees the data through anchors.
 
-    The scores of a row are ``(x - mean_) @ projection_ + intercept_`` where the method has a projection, plus the
-    offsets of its nearest anchors where it has offsets, weighted by ``exp(-d^2 / sigma_^2)`` if they are several.
-
-    A method says what it needs of the data (``_needs``) and learns from the view that a few passes leave (``_learn``).
+    The scores of a row are the offsets of its nearest anchors, weighted by ``exp(-d^2 / sigma_^2)`` if they are
+    several. A method with a projection adds ``(x - mean_) @ projection_ + intercept_``.
     """
+
+    _ranges: ClassVar = {
+        "n_anchors": Integer(1, or_else=("auto",)),
+        "anchors": Choice("kmeans", "random", or_array=True),
+        "kmeans_max_iter": Integer(1),
+        "kmeans_sample": Integer(2, or_else=(None,)),
+    }
 
     n_anchors: int | str
     anchors: str | NDArray
-    anchor_iter: int
-    anchor_sample: int | None
+    kmeans_max_iter: int
+    kmeans_sample: int | None
 
     mean_: NDArray[np.float64]
     anchors_: NDArray[np.float64]
-    projection_: NDArray[np.float64] | None = None
-    intercept_: NDArray[np.float64]
-    offsets_: NDArray[np.float64] | None = None
+    offsets_: NDArray[np.float64]
     sigma_: float
     n_blended_: int
-    _encoder: "_Encoder | None" = None
 
     def fit(self, X, y=None):
         """Learn from the rows of X; labels are never used."""
-        self._check_parameters()
-        rng = self._rng()
-        return self._learn(self._look(X, rng), rng)
+        return self.fit_summary(self.summarize(X))
 
-    def _check_parameters(self) -> None:
-        """Refuse parameters of the wrong type or range before any data are read."""
+    def summarize(self, X: Any) -> AnchorSummary:
+        """Go over the data and return what the method learns from; it is the same for any ``n_bits``.
 
-    def _needs(self) -> Needs:
+        The passes: one for the mean, one a round of k-means, one for distances and one for sums.
+
+        Parameters
+        ----------
+        X : array, path, paths or function, as for ``fit``
+
+        Returns
+        -------
+        AnchorSummary
+        """
         raise AssertionError(f"{type(self).__name__} does not say what it needs of the data")
 
-    def _learn(self, view: AnchorView, rng: np.random.RandomState) -> Self:
+    def fit_summary(self, summary: AnchorSummary) -> Self:
+        """Learn from a summary of the data, which :meth:`summarize` of this method returned."""
         raise AssertionError(f"{type(self).__name__} does not say how it learns")
 
-    def _ready(self, real):
-        # A copy with the arrays of encoding in the blocks' precision: they are made once for all blocks.
-        ready = copy(self)
-        ready._encoder = self._encoder_in(real)
-        return ready
+    def n_anchors_for(self, n: int) -> int:
+        """How many anchors n rows get: ``n_anchors``, or what "auto" stands for."""
+        if isinstance(self.n_anchors, str):
+            return min(n, max(self.n_bits + 1, min(AUTO_ANCHORS, n // AUTO_ROWS_PER_ANCHOR)))
+        if self.n_anchors > n:
+            raise ValueError(f"n_anchors={self.n_anchors} is more than the data has rows: n_samples={n}")
+        return self.n_anchors
 
-    def _encoder_in(self, real: np.dtype) -> "_Encoder":
-        mean, projection = self.mean_.astype(real), None if self.projection_ is None else self.projection_.astype(real)
-        intercept = None if projection is None else self.intercept_.astype(real)
-        if self.offsets_ is None:
-            return _Encoder(mean, projection, intercept, None, None)
-        # The weights of offsets sum to one: the intercept may as well be in each of them.
-        offsets = (self.offsets_ if projection is None else self.offsets_ + self.intercept_).astype(real)
-        search = AnchorSearch((self.anchors_ - self.mean_).astype(real), projection, mean)
-        return _Encoder(mean, projection, intercept, offsets, search)
+    def _summary(
+        self,
+        X: Any,
+        *,
+        n_distances: int,
+        pairwise: tuple[int, bool] | None = None,
+        spectral: int | None = None,
+        rescale: bool = True,
+    ) -> AnchorSummary:
+        """The summary with the sums that are asked for.
 
-    def _scores(self, block):
-        mean, projection, intercept, offsets, search = self._encoder or self._encoder_in(block.dtype)
-        if search is None:
-            return (block - mean) @ projection + intercept
-        nearest, relative, scores = search.with_projection(block, self.n_blended_)
-        blended = self._blended(offsets, nearest, relative)
-        if projection is None:
-            return blended
-        scores += blended
-        return scores
-
-    def _blended(self, offsets: NDArray, nearest: NDArray[np.integer], squared: NDArray) -> NDArray:
-        """Offsets of the nearest anchors of rows, weighted by their distances; shape (rows, n_bits).
-
-        Weights that sum to one depend on how much farther than the nearest an anchor is, so whatever is the same for
-        all anchors of a row may be missing in the squared distances.
+        ``n_distances`` nearest anchors of a row get a mean distance. ``pairwise`` is the number of neighbors of the
+        graph for the pairwise sums, and whether its weights sum to one; ``spectral`` that of the spectral sums' graph.
         """
-        if self.n_blended_ == 1:
-            return offsets[nearest[:, 0]]
-        weights = normalized(anchor_weights(np.maximum(squared - squared[:, :1], 0), self.sigma_))
-        return weight_matrix(nearest, weights, len(offsets)) @ offsets
-
-    def _look(self, X: Any, rng: np.random.RandomState) -> AnchorView:
-        """The view of the data: a pass for the mean, one a round of k-means, one for distances and one for sums."""
-        needs, rows = self._needs(), self._rows_to_fit(X)
+        rng, rows = self._rng(), self._rows_to_fit(X)
         mean, scale = np.zeros(rows.shape[1]), 1.0
-        if needs.rescale:
+        if rescale:
             mean, spread = mean_and_spread(rows)
             scale = spread if spread > 0 else 1.0
             rows = rows.shifted(mean, scale)
         anchors, anchors_of_data = self._find_anchors(rows, mean, scale, rng)
-
         m = len(anchors)
-        spacing = Spacing.of(rows, anchors, min(m, max(k for k in (needs.blend, needs.regression, needs.gram, 1) if k)))
+        neighbors = [n_distances, *(pairwise[:1] if pairwise else ()), *([spectral] if spectral else ())]
+        spacing = Spacing.of(rows, anchors, min(m, max(neighbors)))
 
-        def graph(k: int | None, normalize: bool) -> AnchorGraph | None:
-            return None if k is None else AnchorGraph(min(k, m), float(spacing.mean[min(k, m) - 1]), normalize)
-
-        gram = graph(needs.gram, True)
-        sums = AnchorSums.of(
-            rows, anchors, regression=graph(needs.regression, needs.normalize), gram=gram, bias=needs.bias
-        )
-        sample = None if gram is None else rotation_sample(rows, anchors, gram, rng)
-        return AnchorView(rows, mean, scale, anchors, anchors_of_data, spacing, sums, gram, sample)
+        wanted = {}
+        if pairwise is not None:
+            wanted["pairwise"] = GraphSums(spacing.graph(*pairwise), pairwise_sums)
+        if spectral is not None:
+            wanted["spectral"] = GraphSums(spacing.graph(spectral, normalize=True), gram_sums)
+        found = dict(zip(wanted, sum_over_graphs(rows, anchors, list(wanted.values())) if wanted else ()))
+        sums: dict[str, Any] = {}
+        if pairwise is not None:
+            XDX, AX, XD1, A1 = found["pairwise"]
+            sums["pairwise"] = PairwiseSums(XDX, AX.T, XD1, A1)
+        if spectral is not None:
+            graph = wanted["spectral"].graph
+            sample = graph.of(sampled(rows, ROTATION_ROWS, rng), anchors)
+            sums["spectral"] = SpectralSums(graph, *found["spectral"], sample)
+        return AnchorSummary(rows, mean, scale, anchors, anchors_of_data, spacing, sums, rng.get_state(legacy=True))
 
     def _find_anchors(
         self, rows: RowBlocks, mean: NDArray, scale: float, rng: np.random.RandomState
@@ -136,92 +236,59 @@ class AnchoredHasher(Hasher):
         if not isinstance(self.anchors, str):
             anchors_of_data = check_matrix("anchors", self.anchors, (None, rows.shape[1]))
             return ((anchors_of_data - mean) / scale).astype(rows.dtype), anchors_of_data
-        check_choice("anchors", self.anchors, ("kmeans", "random"))
-        anchor_iter = check_integer("anchor_iter", self.anchor_iter, low=1)
-        rows = self._anchor_rows(rows, rng)
-        chosen = np.sort(rng.choice(len(rows), self._n_anchors(len(rows)), replace=False))
-        anchors = rows.take(chosen)
+        rows = self._sampled(rows, rng, "kmeans_sample")
+        anchors = sampled(rows, self.n_anchors_for(len(rows)), rng)
         if self.anchors == "kmeans":
-            anchors = kmeans(rows, anchors, track(range(anchor_iter), f"{type(self).__name__} anchors"))
+            anchors = kmeans(rows, anchors, self.kmeans_max_iter, f"{type(self).__name__} anchors").centers
         return anchors, anchors * scale + mean
 
-    def _anchor_rows(self, rows: RowBlocks, rng: np.random.RandomState) -> RowBlocks:
-        """The rows that anchors are found among: a sample, held in memory, where ``anchor_sample`` says so."""
-        if self.anchor_sample is None:
-            return rows
-        count = check_integer("anchor_sample", self.anchor_sample, low=2)
-        if count >= len(rows):
-            return rows
-        return RowBlocks(rows.take(np.sort(rng.choice(len(rows), count, replace=False))))
+    def _keep_anchors(self, summary: AnchorSummary, n_blended: int) -> None:
+        """Keep of the summary what encoding by the nearest anchors needs."""
+        self.mean_, self.anchors_ = summary.mean, summary.anchors_of_data
+        self.n_blended_ = min(n_blended, len(summary.anchors))
+        self.sigma_ = summary.scale * float(summary.spacing.mean[self.n_blended_ - 1])
 
-    def _n_anchors(self, n: int) -> int:
-        if isinstance(self.n_anchors, str):
-            check_choice("n_anchors", self.n_anchors, ("auto",))
-            return min(n, AUTO_ANCHORS, max(self.n_bits + 1, n // AUTO_ROWS_PER_ANCHOR))
-        n_anchors = check_integer("n_anchors", self.n_anchors, low=1)
-        if n_anchors > n:
-            raise ValueError(f"n_anchors={n_anchors} is more than the data has rows: n_samples={n}")
-        return n_anchors
-
-
-class _Encoder(NamedTuple):
-    """What encoding takes, in the precision of the blocks; what a method does not have is None."""
-
-    mean: NDArray
-    projection: NDArray | None
-    intercept: NDArray | None
-    offsets: NDArray | None
-    search: AnchorSearch | None
-
-
-class Learned(NamedTuple):
-    """What the alternation leaves behind."""
-
-    parts: dict[str, NDArray]
-    codes_per_round: NDArray[np.int8]
-    objective: list[float]
-
-
-def alternate(
-    terms: Sequence[Term],
-    B: NDArray,
-    rounds: Iterable[int],
-    *,
-    shares: NDArray,
-    tol: float | None = None,
-    max_imbalance: float | None = None,
-) -> Learned:
-    """Algorithm 1: weights, rotations and codes in turn, starting from the codes B (b x m).
-
-    It ends early when the objective changes by less than ``tol`` (relative), or when the codes lose their balance: with
-    share_j the part of the data in cluster j, it stops at a round after which the mean over the bits of
-    ``|sum_j share_j B_rj|`` exceeds ``max_imbalance``, and takes that round back unless it was the first.
-    """
-    learned = Learned({}, np.empty((0, *B.shape), np.int8), [])
-    for _ in rounds:
-        for term in terms:
-            term.solve(B)
-        for term in terms:
-            term.rotate(B)
-        B = np.where(sum(term.target() for term in terms) > 0, 1.0, -1.0)
-        objective = sum(term.loss(B) for term in terms)
-        unbalanced = max_imbalance is not None and imbalance(B, shares) > max_imbalance
-        if unbalanced and learned.objective:
-            break
-        learned = Learned(
-            {name: part for term in terms for name, part in term.learned().items()},
-            np.concatenate([learned.codes_per_round, B[None].astype(np.int8)]),
-            [*learned.objective, objective],
+    def _scorer(self, real):
+        search = AnchorSearch.from_stored_rows(
+            (self.anchors_ - self.mean_).astype(real), np.empty((len(self.mean_), 0), real), self.mean_.astype(real)
         )
-        if unbalanced or (tol is not None and _settled(learned.objective, tol)):
-            break
-    return learned
+        return OffsetScorer(search, self.offsets_.astype(real), self.n_blended_, self.sigma_)
 
 
-def _settled(objective: list[float], tol: float) -> bool:
-    return len(objective) > 1 and abs(objective[-2] - objective[-1]) <= tol * abs(objective[-2])
+class OffsetScorer(NamedTuple):
+    """Scores of rows as they are stored: the blended offsets of their nearest anchors."""
+
+    search: AnchorSearch
+    offsets: NDArray
+    n_blended: int
+    sigma: float
+
+    def __call__(self, block: NDArray) -> NDArray:
+        nearest, relative, _ = self.search.with_projection(block, self.n_blended)
+        return blended(self.offsets, nearest, relative, self.sigma)
 
 
-def imbalance(B: NDArray, shares: NDArray) -> float:
-    """How far the bits are from being one for half of the data: 0 for balanced bits, 1 for constant ones."""
-    return float(np.abs(B @ shares).mean())
+class JointScorer(NamedTuple):
+    """Scores of rows as they are stored: their projection plus the blended offsets of their nearest anchors."""
+
+    search: AnchorSearch
+    offsets: NDArray
+    n_blended: int
+    sigma: float
+
+    def __call__(self, block: NDArray) -> NDArray:
+        nearest, relative, scores = self.search.with_projection(block, self.n_blended)
+        scores += blended(self.offsets, nearest, relative, self.sigma)
+        return scores
+
+
+def blended(offsets: NDArray, nearest: NDArray[np.integer], squared: NDArray, sigma: float) -> NDArray:
+    """Offsets of the nearest anchors of rows, weighted by their distances; shape (rows, n_bits).
+
+    Weights that sum to one depend on how much farther than the nearest an anchor is, so whatever is the same for all
+    anchors of a row may be missing in the squared distances.
+    """
+    if nearest.shape[1] == 1:
+        return offsets[nearest[:, 0]]
+    weights = normalized(anchor_weights(np.maximum(squared - squared[:, :1], 0), sigma))
+    return weight_matrix(nearest, weights, len(offsets)) @ offsets

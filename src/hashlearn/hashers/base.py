@@ -1,13 +1,15 @@
 """The contract of every method: fit once, then scores, then packed codes.
 
-A method subclasses :class:`Hasher`, learns in ``fit`` and says in ``_scores`` what a block of rows scores; a bit is one
-where its score is above zero. What is shared (checks of the input, going over blocks, packing, saving) is here.
+A method subclasses :class:`Hasher`, learns in ``fit`` and says in ``_scores`` what a block of rows scores, or in
+``_scorer`` where something is to be prepared once for all blocks. A bit is one where its score is above zero. What is
+shared (checks of the input, going over blocks, packing, saving) is here.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +17,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hashlearn.checks import check_integer, check_matrix
-from hashlearn.codes import bytes_per_code, check_n_bits, pack
+from hashlearn.checks import Integer, check_integer, check_matrix, check_parameters
+from hashlearn.codes import bytes_per_code, pack
 from hashlearn.hashers.saving import save_hasher
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, as_rows, is_source, map_blocks, write_blocks
@@ -41,6 +43,9 @@ class Hasher(TransformerMixin, BaseEstimator):
     n_bits: int
     random_state: Any
 
+    _ranges: ClassVar[dict[str, Any]] = {}
+    """What the parameters may be; :func:`~hashlearn.checks.check_parameters` looks at them before the data are read."""
+
     _not_saved: tuple[str, ...] = ()
     """Learned attributes that a saved model leaves out."""
 
@@ -53,7 +58,8 @@ class Hasher(TransformerMixin, BaseEstimator):
         rows = self._rows(X)
         scores = np.empty((len(rows), self.n_bits), np.float32)
         rows = rows.since(0, ENCODE_PARTS)
-        for part, block in self._tracked(map_blocks(rows, self._ready(rows.dtype)._scores_from), rows):
+        scores_from = partial(scores_of_block, scorer=self._scorer(rows.dtype))
+        for part, block in self._tracked(map_blocks(rows, scores_from), rows):
             scores[part] = block
         return scores
 
@@ -68,7 +74,8 @@ class Hasher(TransformerMixin, BaseEstimator):
     def transform_blocks(self, X: Any, first: int = 0) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
         """Packed codes a block of rows at a time, from row ``first`` on: pairs of the rows' slice and their codes."""
         rows = self._rows(X).since(first, ENCODE_PARTS)
-        return self._tracked(map_blocks(rows, self._ready(rows.dtype)._codes_from), rows)
+        codes_from = partial(codes_of_block, scorer=self._scorer(rows.dtype))
+        return self._tracked(map_blocks(rows, codes_from), rows)
 
     def transform_into(self, X: Any, path: str | Path, first: int = 0) -> Iterator[slice]:
         """Write packed codes into an npy file a block of rows at a time, from row ``first`` on.
@@ -84,7 +91,7 @@ class Hasher(TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"{path} must hold an array of uint8 of shape {wanted}, got {codes.dtype} of {codes.shape}"
             )
-        codes_from = self._ready(rows.dtype)._codes_from
+        codes_from = partial(codes_of_block, scorer=self._scorer(rows.dtype))
         return self._tracked(write_blocks(rows, codes_from, os.path.abspath(path), codes.offset), rows)
 
     def fit_codes(self, X: ArrayLike, y: Any = None) -> NDArray[np.uint8]:
@@ -99,25 +106,21 @@ class Hasher(TransformerMixin, BaseEstimator):
         """Write the model to a folder (``config.json`` and ``model.safetensors``); :func:`hashlearn.load` reads it."""
         save_hasher(self, folder)
 
-    def _ready(self, real: np.dtype) -> Self:
-        """This hasher with what is the same for all blocks (of one precision) made, not to be made for every block."""
-        return self
+    def _scorer(self, real: np.dtype) -> Callable[[NDArray], NDArray]:
+        """The function that scores blocks of this precision; what is the same for all blocks is prepared here, once."""
+        return self._scores
 
     def _scores(self, block: NDArray) -> NDArray:
         """Scores of a block of rows, shape (rows, n_bits)."""
-        raise AssertionError(f"{type(self).__name__} does not say how it scores")
-
-    def _scores_from(self, block: NDArray, first: int) -> NDArray:
-        return self._scores(block)
-
-    def _codes_from(self, block: NDArray, first: int) -> NDArray[np.uint8]:
-        return pack(self._scores(block) > 0)
+        if type(self)._scorer is Hasher._scorer:
+            raise AssertionError(f"{type(self).__name__} does not say how it scores")
+        return self._scorer(block.dtype)(block)
 
     def _tracked(self, blocks: Iterator[Any], rows: RowBlocks) -> Iterator[Any]:
         return track(blocks, f"{type(self).__name__} encode", rows.n_blocks)
 
     def _rows_to_fit(self, X: Any) -> RowBlocks:
-        check_n_bits(self.n_bits)
+        check_parameters(self.get_params(deep=False) | {"n_bits": self.n_bits}, {"n_bits": Integer(1), **self._ranges})
         if not is_source(X):
             return RowBlocks(validate_data(self, X, **_CHECKS, ensure_min_samples=2))
         rows = as_rows(X)
@@ -128,12 +131,12 @@ class Hasher(TransformerMixin, BaseEstimator):
             del self.feature_names_in_
         return rows
 
-    def _sampled(self, rows: RowBlocks, rng: np.random.RandomState) -> RowBlocks:
-        """The rows a method with ``train_sample`` learns from: a sample, held in memory, or all."""
-        count = getattr(self, "train_sample", None)
-        if count is None or check_integer("train_sample", count, low=2) >= len(rows):
+    def _sampled(self, rows: RowBlocks, rng: np.random.RandomState, parameter: str = "train_sample") -> RowBlocks:
+        """As many rows as the parameter says, drawn at random and held in memory; all of them if it is None."""
+        count = getattr(self, parameter)
+        if count is None or check_integer(parameter, count, low=2) >= len(rows):
             return rows
-        return RowBlocks(rows.take(np.sort(rng.choice(len(rows), count, replace=False))))
+        return RowBlocks(sampled(rows, count, rng))
 
     def _rows(self, X: Any) -> RowBlocks:
         check_is_fitted(self)
@@ -151,7 +154,11 @@ class Hasher(TransformerMixin, BaseEstimator):
         return check_random_state(self.random_state)
 
     def _rounds(self, n: int) -> Iterator[int]:
-        return track(range(n), f"{type(self).__name__} rounds")
+        """The rounds of a method, at most n; ``n_iter_`` counts those that began."""
+        self.n_iter_ = 0
+        for done in track(range(n), f"{type(self).__name__} rounds"):
+            self.n_iter_ = done + 1
+            yield done
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -172,10 +179,51 @@ class LinearHasher(Hasher):
     mean_: NDArray[np.float64]
     projection_: NDArray[np.float64]
 
-    def _scores(self, block: NDArray) -> NDArray:
-        centred = block - self.mean_.astype(block.dtype)
-        scores = centred @ self.projection_.astype(block.dtype)
-        return zeros_made_positive(scores) if self._zero_is_one else scores
+    def _scorer(self, real):
+        mean, projection = self.mean_.astype(real), self.projection_.astype(real)
+        if self._zero_is_one:
+            return PositiveZeroScorer(mean, projection)
+        return LinearScorer(mean, projection, np.zeros(projection.shape[1], real))
+
+
+class LinearScorer(NamedTuple):
+    """``(x - mean) @ projection + intercept`` of the rows of a block."""
+
+    mean: NDArray
+    projection: NDArray
+    intercept: NDArray
+
+    def __call__(self, block: NDArray) -> NDArray:
+        scores = (block - self.mean) @ self.projection
+        scores += self.intercept
+        return scores
+
+
+class PositiveZeroScorer(NamedTuple):
+    """``(x - mean) @ projection`` of the rows of a block, where a score of zero counts as positive."""
+
+    mean: NDArray
+    projection: NDArray
+
+    def __call__(self, block: NDArray) -> NDArray:
+        return zeros_made_positive((block - self.mean) @ self.projection)
+
+
+def scores_of_block(block: NDArray, first: int, scorer: Callable[[NDArray], NDArray]) -> NDArray:
+    """The scores of a block, for a pass."""
+    return scorer(block)
+
+
+def codes_of_block(block: NDArray, first: int, scorer: Callable[[NDArray], NDArray]) -> NDArray[np.uint8]:
+    """The packed codes of a block, for a pass."""
+    return pack(scorer(block) > 0)
+
+
+def sampled(rows: RowBlocks, count: int, rng: np.random.RandomState) -> NDArray:
+    """So many of the rows, drawn at random, in their order; all of them if there are no more."""
+    if count >= len(rows):
+        return rows.take(np.arange(len(rows)))
+    return rows.take(np.sort(rng.choice(len(rows), count, replace=False)))
 
 
 def zeros_made_positive(scores: NDArray) -> NDArray:
@@ -185,5 +233,5 @@ def zeros_made_positive(scores: NDArray) -> NDArray:
 
 
 def starting_matrix(name: str, value: Any, shape: tuple[int, int], draw) -> NDArray[np.float64]:
-    """The starting state a parameter names: the user's array if he gave one, otherwise ``draw()``."""
+    """The starting state a parameter names: your array, or ``draw()``."""
     return draw() if value is None else check_matrix(name, value, shape)

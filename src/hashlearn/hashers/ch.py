@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_choice, check_integer, check_matrix
-from hashlearn.hashers.base import LinearHasher, starting_matrix, zeros_made_positive
+from hashlearn.hashers.base import Hasher, starting_matrix, zeros_made_positive
 from hashlearn.linalg.anchors import kmeans
 from hashlearn.linalg.moments import Moments, mean_and_spread
 from hashlearn.linalg.projections import principal_directions
@@ -26,7 +26,7 @@ from hashlearn.linalg.rotations import quantizing_rotation, random_rotation
 from hashlearn.rows import RowBlocks
 
 
-class CH(LinearHasher):
+class CH(Hasher):
     """Learn codes whose parts come from different clusters of the data.
 
     Parameters
@@ -36,9 +36,9 @@ class CH(LinearHasher):
         no whole number the first clusters have one bit more.
     n_clusters : int or "auto", default="auto"
         Clusters, at most ``n_bits``; "auto" takes 2 up to 32 bits and 4 beyond, as published.
-    n_iter : int, default=50
+    max_iter : int, default=50
         Rounds of iterative quantization in every cluster.
-    kmeans_iter : int, default=30
+    kmeans_max_iter : int, default=30
         Rounds of k-means at most.
     centers : ndarray of shape (n_clusters, n_features) or None, default=None
         The centres k-means starts from; random rows if None.
@@ -76,8 +76,8 @@ class CH(LinearHasher):
         n_bits=64,
         *,
         n_clusters="auto",
-        n_iter=50,
-        kmeans_iter=30,
+        max_iter=50,
+        kmeans_max_iter=30,
         centers=None,
         directions=None,
         init=None,
@@ -86,8 +86,8 @@ class CH(LinearHasher):
     ):
         self.n_bits = n_bits
         self.n_clusters = n_clusters
-        self.n_iter = n_iter
-        self.kmeans_iter = kmeans_iter
+        self.max_iter = max_iter
+        self.kmeans_max_iter = kmeans_max_iter
         self.centers = centers
         self.directions = directions
         self.init = init
@@ -99,7 +99,7 @@ class CH(LinearHasher):
         rng = self._rng()
         data = self._sampled(self._rows_to_fit(X), rng)
         n, d = data.shape
-        bits, n_iter = self._bits_of_clusters(n, d), check_integer("n_iter", self.n_iter, low=0)
+        bits, max_iter = self._bits_of_clusters(n, d), check_integer("max_iter", self.max_iter, low=0)
         self.mean_ = mean_and_spread(data)[0]
         rows = data.shifted(self.mean_)
 
@@ -107,16 +107,15 @@ class CH(LinearHasher):
             return data.take(rng.permutation(n)[: len(bits)])
 
         start = starting_matrix("centers", self.centers, (len(bits), d), random_rows)
-        rounds = self._rounds(check_integer("kmeans_iter", self.kmeans_iter, low=1))
-        labels = np.empty(n, np.int32)
-        centres = kmeans(rows, start - self.mean_, rounds, labels)
-        self.cluster_means_ = centres.astype(np.float64)
+        clusters = kmeans(rows, start - self.mean_, check_integer("kmeans_max_iter", self.kmeans_max_iter, low=1))
+        labels = clusters.labels(rows)
+        self.cluster_means_ = clusters.centers.astype(np.float64)
 
         directions = self._directions(rows, labels, bits)
         parts = _projected_members(rows, labels, self.cluster_means_, directions)
         projections = []
         for U, V, R in zip(directions, parts, self._rotations(bits, rng)):
-            R, _ = quantizing_rotation(V, R, range(n_iter))
+            R, _ = quantizing_rotation(V, R, self._rounds(max_iter))
             projections.append(U @ R)
         self.projection_ = np.hstack(projections)
         self.offsets_ = np.concatenate([mean @ M for mean, M in zip(self.cluster_means_, projections)])

@@ -24,7 +24,7 @@ class ITQ(LinearHasher):
     ----------
     n_bits : int, default=64
         Length of a code; at most the number of features.
-    n_iter : int, default=50
+    max_iter : int, default=50
         Rounds of the alternation. It settles well before 50.
     center : bool, default=True
         Subtract the training mean before projecting. The published comparison code does not.
@@ -56,10 +56,10 @@ class ITQ(LinearHasher):
     _zero_is_one = True
 
     def __init__(
-        self, n_bits=64, *, n_iter=50, center=True, init=None, directions=None, train_sample=None, random_state=None
+        self, n_bits=64, *, max_iter=50, center=True, init=None, directions=None, train_sample=None, random_state=None
     ):
         self.n_bits = n_bits
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.center = center
         self.init = init
         self.directions = directions
@@ -68,7 +68,7 @@ class ITQ(LinearHasher):
 
     def fit(self, X, y=None):
         rows = self._rows_to_fit(X)
-        n_iter, b = check_integer("n_iter", self.n_iter, low=0), self.n_bits
+        max_iter, b = check_integer("max_iter", self.max_iter, low=0), self.n_bits
         moments = Moments.of(rows)
         directions = starting_matrix(
             "directions", self.directions, (rows.shape[1], b), lambda: principal_directions(moments, b)
@@ -78,6 +78,6 @@ class ITQ(LinearHasher):
         rng = self._rng()
         V = projected(self._sampled(rows, rng).shifted(self.mean_), directions)
         rotation = starting_matrix("init", self.init, (b, b), lambda: random_rotation(b, rng))
-        rotation, self.quantization_error_ = quantizing_rotation(V, rotation, self._rounds(n_iter))
+        rotation, self.quantization_error_ = quantizing_rotation(V, rotation, self._rounds(max_iter))
         self.projection_ = directions @ rotation
         return self

@@ -7,18 +7,57 @@ cluster it belongs to (weights P_j, one set a cluster). Eq. 7::
                          + lambda1 sum_j ||P_j||_{2,1}^2 + lambda2 sum_ij S_ij ||P_i - P_j||_F + lambda3 ||W||_{2,1}
                          B in {-1, +1}^{b x m},  R'R = V'V = I
 
-with anchors c_j from k-means, the anchor graph A (eq. 2) and the graph S among the anchors (eq. 6). Each unknown is
-found in turn, in the order W (eq. 16), P (eq. 14), V (eq. 19), R (eq. 21), B. A sample with nearest anchor j gets the
-bits ``V W'x + R P_j'c_j > 0``; the second part is one offset a cluster, so the model is a projection, the anchors and
-their offsets.
-
-The steps are in :mod:`hashlearn.hashers.terms`, the system of eq. 14 in :mod:`hashlearn.linalg.personalized`.
+with anchors c_j from k-means, the anchor graph A (eq. 2) and the graph S among the anchors (eq. 6).
+:meth:`JPSH.fit_summary` is the paper's Algorithm 1. A sample with nearest anchor j gets the bits
+``V W'x + R P_j'c_j > 0``; the second part is one offset a cluster, so the model is a projection, the anchors and their
+offsets. JSH is the same loop with the pairwise term alone, PSH with the personalized term alone.
 """
 
-from typing import Any, Self
+import warnings
+from inspect import signature
+from typing import Any, ClassVar, Self
 
-from hashlearn.checks import check_choice
-from hashlearn.hashers.alternating import AlternatingHasher
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from hashlearn.checks import Choice, Integer, Number, check_choice, check_matrix
+from hashlearn.hashers.anchored import AnchoredHasher, AnchorSummary, JointScorer
+from hashlearn.hashers.itq import ITQ
+from hashlearn.linalg.anchors import AnchorSearch, PairwiseSums
+from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
+from hashlearn.linalg.rotations import nearest_rotation
+from hashlearn.linalg.spectral import spectral_offsets
+
+SPECTRAL_NEIGHBORS = 2
+SPECTRAL_ROUNDS = 30
+
+NEEDS_TWO_ROUNDS = (
+    "lambda1",
+    "lambda2",
+    "n_anchor_neighbors",
+    "graph_ridge",
+    "epsilon",
+    "solver_tol",
+    "tol",
+    "max_imbalance",
+)
+"""Parameters that act from the second round on: in the first the identity stands in place of the penalties."""
+
+ROUND_RANGES = {
+    "max_iter": Integer(1),
+    "tol": Number(0, or_none=True),
+    "epsilon": Number(0),
+    "init": Choice("random", "itq", "spectral", or_array=True),
+}
+PAIRWISE_RANGES = {"n_neighbors": Integer(1), "lambda3": Number(0)}
+PERSONALIZED_RANGES = {
+    "n_anchor_neighbors": Integer(1),
+    "lambda1": Number(0),
+    "lambda2": Number(0),
+    "graph_ridge": Number(0),
+    "solver_tol": Number(1e-14, 0.1),
+}
 
 _PIXELS = {"lambda1": 1, "lambda2": 1, "lambda3": 10, "n_neighbors": 7, "n_anchor_neighbors": 5}
 _DEEP_FEATURES = {"lambda1": 10, "lambda2": 10, "lambda3": 1e5, "n_neighbors": 5, "n_anchor_neighbors": 7}
@@ -32,18 +71,22 @@ PAPER_SETTINGS: dict[str, dict[str, Any]] = {
 than the paper's text; the numbers of the paper were made by the program."""
 
 
-class JPSH(AlternatingHasher):
+class JPSH(AnchoredHasher):
     """Codes from a shared projection and personalized offsets of clusters.
 
-    The defaults are those that measure best (docs: explanation/defaults). ``JPSH.paper("mnist")`` is the paper's
-    method, and ``JPSH(anchors="random")`` its ablation JPSH0.
+    The defaults are those that measure best (docs: explanation/defaults), and they are not the paper's: one round of
+    the alternation from a spectral start, the codes of :class:`~hashlearn.SAH`. In one round ``lambda1``, ``lambda2``,
+    ``n_anchor_neighbors``, ``graph_ridge``, ``epsilon``, ``solver_tol``, ``tol`` and ``max_imbalance`` change no bit;
+    setting one of them then warns. ``JPSH.paper("mnist")`` is the paper's method, ``JPSH(anchors="random")`` its
+    ablation JPSH0.
 
     Parameters
     ----------
     n_bits : int, default=64
         Length of a code.
     n_anchors : int or "auto", default="auto"
-        Number of anchors m; "auto" takes one for every ten rows, at least ``n_bits + 1`` and at most 800.
+        Number of anchors m, from 1 to the number of rows; "auto" takes one for every ten rows and at most 800, but at
+        least ``n_bits + 1`` (as far as there are rows), for m anchors have at most m - 1 directions between them.
     n_neighbors : int, default=7
         Nearest anchors a sample is tied to in the anchor graph (k).
     n_anchor_neighbors : int, default=5
@@ -63,21 +106,22 @@ class JPSH(AlternatingHasher):
         Stop, without labels, when the bits lose their balance: a round after which the mean over the bits of
         ``|share of ones - share of zeros|`` exceeds this is taken back, unless it is the first. None is the paper's.
     epsilon : float, default=1e-5
-        Added to the norms that penalties are divided by (eqs. 11, 13, 17). It is absolute: compare it with the data's
-        scale where ``rescale`` is off.
+        Keeps divisions by small norms safe: added to the norm in eqs. 11 and 13, to the squared norm under the root in
+        eq. 17. It is absolute: compare it with the data's scale where ``rescale`` is off.
     graph_ridge : float, default=1e-3
         Added to the diagonal of G (eq. 13), which is a Laplacian and singular without it.
     bias : bool, default=True
-        Append a one to every sample. Its personalized weights are not penalised by lambda1.
+        Append a one to every sample. Its row in every P_j is not penalized by ``lambda1``, so P puts as much weight on
+        it as the fit asks for, and it is not part of ``objective_``.
     normalize_graph : bool, default=False
         Let the weights of a sample sum to one, as eq. 2 says; the published implementation does not.
     rescale : bool, default=True
-        Centre the data and divide them by their spread first, so that their unit does not matter.
+        Center the data and divide them by their spread first, so that their unit does not matter.
     anchors : {"kmeans", "random"} or ndarray of shape (n_anchors, n_features), default="kmeans"
         Where the anchors come from.
-    anchor_iter : int, default=10
+    kmeans_max_iter : int, default=10
         Rounds of k-means.
-    anchor_sample : int or None, default=None
+    kmeans_sample : int or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
         a round, a sample is held in memory.
     init : {"spectral", "itq", "random"} or ndarray of shape (n_bits, n_anchors), default="spectral"
@@ -107,7 +151,7 @@ class JPSH(AlternatingHasher):
     n_iter_ : int
         Rounds done.
     objective_ : list of float
-        Eq. 7 after every round.
+        Eq. 7 after every round, without the norms of the bias row of P, which nothing minimizes.
     codes_per_round_ : ndarray of shape (n_rounds, n_bits, n_anchors)
         The anchors' codes after every round, as -1 and +1; not saved.
     pairwise_weights_ : ndarray of shape (n_features + bias, n_bits)
@@ -122,6 +166,18 @@ class JPSH(AlternatingHasher):
     >>> JPSH(n_bits=16, random_state=0).fit_transform(X).shape
     (1797, 2)
     """
+
+    _ranges: ClassVar = {
+        **AnchoredHasher._ranges,
+        **ROUND_RANGES,
+        **PAIRWISE_RANGES,
+        **PERSONALIZED_RANGES,
+        "max_iter": Integer(1, or_else=("auto",)),
+        "max_imbalance": Number(0, 1, or_none=True),
+        "soft_offsets": Integer(1),
+        "pairwise_weight": Number(0),
+    }
+    _not_saved = ("pairwise_weights_", "personalized_weights_", "codes_per_round_")
 
     def __init__(
         self,
@@ -142,8 +198,8 @@ class JPSH(AlternatingHasher):
         normalize_graph=False,
         rescale=True,
         anchors="kmeans",
-        anchor_iter=10,
-        anchor_sample=None,
+        kmeans_max_iter=10,
+        kmeans_sample=None,
         init="spectral",
         soft_offsets=2,
         pairwise_weight=0.1,
@@ -167,8 +223,8 @@ class JPSH(AlternatingHasher):
         self.normalize_graph = normalize_graph
         self.rescale = rescale
         self.anchors = anchors
-        self.anchor_iter = anchor_iter
-        self.anchor_sample = anchor_sample
+        self.kmeans_max_iter = kmeans_max_iter
+        self.kmeans_sample = kmeans_sample
         self.init = init
         self.soft_offsets = soft_offsets
         self.pairwise_weight = pairwise_weight
@@ -180,8 +236,21 @@ class JPSH(AlternatingHasher):
     def paper(cls, dataset: str, n_bits: int = 64, **changes: Any) -> Self:
         """JPSH as published, with the settings for "mnist", "cifar-10", "nus-wide" or "flickr25k".
 
-        The paper's data are features in their own unit (pixels in 0..1 for MNIST), neither centred nor scaled.
+        The paper's data are features in their own unit (pixels in 0..1 for MNIST), neither centered nor scaled.
 
+        Parameters
+        ----------
+        dataset : {"mnist", "cifar-10", "nus-wide", "flickr25k"}
+        n_bits : int, default=64
+        **changes
+            Parameters to set otherwise.
+
+        Returns
+        -------
+        JPSH
+
+        Examples
+        --------
         >>> JPSH.paper("cifar-10", n_bits=16, random_state=0).max_iter
         4
         """
@@ -195,3 +264,148 @@ class JPSH(AlternatingHasher):
             "rescale": False,
         }
         return cls(n_bits, **{**settings, **changes})
+
+    def summarize(self, X):
+        if self._n_rounds() == 1:
+            self._warn_of_parameters_without_effect()
+        return self._summary(
+            X,
+            n_distances=self.soft_offsets,
+            pairwise=(self.n_neighbors, self.normalize_graph),
+            spectral=SPECTRAL_NEIGHBORS if is_spectral(self.init) else None,
+            rescale=self.rescale,
+        )
+
+    def fit_summary(self, summary):
+        """Algorithm 1 of the paper, from the summary that :meth:`summarize` returned.
+
+        The order is that of the paper's box. The box has no line for K and G of eq. 14 (eqs. 11 and 13): they follow
+        B here and, like Q, act in the next round. The published program orders the steps otherwise, with the same
+        result. Eq. 16 has X X' where this program has X D X', D the row sums of A: they are the same where the rows of
+        A sum to one (``normalize_graph``).
+        """
+        C = summary.anchors_with_bias() if self.bias else summary.anchors.astype(np.float64)
+        S = anchor_similarity(summary.anchors, self.n_anchor_neighbors)  # eq. 6
+        sums = summary.sums["pairwise"].with_bias() if self.bias else summary.sums["pairwise"]  # eq. 2
+        rule = PenaltyRule(self.lambda1, self.lambda2, self.epsilon, self.graph_ridge, self.bias)
+
+        B = starting_codes(self.init, summary, self.n_bits)
+        R, V = np.eye(self.n_bits), np.eye(self.n_bits)
+        penalty, Q = IdentityPenalty(S), np.ones(len(sums.XDX))
+        self.objective_, codes_per_round = [], []
+        for _ in self._rounds(self._n_rounds()):
+            P = penalty.solve(C, B.T @ R, self.solver_tol)  # eq. 14
+            W = pairwise_weights(sums, B.T @ V, self.lambda3 * Q)  # eq. 16
+            Q = row_penalty(W, self.epsilon)  # eq. 17
+            R = nearest_rotation(B @ P.responses)  # eq. 19
+            V = nearest_rotation(B @ (W.T @ sums.XA).T)  # eq. 21
+            personalized, pairwise = R @ P.responses.T, V @ (W.T @ sums.XA)
+            B = signs(personalized + pairwise)  # eq. 23
+            penalty = rule.at(P, S)  # eqs. 11 and 13
+
+            unbalanced = self.max_imbalance is not None and imbalance(B, summary.spacing.shares) > self.max_imbalance
+            if unbalanced and self.objective_:
+                break
+            objective = float(((B - personalized) ** 2).sum()) + rule.value(P, S)
+            objective += pairwise_loss(sums, B, pairwise, W, self.lambda3)
+            self.objective_.append(objective)  # eq. 7
+            codes_per_round.append(B.astype(np.int8))
+            self.offsets_, self.pairwise_weights_, projection = personalized.T, W, W @ V.T
+            if self.keep_weights:
+                self.personalized_weights_ = P.in_full()
+            if unbalanced or settled(self.objective_, self.tol):
+                break
+
+        self._keep_anchors(summary, self.soft_offsets)
+        self.projection_, self.intercept_ = split_bias(self.pairwise_weight * projection, summary, self.bias)
+        self.codes_per_round_ = np.stack(codes_per_round)
+        self.n_iter_ = len(codes_per_round)
+        return self
+
+    def _scorer(self, real):
+        search = AnchorSearch.from_stored_rows(
+            (self.anchors_ - self.mean_).astype(real), self.projection_.astype(real), self.mean_.astype(real)
+        )
+        # The weights of the offsets sum to one, so the intercept may be in each of them.
+        return JointScorer(search, (self.offsets_ + self.intercept_).astype(real), self.n_blended_, self.sigma_)
+
+    def _n_rounds(self) -> int:
+        if self.max_iter == "auto":
+            return 1 if is_spectral(self.init) else 4
+        return self.max_iter
+
+    def _warn_of_parameters_without_effect(self) -> None:
+        defaults = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
+        changed = [name for name in NEEDS_TWO_ROUNDS if getattr(self, name) != defaults[name]]
+        if changed:
+            warnings.warn(
+                f"{', '.join(changed)} change nothing in one round; set max_iter to 2 or more for them to act",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+def starting_codes(init: str | NDArray, summary: AnchorSummary, n_bits: int) -> NDArray[np.float64]:
+    """B of round zero, shape (n_bits, m), as the parameter ``init`` says."""
+    if not isinstance(init, str):
+        return signs(check_matrix("init", init, (n_bits, len(summary.anchors))))
+    rng = summary.rng()
+    if init == "random":
+        return signs(rng.standard_normal((n_bits, len(summary.anchors))))
+    if init == "itq":
+        itq = ITQ(n_bits, random_state=rng).fit(summary.rows.shifted(None))
+        return signs(itq.decision_function(summary.anchors_of_data).T)
+    _, gram, sample = summary.sums["spectral"]
+    return signs(spectral_offsets(gram, sample, summary.anchors, n_bits, range(SPECTRAL_ROUNDS), rng).T)
+
+
+def is_spectral(init: str | NDArray) -> bool:
+    """Whether the parameter ``init`` asks for the spectral start."""
+    return isinstance(init, str) and init == "spectral"
+
+
+def signs(scores: NDArray) -> NDArray[np.float64]:
+    """+1 above zero, -1 elsewhere."""
+    return np.where(scores > 0, 1.0, -1.0)
+
+
+def pairwise_weights(sums: PairwiseSums, T: NDArray, penalty: NDArray) -> NDArray[np.float64]:
+    """W = (lambda3 Q + X D X')^-1 X A T with T = B'V (eq. 16); ``penalty`` is the diagonal of lambda3 Q."""
+    left, right = sums.XDX + np.diag(penalty), sums.XA @ T
+    try:
+        return scipy.linalg.solve(left, right, assume_a="pos", check_finite=False)
+    except np.linalg.LinAlgError:
+        # Without a penalty a feature that is always zero leaves the system singular.
+        return scipy.linalg.lstsq(left, right, check_finite=False)[0]
+
+
+def row_penalty(W: NDArray, epsilon: float) -> NDArray[np.float64]:
+    """The diagonal of Q: 1 / (2 sqrt(||w_i||^2 + epsilon)) (eq. 17)."""
+    return 0.5 / np.sqrt(np.einsum("ij,ij->i", W, W) + epsilon)
+
+
+def pairwise_loss(sums: PairwiseSums, B: NDArray, target: NDArray, W: NDArray, lambda3: float) -> float:
+    """The pairwise term of eq. 7, with ``target`` = V W'X A."""
+    fit = B.shape[0] * sums.total - 2 * float((B * target).sum()) + float((W * (sums.XDX @ W)).sum())
+    return fit + lambda3 * float(np.linalg.norm(W, axis=1).sum())
+
+
+def split_bias(projection: NDArray, summary: AnchorSummary, bias: bool) -> tuple[NDArray, NDArray]:
+    """The projection of the data (d x b) and the intercept, from that of the rescaled rows and their bias."""
+    d = summary.rows.shape[1]
+    return projection[:d] / summary.scale, projection[d] if bias else np.zeros(projection.shape[1])
+
+
+def settled(objective: list[float], tol: float | None) -> bool:
+    """Whether the last round changed the objective by at most the share ``tol``."""
+    if tol is None or len(objective) < 2:
+        return False
+    return abs(objective[-2] - objective[-1]) <= tol * abs(objective[-2])
+
+
+def imbalance(B: NDArray, shares: NDArray) -> float:
+    """How far the bits are from being one for half of the data: 0 for balanced bits, 1 for constant ones.
+
+    ``shares`` is the part of the data in each cluster, shape (m,).
+    """
+    return float(np.abs(B @ shares).mean())

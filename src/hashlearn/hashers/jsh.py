@@ -2,15 +2,35 @@
 
 Regress the codes of anchors on the samples near them, with a projection whose rows are switched off together::
 
-    min_{B, W, V}  sum_ij A_ij ||b_j - V W'x_i||^2 + alpha ||W||_{2,1}      B in {-1, +1}^{b x m},  V'V = I
+    min_{B, W, V}  sum_ij A_ij ||b_j - V W'x_i||^2 + lambda3 ||W||_{2,1}      B in {-1, +1}^{b x m},  V'V = I
 
-A is the anchor graph (eq. 2). It is the pairwise term of JPSH, alone; :mod:`hashlearn.hashers.terms` has its steps.
+A is the anchor graph (eq. 2 of the JPSH paper, whose names and equation numbers are used here). It is the loop of JPSH
+with the pairwise term alone. JSH's own paper calls lambda3 alpha.
 """
 
-from hashlearn.hashers.alternating import AlternatingHasher
+from typing import ClassVar
+
+import numpy as np
+
+from hashlearn.hashers.anchored import AnchoredHasher
+from hashlearn.hashers.base import LinearScorer
+from hashlearn.hashers.jpsh import (
+    PAIRWISE_RANGES,
+    ROUND_RANGES,
+    SPECTRAL_NEIGHBORS,
+    is_spectral,
+    pairwise_loss,
+    pairwise_weights,
+    row_penalty,
+    settled,
+    signs,
+    split_bias,
+    starting_codes,
+)
+from hashlearn.linalg.rotations import nearest_rotation
 
 
-class JSH(AlternatingHasher):
+class JSH(AnchoredHasher):
     """Codes from a jointly sparse projection that follows the anchor graph.
 
     Parameters
@@ -18,29 +38,30 @@ class JSH(AlternatingHasher):
     n_bits : int, default=64
         Length of a code.
     n_anchors : int or "auto", default="auto"
-        Number of anchors; "auto" takes one for every ten rows, at least ``n_bits + 1`` and at most 800. The published
+        Number of anchors; "auto" takes one for every ten rows and at most 800, but at least
+        ``n_bits + 1`` (as far as there are rows). The published
         comparison takes 500.
     n_neighbors : int, default=5
         Nearest anchors a sample is tied to.
-    alpha : float, default=10
+    lambda3 : float, default=10
         Weight of the l2,1 norm of W.
     max_iter : int, default=10
         Rounds of the alternation.
     tol : float or None, default=None
         Stop when the objective changes by less than this share; None for exactly ``max_iter`` rounds.
     epsilon : float, default=2.220446049250313e-16
-        Added under the root of the row norms of W.
+        Added to the squared norms of the rows of W, under the root (eq. 17).
     bias : bool, default=True
-        Append a one to every sample. Its weight is penalised like any other.
+        Append a one to every sample. Its weight is penalized like any other.
     normalize_graph : bool, default=False
         Let the weights of a sample sum to one, as eq. 2 says; the published implementation does not.
     rescale : bool, default=True
-        Centre the data and divide them by their spread first, so that their unit does not matter.
+        Center the data and divide them by their spread first, so that their unit does not matter.
     anchors : {"kmeans", "random"} or ndarray of shape (n_anchors, n_features), default="kmeans"
         Where the anchors come from.
-    anchor_iter : int, default=10
+    kmeans_max_iter : int, default=10
         Rounds of k-means.
-    anchor_sample : int or None, default=None
+    kmeans_sample : int or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
         a round, a sample is held in memory.
     init : {"random", "itq", "spectral"} or ndarray of shape (n_bits, n_anchors), default="random"
@@ -72,7 +93,8 @@ class JSH(AlternatingHasher):
     (1797, 2)
     """
 
-    _has_personalized = False
+    _ranges: ClassVar = {**AnchoredHasher._ranges, **ROUND_RANGES, **PAIRWISE_RANGES}
+    _not_saved = ("pairwise_weights_", "codes_per_round_")
 
     def __init__(
         self,
@@ -80,7 +102,7 @@ class JSH(AlternatingHasher):
         *,
         n_anchors="auto",
         n_neighbors=5,
-        alpha=10.0,
+        lambda3=10.0,
         max_iter=10,
         tol=None,
         epsilon=2.220446049250313e-16,
@@ -88,15 +110,15 @@ class JSH(AlternatingHasher):
         normalize_graph=False,
         rescale=True,
         anchors="kmeans",
-        anchor_iter=10,
-        anchor_sample=None,
+        kmeans_max_iter=10,
+        kmeans_sample=None,
         init="random",
         random_state=None,
     ):
         self.n_bits = n_bits
         self.n_anchors = n_anchors
         self.n_neighbors = n_neighbors
-        self.alpha = alpha
+        self.lambda3 = lambda3
         self.max_iter = max_iter
         self.tol = tol
         self.epsilon = epsilon
@@ -104,12 +126,42 @@ class JSH(AlternatingHasher):
         self.normalize_graph = normalize_graph
         self.rescale = rescale
         self.anchors = anchors
-        self.anchor_iter = anchor_iter
-        self.anchor_sample = anchor_sample
+        self.kmeans_max_iter = kmeans_max_iter
+        self.kmeans_sample = kmeans_sample
         self.init = init
         self.random_state = random_state
 
-    @property
-    def lambda3(self):
-        """JSH's alpha is the lambda3 of eq. 7."""
-        return self.alpha
+    def summarize(self, X):
+        return self._summary(
+            X,
+            n_distances=1,
+            pairwise=(self.n_neighbors, self.normalize_graph),
+            spectral=SPECTRAL_NEIGHBORS if is_spectral(self.init) else None,
+            rescale=self.rescale,
+        )
+
+    def fit_summary(self, summary):
+        """The loop of JPSH's Algorithm 1 with W, V and B only."""
+        sums = summary.sums["pairwise"].with_bias() if self.bias else summary.sums["pairwise"]
+        B = starting_codes(self.init, summary, self.n_bits)
+        V, Q = np.eye(self.n_bits), np.ones(len(sums.XDX))
+        self.objective_, codes_per_round = [], []
+        for _ in self._rounds(self.max_iter):
+            W = pairwise_weights(sums, B.T @ V, self.lambda3 * Q)  # eq. 16
+            Q = row_penalty(W, self.epsilon)  # eq. 17
+            V = nearest_rotation(B @ (W.T @ sums.XA).T)  # eq. 21
+            target = V @ (W.T @ sums.XA)
+            B = signs(target)  # eq. 23
+            self.objective_.append(pairwise_loss(sums, B, target, W, self.lambda3))
+            codes_per_round.append(B.astype(np.int8))
+            if settled(self.objective_, self.tol):
+                break
+
+        self.mean_, self.anchors_ = summary.mean, summary.anchors_of_data
+        self.projection_, self.intercept_ = split_bias(W @ V.T, summary, self.bias)
+        self.pairwise_weights_, self.codes_per_round_ = W, np.stack(codes_per_round)
+        self.n_iter_ = len(codes_per_round)
+        return self
+
+    def _scorer(self, real):
+        return LinearScorer(self.mean_.astype(real), self.projection_.astype(real), self.intercept_.astype(real))

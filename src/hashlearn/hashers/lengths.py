@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-import numpy as np
 from sklearn.base import clone
 
 from hashlearn.codes import check_n_bits
@@ -51,17 +50,11 @@ def fit_lengths(hasher: AnyHasher, X: Any, bits: Iterable[int]) -> list[AnyHashe
         rows = as_rows(X) if is_source(X) else X
         return [each.fit(rows) for each in hashers]
 
-    for each in hashers:
-        each._check_parameters()
     longest = max(hashers, key=lambda each: each.n_bits)
-    rng = longest._rng()
-    view = longest._look(X, rng)
-    after_look = rng.get_state()
+    summary = longest.summarize(X)
     for each in hashers:
         each.n_features_in_ = longest.n_features_in_
         if hasattr(longest, "feature_names_in_"):
             each.feature_names_in_ = longest.feature_names_in_
-        own_rng = np.random.RandomState()
-        own_rng.set_state(after_look)
-        each._learn(view, own_rng)
+        each.fit_summary(summary)
     return hashers

@@ -46,15 +46,15 @@ class OCH(LinearHasher):
     k : int or "auto", default="auto"
         The k - 1 nearest landmarks of each are to stay nearer than the rest; "auto" takes 10, or as many as there are
         landmarks.
-    n_iter : int, default=300
+    max_iter : int, default=300
         Steps at most.
     tol : float, default=1e-4
         Stop when a step lowers the loss by less than this share of it.
     n_components : int or "auto", default="auto"
         Principal directions the landmarks are seen in; "auto" takes 20, or as many as there are features.
-    kmeans_iter : int, default=10
+    kmeans_max_iter : int, default=10
         Rounds of k-means at most.
-    max_samples : int, default=10000
+    train_sample : int, default=10000
         Training rows that are used, drawn at random where there are more.
     subset : array of int or None, default=None
         The rows to use, where they are chosen already.
@@ -95,11 +95,11 @@ class OCH(LinearHasher):
         *,
         n_landmarks="auto",
         k="auto",
-        n_iter=300,
+        max_iter=300,
         tol=1e-4,
         n_components="auto",
-        kmeans_iter=10,
-        max_samples=10_000,
+        kmeans_max_iter=10,
+        train_sample=10_000,
         subset=None,
         landmarks=None,
         init=None,
@@ -110,11 +110,11 @@ class OCH(LinearHasher):
         self.n_bits = n_bits
         self.n_landmarks = n_landmarks
         self.k = k
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.tol = tol
         self.n_components = n_components
-        self.kmeans_iter = kmeans_iter
-        self.max_samples = max_samples
+        self.kmeans_max_iter = kmeans_max_iter
+        self.train_sample = train_sample
         self.subset = subset
         self.landmarks = landmarks
         self.init = init
@@ -125,16 +125,16 @@ class OCH(LinearHasher):
     def fit(self, X, y=None):
         """Learn from the rows of X; labels are never used."""
         rows, rng = self._rows_to_fit(X), self._rng()
-        n_iter, tol = check_integer("n_iter", self.n_iter, low=0), check_number("tol", self.tol, low=0)
+        max_iter, tol = check_integer("max_iter", self.max_iter, low=0), check_number("tol", self.tol, low=0)
         found = find_landmarks(
             rows,
-            max_samples=check_integer("max_samples", self.max_samples, low=2),
+            train_sample=check_integer("train_sample", self.train_sample, low=2),
             subset=self.subset,
             n_landmarks=self.n_landmarks,
             landmarks=self.landmarks,
             n_components=check_count("n_components", self.n_components, auto=20, high=rows.shape[1]),
             directions=self.directions,
-            rounds=range(check_integer("kmeans_iter", self.kmeans_iter, low=1)),
+            kmeans_max_iter=check_integer("kmeans_max_iter", self.kmeans_max_iter, low=1),
             rng=rng,
         )
         k = check_count("k", self.k, auto=10, low=2, high=len(found.points))
@@ -142,10 +142,10 @@ class OCH(LinearHasher):
         start = starting_matrix("init", self.init, shape, lambda: rng.standard_normal(shape))
         W = nearest_rotation(start)
         if self.as_released:
-            W, self.loss_ = _released_descent(found.points, found.affinity, k, W, self._rounds(n_iter))
+            W, self.loss_ = _released_descent(found.points, found.affinity, k, W, self._rounds(max_iter))
         else:
             loss = _OrdinalLoss(found.points, found.affinity, k, self.n_bits)
-            W, self.loss_ = _descent(loss, W, tol, self._rounds(n_iter))
+            W, self.loss_ = _descent(loss, W, tol, self._rounds(max_iter))
         self.mean_, self.weights_ = found.mean, W
         self.projection_ = found.directions @ W
         return self

@@ -3,7 +3,7 @@
 Codes that keep the order of distances among landmarks. For an anchor r, its k - 1 least similar landmarks i should stay
 less similar to it in Hamming space than the landmarks j of the rest of its list::
 
-    min_W  sum_r mean_{(i, j) active}  1/2 sigma(beta + T_ri - T_rj)  +  lam/4 ||W W' - I||_F^2
+    min_W  sum_r mean_{(i, j) active}  1/2 sigma(beta + T_ri - T_rj)  +  lambda1/4 ||W W' - I||_F^2
 
     T_uv = tanh(x_u W) . tanh(x_v W),      (i, j) is active while  beta + T_ri > T_rj
 
@@ -32,9 +32,9 @@ class OEH(LinearHasher):
     k : int or "auto", default="auto"
         An anchor is compared with its k - 1 least similar landmarks; "auto" takes 10, or as many as there are
         landmarks.
-    n_iter : int, default=300
+    max_iter : int, default=300
         Gradient steps; step t takes landmark t modulo ``n_landmarks`` as the anchor.
-    lam : float, default=0.01
+    lambda1 : float, default=0.01
         Weight of the orthogonality of W.
     beta : float, default=1.0
         Margin by which similarities should be in order.
@@ -42,9 +42,9 @@ class OEH(LinearHasher):
         Length of a gradient step.
     n_components : int or "auto", default="auto"
         Principal directions the landmarks are seen in; "auto" takes ``n_bits``, or as many as there are features.
-    kmeans_iter : int, default=50
+    kmeans_max_iter : int, default=50
         Rounds of k-means at most.
-    max_samples : int, default=10000
+    train_sample : int, default=10000
         Training rows that are used, drawn at random where there are more.
     subset : array of int or None, default=None
         The rows to use, where they are chosen already.
@@ -84,13 +84,13 @@ class OEH(LinearHasher):
         *,
         n_landmarks="auto",
         k="auto",
-        n_iter=300,
-        lam=0.01,
+        max_iter=300,
+        lambda1=0.01,
         beta=1.0,
         step=0.1,
         n_components="auto",
-        kmeans_iter=50,
-        max_samples=10_000,
+        kmeans_max_iter=50,
+        train_sample=10_000,
         subset=None,
         landmarks=None,
         init=None,
@@ -101,13 +101,13 @@ class OEH(LinearHasher):
         self.n_bits = n_bits
         self.n_landmarks = n_landmarks
         self.k = k
-        self.n_iter = n_iter
-        self.lam = lam
+        self.max_iter = max_iter
+        self.lambda1 = lambda1
         self.beta = beta
         self.step = step
         self.n_components = n_components
-        self.kmeans_iter = kmeans_iter
-        self.max_samples = max_samples
+        self.kmeans_max_iter = kmeans_max_iter
+        self.train_sample = train_sample
         self.subset = subset
         self.landmarks = landmarks
         self.init = init
@@ -118,17 +118,17 @@ class OEH(LinearHasher):
     def fit(self, X, y=None):
         """Learn from the rows of X; labels are never used."""
         rows, rng = self._rows_to_fit(X), self._rng()
-        n_iter, d = check_integer("n_iter", self.n_iter, low=0), rows.shape[1]
-        lam, beta, step = (check_number(name, getattr(self, name)) for name in ("lam", "beta", "step"))
+        max_iter, d = check_integer("max_iter", self.max_iter, low=0), rows.shape[1]
+        lambda1, beta, step = (check_number(name, getattr(self, name)) for name in ("lambda1", "beta", "step"))
         found = find_landmarks(
             rows,
-            max_samples=check_integer("max_samples", self.max_samples, low=2),
+            train_sample=check_integer("train_sample", self.train_sample, low=2),
             subset=self.subset,
             n_landmarks=self.n_landmarks,
             landmarks=self.landmarks,
             n_components=check_count("n_components", self.n_components, auto=self.n_bits, high=d),
             directions=self.directions,
-            rounds=range(check_integer("kmeans_iter", self.kmeans_iter, low=1)),
+            kmeans_max_iter=check_integer("kmeans_max_iter", self.kmeans_max_iter, low=1),
             rng=rng,
         )
         k = check_count("k", self.k, auto=10, low=2, high=len(found.points))
@@ -136,12 +136,12 @@ class OEH(LinearHasher):
         shape = (found.directions.shape[1], self.n_bits)
         W = starting_matrix("init", self.init, shape, lambda: rng.standard_normal(shape))
 
-        for t in self._rounds(n_iter):
+        for t in self._rounds(max_iter):
             anchor = t % len(found.points)
             ordinal = descent(found.points, found.affinity[anchor], anchor, W, k, beta)
-            W = W - step * (lam * (W @ (W.T @ W) - W) + ordinal)
+            W = W - step * (lambda1 * (W @ (W.T @ W) - W) + ordinal)
         if not np.isfinite(W).all():
-            raise ValueError(f"step={step} with lam={lam} is too long: the weights grew beyond all bounds")
+            raise ValueError(f"step={step} with lambda1={lambda1} is too long: the weights grew beyond all bounds")
 
         self.mean_, self.weights_ = found.mean, W
         self.projection_ = found.directions @ W

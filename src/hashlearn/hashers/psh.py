@@ -8,10 +8,25 @@ anchors agree. The paper shows it as an ablation (Table 1), without a formula fo
 rule of JPSH without its projection.
 """
 
-from hashlearn.hashers.alternating import AlternatingHasher
+from typing import ClassVar
+
+import numpy as np
+
+from hashlearn.hashers.anchored import AnchoredHasher
+from hashlearn.hashers.jpsh import (
+    PERSONALIZED_RANGES,
+    ROUND_RANGES,
+    SPECTRAL_NEIGHBORS,
+    is_spectral,
+    settled,
+    signs,
+    starting_codes,
+)
+from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
+from hashlearn.linalg.rotations import nearest_rotation
 
 
-class PSH(AlternatingHasher):
+class PSH(AnchoredHasher):
     """Codes of clusters: personalized weights without the pairwise term.
 
     Parameters
@@ -19,7 +34,8 @@ class PSH(AlternatingHasher):
     n_bits : int, default=64
         Length of a code.
     n_anchors : int or "auto", default="auto"
-        Number of anchors; "auto" takes one for every ten rows, at least ``n_bits + 1`` and at most 800.
+        Number of anchors; "auto" takes one for every ten rows and at most 800, but at least
+        ``n_bits + 1`` (as far as there are rows).
     n_anchor_neighbors : int, default=5
         Neighbours of an anchor in the graph S (psi in the paper).
     lambda1 : float, default=1
@@ -32,7 +48,7 @@ class PSH(AlternatingHasher):
         Stop when the objective changes by less than this share; None for exactly ``max_iter`` rounds.
     epsilon, graph_ridge, bias, rescale, solver_tol, keep_weights
         As in :class:`~hashlearn.hashers.jpsh.JPSH`.
-    anchors, anchor_iter, anchor_sample, init, random_state
+    anchors, kmeans_max_iter, kmeans_sample, init, random_state
         As in :class:`~hashlearn.hashers.jpsh.JPSH`, with a random start.
 
     Attributes
@@ -44,7 +60,7 @@ class PSH(AlternatingHasher):
     n_iter_ : int
         Rounds done.
     objective_ : list of float
-        Eq. 5 after every round.
+        Eq. 5 after every round, without the norms of the bias row of P, which nothing minimizes.
     codes_per_round_ : ndarray of shape (n_rounds, n_bits, n_anchors)
         The anchors' codes after every round, as -1 and +1; not saved.
 
@@ -56,7 +72,8 @@ class PSH(AlternatingHasher):
     (1797, 2)
     """
 
-    _has_pairwise = False
+    _ranges: ClassVar = {**AnchoredHasher._ranges, **ROUND_RANGES, **PERSONALIZED_RANGES}
+    _not_saved = ("personalized_weights_", "codes_per_round_")
 
     def __init__(
         self,
@@ -73,8 +90,8 @@ class PSH(AlternatingHasher):
         bias=True,
         rescale=True,
         anchors="kmeans",
-        anchor_iter=10,
-        anchor_sample=None,
+        kmeans_max_iter=10,
+        kmeans_sample=None,
         init="random",
         solver_tol=1e-5,
         keep_weights=False,
@@ -92,9 +109,40 @@ class PSH(AlternatingHasher):
         self.bias = bias
         self.rescale = rescale
         self.anchors = anchors
-        self.anchor_iter = anchor_iter
-        self.anchor_sample = anchor_sample
+        self.kmeans_max_iter = kmeans_max_iter
+        self.kmeans_sample = kmeans_sample
         self.init = init
         self.solver_tol = solver_tol
         self.keep_weights = keep_weights
         self.random_state = random_state
+
+    def summarize(self, X):
+        spectral = SPECTRAL_NEIGHBORS if is_spectral(self.init) else None
+        return self._summary(X, n_distances=1, spectral=spectral, rescale=self.rescale)
+
+    def fit_summary(self, summary):
+        """The loop of JPSH's Algorithm 1 with P, R and B only."""
+        C = summary.anchors_with_bias() if self.bias else summary.anchors.astype(np.float64)
+        S = anchor_similarity(summary.anchors, self.n_anchor_neighbors)  # eq. 6
+        rule = PenaltyRule(self.lambda1, self.lambda2, self.epsilon, self.graph_ridge, self.bias)
+
+        B = starting_codes(self.init, summary, self.n_bits)
+        R, penalty = np.eye(self.n_bits), IdentityPenalty(S)
+        self.objective_, codes_per_round = [], []
+        for _ in self._rounds(self.max_iter):
+            P = penalty.solve(C, B.T @ R, self.solver_tol)  # eq. 14
+            R = nearest_rotation(B @ P.responses)  # eq. 19
+            target = R @ P.responses.T
+            B = signs(target)  # eq. 23
+            penalty = rule.at(P, S)  # eqs. 11 and 13
+            self.objective_.append(float(((B - target) ** 2).sum()) + rule.value(P, S))
+            codes_per_round.append(B.astype(np.int8))
+            if settled(self.objective_, self.tol):
+                break
+
+        self._keep_anchors(summary, n_blended=1)
+        self.offsets_, self.codes_per_round_ = target.T, np.stack(codes_per_round)
+        if self.keep_weights:
+            self.personalized_weights_ = P.in_full()
+        self.n_iter_ = len(codes_per_round)
+        return self

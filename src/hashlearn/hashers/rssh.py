@@ -5,7 +5,7 @@ each other's mixtures are similar, and the codes B of the training rows are fitt
 
     S = [ (UV) * (UV) + ((UV) * (UV))' ] / max_i (UV)_ii^2 - 1             (* entrywise, S n x n, never formed)
 
-    min_{A, G, B}  ||b S - A G'||_F^2 + beta ||A - B||_F^2 + lam ||G - B||_F^2
+    min_{A, G, B}  ||b S - A G'||_F^2 + beta ||A - B||_F^2 + lambda1 ||G - B||_F^2
                    A'1 = 0,  A'A = n I,  B in {-1, +1}^{n x b}
 
 Rows that were not there are then encoded by a kernel regression of B::
@@ -46,7 +46,7 @@ class RSSH(Hasher):
         near the full rank every row represents itself, and no row is similar to another.
     beta : float, default=0.1
         Weight that ties A to the codes.
-    lam : float, default=10.0
+    lambda1 : float, default=10.0
         Weight that ties G to the codes.
     eta : float, default=0.001
         Ridge of the kernel regression.
@@ -54,9 +54,9 @@ class RSSH(Hasher):
         Width of its kernel, in units of the rows' length.
     n_anchors : int or "auto", default="auto"
         Training rows the kernel is centred on; "auto" takes 2000, or all.
-    n_iter : int, default=5
+    max_iter : int, default=5
         Rounds over A, G and B.
-    factor_iter : int, default=100
+    factor_max_iter : int, default=100
         Rounds over U and V.
     init_V : ndarray of shape (rank, n_samples) or None, default=None
         The V to start from; uniform on [0, 1) if None.
@@ -95,12 +95,12 @@ class RSSH(Hasher):
         *,
         rank="auto",
         beta=0.1,
-        lam=10.0,
+        lambda1=10.0,
         eta=1e-3,
         sigma=0.4,
         n_anchors="auto",
-        n_iter=5,
-        factor_iter=100,
+        max_iter=5,
+        factor_max_iter=100,
         init_V=None,
         init_G=None,
         anchors=None,
@@ -109,12 +109,12 @@ class RSSH(Hasher):
         self.n_bits = n_bits
         self.rank = rank
         self.beta = beta
-        self.lam = lam
+        self.lambda1 = lambda1
         self.eta = eta
         self.sigma = sigma
         self.n_anchors = n_anchors
-        self.n_iter = n_iter
-        self.factor_iter = factor_iter
+        self.max_iter = max_iter
+        self.factor_max_iter = factor_max_iter
         self.init_V = init_V
         self.init_G = init_G
         self.anchors = anchors
@@ -124,18 +124,18 @@ class RSSH(Hasher):
         """Learn from the rows of X; labels are never used."""
         rows, rng = self._rows_to_fit(X), self._rng()
         n, b = len(rows), self.n_bits
-        n_iter = check_integer("n_iter", self.n_iter, low=1)
-        beta, lam = check_number("beta", self.beta, low=0), check_number("lam", self.lam, low=0)
+        max_iter = check_integer("max_iter", self.max_iter, low=1)
+        beta, lambda1 = check_number("beta", self.beta, low=0), check_number("lambda1", self.lambda1, low=0)
         eta, self.sigma_ = check_number("eta", self.eta, low=1e-12), check_number("sigma", self.sigma, low=1e-6)
         self.anchors_ = unit_rows(self._anchor_rows(rows, rng)).astype(np.float64)
 
         similarity = SelfSimilarity(*self._self_representation(rows, rng))
         G = starting_matrix("init_G", self.init_G, (n, b), lambda: rng.standard_normal((n, b)))
         B = _signs(G)
-        for _ in self._rounds(n_iter):
+        for _ in self._rounds(max_iter):
             A = balanced_orthogonal(b * similarity.times(G) + beta * B, rng)
-            G = (b * similarity.times(A) + lam * B) / (n + lam)
-            B = _signs(beta * A + lam * G)
+            G = (b * similarity.times(A) + lambda1 * B) / (n + lambda1)
+            B = _signs(beta * A + lambda1 * G)
 
         self.training_codes_ = pack(B > 0)
         self.weights_ = self._regression(rows, B, eta)
@@ -146,12 +146,12 @@ class RSSH(Hasher):
         return self.fit(X, y).training_codes_
 
     def _self_representation(self, rows: RowBlocks, rng: np.random.RandomState) -> tuple[NDArray, NDArray]:
-        n, n_iter = len(rows), check_integer("factor_iter", self.factor_iter, low=2)
+        n, max_iter = len(rows), check_integer("factor_max_iter", self.factor_max_iter, low=2)
         gram = gram_matrix(rows)
         full = min(n, numerical_rank(gram))
         rank = check_count("rank", self.rank, auto=max(1, min(100, full // 2)), high=full)
         start = starting_matrix("init_V", self.init_V, (rank, n), lambda: rng.random_sample((rank, n)))
-        return self_representation(rows, gram, start, n_iter)
+        return self_representation(rows, gram, start, max_iter)
 
     def _anchor_rows(self, rows: RowBlocks, rng: np.random.RandomState) -> NDArray:
         if self.anchors is not None:

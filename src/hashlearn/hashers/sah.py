@@ -14,9 +14,10 @@ A code says where in the data's clusters a row lies, not which corner of its clu
 After k-means the fit needs Z'Z (m x m) and a sample of the rows only.
 """
 
-from hashlearn.checks import check_integer
+from typing import ClassVar
+
+from hashlearn.checks import Integer
 from hashlearn.hashers.anchored import AnchoredHasher
-from hashlearn.hashers.view import Needs
 from hashlearn.linalg.spectral import spectral_offsets
 
 
@@ -28,16 +29,17 @@ class SAH(AnchoredHasher):
     n_bits : int, default=64
         Length of a code.
     n_anchors : int or "auto", default="auto"
-        Number of anchors; "auto" takes one for every ten rows, at least ``n_bits + 1`` and at most 800.
+        Number of anchors; "auto" takes one for every ten rows and at most 800, but at least
+        ``n_bits + 1`` (as far as there are rows).
     n_neighbors : int, default=2
         Nearest anchors a row is described by.
-    n_iter : int, default=30
+    max_iter : int, default=30
         Rounds of the rotation.
     anchors : {"kmeans", "random"} or ndarray of shape (n_anchors, n_features), default="kmeans"
         Where the anchors come from.
-    anchor_iter : int, default=10
+    kmeans_max_iter : int, default=10
         Rounds of k-means.
-    anchor_sample : int or None, default=None
+    kmeans_sample : int or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
         a round, a sample is held in memory.
     random_state : int, RandomState instance or None, default=None
@@ -60,37 +62,36 @@ class SAH(AnchoredHasher):
     (1797, 2)
     """
 
+    _ranges: ClassVar = {**AnchoredHasher._ranges, "n_neighbors": Integer(1), "max_iter": Integer(0)}
+
     def __init__(
         self,
         n_bits=64,
         *,
         n_anchors="auto",
         n_neighbors=2,
-        n_iter=30,
+        max_iter=30,
         anchors="kmeans",
-        anchor_iter=10,
-        anchor_sample=None,
+        kmeans_max_iter=10,
+        kmeans_sample=None,
         random_state=None,
     ):
         self.n_bits = n_bits
         self.n_anchors = n_anchors
         self.n_neighbors = n_neighbors
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.anchors = anchors
-        self.anchor_iter = anchor_iter
-        self.anchor_sample = anchor_sample
+        self.kmeans_max_iter = kmeans_max_iter
+        self.kmeans_sample = kmeans_sample
         self.random_state = random_state
 
-    def _check_parameters(self):
-        check_integer("n_iter", self.n_iter, low=0)
-        check_integer("n_neighbors", self.n_neighbors, low=1)
+    def summarize(self, X):
+        return self._summary(X, n_distances=self.n_neighbors, spectral=self.n_neighbors)
 
-    def _needs(self):
-        return Needs(gram=self.n_neighbors)
-
-    def _learn(self, view, rng):
-        self.mean_, self.anchors_ = view.mean, view.anchors_of_data
-        self.n_blended_, self.sigma_ = view.graph.k, view.graph.sigma * view.scale
-        rounds = self._rounds(self.n_iter)
-        self.offsets_ = spectral_offsets(view.sums.gram, view.sample, view.anchors, self.n_bits, rounds, rng)
+    def fit_summary(self, summary):
+        """Learn from the summary that :meth:`summarize` returned."""
+        graph, gram, sample = summary.sums["spectral"]
+        self._keep_anchors(summary, graph.k)
+        rounds = self._rounds(self.max_iter)
+        self.offsets_ = spectral_offsets(gram, sample, summary.anchors, self.n_bits, rounds, summary.rng())
         return self

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_integer, check_matrix, check_number
 from hashlearn.hashers.base import Hasher
 from hashlearn.linalg.moments import mean_and_spread
-from hashlearn.linalg.projections import rbf_features, unit_rows, with_positive_peaks
+from hashlearn.linalg.projections import rbf_features, unit_rows
+from hashlearn.linalg.rotations import with_positive_peaks
 from hashlearn.progress import track
-from hashlearn.rows import RowBlocks
+from hashlearn.rows import RowBlocks, fold, map_blocks
 
 DEFAULT_BASES = 300
 
@@ -154,9 +155,12 @@ class SGH(Hasher):
     def _kernel(self, rows: RowBlocks) -> NDArray:
         """The kernel of all rows, shape (n, m), in the rows' own precision."""
         K = np.empty((len(rows), len(self.bases_)), rows.dtype)
-        for part, block in track(rows, "SGH kernel", rows.n_blocks):
-            K[part] = self._features(block)
+        for part, features in track(map_blocks(rows, self._features_of_block), "SGH kernel", rows.n_blocks):
+            K[part] = features
         return K
+
+    def _features_of_block(self, block: NDArray, first: int) -> NDArray:
+        return self._features(block)
 
     def _features(self, block: NDArray) -> NDArray:
         return rbf_features(self._on_sphere(block), self.bases_, self.kernel_width_)
@@ -167,7 +171,8 @@ class SGH(Hasher):
         K'K + gamma I = L L' is factorised once: with w = L'^-1 y the problem is an ordinary symmetric one,
         C = L^-1 A L'^-1, and subtracting v v' from A is subtracting u u' from C with u = L^-1 v.
         """
-        gram = _sum_over_blocks(K, lambda block: block.astype(np.float64).T @ block.astype(np.float64))
+        kernel = RowBlocks(K)
+        gram = fold(kernel, _gram_of_block, np.add)
         try:
             L = scipy.linalg.cholesky(gram + gamma * np.eye(len(gram)), lower=True)
         except scipy.linalg.LinAlgError:
@@ -178,7 +183,7 @@ class SGH(Hasher):
             C += np.outer(U[:, bit], U[:, bit])
             W[:, bit] = scipy.linalg.solve_triangular(L, _top_eigenvector(C), lower=True, trans="T")
             W[:, bit] /= np.linalg.norm(W[:, bit])
-            U[:, bit] = _solve(L, _explained(K, W[:, bit]))
+            U[:, bit] = _solve(L, fold(kernel, _explained, np.add, W[:, bit].astype(K.dtype)))
             C -= np.outer(U[:, bit], U[:, bit])
         return with_positive_peaks(W)
 
@@ -192,14 +197,14 @@ def _linearised(points: NDArray, rho: float) -> NDArray:
     return np.hstack([np.sqrt(4 * np.sinh(1) / rho) * g * points, np.sqrt(2 * np.cosh(1)) * g]).astype(points.dtype)
 
 
-def _explained(K: NDArray, w: NDArray) -> NDArray[np.float64]:
-    """v = K' sgn(K w)."""
-    w = w.astype(K.dtype)
-    return _sum_over_blocks(K, lambda block: block.T @ np.where(block @ w > 0, 1.0, -1.0).astype(K.dtype))
+def _gram_of_block(block: NDArray, first: int) -> NDArray[np.float64]:
+    wide = block.astype(np.float64)
+    return wide.T @ wide
 
 
-def _sum_over_blocks(K: NDArray, term) -> NDArray[np.float64]:
-    return sum(term(block).astype(np.float64) for block in np.array_split(K, max(1, len(K) // 16384)))
+def _explained(block: NDArray, first: int, w: NDArray) -> NDArray[np.float64]:
+    """v = K' sgn(K w) of a block of K."""
+    return (block.T @ np.where(block @ w > 0, 1.0, -1.0).astype(block.dtype)).astype(np.float64)
 
 
 def _solve(L: NDArray, right: NDArray) -> NDArray[np.float64]:

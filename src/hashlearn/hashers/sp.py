@@ -33,7 +33,7 @@ class SP(LinearHasher):
         Weight of the bond between the orthonormal and the sparse projection.
     sparsity : float, default=0.9
         Share of the projection's entries that are zero, over all bits together.
-    n_iter : int, default=51
+    max_iter : int, default=51
         Rounds of the alternation; the published implementation counts from 0 to 50.
     center : bool, default=True
         Subtract the training mean before projecting. The published comparison code does not.
@@ -73,7 +73,7 @@ class SP(LinearHasher):
         *,
         beta=1.0,
         sparsity=0.9,
-        n_iter=51,
+        max_iter=51,
         center=True,
         rescale=True,
         init=None,
@@ -83,7 +83,7 @@ class SP(LinearHasher):
         self.n_bits = n_bits
         self.beta = beta
         self.sparsity = sparsity
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.center = center
         self.rescale = rescale
         self.init = init
@@ -93,7 +93,7 @@ class SP(LinearHasher):
     def fit(self, X, y=None):
         rng = self._rng()
         rows = self._sampled(self._rows_to_fit(X), rng)
-        n_iter, beta = check_integer("n_iter", self.n_iter, low=1), check_number("beta", self.beta, low=0)
+        max_iter, beta = check_integer("max_iter", self.max_iter, low=1), check_number("beta", self.beta, low=0)
         n_kept = self._n_kept(rows.shape[1])
         shape = (rows.shape[1], self.n_bits)
         S = starting_matrix("init", self.init, shape, lambda: rng.standard_normal(shape))
@@ -107,7 +107,7 @@ class SP(LinearHasher):
         # The rounds need V'Y = (V'B + beta V'X S) / (1 + beta), and V'X does not change: no round reads the data.
         VX = directions.T @ moments.about(self.mean_) / scale**2
         VB = sum(V[part].T @ _codes(block @ S.astype(block.dtype)) for part, block in rows)
-        for _ in self._rounds(n_iter):
+        for _ in self._rounds(max_iter):
             rotation = nearest_rotation(((VB + beta * VX @ S) / (1 + beta)).T).T
             S = _largest_entries(directions @ rotation, n_kept)
             VB = _correlation(V, rotation)

@@ -5,7 +5,8 @@ Methods err differently. Half the bits from one that follows meaning and half fr
 """
 
 from collections import Counter
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,8 +63,8 @@ class HasherUnion(Hasher):
         self.hashers_ = hashers
         return pack(np.hstack(bits))
 
-    def _scores(self, block: NDArray) -> NDArray:
-        return np.hstack([hasher._scores(block) for hasher in self.hashers_])
+    def _scorer(self, real: np.dtype) -> "UnionScorer":
+        return UnionScorer([hasher._scorer(real) for hasher in self.hashers_])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The list of hashers and, if ``deep``, every hasher by its name and their parameters."""
@@ -100,3 +101,12 @@ class HasherUnion(Hasher):
             if not isinstance(hasher, Hasher):
                 raise TypeError(f"hashers must hold hashers only, got {hasher!r}")
         return list(self.hashers)
+
+
+class UnionScorer(NamedTuple):
+    """The scores of several scorers side by side."""
+
+    scorers: list[Callable[[NDArray], NDArray]]
+
+    def __call__(self, block: NDArray) -> NDArray:
+        return np.hstack([scorer(block) for scorer in self.scorers])

@@ -1,6 +1,10 @@
-"""Anchors: a few hundred centres that stand for the data, and the sparse graph between the two (eq. 2)."""
+"""Anchors: a few hundred centers that stand for the data.
 
-from collections.abc import Iterable
+How to find them (k-means), which are nearest to a row, the graph that ties rows to them (eq. 2), and the sums over that
+graph which are all that the methods with anchors need of the data.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +12,8 @@ import scipy.sparse
 from numba import njit
 from numpy.typing import NDArray
 
-from hashlearn.rows import RowBlocks, added, fold, fold_here, scratch, zeros_again
+from hashlearn.progress import track
+from hashlearn.rows import RowBlocks, added, fold, map_blocks, scratch, zeros_again
 
 _TIE = 1e-10
 """Lower anchors win ties: each is put nearer than the next by this share of the mean squared norm. Equal distances are
@@ -43,44 +48,61 @@ def nearest_anchors(block: NDArray, anchors: NDArray, k: int = 1) -> tuple[NDArr
 
     Equally near anchors are taken in the order of their numbers.
     """
-    return AnchorSearch(anchors)(block, k)
+    return AnchorSearch(anchors).nearest(block, k)
 
 
 class AnchorSearch:
-    """:func:`nearest_anchors` for many blocks, on any number of threads: what depends on the anchors only is computed
+    """Find the nearest anchors of many blocks, on any number of threads: what depends on the anchors only is computed
     once.
+
+    A search made by the constructor takes rows in the anchors' coordinates. One made by :meth:`from_stored_rows` takes
+    rows as they are stored, and a projection along.
 
     Parameters
     ----------
     anchors : ndarray of shape (m, d)
-    projection : ndarray of shape (d, b) or None
-        Taken along in the product of the rows with the anchors: alone, a product so narrow takes twice the time.
-    shift : ndarray of shape (d,) or None
-        Subtracted from the rows, not from the anchors.
-    scale : float
-        The rows are divided by it, after the shift.
     """
 
-    def __init__(
-        self, anchors: NDArray, projection: NDArray | None = None, shift: NDArray | None = None, scale: float = 1.0
-    ):
+    def __init__(self, anchors: NDArray):
         norms = np.einsum("ij,ij->i", anchors, anchors)
         self.handicap = _TIE * norms.mean() * np.arange(len(anchors), dtype=norms.dtype)
         self.constants = norms + self.handicap
-        minus_two_anchors = -2 * anchors.T
-        self.factors = np.hstack([minus_two_anchors] if projection is None else [minus_two_anchors, projection])
-        self.factors /= self.factors.dtype.type(scale)
+        self.factors = -2 * anchors.T
+        self.shift: NDArray | None = None
+        self.projected_shift = np.zeros(0, norms.dtype)
         self.piece_rows = min(_MAX_PIECE_ROWS, max(_MIN_PIECE_ROWS, _PIECE_ELEMENTS // len(anchors)))
         self.search_rows = min(self.piece_rows, max(_MIN_PIECE_ROWS, _SEARCH_ELEMENTS // len(anchors)))
-        self.of_rows_as_given = shift is None and scale == 1.0
-        self.shift, moved = shift, np.zeros(self.factors.shape[1], norms.dtype)
-        if shift is not None and shift @ shift <= _NEAR_ORIGIN * scale**2 * norms.mean():
-            self.shift, moved = None, shift @ self.factors
-        self.constants -= moved[: len(anchors)]
-        self.projected_shift = moved[len(anchors) :]
 
-    def __call__(self, block: NDArray, k: int = 1) -> tuple[NDArray[np.intp], NDArray]:
-        assert self.of_rows_as_given
+    @classmethod
+    def from_stored_rows(
+        cls, anchors: NDArray, projection: NDArray, shift: NDArray, scale: float = 1.0
+    ) -> "AnchorSearch":
+        """A search for rows x whose coordinates are ``(x - shift) / scale``, only for :meth:`with_projection`.
+
+        Parameters
+        ----------
+        anchors : ndarray of shape (m, d), in the coordinates of the shifted and scaled rows
+        projection : ndarray of shape (d, b), b from 0 on
+            Part of the same product as the anchors: alone, a product so narrow takes twice the time.
+        shift : ndarray of shape (d,)
+            Near the origin it is moved into the constants, which costs nothing per row. Far from it single precision
+            does not bear that, and each block is shifted instead. The results are the same.
+        scale : float
+        """
+        search = cls(anchors)
+        search.factors = np.hstack([search.factors, projection])
+        search.factors /= search.factors.dtype.type(scale)
+        search.projected_shift = np.zeros(projection.shape[1], search.constants.dtype)
+        if shift @ shift > _NEAR_ORIGIN * scale**2 * float(np.mean(search.constants)):
+            search.shift = shift
+            return search
+        moved = shift @ search.factors
+        search.constants = search.constants - moved[: len(anchors)]
+        search.projected_shift = moved[len(anchors) :]
+        return search
+
+    def nearest(self, block: NDArray, k: int = 1) -> tuple[NDArray[np.intp], NDArray]:
+        """The k nearest anchors of every row, nearest first, and their squared distances; both of shape (rows, k)."""
         index, relative, _ = self.with_projection(block, k)
         relative += np.einsum("ij,ij->i", block, block)[:, None]
         return index, np.maximum(relative, 0, out=relative)
@@ -99,7 +121,7 @@ class AnchorSearch:
         for start in range(0, len(block), max(1, n_rows)):
             piece = slice(start, min(start + n_rows, len(block)))
             here, rows = slice(piece.stop - start), block[piece]
-            if all_shifted is not None and self.shift is not None:
+            if all_shifted is not None:
                 rows = np.subtract(rows, self.shift, out=all_shifted[here])
             products = np.matmul(rows, self.factors, out=all_products[here])
             np.subtract(products[:, m:], self.projected_shift, out=projected[piece])
@@ -133,36 +155,64 @@ def _by_partition(partial: NDArray, k: int) -> tuple[NDArray[np.intp], NDArray]:
     return index, np.take_along_axis(partial, index, axis=1)
 
 
-def kmeans(
-    rows: RowBlocks, centres: NDArray, rounds: Iterable[int], labels: NDArray[np.int32] | None = None
-) -> NDArray:
-    """Lloyd's algorithm from the given centres, one pass over the data a round, until no centre moves.
+class Clusters(NamedTuple):
+    """What k-means leaves behind.
 
-    A cluster that runs empty takes the point farthest from its own centre, each a different one. The centres returned
-    are the means of the last assignment, which is left in ``labels`` (of shape (n,)) where it is given.
+    Attributes
+    ----------
+    centers : ndarray of shape (m, d)
+        The means of the last assignment.
+    assigned_by : ndarray of shape (m, d)
+        The centers that the last assignment was made by.
+    moved_rows, moved_to : ndarrays
+        Rows that were taken to fill clusters without any, and the clusters they went to.
     """
-    for _ in rounds:
-        previous, centres = centres, centres.astype(rows.dtype, copy=False)
+
+    centers: NDArray
+    assigned_by: NDArray
+    moved_rows: NDArray[np.intp]
+    moved_to: NDArray[np.intp]
+
+    def labels(self, rows: RowBlocks) -> NDArray[np.int32]:
+        """The cluster of every row in the last assignment, in one pass."""
+        labels = np.empty(len(rows), np.int32)
+        for part, nearest in map_blocks(rows, _labels_of_block, AnchorSearch(self.assigned_by)):
+            labels[part] = nearest
+        labels[self.moved_rows] = self.moved_to
+        return labels
+
+
+def kmeans(rows: RowBlocks, centers: NDArray, max_iter: int, task: str = "k-means") -> Clusters:
+    """Lloyd's algorithm from the given centers, one pass over the data a round, until no center moves.
+
+    A cluster that runs empty takes the point farthest from its own center, each a different one. ``task`` is what
+    reports of progress call it.
+    """
+    centers = centers.astype(rows.dtype, copy=False)
+    nobody = np.empty(0, np.intp)
+    clusters = Clusters(centers, centers, nobody, nobody)
+    shift = np.zeros(rows.shape[1], rows.dtype) if rows.shift is None else rows.shift
+    for _ in track(range(max_iter), task):
+        centers = clusters.centers
         # The rows as they are stored: moving a block takes memory and time, moving its sums next to nothing.
-        run, search = fold if labels is None else fold_here, AnchorSearch(centres, None, rows.shift, rows.scale)
-        sums, counts = run(rows.shifted(None), _sums_by_nearest, added, search, labels)
-        sums = (sums - (0 if rows.shift is None else counts[:, None] * rows.shift)) / rows.scale
-        empty = np.flatnonzero(counts == 0)
-        if len(empty):
-            _fill_empty(rows, centres, empty, labels, sums, counts)
-        centres = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
-        if np.array_equal(centres, previous):
+        search = AnchorSearch.from_stored_rows(centers, np.empty((rows.shape[1], 0), rows.dtype), shift, rows.scale)
+        sums, counts = fold(rows.shifted(None), _sums_by_nearest, added, search)
+        sums = (sums - counts[:, None] * shift) / rows.scale
+        moved_rows, moved_to = _fill_empty(rows, centers, sums, counts)
+        means = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centers)
+        clusters = Clusters(means.astype(rows.dtype), centers, moved_rows, moved_to)
+        if np.array_equal(means, centers):
             break
-    return centres.astype(rows.dtype, copy=False)
+    return clusters
 
 
-def _sums_by_nearest(
-    block: NDArray, first: int, search: AnchorSearch, labels: NDArray[np.int32] | None
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The sum of the rows nearest to each centre, shape (m, d), and their number, shape (m,)."""
+def _labels_of_block(block: NDArray, first: int, search: AnchorSearch) -> NDArray[np.intp]:
+    return search.nearest(block)[0][:, 0]
+
+
+def _sums_by_nearest(block: NDArray, first: int, search: AnchorSearch) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The sum of the rows nearest to each center, shape (m, d), and their number, shape (m,)."""
     nearest, m = search.with_projection(block)[0][:, 0], len(search.constants)
-    if labels is not None:
-        labels[first : first + len(block)] = nearest
     sums, counts = zeros_again((m, block.shape[1])), np.zeros(m, np.int64)
     _add_rows(block, nearest, sums, counts)
     return sums, counts
@@ -177,33 +227,36 @@ def _add_rows(block, nearest, sums, counts) -> None:
             sums[anchor, feature] += block[row, feature]
 
 
-class _Far(NamedTuple):
-    """Rows far from their centres, the farthest first: squared distances, row numbers and labels."""
+class _FarRows(NamedTuple):
+    """Rows far from their centers, the farthest first: squared distances, row numbers and labels."""
 
     squared: NDArray
     rows: NDArray[np.intp]
     labels: NDArray[np.intp]
 
-    def first(self, count: int) -> "_Far":
-        return _Far(*(values[np.lexsort((self.rows, -self.squared))[:count]] for values in self))
+    def first(self, count: int) -> "_FarRows":
+        return _FarRows(*(values[np.lexsort((self.rows, -self.squared))[:count]] for values in self))
 
-    def merge(self, other: "_Far") -> "_Far":
-        return _Far(*(np.concatenate(pair) for pair in zip(self, other)))
-
-
-def _farthest(block: NDArray, first: int, centres: NDArray, count: int) -> _Far:
-    nearest, squared = nearest_anchors(block, centres)
-    return _Far(squared[:, 0], np.arange(first, first + len(block)), nearest[:, 0]).first(count)
+    def merge(self, other: "_FarRows") -> "_FarRows":
+        return _FarRows(*(np.concatenate(pair) for pair in zip(self, other)))
 
 
-def _fill_empty(rows, centres, empty, labels, sums, counts) -> None:
-    far = fold(rows, _farthest, _Far.merge, centres, len(empty)).first(len(empty))
+def _farthest_rows(block: NDArray, first: int, search: AnchorSearch, count: int) -> _FarRows:
+    nearest, squared = search.nearest(block)
+    return _FarRows(squared[:, 0], np.arange(first, first + len(block)), nearest[:, 0]).first(count)
+
+
+def _fill_empty(rows: RowBlocks, centers: NDArray, sums: NDArray, counts: NDArray) -> tuple[NDArray, NDArray]:
+    """Move the farthest rows to the clusters without any, in the sums and counts; the rows and their new clusters."""
+    empty = np.flatnonzero(counts == 0)
+    if len(empty) == 0:
+        return empty, empty
+    far = fold(rows, _farthest_rows, _FarRows.merge, AnchorSearch(centers), len(empty)).first(len(empty))
     empty, points = empty[: len(far.rows)], rows.take(far.rows)
     np.subtract.at(sums, far.labels, points)
     np.subtract.at(counts, far.labels, 1)
     sums[empty], counts[empty] = points, 1
-    if labels is not None:
-        labels[far.rows] = empty
+    return far.rows, empty
 
 
 class Spacing(NamedTuple):
@@ -226,9 +279,14 @@ class Spacing(NamedTuple):
         sums, counts = fold(rows, _distances_to_nearest, added, AnchorSearch(anchors.astype(rows.dtype)), k)
         return cls(sums / len(rows), counts / len(rows))
 
+    def graph(self, k: int, normalize: bool) -> "AnchorGraph":
+        """The graph that ties a row to its k nearest anchors, or to all if there are fewer."""
+        k = min(k, len(self.shares))
+        return AnchorGraph(k, float(self.mean[k - 1]), normalize)
+
 
 def _distances_to_nearest(block: NDArray, first: int, search: AnchorSearch, k: int):
-    nearest, squared = search(block, k)
+    nearest, squared = search.nearest(block, k)
     shares = np.bincount(nearest[:, 0], minlength=len(search.constants))
     return np.sqrt(squared).sum(axis=0, dtype=np.float64), shares
 
@@ -280,3 +338,76 @@ def weight_matrix(index: NDArray, weight: NDArray, n_anchors: int) -> scipy.spar
     """The graph's rows as a sparse (n, m) matrix."""
     n, k = index.shape
     return scipy.sparse.csr_array((weight.ravel(), index.ravel(), np.arange(0, n * k + 1, k)), (n, n_anchors))
+
+
+class PairwiseSums(NamedTuple):
+    """The sums over rows x_i and their weights a_ij that the pairwise term is made of.
+
+    Attributes
+    ----------
+    XDX : ndarray of shape (d, d)
+        sum_i d_i x_i x_i', with d_i = sum_j a_ij the degree of a row
+    XA : ndarray of shape (d, m)
+        sum_i x_i a_i'
+    XD1 : ndarray of shape (d,)
+        sum_i d_i x_i
+    A1 : ndarray of shape (m,)
+        sum_i a_i
+    """
+
+    XDX: NDArray[np.float64]
+    XA: NDArray[np.float64]
+    XD1: NDArray[np.float64]
+    A1: NDArray[np.float64]
+
+    @property
+    def total(self) -> float:
+        """The sum of all weights."""
+        return float(self.A1.sum())
+
+    def with_bias(self) -> "PairwiseSums":
+        """The sums of the rows with a one behind each."""
+        XD1 = np.append(self.XD1, self.total)
+        XDX = np.block([[self.XDX, self.XD1[:, None]], [XD1[None, :]]])
+        return PairwiseSums(XDX, np.vstack([self.XA, self.A1]), XD1, self.A1)
+
+
+def pairwise_sums(block: NDArray, nearest: NDArray, squared: NDArray, graph: AnchorGraph, m: int) -> tuple:
+    """The sums of a block for :class:`PairwiseSums`."""
+    A = graph.weights(nearest, squared, m)
+    degree = np.asarray(A.sum(axis=1)).ravel()
+    scaled = np.multiply(block, np.sqrt(degree)[:, None], out=scratch("scaled", block.shape, block.dtype))
+    XDX, AX = zeros_again((block.shape[1],) * 2), zeros_again((m, block.shape[1]))
+    XDX += scaled.T @ scaled
+    AX += A.T @ block
+    XD1 = (degree @ block).astype(np.float64)
+    return XDX, AX, XD1, np.asarray(A.sum(axis=0, dtype=np.float64)).ravel()
+
+
+def gram_sums(block: NDArray, nearest: NDArray, squared: NDArray, graph: AnchorGraph, m: int) -> tuple:
+    """Z'Z of a block, shape (m, m)."""
+    Z = graph.weights(nearest, squared.astype(np.float64), m)
+    return ((Z.T @ Z).toarray(out=zeros_again((m, m))),)
+
+
+class GraphSums(NamedTuple):
+    """Sums to be taken over a graph: the graph, and the function that sums up a block."""
+
+    graph: AnchorGraph
+    of_block: Callable[..., tuple]
+
+
+def sum_over_graphs(rows: RowBlocks, anchors: NDArray, wanted: Sequence[GraphSums]) -> list[tuple]:
+    """The wanted sums over all the rows, in one pass that finds the nearest anchors of a row once for all graphs."""
+    search = AnchorSearch(anchors.astype(rows.dtype, copy=False))
+    return fold(rows, _sums_of_block, _added_each, search, tuple(wanted))
+
+
+def _sums_of_block(block: NDArray, first: int, search: AnchorSearch, wanted: Sequence[GraphSums]) -> list[tuple]:
+    nearest, squared = search.nearest(block, max(graph.k for graph, _ in wanted))
+    m = len(search.constants)
+    return [of_block(block, nearest, squared, graph, m) for graph, of_block in wanted]
+
+
+def _added_each(left: list[tuple], right: list[tuple]) -> list[tuple]:
+    return [added(*pair) for pair in zip(left, right)]

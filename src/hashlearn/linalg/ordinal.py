@@ -4,7 +4,6 @@ A few hundred k-means centres stand for the data. With h = tanh(x W) as the rela
 T_uv = <h_u, h_v> as the similarity of two codes, an anchor r that lies nearer to j than to i should have T_ri < T_rj.
 """
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,21 +44,21 @@ class Landmarks(NamedTuple):
 def find_landmarks(
     rows: RowBlocks,
     *,
-    max_samples: int,
+    train_sample: int,
     subset: Any,
     n_landmarks: Any,
     landmarks: Any,
     n_components: int,
     directions: Any,
-    rounds: Iterable[int],
+    kmeans_max_iter: int,
     rng: np.random.RandomState,
 ) -> Landmarks:
     """Landmarks, mean and principal directions of a sample of the rows.
 
-    ``subset``, ``landmarks`` (in the coordinates of the data) and ``directions`` are found if None: ``max_samples``
+    ``subset``, ``landmarks`` (in the coordinates of the data) and ``directions`` are found if None: ``train_sample``
     rows drawn at random, k-means from ``n_landmarks`` of them ("auto": 300), PCA of the sample.
     """
-    chosen = _sample(len(rows), max_samples, rng) if subset is None else check_rows("subset", subset, len(rows))
+    chosen = _sample(len(rows), train_sample, rng) if subset is None else check_rows("subset", subset, len(rows))
     sample = RowBlocks(rows.take(chosen))
     moments = Moments.of(sample)
     if directions is None:
@@ -68,16 +67,16 @@ def find_landmarks(
     if landmarks is None:
         count = check_count("n_landmarks", n_landmarks, auto=300, low=2, high=len(chosen))
         start = sample.take(rng.permutation(len(chosen))[:count])
-        found = kmeans(sample.shifted(moments.mean), start - moments.mean, rounds)
-        centred = found.astype(np.float64)
+        found = kmeans(sample.shifted(moments.mean), start - moments.mean, kmeans_max_iter)
+        centred = found.centers.astype(np.float64)
     else:
         centred = check_matrix("landmarks", landmarks, (None, rows.shape[1])) - moments.mean
         check_integer("the number of landmarks", len(centred), low=2)
     return Landmarks(moments.mean, directions, centred @ directions, affinity(centred))
 
 
-def _sample(n: int, max_samples: int, rng: np.random.RandomState) -> NDArray[np.intp]:
-    return np.arange(n) if n <= max_samples else rng.permutation(n)[:max_samples]
+def _sample(n: int, train_sample: int, rng: np.random.RandomState) -> NDArray[np.intp]:
+    return np.arange(n) if n <= train_sample else rng.permutation(n)[:train_sample]
 
 
 def affinity(landmarks: NDArray) -> NDArray[np.float64]:

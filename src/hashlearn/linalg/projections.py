@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from hashlearn.linalg.anchors import squared_distances
 from hashlearn.linalg.moments import Moments
+from hashlearn.linalg.rotations import with_positive_peaks
 from hashlearn.rows import RowBlocks, map_blocks
 
 
@@ -20,17 +21,6 @@ def principal_directions(moments: Moments, n_components: int) -> NDArray[np.floa
         raise ValueError(f"n_bits={n_components} is more than the data has directions: n_features={d}")
     _, vectors = scipy.linalg.eigh(moments.covariance, subset_by_index=(d - n_components, d - 1))
     return with_positive_peaks(vectors[:, ::-1])
-
-
-def with_positive_peaks(vectors: NDArray) -> NDArray:
-    """Each column times the sign that makes its entry of largest magnitude positive.
-
-    Of entries that are equally large but for rounding the first counts: symmetric data have such columns.
-    """
-    magnitude = np.abs(vectors)
-    first = (magnitude >= (1 - 1e-6) * magnitude.max(axis=0)).argmax(axis=0)
-    peaks = np.take_along_axis(vectors, first[None], axis=0)
-    return vectors * np.where(peaks < 0, -1.0, 1.0)
 
 
 def projected(rows: RowBlocks, directions: NDArray) -> NDArray:

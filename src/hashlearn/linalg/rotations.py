@@ -1,4 +1,4 @@
-"""Rotations of codes: random ones, the nearest one (Procrustes), and the loop of iterative quantization."""
+"""Rotations of codes: random ones, the nearest one (Procrustes), the loop of iterative quantization, and signs."""
 
 from collections.abc import Iterable
 
@@ -78,3 +78,14 @@ def _correlation(block: NDArray, first: int, rotation: NDArray) -> NDArray[np.fl
         scores -= 1
         total += np.matmul(piece.T, scores, out=of_piece)
     return total
+
+
+def with_positive_peaks(vectors: NDArray) -> NDArray:
+    """Each column times the sign that makes its entry of largest magnitude positive.
+
+    Of entries that are equally large but for rounding the first counts: symmetric data have such columns.
+    """
+    magnitude = np.abs(vectors)
+    first = (magnitude >= (1 - 1e-6) * magnitude.max(axis=0)).argmax(axis=0)
+    peaks = np.take_along_axis(vectors, first[None], axis=0)
+    return vectors * np.where(peaks < 0, -1.0, 1.0)

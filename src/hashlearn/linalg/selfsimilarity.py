@@ -29,8 +29,10 @@ def numerical_rank(gram: NDArray[np.float64]) -> int:
     return max(1, int(np.count_nonzero(values > len(gram) * np.finfo(np.float64).eps * values[-1])))
 
 
-def self_representation(rows: RowBlocks, gram: NDArray[np.float64], V: NDArray, n_iter: int) -> tuple[NDArray, NDArray]:
-    """U and the transpose of V after ``n_iter`` rounds of alternating least squares from V.
+def self_representation(
+    rows: RowBlocks, gram: NDArray[np.float64], V: NDArray, max_iter: int
+) -> tuple[NDArray, NDArray]:
+    """U and the transpose of V after ``max_iter`` rounds of alternating least squares from V.
 
     Parameters
     ----------
@@ -39,7 +41,7 @@ def self_representation(rows: RowBlocks, gram: NDArray[np.float64], V: NDArray, 
         X'X.
     V : ndarray of shape (r, n)
         r is at most the rank of the data.
-    n_iter : int
+    max_iter : int
         Rounds, at least two.
 
     Returns
@@ -49,7 +51,7 @@ def self_representation(rows: RowBlocks, gram: NDArray[np.float64], V: NDArray, 
     P = np.zeros((rows.shape[1], len(V)))
     for part, block in rows:
         P += block.T @ V[:, part].T
-    for _ in range(n_iter - 1):
+    for _ in range(max_iter - 1):
         Q = np.linalg.qr(P)[0]
         P = gram @ Q
     to_U = Q @ np.linalg.inv(Q.T @ P)

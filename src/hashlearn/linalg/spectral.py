@@ -8,10 +8,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import NDArray
 
-from hashlearn.linalg.anchors import AnchorGraph
-from hashlearn.linalg.projections import with_positive_peaks
-from hashlearn.linalg.rotations import quantizing_rotation, random_rotation
-from hashlearn.rows import RowBlocks
+from hashlearn.linalg.rotations import quantizing_rotation, random_rotation, with_positive_peaks
 
 ROTATION_ROWS = 20_000
 """Rows the rotation is learned from: it has n_bits^2 unknowns, more rows change nothing."""
@@ -22,22 +19,13 @@ def spectral_offsets(
 ) -> NDArray[np.float64]:
     """Scores of the anchors for every bit, shape (m, n_bits); a row's scores are its graph weights times these.
 
-    ``gram`` is Z'Z of all rows, ``sample`` the rows of Z that the rotation is learned from (:func:`rotation_sample`).
+    ``gram`` is Z'Z of all rows, ``sample`` the rows of Z that the rotation is learned from.
     Where there are fewer eigenvectors than bits, the rotation has orthonormal rows instead of columns: the bits then
     share the directions there are.
     """
     E = spectral_embedding(gram, anchors, n_bits)
     rotation, _ = quantizing_rotation(sample @ E, random_rotation(n_bits, rng)[: E.shape[1]], rounds)
     return E @ rotation
-
-
-def rotation_sample(
-    rows: RowBlocks, anchors: NDArray, graph: AnchorGraph, rng: np.random.RandomState
-) -> scipy.sparse.csr_array:
-    """The graph's weights of a sample of the rows, sparse, shape (at most ROTATION_ROWS, m)."""
-    n = len(rows)
-    sample = np.sort(rng.choice(n, ROTATION_ROWS, replace=False)) if n > ROTATION_ROWS else np.arange(n)
-    return graph.of(rows.take(sample), anchors)
 
 
 def spectral_embedding(gram: NDArray, anchors: NDArray, n_components: int) -> NDArray[np.float64]:
