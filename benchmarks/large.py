@@ -28,7 +28,7 @@ def time_per_row(folder: Path, sizes: tuple[int, ...]) -> list[dict]:
     path = file_of_clusters(folder, max(sizes))
     lines = []
     for n in sizes:
-        fit = fit_apart(path, rows=n, anchor_sample=SAMPLE)
+        fit = fit_apart(path, rows=n, kmeans_sample=SAMPLE)
         lines.append({"what": f"time per row, n={n}", "seconds": [fit["seconds"]], "per_row": fit["seconds"] / n})
     return [{**line, "ratio": line["per_row"] / lines[0]["per_row"]} for line in lines]
 
@@ -72,7 +72,7 @@ def _fit_on_cluster(paths: list[Path]) -> float:
 
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as two, Client(two) as client:
         shared = on_cluster([str(path) for path in paths], client)
-        _hasher(anchor_iter=1, n_anchors=10).fit(shared)  # workers import what they need
+        _hasher(kmeans_max_iter=1, n_anchors=10).fit(shared)  # workers import what they need
         start = time.perf_counter()
         _hasher().fit(shared)
         return time.perf_counter() - start
@@ -134,7 +134,7 @@ class _PeakMemory(threading.Thread):
 def main(job: dict) -> None:
     source = job["paths"] if job["rows"] is None else np.load(*job["paths"], mmap_mode="r")[: job["rows"]]
     warm = np.random.default_rng(0).standard_normal((2_000, WIDTH)).astype(np.float32)
-    _hasher(n_anchors=50, anchor_iter=1).fit(warm)  # compiled loops and thread pools are there
+    _hasher(n_anchors=50, kmeans_max_iter=1).fit(warm)  # compiled loops and thread pools are there
     peak = _PeakMemory()
     peak.start()
     start = time.perf_counter()

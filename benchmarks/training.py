@@ -23,15 +23,15 @@ from pathlib import Path
 
 import numpy as np
 import scipy.linalg
+from hashlearn.hashers.terms import PersonalizedTerm
+from hashlearn.linalg.anchor_sums import with_bias
+from hashlearn.linalg.graphs import anchor_similarity
 from large import cluster_against_one_thread, memory_of_fit, time_per_row
 from sklearn.cluster import KMeans
 from training_report import plot, write
 
 from hashlearn import ITQ, JPSH
 from hashlearn.datasets import load
-from hashlearn.hashers.terms import PersonalizedTerm
-from hashlearn.linalg.anchor_sums import with_bias
-from hashlearn.linalg.graphs import anchor_similarity
 
 Setting = tuple[int, int, int, int]
 """Rows, features, anchors, rounds of the alternation."""
@@ -142,7 +142,7 @@ def weights_against_solves(name: str, X: np.ndarray, setting: Setting) -> dict:
 def encode_against_products(name: str, X: np.ndarray, setting: Setting, repeat: int) -> dict:
     """transform against the products X C' and X W, in the same blocks."""
     n, _, m, _ = setting
-    hasher = JPSH(64, n_anchors=m, anchor_iter=2, anchor_sample=5 * m, random_state=0).fit(X[: 10 * m])
+    hasher = JPSH(64, n_anchors=m, kmeans_max_iter=2, kmeans_sample=5 * m, random_state=0).fit(X[: 10 * m])
     anchors, W = hasher.anchors_.T.astype(np.float32), hasher.projection_.astype(np.float32)
 
     def products():

@@ -278,7 +278,7 @@ def test_every_single_changed_byte_is_noticed(model):
 
 def test_an_edited_config_is_refused(model):
     text = (model / CONFIG).read_text()
-    (model / CONFIG).write_text(text.replace('"n_iter": 50', '"n_iter": 51'))
+    (model / CONFIG).write_text(text.replace('"max_iter": 50', '"max_iter": 51'))
     with pytest.raises(ValueError, match="edited"):
         load(model)
 
@@ -381,4 +381,4 @@ def test_the_digest_is_of_the_model_and_not_of_its_folder(tmp_path, model):
     hasher, digest = load_with_digest(model)
     hasher.save(tmp_path / "copy")
     assert load_with_digest(tmp_path / "copy")[1] == digest == digest_of(itq())
-    assert len({digest_of(itq(seed)) for seed in range(3)} | {digest_of(itq(n_iter=49))}) == 4
+    assert len({digest_of(itq(seed)) for seed in range(3)} | {digest_of(itq(max_iter=49))}) == 4

@@ -172,10 +172,10 @@ def test_outputs_that_cannot_be(refused, folder):
 def test_methods_and_parameters_that_are_not_there(refused, folder):
     assert "method must be one of" in refused("fit", "vectors.npy", "-m", "magic", "-o", "new")
     assert "ITQ has no parameter 'rounds'; it has center" in refused(*FIT, "--param", "rounds=3")
-    assert "NAME=VALUE" in refused(*FIT, "--param", "n_iter")
+    assert "NAME=VALUE" in refused(*FIT, "--param", "max_iter")
     assert "--bits" in refused(*FIT, "--param", "n_bits=3")
     assert "--seed" in refused(*FIT, "--param", "random_state=3")
-    assert "n_iter must be an integer, got 'many'" in refused(*FIT, "--param", "n_iter=many")
+    assert "max_iter must be an integer, got 'many'" in refused(*FIT, "--param", "max_iter=many")
     assert "init must have shape (8, 8)" in refused(*FIT, "--param", "init=@vectors.npy")
 
 

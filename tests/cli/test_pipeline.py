@@ -53,10 +53,10 @@ def test_the_sidecar_says_what_the_codes_are(run, folder):
 
 def test_parameters_reach_the_method(run, folder):
     np.save("rotation.npy", np.eye(12))
-    arguments = ["--param", "n_iter=7", "--param", "center=false", "--param", "init=@rotation.npy"]
+    arguments = ["--param", "max_iter=7", "--param", "center=false", "--param", "init=@rotation.npy"]
     assert run("fit", "vectors.npy", "-m", "itq", "-b", 12, *arguments, "-o", "new").code == 0
     loaded = hashlearn.load("new")
-    assert (loaded.n_iter, loaded.center, loaded.random_state) == (7, False, 0)
+    assert (loaded.max_iter, loaded.center, loaded.random_state) == (7, False, 0)
     np.testing.assert_array_equal(loaded.init, np.eye(12))
     arguments = ["-p", "init=itq", "-p", "n_anchors=20"]
     assert run("fit", "vectors.npy", "-m", "jpsh", "-b", 8, *arguments, "-o", "new").code == 0

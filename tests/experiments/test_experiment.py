@@ -124,8 +124,8 @@ def test_what_is_wrong_is_said_in_a_line(text, complaint, written):
 
 def test_numbers_are_one_configuration_whatever_their_type(written):
     whole, real = (
-        tasks_of(read_experiment(written(GRID.replace("lsh", "jsh") + f"params = {{ alpha = {alpha} }}")))[0]
-        for alpha in ("11", "11.0")
+        tasks_of(read_experiment(written(GRID.replace("lsh", "jsh") + f"params = {{ lambda3 = {weight} }}")))[0]
+        for weight in ("11", "11.0")
     )
     assert whole.config == real.config
-    assert np.isclose(real.config["params"]["alpha"], 11)
+    assert np.isclose(real.config["params"]["lambda3"], 11)

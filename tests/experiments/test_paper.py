@@ -80,7 +80,7 @@ def test_settings_are_those_of_the_published_programs():
     assert params("och", "mnist")["as_released"]
     for dataset, k, rounds in (("mnist", 5, 10), ("cifar-10", 5, 5), ("nus-wide", 10, 10), ("flickr25k", 10, 10)):
         jsh = params("jsh", dataset)
-        assert (jsh["n_anchors"], jsh["alpha"], jsh["n_neighbors"], jsh["max_iter"]) == (500, 10, k, rounds)
+        assert (jsh["n_anchors"], jsh["lambda3"], jsh["n_neighbors"], jsh["max_iter"]) == (500, 10, k, rounds)
         psh, jpsh = params("psh", dataset), params("jpsh", dataset)
         shared = ("n_anchors", "n_anchor_neighbors", "lambda1", "lambda2", "max_iter", "rescale", "bias")
         assert {name: psh[name] for name in shared} == {name: jpsh[name] for name in shared}

@@ -160,10 +160,10 @@ def test_a_torn_line_is_done_again_and_only_that(small, done, copied):
 
 def test_another_parameter_or_other_data_is_another_run():
     task = tasks_of(paper_experiment("table-2").restricted(["digits"], ["jsh"], [8], 1))[-1]
-    changed = {**task.config, "params": {**task.config["params"], "alpha": 11}}
+    changed = {**task.config, "params": {**task.config["params"], "lambda3": 11}}
     keys = {key_of(task.config), key_of(changed), key_of(task.config, "abc"), key_of(task.config, "abd")}
     assert len(keys) == 4
-    same = {**task.config, "params": {**task.config["params"], "alpha": 10.0}}
+    same = {**task.config, "params": {**task.config["params"], "lambda3": 10.0}}
     assert key_of(same) == key_of(task.config)
 
 

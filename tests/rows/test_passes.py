@@ -55,14 +55,14 @@ def test_anchors_from_a_sample(method):
     def fit(**settings):
         return method(n_bits=4, n_anchors=30, random_state=0, **settings).fit(X)
 
-    whole, all_rows, sampled = fit(), fit(anchor_sample=len(X)), fit(anchor_sample=300)
+    whole, all_rows, sampled = fit(), fit(kmeans_sample=len(X)), fit(kmeans_sample=300)
     np.testing.assert_array_equal(all_rows.anchors_, whole.anchors_)
     assert sampled.anchors_.shape == whole.anchors_.shape
     assert not np.array_equal(sampled.anchors_, whole.anchors_)
     with pytest.raises(ValueError, match="n_anchors=30 is more than the data has rows: n_samples=20"):
-        fit(anchor_sample=20)
-    with pytest.raises(TypeError, match="anchor_sample must be an integer"):
-        fit(anchor_sample=2.5)
+        fit(kmeans_sample=20)
+    with pytest.raises(TypeError, match="kmeans_sample must be an integer"):
+        fit(kmeans_sample=2.5)
 
 
 @pytest.mark.parametrize("method", [CH, ITQ, SGH, SP])
@@ -84,7 +84,7 @@ def test_memory_does_not_grow_with_the_rows(method):
     def peak(n):
         rows = np.random.default_rng(1).normal(size=(n, 4)).astype(np.float32)
         tracemalloc.start()
-        method(n_bits=2, n_anchors=12, anchor_iter=2, random_state=0).fit(rows)
+        method(n_bits=2, n_anchors=12, kmeans_max_iter=2, random_state=0).fit(rows)
         grown = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return grown

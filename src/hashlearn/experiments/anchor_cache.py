@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from hashlearn.experiments.data_cache import CachedData
 from hashlearn.experiments.tasks import Task, key_of
 from hashlearn.files import replacing
-from hashlearn.hashers.anchored import AnchoredHasher
-from hashlearn.hashers.view import AnchorView
+from hashlearn.hashers.anchored import AnchoredHasher, AnchorSummary
 from hashlearn.linalg.anchors import kmeans
 from hashlearn.rows import RowBlocks
 
@@ -46,7 +45,7 @@ def anchors_of(task: Task, n_rows: int) -> AnchorSet | None:
     if not isinstance(hasher, AnchoredHasher) or not isinstance(hasher.anchors, str) or hasher.anchors != "kmeans":
         return None
     with suppress(ValueError):  # more anchors than rows: the fit will say so
-        return AnchorSet(hasher._n_anchors(n_rows), task.run, hasher.anchor_iter)
+        return AnchorSet(hasher.n_anchors_for(n_rows), task.run, hasher.kmeans_max_iter)
     return None
 
 
@@ -59,7 +58,7 @@ def shared_anchors(data: CachedData, wanted: AnchorSet) -> Timed:
         start = time.perf_counter()
         rows = RowBlocks(data.database)
         chosen = np.random.RandomState(wanted.seed).choice(len(rows), wanted.n_anchors, replace=False)
-        centers = kmeans(rows, rows.take(np.sort(chosen)), range(wanted.rounds))
+        centers = kmeans(rows, rows.take(np.sort(chosen)), wanted.rounds).centers
         seconds = time.perf_counter() - start
         # The seconds lie beside the centers in one file, so that a kill cannot part them.
         data.save(wanted.name, np.append(centers.ravel().astype(np.float64), seconds))
@@ -78,46 +77,36 @@ def make_sums(task: Task, data: CachedData) -> None:
     wanted = anchors_of(task, len(data.database))
     if wanted is not None:
         with suppress(ValueError):  # the fit will say so
-            _view(task.hasher(), data, wanted, {})
+            _summary(task.hasher(), data, wanted, {})
 
 
 def fit_from_sums(hasher: Any, data: CachedData, wanted: AnchorSet) -> dict[str, float]:
     """Fit on the database with what is shared, and say in seconds what each step takes or took when it was made."""
     seconds: dict[str, float] = {}
-    view, rng = _view(hasher, data, wanted, seconds)
+    summary = _summary(hasher, data, wanted, seconds)
     start = time.perf_counter()
-    hasher._learn(view, rng)
+    hasher.n_features_in_ = data.database.shape[1]
+    hasher.fit_summary(summary)
     return {**seconds, "fit": time.perf_counter() - start}
 
 
-def _view(
-    hasher: Any, data: CachedData, wanted: AnchorSet, seconds: dict[str, float]
-) -> tuple[AnchorView, np.random.RandomState]:
-    """What the hasher sees of the data through the shared anchors, which it is given, and its random numbers after."""
+def _summary(hasher: Any, data: CachedData, wanted: AnchorSet, seconds: dict[str, float]) -> AnchorSummary:
+    """What the hasher learns from, through the shared anchors, which it is given."""
     anchors = shared_anchors(data, wanted)
     hasher.set_params(anchors=anchors.values)
-    hasher._check_parameters()
-    path, rng = _path(hasher, data, wanted), np.random.RandomState(wanted.seed)
+    path = _path(hasher, data, wanted)
     if not path.is_file():
         start = time.perf_counter()
-        view = hasher._look(data.database, rng)
-        arrays = {**view.to_arrays(), "seconds": np.array(time.perf_counter() - start), "rng": _packed(rng)}
+        summary = hasher.summarize(data.database)
+        arrays = {**summary.to_arrays(), "seconds": np.array(time.perf_counter() - start)}
         with replacing(path) as (beside,), beside.open("wb") as file:
             np.savez(file, **arrays)
     with np.load(path, allow_pickle=False) as kept:
         arrays = dict(kept)
-    keys, place = arrays["rng"][:-1], int(arrays["rng"][-1])
-    rng.set_state(("MT19937", keys, place, 0, 0.0))
     seconds |= {"anchors": anchors.seconds, "sums": float(arrays["seconds"])}
-    return AnchorView.from_arrays(hasher._rows_to_fit(data.database), arrays), rng
+    return AnchorSummary.from_arrays(RowBlocks(data.database), arrays)
 
 
 def _path(hasher: Any, data: CachedData, wanted: AnchorSet) -> Path:
-    asked = {"method": type(hasher).__name__, "needs": hasher._needs()._asdict(), "anchors": wanted._asdict()}
+    asked = {"method": type(hasher).__name__, "needs": hasher.summary_needs(), "anchors": wanted._asdict()}
     return data.folder / f"sums-{key_of(asked)}.npz"
-
-
-def _packed(rng: np.random.RandomState) -> NDArray[np.uint32]:
-    """The state of random numbers as one array; the looks draw no normal numbers, which would leave a half behind."""
-    _, keys, place, *_ = rng.get_state(legacy=True)
-    return np.append(keys, np.uint32(place))

@@ -107,10 +107,10 @@ class AGH(AnchoredHasher):
         self.kmeans_sample = kmeans_sample
         self.random_state = random_state
 
-    def summarize(self, X):
+    def summary_needs(self):
         if self.n_layers == 2 and self.n_bits % 2:
             raise ValueError(f"n_bits must be even with n_layers=2, got {self.n_bits}")
-        return self._summary(X, n_distances=self.n_neighbors, spectral=self.n_neighbors)
+        return {"n_distances": self.n_neighbors, "spectral": self.n_neighbors}
 
     def fit_summary(self, summary):
         """Learn from the summary that :meth:`summarize` returned."""

@@ -5,7 +5,7 @@ A method with anchors learns in two steps. :meth:`AnchoredHasher.summarize` goes
 :meth:`AnchoredHasher.fit_summary` learns from that alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -132,6 +132,59 @@ class AnchorSummary(NamedTuple):
         return cls(moved, mean, scale, anchors, arrays["anchors_of_data"], spacing, sums, state)
 
 
+def summarize(
+    rows: RowBlocks,
+    find_anchors: Callable[..., tuple[NDArray, NDArray]],
+    rng: np.random.RandomState,
+    *,
+    n_distances: int,
+    pairwise: tuple[int, bool] | None = None,
+    spectral: int | None = None,
+    rescale: bool = True,
+) -> AnchorSummary:
+    """Go over the rows and return their summary, with the sums that are asked for.
+
+    Parameters
+    ----------
+    rows : RowBlocks
+    find_anchors : function
+        Gives the anchors of ``(rows, mean, scale, rng)`` in the rows' coordinates and in those of the data.
+    rng : RandomState
+    n_distances : int
+        Number of nearest anchors whose mean distance is wanted.
+    pairwise : (int, bool) or None
+        Neighbors of a row in the graph of the pairwise sums, and whether its weights sum to one.
+    spectral : int or None
+        Neighbors of a row in the graph of the spectral sums.
+    rescale : bool
+        Whether to center the rows and divide them by their spread.
+    """
+    mean, scale = np.zeros(rows.shape[1]), 1.0
+    if rescale:
+        mean, spread = mean_and_spread(rows)
+        scale = spread if spread > 0 else 1.0
+        rows = rows.shifted(mean, scale)
+    anchors, anchors_of_data = find_anchors(rows, mean, scale, rng)
+    neighbors = [n_distances, *(pairwise[:1] if pairwise else ()), *([spectral] if spectral else ())]
+    spacing = Spacing.of(rows, anchors, min(len(anchors), max(neighbors)))
+
+    wanted = {}
+    if pairwise is not None:
+        wanted["pairwise"] = GraphSums(spacing.graph(*pairwise), pairwise_sums)
+    if spectral is not None:
+        wanted["spectral"] = GraphSums(spacing.graph(spectral, normalize=True), gram_sums)
+    found = dict(zip(wanted, sum_over_graphs(rows, anchors, list(wanted.values())) if wanted else ()))
+    sums: dict[str, Any] = {}
+    if pairwise is not None:
+        XDX, AX, XD1, A1 = found["pairwise"]
+        sums["pairwise"] = PairwiseSums(XDX, AX.T, XD1, A1)
+    if spectral is not None:
+        graph = wanted["spectral"].graph
+        sample = graph.of(sampled(rows, ROTATION_ROWS, rng), anchors)
+        sums["spectral"] = SpectralSums(graph, *found["spectral"], sample)
+    return AnchorSummary(rows, mean, scale, anchors, anchors_of_data, spacing, sums, rng.get_state(legacy=True))
+
+
 class AnchoredHasher(Hasher):
     """A hasher that sees the data through anchors.
 
@@ -174,6 +227,11 @@ class AnchoredHasher(Hasher):
         -------
         AnchorSummary
         """
+        rows = self._rows_to_fit(X)
+        return summarize(rows, self._find_anchors, self._rng(), **self.summary_needs())
+
+    def summary_needs(self) -> dict[str, Any]:
+        """What this method wants of the data: keyword arguments of :func:`summarize`."""
         raise AssertionError(f"{type(self).__name__} does not say what it needs of the data")
 
     def fit_summary(self, summary: AnchorSummary) -> Self:
@@ -187,47 +245,6 @@ class AnchoredHasher(Hasher):
         if self.n_anchors > n:
             raise ValueError(f"n_anchors={self.n_anchors} is more than the data has rows: n_samples={n}")
         return self.n_anchors
-
-    def _summary(
-        self,
-        X: Any,
-        *,
-        n_distances: int,
-        pairwise: tuple[int, bool] | None = None,
-        spectral: int | None = None,
-        rescale: bool = True,
-    ) -> AnchorSummary:
-        """The summary with the sums that are asked for.
-
-        ``n_distances`` nearest anchors of a row get a mean distance. ``pairwise`` is the number of neighbors of the
-        graph for the pairwise sums, and whether its weights sum to one; ``spectral`` that of the spectral sums' graph.
-        """
-        rng, rows = self._rng(), self._rows_to_fit(X)
-        mean, scale = np.zeros(rows.shape[1]), 1.0
-        if rescale:
-            mean, spread = mean_and_spread(rows)
-            scale = spread if spread > 0 else 1.0
-            rows = rows.shifted(mean, scale)
-        anchors, anchors_of_data = self._find_anchors(rows, mean, scale, rng)
-        m = len(anchors)
-        neighbors = [n_distances, *(pairwise[:1] if pairwise else ()), *([spectral] if spectral else ())]
-        spacing = Spacing.of(rows, anchors, min(m, max(neighbors)))
-
-        wanted = {}
-        if pairwise is not None:
-            wanted["pairwise"] = GraphSums(spacing.graph(*pairwise), pairwise_sums)
-        if spectral is not None:
-            wanted["spectral"] = GraphSums(spacing.graph(spectral, normalize=True), gram_sums)
-        found = dict(zip(wanted, sum_over_graphs(rows, anchors, list(wanted.values())) if wanted else ()))
-        sums: dict[str, Any] = {}
-        if pairwise is not None:
-            XDX, AX, XD1, A1 = found["pairwise"]
-            sums["pairwise"] = PairwiseSums(XDX, AX.T, XD1, A1)
-        if spectral is not None:
-            graph = wanted["spectral"].graph
-            sample = graph.of(sampled(rows, ROTATION_ROWS, rng), anchors)
-            sums["spectral"] = SpectralSums(graph, *found["spectral"], sample)
-        return AnchorSummary(rows, mean, scale, anchors, anchors_of_data, spacing, sums, rng.get_state(legacy=True))
 
     def _find_anchors(
         self, rows: RowBlocks, mean: NDArray, scale: float, rng: np.random.RandomState

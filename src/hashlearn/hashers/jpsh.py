@@ -265,16 +265,13 @@ class JPSH(AnchoredHasher):
         }
         return cls(n_bits, **{**settings, **changes})
 
-    def summarize(self, X):
-        if self._n_rounds() == 1:
-            self._warn_of_parameters_without_effect()
-        return self._summary(
-            X,
-            n_distances=self.soft_offsets,
-            pairwise=(self.n_neighbors, self.normalize_graph),
-            spectral=SPECTRAL_NEIGHBORS if is_spectral(self.init) else None,
-            rescale=self.rescale,
-        )
+    def summary_needs(self):
+        return {
+            "n_distances": self.soft_offsets,
+            "pairwise": (self.n_neighbors, self.normalize_graph),
+            "spectral": SPECTRAL_NEIGHBORS if is_spectral(self.init) else None,
+            "rescale": self.rescale,
+        }
 
     def fit_summary(self, summary):
         """Algorithm 1 of the paper, from the summary that :meth:`summarize` returned.
@@ -284,6 +281,8 @@ class JPSH(AnchoredHasher):
         result. Eq. 16 has X X' where this program has X D X', D the row sums of A: they are the same where the rows of
         A sum to one (``normalize_graph``).
         """
+        if self._n_rounds() == 1:
+            self._warn_of_parameters_without_effect()
         C = summary.anchors_with_bias() if self.bias else summary.anchors.astype(np.float64)
         S = anchor_similarity(summary.anchors, self.n_anchor_neighbors)  # eq. 6
         sums = summary.sums["pairwise"].with_bias() if self.bias else summary.sums["pairwise"]  # eq. 2

@@ -131,14 +131,13 @@ class JSH(AnchoredHasher):
         self.init = init
         self.random_state = random_state
 
-    def summarize(self, X):
-        return self._summary(
-            X,
-            n_distances=1,
-            pairwise=(self.n_neighbors, self.normalize_graph),
-            spectral=SPECTRAL_NEIGHBORS if is_spectral(self.init) else None,
-            rescale=self.rescale,
-        )
+    def summary_needs(self):
+        return {
+            "n_distances": 1,
+            "pairwise": (self.n_neighbors, self.normalize_graph),
+            "spectral": SPECTRAL_NEIGHBORS if is_spectral(self.init) else None,
+            "rescale": self.rescale,
+        }
 
     def fit_summary(self, summary):
         """The loop of JPSH's Algorithm 1 with W, V and B only."""

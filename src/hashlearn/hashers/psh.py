@@ -116,9 +116,9 @@ class PSH(AnchoredHasher):
         self.keep_weights = keep_weights
         self.random_state = random_state
 
-    def summarize(self, X):
+    def summary_needs(self):
         spectral = SPECTRAL_NEIGHBORS if is_spectral(self.init) else None
-        return self._summary(X, n_distances=1, spectral=spectral, rescale=self.rescale)
+        return {"n_distances": 1, "spectral": spectral, "rescale": self.rescale}
 
     def fit_summary(self, summary):
         """The loop of JPSH's Algorithm 1 with P, R and B only."""

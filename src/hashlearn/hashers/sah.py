@@ -85,8 +85,8 @@ class SAH(AnchoredHasher):
         self.kmeans_sample = kmeans_sample
         self.random_state = random_state
 
-    def summarize(self, X):
-        return self._summary(X, n_distances=self.n_neighbors, spectral=self.n_neighbors)
+    def summary_needs(self):
+        return {"n_distances": self.n_neighbors, "spectral": self.n_neighbors}
 
     def fit_summary(self, summary):
         """Learn from the summary that :meth:`summarize` returned."""
