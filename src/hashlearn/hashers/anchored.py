@@ -70,7 +70,7 @@ class AnchorSummary(NamedTuple):
     sums : dict
         ``"pairwise"``: :class:`~hashlearn.linalg.anchors.PairwiseSums`, and ``"spectral"``:
         :class:`SpectralSums`, as far as the method asked for them.
-    random_state : tuple
+    random_state : state of a RandomState
         The state of the random numbers after the passes; learning goes on from here.
     """
 
@@ -81,7 +81,7 @@ class AnchorSummary(NamedTuple):
     anchors_of_data: NDArray
     spacing: Spacing
     sums: dict[str, Any]
-    random_state: tuple
+    random_state: Any
 
     def rng(self) -> np.random.RandomState:
         """Random numbers that go on where the passes over the data ended."""
@@ -181,7 +181,8 @@ def summarize(
     if spectral is not None:
         graph = wanted["spectral"].graph
         sample = graph.of(sampled(rows, ROTATION_ROWS, rng), anchors)
-        sums["spectral"] = SpectralSums(graph, *found["spectral"], sample)
+        (gram,) = found["spectral"]
+        sums["spectral"] = SpectralSums(graph, gram, sample)
     return AnchorSummary(rows, mean, scale, anchors, anchors_of_data, spacing, sums, rng.get_state(legacy=True))
 
 

@@ -63,7 +63,7 @@ class HasherUnion(Hasher):
         self.hashers_ = hashers
         return pack(np.hstack(bits))
 
-    def _scorer(self, real: np.dtype) -> "UnionScorer":
+    def _scorer(self, real):
         return UnionScorer([hasher._scorer(real) for hasher in self.hashers_])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -121,7 +121,7 @@ class AnchorSearch:
         for start in range(0, len(block), max(1, n_rows)):
             piece = slice(start, min(start + n_rows, len(block)))
             here, rows = slice(piece.stop - start), block[piece]
-            if all_shifted is not None:
+            if all_shifted is not None and self.shift is not None:
                 rows = np.subtract(rows, self.shift, out=all_shifted[here])
             products = np.matmul(rows, self.factors, out=all_products[here])
             np.subtract(products[:, m:], self.projected_shift, out=projected[piece])

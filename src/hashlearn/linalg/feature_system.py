@@ -156,10 +156,10 @@ class FeatureSystem:
 
     def in_full(self, U) -> NDArray[np.float64]:
         """P, shape (m, d, b)."""
-        P = np.zeros((len(U), len(self.anchors), U.shape[1]))
-        out, x, rhs, *buffers = np.zeros((6, *U.shape), U.dtype)
+        P, edges = np.zeros((len(U), len(self.anchors), U.shape[1])), self._edge_arrays()
+        out, rhs, x, r, p, q = np.zeros((6, *U.shape), U.dtype)
         for f, k, c in zip(self.rest, self.k, self.c):
-            _solve_and_respond(k, *self._edge_arrays(), c, U, self.tol * 0.1, out, rhs, x, *buffers)
+            _solve_and_respond(k, *edges, c, U, self.tol * 0.1, out, rhs, x, r, p, q)
             P[:, f] = x
         for f, x in self._dense_weights(U):
             P[:, f] = x
