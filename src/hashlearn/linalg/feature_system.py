@@ -156,10 +156,11 @@ class FeatureSystem:
 
     def in_full(self, U) -> NDArray[np.float64]:
         """P, shape (m, d, b)."""
-        P, edges = np.zeros((len(U), len(self.anchors), U.shape[1])), self._edge_arrays()
+        P = np.zeros((len(U), len(self.anchors), U.shape[1]))
+        indptr, indices, w = self._edge_arrays()
         out, rhs, x, r, p, q = np.zeros((6, *U.shape), U.dtype)
         for f, k, c in zip(self.rest, self.k, self.c):
-            _solve_and_respond(k, *edges, c, U, self.tol * 0.1, out, rhs, x, r, p, q)
+            _solve_and_respond(k, indptr, indices, w, c, U, self.tol * 0.1, out, rhs, x, r, p, q)
             P[:, f] = x
         for f, x in self._dense_weights(U):
             P[:, f] = x
