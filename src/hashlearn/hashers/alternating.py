@@ -11,7 +11,6 @@ from hashlearn.hashers.view import AnchorView, Needs
 from hashlearn.linalg.anchor_sums import with_bias
 from hashlearn.linalg.graphs import anchor_similarity
 from hashlearn.linalg.spectral import spectral_offsets
-from hashlearn.rows import RowBlocks
 
 SPECTRAL_NEIGHBORS = 2
 SPECTRAL_ROUNDS = 30
@@ -117,7 +116,7 @@ class AlternatingHasher(AnchoredHasher):
         if self.init == "random":
             scores = rng.standard_normal((self.n_bits, m)).T
         elif self.init == "itq":
-            itq = ITQ(self.n_bits, random_state=rng).fit(RowBlocks(view.rows.source, seen=view.rows.seen))
+            itq = ITQ(self.n_bits, random_state=rng).fit(view.rows.shifted(None))
             scores = itq.decision_function(view.anchors_of_data)
         else:
             assert view.sums.gram is not None
