@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hashlearn import progress
+from hashlearn.version import __version__
 
 if TYPE_CHECKING:
     from hashlearn.codes import hamming_distances, pack, unpack
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors
     from hashlearn.model import load, save
     from hashlearn.search import HammingIndex, SimilaritySearch
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AGH",

@@ -46,7 +46,7 @@ def test_bad_arguments():
     X = correlated(20, 4)
     with pytest.raises(ValueError, match="n_components must be at most 4, got 5"):
         PCA.of(X, 5)
-    with pytest.raises(ValueError, match="X must have shape"):
+    with pytest.raises(ValueError, match="X must be 2-D"):
         PCA.of(X[0], 1)
     with pytest.raises(ValueError, match="n_features=4"):
         PCA.of(X, 2).transform(X[:, :3])

@@ -97,7 +97,7 @@ def test_rows_found_finite_are_not_looked_at_again(files, monkeypatch):
 
 def test_a_killed_worker_costs_time_not_the_result(client, files):
     rows = cluster.on_cluster(files, client)
-    run, rounds = rows.source._run, []
+    run, rounds = rows.workers._run, []
 
     def run_and_kill(*args):
         rounds.append(1)
@@ -107,7 +107,7 @@ def test_a_killed_worker_costs_time_not_the_result(client, files):
             os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
         yield from results
 
-    rows.source._run = run_and_kill
+    rows.workers._run = run_and_kill
     hasher = make(JPSH).fit(rows)
     assert len(rounds) > 6
     assert agreement(hasher.transform(X), make(JPSH).fit(X).transform(X)) >= 0.9999

@@ -117,7 +117,7 @@ def test_a_memmap_is_not_read_before_the_first_pass(tmp_path):
     np.save(tmp_path / "X.npy", bad)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     rows = ITQ(n_bits=4)._rows_to_fit(mapped)
-    assert np.shares_memory(rows.source, mapped)
+    assert np.shares_memory(rows.source.values, mapped)
     seen = []
     with pytest.raises(ValueError, match="row 650 has NaN"):
         seen.extend(part.stop for part, _ in rows)
@@ -167,7 +167,7 @@ def test_what_cannot_be_one_source(tmp_path):
     [
         ([X[:100], X[:100, :4]], "a block of 4 features at row 100, those before have 6"),
         ([], "gave no blocks"),
-        ([X[0]], "blocks of numbers of shape"),
+        ([X[0]], r"blocks of shape \(any, n_features\), got shape \(6,\)"),
         ([X[:1]], "minimum of 2 is required"),
         ([X.astype(str)], "blocks of numbers"),
     ],

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_integer
 from hashlearn.linalg.moments import Moments
 from hashlearn.linalg.projections import principal_directions, projected
-from hashlearn.rows import RowBlocks
+from hashlearn.rows import as_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +41,8 @@ class PCA:
 
     @classmethod
     def of(cls, X: Any, n_components: int) -> "PCA":
-        """Learn from the rows of ``X``: an array, a memmap or a CSR matrix of shape (n, n_features)."""
-        rows = _rows(X)
+        """Learn from the rows of ``X``, shape (n, n_features): whatever :func:`hashlearn.rows.as_rows` reads."""
+        rows = as_rows(X)
         check_integer("n_components", n_components, low=1, high=rows.shape[1])
         moments = Moments.of(rows)
         directions = principal_directions(moments, n_components)
@@ -52,14 +52,7 @@ class PCA:
 
     def transform(self, X: Any) -> NDArray:
         """The components of the rows, shape (n, n_components); float64 where the rows have that precision."""
-        rows = _rows(X)
+        rows = as_rows(X)
         if rows.shape[1] != len(self.mean):
             raise ValueError(f"X must have n_features={len(self.mean)} columns as in PCA.of, got {rows.shape[1]}")
         return projected(rows.shifted(self.mean), self.directions)
-
-
-def _rows(X: Any) -> RowBlocks:
-    source = X if hasattr(X, "shape") else np.asarray(X)
-    if len(source.shape) != 2:
-        raise ValueError(f"X must have shape (n, n_features), got {tuple(source.shape)}")
-    return RowBlocks(source, name="X")

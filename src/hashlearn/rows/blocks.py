@@ -5,14 +5,15 @@ model: whatever the source holds (bytes, integers, half floats, a memmap, a spar
 float matrix.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
+from hashlearn.checks import check_vectors
 from hashlearn.rows.scratch import scratch
+from hashlearn.rows.source import ArrayRows, Source, check_finite, dense
 
 BLOCK_ELEMENTS = 4 << 20
 """Numbers in a block: large enough that BLAS runs at full speed, small enough to be forgotten (16 MB of float32)."""
@@ -40,6 +41,19 @@ class SeenRows:
     until: int = 0
 
 
+class Workers(Protocol):
+    """Processes on other machines, which run a pass where they read the rows. See :mod:`hashlearn.rows.passes`."""
+
+    def n_blocks(self, rows: "RowBlocks") -> int:
+        """Blocks of a pass over the rows: none lies across two parts that are read by different workers."""
+
+    def map_blocks(self, rows: "RowBlocks", function: Callable, args: tuple) -> Iterator[tuple[slice, Any]]: ...
+
+    def fold(self, rows: "RowBlocks", function: Callable, merge: Callable, args: tuple) -> Any: ...
+
+    def write_blocks(self, rows: "RowBlocks", function: Callable, path: str, offset: int) -> Iterator[slice]: ...
+
+
 class RowBlocks:
     """The rows of ``source`` as float blocks, shifted and scaled on the way: ``(x - shift) / scale``.
 
@@ -47,7 +61,7 @@ class RowBlocks:
 
     Parameters
     ----------
-    source : array-like of shape (n, d) with slicing, CSR matrix, or one of :mod:`hashlearn.rows.source`
+    source : ndarray, memmap or CSR array of shape (n, d), or a Source of :mod:`hashlearn.rows.source`
     shift : ndarray of shape (d,) or None
     scale : float
     seen : SeenRows or None
@@ -60,6 +74,8 @@ class RowBlocks:
         Number of the source's first row, where it is a part of a larger one.
     parts : int
         How many blocks to make of one, where more and smaller ones are wanted.
+    workers : Workers or None
+        Who runs the passes; None is the threads of this process.
 
     Attributes
     ----------
@@ -78,10 +94,13 @@ class RowBlocks:
         first: int = 0,
         offset: int = 0,
         parts: int = 1,
+        workers: Workers | None = None,
     ):
-        self.source, self.name, self.first, self.offset, self.parts = source, name, first, offset, parts
-        self.shape: tuple[int, int] = source.shape
-        self.dtype = np.promote_types(source.dtype, np.float32)
+        self.source: Source = source if isinstance(source, Source) else ArrayRows(source)
+        self.name, self.first, self.offset, self.parts, self.workers = name, first, offset, parts, workers
+        check_vectors(name, self.source.shape, self.source.dtype)
+        self.shape = self.source.shape
+        self.dtype = np.promote_types(self.source.dtype, np.float32)
         self.shift = None if shift is None else np.asarray(shift, self.dtype)
         self.scale = scale
         self.seen = SeenRows() if seen is None else seen
@@ -101,7 +120,7 @@ class RowBlocks:
         One that is ``in_scratch`` may be overwritten by the thread's next.
         """
         if rows.stop > self.seen.until:
-            check_finite(block, self.offset + rows.start, self.source, self.name)
+            check_finite(block, self.offset + rows.start, self.name, self.source.place_of)
         return self._as_floats(block, in_scratch)
 
     def saw(self, rows: slice) -> None:
@@ -111,10 +130,7 @@ class RowBlocks:
 
     def as_stored(self) -> Iterator[tuple[slice, Any]]:
         """Pairs of the rows' slice and what the source has there."""
-        slices = _slices(len(self), self.block_rows, self.first)
-        if hasattr(self.source, "in_order"):  # a stream, which cannot jump to a row
-            return self.source.in_order(slices)
-        return ((rows, self.source[rows]) for rows in slices)
+        return self.source.in_order(_slices(len(self), self.block_rows, self.first))
 
     @property
     def block_rows(self) -> int:
@@ -123,54 +139,35 @@ class RowBlocks:
 
     @property
     def n_blocks(self) -> int:
-        if hasattr(self.source, "n_blocks"):  # no block lies across two parts of a source that is spread over machines
-            return self.source.n_blocks(self)
+        """Blocks of a pass."""
+        if self.workers is not None:
+            return self.workers.n_blocks(self)
         return -(-(len(self) - self.first) // self.block_rows)
 
     def take(self, rows: NDArray[np.integer]) -> NDArray:
         """The named rows, in that order."""
         block = self.source[rows]
-        check_finite(block, rows, self.source, self.name)
+        check_finite(block, rows, self.name, self.source.place_of)
         return self._as_floats(block)
 
     def shifted(self, shift: NDArray | None, scale: float = 1.0) -> "RowBlocks":
         """The same rows, seen from ``shift`` in units of ``scale``; None for the rows as they are stored."""
-        return RowBlocks(self.source, shift=shift, scale=scale, seen=self.seen, name=self.name)
+        return RowBlocks(self.source, shift=shift, scale=scale, seen=self.seen, name=self.name, workers=self.workers)
 
     def since(self, first: int, parts: int = 1) -> "RowBlocks":
         """The same rows, passes over which begin with row ``first``; they keep their numbers.
 
         With ``parts``, blocks are so many times smaller.
         """
-        same: dict[str, Any] = {"shift": self.shift, "scale": self.scale, "seen": self.seen, "name": self.name}
-        return RowBlocks(self.source, **same, first=first, parts=parts)
+        rows = self.shifted(self.shift, self.scale)
+        rows.first, rows.parts = first, parts
+        return rows
 
     def _as_floats(self, rows: Any, in_scratch: bool = False) -> NDArray:
-        block = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
+        block = dense(rows)
         moved = self.shift is not None or self.scale != 1.0
         if not moved and block.dtype == self.dtype and block.flags.c_contiguous:
             return block
         out = scratch("block", block.shape, self.dtype) if in_scratch else np.empty(block.shape, self.dtype)
         np.subtract(block, self.dtype.type(0) if self.shift is None else self.shift, out=out, dtype=self.dtype)
         return np.divide(out, self.dtype.type(self.scale), out=out) if self.scale != 1.0 else out
-
-
-def check_finite(block: Any, rows: int | NDArray[np.integer], source: Any = None, name: str = "Input X") -> None:
-    """Refuse a block with NaN or infinity by the number of the first such row.
-
-    ``rows`` are the block's row numbers, or the first of them; a source of several files says which file has the row.
-    """
-    values = block.data if scipy.sparse.issparse(block) else np.asarray(block)
-    # One number for the common case: it is NaN or infinite if any value is, and rarely otherwise.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if values.dtype.kind not in "fc" or np.isfinite(values.sum(dtype=np.promote_types(values.dtype, np.float32))):
-            return
-    dense = block.toarray() if scipy.sparse.issparse(block) else values
-    bad = ~np.isfinite(dense)
-    if not bad.any():
-        return
-    first = int(bad.any(axis=1).argmax())
-    number = rows + first if isinstance(rows, int) else int(rows[first])
-    what = "NaN" if np.isnan(dense[first]).any() else "infinity"
-    place = f" ({source.place_of(number)})" if hasattr(source, "place_of") else ""
-    raise ValueError(f"{name} must not contain NaN or infinity: row {number} has {what}{place}")

@@ -9,7 +9,6 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,12 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.checks import check_vectors
 from hashlearn.extras import require
 from hashlearn.files import LEFTOVER, opened_within
 from hashlearn.rows.blocks import RowBlocks, SeenRows
 from hashlearn.rows.formats import read_vectors
 from hashlearn.rows.passes import fold_here, map_blocks, write_blocks_here
-from hashlearn.rows.source import Files, PathLike
+from hashlearn.rows.source import Files, PathLike, Source
+from hashlearn.version import __version__
 
 ROWS_PER_TASK = 1 << 16
 CONNECT_SECONDS = 10
@@ -48,7 +49,7 @@ def on_cluster(paths: PathLike | Sequence[PathLike], client: Any = None) -> RowB
     for path, low, high in zip(files.paths, files.starts, files.starts[1:]):
         bounds = [*range(0, int(high - low), ROWS_PER_TASK), int(high - low)]
         parts += [_Part(int(low) + start, stop - start, _Slice(path, start, stop)) for start, stop in pairwise(bounds)]
-    return RowBlocks(ClusterRows(files, parts, _current(client)))
+    return RowBlocks(files, workers=Cluster(parts, _current(client)))
 
 
 def connected(address: str) -> Any:
@@ -63,15 +64,14 @@ def connected(address: str) -> Any:
 
 def dask_rows(X: Any, client: Any = None) -> RowBlocks:
     """The rows of a dask array of shape (n, d), one task for every chunk of rows."""
-    if X.ndim != 2:
-        raise ValueError(f"X must have shape (n, n_features), got {X.shape}")
+    check_vectors("X", X.shape, X.dtype)
     if any(np.isnan(side) for side in X.shape):
         X = X.compute_chunk_sizes()
     X = X.rechunk({1: -1})
     firsts = np.cumsum([0, *X.chunks[0]])
     chunks = X.to_delayed()[:, 0]
     parts = [_Part(int(first), n, chunk) for first, n, chunk in zip(firsts, X.chunks[0], chunks) if n]
-    return RowBlocks(ClusterRows(_Computed(X), parts, _current(client)))
+    return RowBlocks(_Computed(X), workers=Cluster(parts, _current(client)))
 
 
 class _Slice(NamedTuple):
@@ -102,27 +102,30 @@ class _Part(NamedTuple):
         return _Part(row, self.n - passed, rest)
 
 
-class _Computed:
+class _Computed(Source):
     """A dask array whose rows are fetched when they are asked for."""
 
     def __init__(self, X: Any):
-        self.X, self.shape, self.dtype = X, tuple(int(side) for side in X.shape), X.dtype
+        n, d = X.shape
+        self.X, self.shape, self.dtype = X, (int(n), int(d)), X.dtype
 
-    def __getitem__(self, rows: Any) -> NDArray:
+    def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray:
         return np.asarray(self.X[rows].compute())
 
 
-class ClusterRows:
-    """A source for :class:`~hashlearn.rows.RowBlocks` that brings the pass to the rows."""
+class Cluster:
+    """The workers of :class:`~hashlearn.rows.RowBlocks` on a Dask cluster, which read one part of the rows a task.
 
-    def __init__(self, here: Any, parts: list[_Part], client: Any):
-        self.here, self.parts, self.client = here, parts, client
-        self.shape, self.dtype = here.shape, here.dtype
+    Parameters
+    ----------
+    parts : list of _Part
+    client : dask.distributed.Client, or None for this process
+    """
+
+    def __init__(self, parts: list[_Part], client: Any):
+        self.parts, self.client = parts, client
         if client is not None:
             _check_workers(client)
-
-    def __getitem__(self, rows: Any) -> Any:
-        return self.here[rows]
 
     def n_blocks(self, rows: RowBlocks) -> int:
         """Blocks of the parts that a pass over the rows takes."""
@@ -235,15 +238,13 @@ def _current(client: Any) -> Any:
     if client is not None:
         return client
     try:
-        from distributed import get_client
-
-        return get_client()
-    except (ImportError, ValueError):
+        return require("distributed", "dask").get_client()
+    except (ImportError, ValueError):  # no cluster to be had, or none in use
         return None
 
 
 def _check_workers(client: Any) -> None:
-    """Every worker must have this version of the package; a worker without it would fail with a riddle."""
+    """Every worker must have this version of the package; a worker without it fails with an error of pickle."""
     here = _version()
     try:
         versions = client.run(_version)
@@ -272,4 +273,4 @@ def _check_folder(client: Any, folder: Path) -> None:
 
 
 def _version() -> str:
-    return import_module("hashlearn").__version__
+    return __version__

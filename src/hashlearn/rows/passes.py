@@ -27,12 +27,11 @@ def map_blocks(
     """``function(block, number of its first row, *args)`` of every block, with the slice of its rows, in order.
 
     Each thread has a block of its own and BLAS is kept to one thread meanwhile: what is done beside the matrix products
-    is then on all threads, too. At most one block more than there are threads is in memory. A source that is spread
-    over machines (one with a ``map_blocks`` of its own) runs the function where the rows are. Blocks ``in_scratch`` are
-    faster to make, and gone when the function has returned.
+    is then on all threads, too. At most one block more than there are threads is in memory. Where the rows have
+    workers, these run the function. Blocks ``in_scratch`` are faster to make, and gone when the function has returned.
     """
-    if hasattr(rows.source, "map_blocks"):
-        yield from rows.source.map_blocks(rows, function, args)
+    if rows.workers is not None:
+        yield from rows.workers.map_blocks(rows, function, args)
         return
 
     def of_stored(part: slice, block: Any) -> Result:
@@ -66,11 +65,10 @@ def write_blocks(rows: RowBlocks, function: Callable[..., NDArray], path: str, o
     """Write what ``function`` makes of every block (one row for each of the block's) to its place in a file.
 
     The file is there at its full size, and row 0 begins at byte ``offset``. The slice of a block's rows is given when
-    they have been written; when the last is taken, all are on the disk. A source that is spread over machines (one with
-    a ``write_blocks`` of its own) has the file written where the rows are.
+    they have been written; when the last is taken, all are on the disk. Where the rows have workers, these write.
     """
-    if hasattr(rows.source, "write_blocks"):
-        yield from rows.source.write_blocks(rows, function, path, offset)
+    if rows.workers is not None:
+        yield from rows.workers.write_blocks(rows, function, path, offset)
         return
     with opened_within(path) as file:
         yield from write_blocks_here(rows, function, file, offset)
@@ -92,11 +90,11 @@ def fold(
 ) -> Result:
     """The results of all blocks merged into one; ``merge`` may change its first argument, a result not hold its block.
 
-    A source that is spread over machines (one with a ``fold`` of its own) runs the function where the rows are, so it
-    must be a function of a module, and return what is small enough to be sent.
+    Where the rows have workers, these run the function and send what it returns: it must be a function of a module, and
+    its results small.
     """
-    if hasattr(rows.source, "fold"):
-        return rows.source.fold(rows, function, merge, args)
+    if rows.workers is not None:
+        return rows.workers.fold(rows, function, merge, args)
     return fold_here(rows, function, merge, *args)
 
 
@@ -116,7 +114,7 @@ def fold_here(
 
 
 def added(left: tuple[NDArray, ...], right: tuple[NDArray, ...]) -> tuple[NDArray, ...]:
-    """A merge for tuples of sums: the first argument is changed, and the second has had its day."""
+    """A merge for tuples of sums: ``right`` is added to ``left``, and its memory is used again."""
     for total, part in zip(left, right):
         total += part
         done_with(part)

@@ -1,66 +1,59 @@
-"""Where rows come from when they are no array: files, several files as one, and streams of blocks.
+"""Where rows are: in an array, in files, or in a stream of blocks.
 
-A source has ``shape`` and ``dtype`` and gives the rows of a slice or of a list of row numbers, like an array;
-:class:`~hashlearn.rows.RowBlocks` asks it for a block at a time. :func:`as_rows` makes one of whatever a user has.
+:class:`~hashlearn.rows.RowBlocks` asks a source for a block of rows at a time.
 """
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import import_module
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from hashlearn.rows.blocks import RowBlocks, check_finite
+from hashlearn.checks import why_no_numbers
 from hashlearn.rows.formats import read_vectors
+from hashlearn.rows.formats.format import is_mapped
 
 PathLike = str | os.PathLike
 
 
-def is_source(X: Any) -> bool:
-    """Whether X names rows rather than holding them: a path, a list of paths, a function, or rows made of these."""
-    return isinstance(X, (str, os.PathLike, RowBlocks)) or callable(X) or _are_paths(X) or _is_dask(X)
+@runtime_checkable
+class Source(Protocol):
+    """Rows that can be asked for by their numbers.
 
-
-def as_rows(X: Any) -> RowBlocks:
-    """The rows of X, to be read a block at a time.
-
-    Parameters
+    Attributes
     ----------
-    X : array, memmap, CSR matrix, path, list of paths, function, or dask array
-        A path names a file of any format of :func:`hashlearn.rows.formats.read_vectors`; several are one source, in
-        their order. A function takes nothing and returns a fresh iterator over blocks of shape (any, d) each time it is
-        called. A stream does not say how long it is, so its blocks are counted, and checked, in one pass more.
-        The rows of a dask array are read where they are; for files on a cluster see
-        :func:`hashlearn.rows.cluster.on_cluster`.
+    shape : (n, d)
+    dtype : the type of the numbers, as they are stored
     """
-    if isinstance(X, RowBlocks):
-        return X
-    if isinstance(X, (str, os.PathLike)):
-        return RowBlocks(Files([X]))
-    if _are_paths(X):
-        return RowBlocks(Files(X))
-    if _is_dask(X):
-        return import_module("hashlearn.rows.cluster").dask_rows(X)
-    if callable(X):
-        stream = Stream(X)
-        rows = RowBlocks(stream)
-        rows.seen.until = len(rows)
-        return rows
-    return RowBlocks(X if hasattr(X, "shape") else np.asarray(X))
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+
+    def __getitem__(self, rows: slice | NDArray[np.integer]) -> Any:
+        """The rows of a slice, or of a list of row numbers: an ndarray or a CSR array."""
+
+    def in_order(self, slices: Iterable[slice]) -> Iterator[tuple[slice, Any]]:
+        """The rows of adjoining slices, one after the other, each with its slice."""
+        return ((rows, self[rows]) for rows in slices)
+
+    def place_of(self, row: int) -> str:
+        """Where a row comes from, for an error; empty where its number says it all."""
+        return ""
 
 
-def _are_paths(X: Any) -> bool:
-    return isinstance(X, (list, tuple)) and len(X) > 0 and all(isinstance(path, (str, os.PathLike)) for path in X)
+class ArrayRows(Source):
+    """The rows of an array, a memmap or a CSR matrix."""
+
+    def __init__(self, values: Any):
+        self.values, self.shape, self.dtype = values, values.shape, values.dtype
+
+    def __getitem__(self, rows: slice | NDArray[np.integer]) -> Any:
+        return self.values[rows]
 
 
-def _is_dask(X: Any) -> bool:
-    return type(X).__module__.startswith("dask.array")
-
-
-class Pieces:
+class Pieces(Source):
     """Matrices one below the other, as one.
 
     Parameters
@@ -82,10 +75,9 @@ class Pieces:
         self.dtype = np.result_type(*(piece.dtype for piece in pieces))
 
     def __getitem__(self, rows: slice | NDArray[np.integer]) -> Any:
-        return self._between(*rows.indices(len(self))[:2]) if isinstance(rows, slice) else self._at(np.asarray(rows))
-
-    def __len__(self) -> int:
-        return self.shape[0]
+        if isinstance(rows, slice):
+            return self._between(*rows.indices(self.shape[0])[:2])
+        return self._at(np.asarray(rows))
 
     def _between(self, start: int, stop: int) -> Any:
         parts = []
@@ -100,7 +92,7 @@ class Pieces:
         piece_of = np.searchsorted(self.starts, rows, side="right") - 1
         for number in np.unique(piece_of):
             here = piece_of == number
-            found[here] = _dense(self.pieces[number][rows[here] - self.starts[number]])
+            found[here] = dense(self.pieces[number][rows[here] - self.starts[number]])
         return found
 
     def place_of(self, row: int) -> str:
@@ -112,10 +104,10 @@ class Pieces:
 class Files(Pieces):
     """The vectors of one or several files; mapped where the format allows, otherwise read whole, one file at a time."""
 
-    def __init__(self, paths: Sequence[PathLike], read: Callable[[Any], Any] | None = None):
-        shelf = _OneInMemory()
+    def __init__(self, paths: Sequence[PathLike], read: Callable[[Any], Any] = read_vectors):
+        in_memory = _OneInMemory()
         self.paths = [os.fspath(path) for path in paths]
-        super().__init__([_File(path, read or read_vectors, shelf) for path in self.paths], self.paths)
+        super().__init__([_File(path, read, in_memory) for path in self.paths], self.paths)
 
 
 class _OneInMemory:
@@ -126,23 +118,25 @@ class _OneInMemory:
 
 
 class _File:
-    def __init__(self, path: str, read: Callable[[Any], Any], shelf: _OneInMemory):
-        self.path, self.read, self.shelf = path, read, shelf
+    """A file of vectors, which is opened once if it can be mapped, and read again where another was read since."""
+
+    def __init__(self, path: str, read: Callable[[Any], Any], in_memory: _OneInMemory):
+        self.path, self.read, self.in_memory = path, read, in_memory
         values = read(path)
         self.shape, self.dtype = values.shape, values.dtype
-        self.mapped = values if _is_mapped(values) else None
-        if self.mapped is None:
-            shelf.path, shelf.values = path, values
+        self.view = values if is_mapped(values) else None
+        if self.view is None:
+            in_memory.path, in_memory.values = path, values
 
     def __getitem__(self, rows: Any) -> Any:
-        if self.mapped is not None:
-            return self.mapped[rows]
-        if self.shelf.path != self.path:
-            self.shelf.path, self.shelf.values = self.path, self.read(self.path)
-        return self.shelf.values[rows]
+        if self.view is not None:
+            return self.view[rows]
+        if self.in_memory.path != self.path:
+            self.in_memory.path, self.in_memory.values = self.path, self.read(self.path)
+        return self.in_memory.values[rows]
 
 
-class Stream:
+class Stream(Source):
     """Blocks that a function gives anew for every pass; the first pass counts the rows and checks them.
 
     Attributes
@@ -185,31 +179,53 @@ class Stream:
         for block in self._checked():
             here = order[slice(*np.searchsorted(wanted[order], [first, first + block.shape[0]]))]
             if len(here):
-                found[here] = _dense(block[wanted[here] - first])
+                found[here] = dense(block[wanted[here] - first])
             first += block.shape[0]
         return found
 
     def _checked(self) -> Iterator[Any]:
         for given in self.blocks():
             block = given.tocsr() if scipy.sparse.issparse(given) else np.asarray(given)
-            if block.ndim != 2 or block.dtype.kind not in "buif":
-                raise ValueError(
-                    f"X() must give blocks of numbers of shape (any, n_features), got {block.dtype} of {block.shape}"
-                )
+            if block.ndim != 2:
+                raise ValueError(f"X() must give blocks of shape (any, n_features), got shape {block.shape}")
+            reason = why_no_numbers(block.dtype)
+            if reason is not None:
+                raise ValueError(f"X() must give blocks of {reason}")
             yield block
 
 
-def _is_mapped(values: Any) -> bool:
-    while isinstance(values, np.ndarray):
-        if isinstance(values, np.memmap):
-            return True
-        values = values.base
-    return False
-
-
-def _dense(block: Any) -> NDArray:
+def dense(block: Any) -> NDArray:
+    """A block of rows as an ndarray."""
     return block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
 
 
+def check_finite(
+    block: Any,
+    rows: int | NDArray[np.integer],
+    name: str = "Input X",
+    place_of: Callable[[int], str] = lambda row: "",
+) -> None:
+    """Refuse a block with NaN or infinity by the number of the first such row.
+
+    ``rows`` are the block's row numbers, or the first of them; ``place_of`` says in which file a row is.
+    """
+    values = block.data if scipy.sparse.issparse(block) else np.asarray(block)
+    # One number for the common case: it is NaN or infinite if any value is, and rarely otherwise.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values.dtype.kind not in "fc" or np.isfinite(values.sum(dtype=np.promote_types(values.dtype, np.float32))):
+            return
+    values = dense(block)
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    first = int(bad.any(axis=1).argmax())
+    number = rows + first if isinstance(rows, int) else int(rows[first])
+    what = "NaN" if np.isnan(values[first]).any() else "infinity"
+    place = place_of(number)
+    raise ValueError(
+        f"{name} must not contain NaN or infinity: row {number} has {what}{f' ({place})' if place else ''}"
+    )
+
+
 def _stacked(parts: Sequence[Any], width: int) -> NDArray:
-    return np.concatenate([_dense(part) for part in parts]) if parts else np.empty((0, width), np.float32)
+    return np.concatenate([dense(part) for part in parts]) if parts else np.empty((0, width), np.float32)
