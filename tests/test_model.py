@@ -23,7 +23,7 @@ from sklearn.preprocessing import (
 )
 
 import hashlearn
-from hashlearn import ITQ, LSH, METHODS, SimilaritySearch, load, model_folder, save
+from hashlearn import ITQ, LSH, METHODS, SimilaritySearch, files, load, model_folder, save
 from hashlearn.hashers.base import LinearHasher
 from hashlearn.hashers.saving import digest_of, load_with_digest
 from hashlearn.hashers.state import CLASSES
@@ -227,12 +227,13 @@ def test_a_killed_first_save_leaves_no_model_and_can_be_repeated(tmp_path, monke
 
 def test_a_failed_save_leaves_the_old_model_and_no_litter(model, monkeypatch, tmp_path):
     def full(*args, **kwargs):
-        raise OSError("no space left on device")
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(model_folder, "save_file", full)
+    monkeypatch.setattr(files, "write_all", full)
     for folder in (model, tmp_path / "new"):
-        with pytest.raises(OSError, match="no space"):
+        with pytest.raises(OSError, match="No space") as caught:
             itq(seed=1).save(folder)
+        assert caught.value.filename == str(folder / TENSORS)
     assert sorted(os.listdir(model)) == [CONFIG, TENSORS]
     assert os.listdir(tmp_path) == ["model"]
     np.testing.assert_array_equal(load(model).projection_, itq(seed=0).projection_)

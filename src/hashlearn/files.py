@@ -1,15 +1,36 @@
-"""Writing files so that nobody ever sees half of one: beside the target, synced, then renamed over it."""
+"""One way to change files, so that nobody ever sees half of one and nothing of others is lost.
 
+A file is written beside its target under a name that says whose it is, synced, and renamed over the target; then the
+folder is synced. While its writer lives, an unfinished file is locked. One without a lock is of a process that was
+killed: the next that writes the same target removes it. Where something is read, changed and written back,
+:func:`exclusive` keeps others from doing the same meanwhile.
+"""
+
+import errno
+import hashlib
+import io
 import os
 import secrets
+import stat
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from filelock import lock_descriptor
+
 LEFTOVER = ".hashlearn-tmp"
-"""How the name of a file ends while it is written; one that stays behind is of a process that was killed."""
+"""How the name of a file ends while it is written."""
+
+LOCK = ".hashlearn-lock"
+"""How the name of a lock ends; one that stays behind is of a process that was killed, and does no harm."""
+
+_IS_WINDOWS = os.name == "nt"
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # nor wait for the other end of a pipe
+_LONGEST_NAME = 180
+"""Bytes of a target's name that its unfinished file repeats; most file systems allow 255 in all."""
 
 
 def check_writable(path: str | Path, name: str = "path") -> Path:
@@ -24,57 +45,351 @@ def check_writable(path: str | Path, name: str = "path") -> Path:
     return target
 
 
-@contextmanager
-def replacing(*paths: str | Path) -> Iterator[tuple[Path, ...]]:
-    """Yield one temporary path beside each target; what was written there takes the targets' places at the end.
+class Beside:
+    """The unfinished file of a target. Write to it with :meth:`open`, :meth:`write_bytes` or :meth:`write_text`.
 
-    If the block raises, the targets are as they were and the temporary files are gone. Everything that can fail for
-    lack of space has happened before the first rename.
+    It is locked while this object lives, has the permissions of the target from the start, and is no link. A program
+    that only takes a path may write to that of :func:`os.fspath`.
     """
-    targets = [check_writable(path) for path in paths]
-    beside = tuple(path.with_name(f".{path.name}.{secrets.token_hex(4)}{LEFTOVER}") for path in targets)
-    try:
+
+    def __init__(self, target: Path):
+        self.target = target
+        self._is_written = False
+        self._before = _status(target)
+        with naming(target):
+            self._file, self.path = self._made()
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    __str__ = __fspath__
+
+    def open(self, mode: str = "wb", encoding: str = "utf-8") -> Any:
+        """A file object, binary or text, that begins at the start; an error of it names the target."""
+        if mode not in ("wb", "xb", "w"):
+            raise ValueError(f"mode must be 'wb', 'xb' or 'w', got {mode!r}")
+        self._is_written = True
+        self._file.seek(0)
+        self._file.truncate()
+        binary = io.BufferedWriter(_Unfinished(self._file, self.target), 1 << 16)
+        return binary if "b" in mode else io.TextIOWrapper(binary, encoding=encoding, newline="\n")
+
+    def write_bytes(self, content: Any) -> None:
+        with self.open() as file:
+            file.write(content)
+
+    def write_text(self, text: str, encoding: str = "utf-8") -> None:
+        self.write_bytes(text.encode(encoding))
+
+    def finish(self) -> None:
+        """Give the file the owner and the permissions of what it replaces, and wait until it is on the disk."""
+        with naming(self.target):
+            if not _is_at(self.path, self._file):  # one that was written by its path, and renamed to it
+                self._file = FileIO(self.path, "r+", opener=_without_links)
+            if not self._is_written and os.fstat(self._file.fileno()).st_size == 0:
+                raise FileNotFoundError(errno.ENOENT, "nothing was written", str(self.target))
+            if self._before is not None and not _IS_WINDOWS:
+                keep_owner(self._file.fileno(), self._before)
+                os.fchmod(self._file.fileno(), stat.S_IMODE(self._before.st_mode))
+            os.fsync(self._file.fileno())
+
+    def take_place(self) -> None:
+        """Rename the file over its target."""
+        with naming(self.target):
+            if _IS_WINDOWS:  # an open file cannot be renamed there
+                self._file.close()
+                _replace_on_windows(self.path, self.target)
+            else:
+                os.replace(self.path, self.target)
+
+    def remove(self) -> None:
+        """Remove the file, unless it has taken the target's place."""
+        if _IS_WINDOWS:
+            self._file.close()
+        with suppress(FileNotFoundError):
+            os.unlink(self.path)
+        self._file.close()
+
+    def _made(self) -> tuple[FileIO, Path]:
+        # The target's permissions, but never less than the writer needs: an unfinished file is no easier to read.
+        mode = 0o666 if self._before is None else stat.S_IMODE(self._before.st_mode) | stat.S_IWUSR
+        while True:
+            path = self.target.with_name(f"{_prefix(self.target)}{os.getpid()}-{secrets.token_hex(8)}{LEFTOVER}")
+            file = FileIO(path, "x", opener=lambda name, flags: os.open(name, flags | _NO_LINKS, mode))
+            # Another that collects leftovers may have taken the file for one before it was locked.
+            if _IS_WINDOWS or (_locked(file, if_unknown=True) and _is_at(path, file)):
+                return file, path
+            file.close()
+
+
+@contextmanager
+def replacing(*paths: str | Path) -> Iterator[tuple[Beside, ...]]:
+    """Yield one unfinished file for each target; what was written there takes the targets' places at the end.
+
+    If the block raises, the targets are as they were and the unfinished files are gone. Everything that can fail for
+    lack of space has happened before the first rename. Several targets are renamed in their order: where a process is
+    killed meanwhile, the first are new and the others old. See :func:`replacing_together` where that must not be.
+    """
+    with _unfinished(paths) as beside:
         yield beside
-        for path in beside:
-            sync(path)
-        for path, target in zip(beside, targets):
-            os.replace(path, target)
-        for folder in {path.parent for path in targets}:
-            sync(folder)
-    finally:
-        for path in beside:
-            path.unlink(missing_ok=True)
+        for file in beside:
+            file.finish()
+        _take_places(beside)
+
+
+@contextmanager
+def replacing_together(*paths: str | Path) -> Iterator[tuple[Beside, ...]]:
+    """As :func:`replacing`, for files that mean nothing without each other and do not say to whom they belong.
+
+    All targets but the first are removed before the first rename. Where a process is killed meanwhile, a file is
+    missing, and there are never two that do not belong together.
+    """
+    with exclusive(check_writable(paths[0])), _unfinished(paths) as beside:
+        yield beside
+        for file in beside:
+            file.finish()
+        for file in beside[1:]:
+            with naming(file.target):
+                file.target.unlink(missing_ok=True)
+        _take_places(beside)
+
+
+@contextmanager
+def _unfinished(paths: tuple[str | Path, ...]) -> Iterator[tuple[Beside, ...]]:
+    targets = [check_writable(path) for path in paths]
+    with ExitStack() as stack:
+        beside = []
+        for target in targets:
+            collect_leftovers(target)
+            beside.append(Beside(target))
+            stack.callback(beside[-1].remove)
+        yield tuple(beside)
+
+
+def _take_places(beside: tuple[Beside, ...]) -> None:
+    for file in beside:
+        file.take_place()
+    for folder in {file.target.parent for file in beside}:
+        sync(folder)
 
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file in one step, as UTF-8."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: str | Path, content: Any) -> None:
+    """Write a file in one step."""
     with replacing(path) as (beside,):
-        beside.write_text(text, encoding="utf-8")
+        beside.write_bytes(content)
+
+
+@contextmanager
+def exclusive(path: str | Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of a file or of a folder; nobody else holds it meanwhile, in this process or another.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file has its lock beside it, a folder inside. It need not be there yet, but the folder of a file must.
+    wait : bool
+        Wait until the lock is free; otherwise BlockingIOError says that it is not.
+    """
+    path = Path(path)
+    place = path / LOCK if path.is_dir() else path.with_name(_prefix(path)[:-1] + LOCK)
+    lock = None
+    try:
+        with naming(path):
+            lock = _held(place, path, wait)
+        yield
+    finally:
+        if lock is not None:
+            _release(place, lock)
+
+
+def collect_leftovers(target: Path) -> None:
+    """Remove the unfinished files of a target whose writers are dead; what cannot be told or removed is left."""
+    for path in _leftovers(target):
+        with suppress(OSError):
+            if _IS_WINDOWS:  # what is open cannot be removed there
+                path.unlink()
+                continue
+            with FileIO(path, "r+", opener=_without_links) as file:
+                is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+                if is_file and _locked(file, if_unknown=False) and _is_at(path, file):
+                    path.unlink()
+
+
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Have errors of the operating system name the file the user knows."""
+    try:
+        yield
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        if _IS_WINDOWS and isinstance(error, PermissionError):
+            raise PermissionError(
+                error.errno, "in use: close the program, or the opened index, that has it open or mapped", str(path)
+            ) from error
+        if error.errno is None:
+            raise OSError(f"{path}: {error}") from error
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def opened_within(path: str | Path) -> FileIO:
-    """Open a file that is there, to write to places in it while others write to other places.
+    """Open a file that is there, and no link, to write to places in it while others write to other places.
 
     It is for writing alone: where it may also read, NFS reads the pages at both ends of what is written and sends them
     back whole, which undoes what another machine has put there meanwhile.
     """
-    return open(os.open(path, os.O_WRONLY), "wb", buffering=0)
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, (flags | _NO_LINKS) & ~(os.O_CREAT | os.O_TRUNC))
+
+    return FileIO(path, "w", opener=opener)
 
 
 def write_at(file: FileIO, position: int, content: Any) -> None:
     """Write all bytes of the content to a place in the file."""
     file.seek(position)
+    write_all(file, content)
+
+
+def write_all(file: FileIO, content: Any) -> int:
+    """Write all bytes of the content, however many the operating system takes at once; returns how many."""
     rest = memoryview(content).cast("B")
+    length = len(rest)
     while len(rest):
         rest = rest[file.write(rest) :]
+    return length
+
+
+def keep_owner(file: int | Path, before: os.stat_result) -> None:
+    """Give a file the owner and group of another, as far as this process may; POSIX only."""
+    now = os.stat(file)
+    if (now.st_uid, now.st_gid) == (before.st_uid, before.st_gid):
+        return
+    for owner in (before.st_uid, -1):  # only root may give files away; the group may still be one of ours
+        with suppress(PermissionError):
+            os.chown(file, owner, before.st_gid)
+            return
 
 
 def sync(path: Path) -> None:
     """Wait until a file or folder is on the disk."""
-    if path.is_dir() and os.name == "nt":  # a folder cannot be opened there
-        return
-    descriptor = os.open(path, os.O_RDONLY)
+    if path.is_dir():
+        if _IS_WINDOWS:  # a folder cannot be opened there
+            return
+        flags = os.O_RDONLY
+    else:
+        flags = os.O_RDWR  # what is open for reading only cannot be synced on Windows
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some network file systems do not sync folders
+            raise
     finally:
         os.close(descriptor)
+
+
+class _Unfinished(io.RawIOBase):
+    """An unfinished file as a file object that writes whole pieces, and whose errors name the target.
+
+    It has no ``fileno``: numpy would write past it, with errors that say neither the file nor the reason.
+    """
+
+    def __init__(self, file: FileIO, target: Path):
+        self._file, self._target = file, target
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        with naming(self._target):
+            return write_all(self._file, content)
+
+    def seek(self, position: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(position, whence)
+
+    def truncate(self, size: int | None = None) -> int:
+        with naming(self._target):
+            return self._file.truncate(size)
+
+
+def _replace_on_windows(path: Path, target: Path) -> None:
+    """Rename over a file that another program may be reading just now, which fails there: try for a second."""
+    for _ in range(50):
+        with suppress(PermissionError):
+            os.replace(path, target)
+            return
+        time.sleep(0.02)
+    os.replace(path, target)
+
+
+def _held(place: Path, path: Path, wait: bool) -> FileIO:
+    while True:
+        lock = FileIO(place, "r+", opener=lambda name, flags: os.open(name, flags | os.O_CREAT | _NO_LINKS, 0o666))
+        try:
+            if not lock_descriptor(lock.fileno(), blocking=wait):
+                raise BlockingIOError(f"{path} is being written by another process; wait for it, or stop it")
+        except BlockingIOError:
+            lock.close()
+            raise
+        except OSError:  # a file system without locks
+            return lock
+        if _is_at(place, lock):
+            return lock
+        lock.close()
+
+
+def _release(place: Path, lock: FileIO) -> None:
+    with suppress(OSError):
+        if _IS_WINDOWS:  # an open file cannot be removed there; where another has opened it, that one removes it
+            lock.close()
+        # Removed before it is released: who waits for it then sees that it is no longer at its place.
+        place.unlink()
+    lock.close()
+
+
+def _locked(file: FileIO, *, if_unknown: bool) -> bool:
+    """Lock an open file if nobody has; ``if_unknown`` is the answer where the file system has no locks."""
+    try:
+        return lock_descriptor(file.fileno(), blocking=False)
+    except OSError:
+        return if_unknown
+
+
+def _is_at(path: Path, file: FileIO) -> bool:
+    """Whether an open file is still the one of that name."""
+    status = _status(path)
+    return status is not None and os.path.samestat(status, os.fstat(file.fileno()))
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _prefix(target: Path) -> str:
+    name = os.fsencode(target.name)
+    if len(name) > _LONGEST_NAME:
+        return f".{hashlib.sha256(name).hexdigest()[:16]}."
+    return f".{target.name}."
+
+
+def _leftovers(target: Path) -> list[Path]:
+    prefix = _prefix(target)
+    with os.scandir(target.parent) as entries:
+        names = [entry.name for entry in entries]
+    return [target.parent / name for name in names if name.startswith(prefix) and name.endswith(LEFTOVER)]
+
+
+def _without_links(name: str, flags: int) -> int:
+    return os.open(name, flags | _NO_LINKS)

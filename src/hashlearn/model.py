@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from hashlearn.hashers.saving import load_hasher, save_hasher
-from hashlearn.search.similarity import MANIFEST, SimilaritySearch
+from hashlearn.search.similarity import FORMAT, SimilaritySearch
 
 
 def save(model: Any, folder: str | Path) -> None:
@@ -51,6 +51,6 @@ def load(folder: str | Path) -> Any:
     ValueError
         The folder is nothing that hashlearn saved, or it is truncated, edited or of a newer version.
     """
-    if (Path(folder) / MANIFEST).is_file():
+    if (Path(folder) / FORMAT.manifest).is_file():
         return SimilaritySearch.open(folder)
     return load_hasher(folder)

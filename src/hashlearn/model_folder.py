@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save as as_safetensors
 
 from hashlearn import __version__
-from hashlearn.files import LEFTOVER, replacing
+from hashlearn.files import LEFTOVER, LOCK, exclusive, replacing
+from hashlearn.json_files import json_digest, parsed_json, read_json
 
 FORMAT = "hashlearn model"
 FORMAT_VERSION = 1
@@ -48,7 +49,7 @@ class ModelState(NamedTuple):
     @property
     def digest(self) -> str:
         """What tells this model from every other. It depends on parameters and arrays only, not on who saved them."""
-        return _digest(self.model, _tensors_checksum(self.tensors))
+        return json_digest(self.model, _tensors_checksum(self.tensors))
 
 
 class SavedModel(NamedTuple):
@@ -81,18 +82,18 @@ def write_model(state: ModelState, folder: str | Path) -> None:
     config["config_sha256"] = _config_checksum(config)
     text = json.dumps(config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
+    content = as_safetensors(state.tensors, metadata={"format": FORMAT, "config": text})
+
     target = check_target(folder)
     is_new = not target.exists()
-    if is_new:
-        target.mkdir()
     try:
-        with replacing(target / TENSORS, target / CONFIG) as (tensors_beside, config_beside):
-            save_file(state.tensors, tensors_beside, metadata={"format": FORMAT, "config": text})
-            config_beside.write_text(text, encoding="utf-8")
-            tensors_beside.chmod(config_beside.stat().st_mode)  # safetensors writes for the owner only
+        target.mkdir(exist_ok=True)
+        with exclusive(target), replacing(target / TENSORS, target / CONFIG) as (tensors_beside, config_beside):
+            tensors_beside.write_bytes(content)
+            config_beside.write_text(text)
     except BaseException:
         if is_new:
-            with suppress(OSError):  # not empty: the arrays were in place already
+            with suppress(OSError):  # not empty: the arrays were in place already, or another saves here too
                 target.rmdir()
         raise
 
@@ -141,8 +142,8 @@ def _opened(folder: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
 def _parsed(folder: Path, text: str, name: str) -> dict[str, Any]:
     """The config in ``text``, once it is known to be one of ours and unchanged since it was written."""
     try:
-        config = json.loads(text)
-    except (ValueError, RecursionError):
+        config = parsed_json(text)
+    except ValueError:
         raise ValueError(f"{folder} cannot be loaded: the config in {name} is truncated or no JSON") from None
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise ValueError(f"{folder} is not a hashlearn model: {name} does not say format {FORMAT!r}")
@@ -185,12 +186,7 @@ def _tensors_checksum(tensors: Mapping[str, NDArray]) -> str:
 
 def _config_checksum(config: Mapping[str, Any]) -> str:
     """Of everything but the checksum itself; layout and order of the keys do not matter."""
-    return _digest({key: value for key, value in config.items() if key != "config_sha256"})
-
-
-def _digest(*values: Any) -> str:
-    canonical = [json.dumps(value, sort_keys=True, separators=(",", ":")) for value in values]
-    return hashlib.sha256("\0".join(canonical).encode()).hexdigest()
+    return json_digest({key: value for key, value in config.items() if key != "config_sha256"})
 
 
 def check_target(folder: str | Path) -> Path:
@@ -209,10 +205,10 @@ def check_target(folder: str | Path) -> Path:
 
 def _is_ours(folder: Path) -> bool:
     """Whether nothing is lost by saving here: no files, or a model, whole or not."""
-    with suppress(OSError, ValueError, RecursionError, AttributeError):
-        if json.loads((folder / CONFIG).read_text(encoding="utf-8")).get("format") == FORMAT:
+    with suppress(OSError, ValueError, AttributeError):
+        if read_json(folder / CONFIG).get("format") == FORMAT:
             return True
     with suppress(OSError, SafetensorError), safe_open(folder / TENSORS, framework="numpy") as file:
         if (file.metadata() or {}).get("format") == FORMAT:
             return True
-    return all(path.name.endswith(LEFTOVER) for path in folder.iterdir())
+    return all(name == LOCK or name.endswith(LEFTOVER) for name in os.listdir(folder))

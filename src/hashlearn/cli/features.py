@@ -22,7 +22,7 @@ def gist(
     ] = None,
 ) -> None:
     """Describe every image by 512 numbers: GIST of 4 scales, 8 orientations and 4 x 4 blocks."""
-    from hashlearn.files import check_writable, replacing
+    from hashlearn.files import check_writable, replacing_together
 
     if not out.endswith(".npy"):
         raise ValueError(f"--out must end in .npy, got {out}")
@@ -38,7 +38,7 @@ def gist(
     with progress_bars():
         folder = ImageFolder(images, size)
         vectors = describe(folder)
-    with replacing(*targets) as beside:
+    with replacing_together(*targets) as beside:
         with beside[0].open("wb") as file:
             np.save(file, vectors)
         if names is not None:

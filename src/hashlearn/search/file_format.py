@@ -5,8 +5,8 @@ bytes                     content
 ========================  ==============================================================================
 8                         ``HLINDEX`` and a line feed
 4, 4                      version of this format; length of the header
-as told                   the header, JSON: n_bits, bit_order, n_codes, next_id, the words' layout, and per section
-                          its offset, length and CRC-32
+as told                   the header, JSON: n_bits, bit_order, n_codes, next_id, the words' layout, per section
+                          its offset, length and CRC-32, and the digest of the model of the codes, if it is known
 4                         CRC-32 of all that stands before
 from 4096 on              section ``codes``: the tiles (see :mod:`hashlearn.search.kernels.tiles`)
 from the next 4096 on     section ``ids``: int64, ascending; missing where ids are running numbers
@@ -17,6 +17,7 @@ on the number of codes; the sections' checksums are compared before they are fir
 filled with zeros up to the next multiple of 4096.
 """
 
+import hashlib
 import json
 import mmap
 import os
@@ -45,7 +46,7 @@ def write_store(store: CodeStore, path: str | Path) -> None:
     """Write an index's codes so that ``path`` holds, whatever happens, either the old file or the new one."""
     _require_little_endian()
     sections = _sections(store)
-    with replacing(path) as (beside,), beside.open("xb") as file:
+    with replacing(path) as (beside,), beside.open("wb") as file:
         _write(file, store, sections)
 
 
@@ -69,7 +70,15 @@ def read_store(path: str | Path) -> CodeStore:
             if array is not None and _checksum(array) != sections[name]["crc32"]:
                 raise ValueError(f"{path}: the {name} do not match their checksum; the file was edited or damaged")
 
-    return CodeStore(n_bits, tiles, n_codes, ids, header["next_id"], check)
+    store = CodeStore(n_bits, tiles, n_codes, ids, header["next_id"], check)
+    store.model = header.get("model")
+    return store
+
+
+def fingerprint(path: str | Path) -> str:
+    """A digest of the header, and so of the whole file: the header has the checksums of what follows."""
+    with Path(path).open("rb") as file:
+        return hashlib.sha256(file.read(_ALIGNMENT)).hexdigest()
 
 
 def _sections(store: CodeStore) -> dict[str, np.ndarray]:
@@ -94,6 +103,8 @@ def _write(file: BinaryIO, store: CodeStore, sections: dict[str, np.ndarray]) ->
             name: {"offset": 0, "n_bytes": array.nbytes, "crc32": _checksum(array)} for name, array in sections.items()
         },
     }
+    if store.model is not None:
+        header["model"] = store.model
     offset = _ALIGNMENT
     for section in header["sections"].values():
         section["offset"] = offset

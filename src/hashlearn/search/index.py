@@ -63,6 +63,15 @@ class HammingIndex:
         return self._store.n_bits
 
     @property
+    def model(self) -> str | None:
+        """The digest of the model whose codes these are, kept with them in a file; None where it is not known."""
+        return self._store.model
+
+    @model.setter
+    def model(self, digest: str | None) -> None:
+        self._store.model = digest
+
+    @property
     def ids(self) -> NDArray[np.int64]:
         """All ids, ascending."""
         return self._store.ids_at(np.arange(len(self)))

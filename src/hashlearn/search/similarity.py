@@ -1,26 +1,26 @@
 """Vectors in, neighbours out: a hasher and an index as one object, and as one folder."""
 
-import json
-import os
-import secrets
+import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from hashlearn.checks import check_integer
-from hashlearn.files import write_text
-from hashlearn.hashers import Hasher
-from hashlearn.hashers.saving import load_hasher
+from hashlearn.generations import FolderFormat
+from hashlearn.hashers.pipelines import check_hasher
+from hashlearn.hashers.saving import digest_of, load_with_digest, n_bits_of, save_hasher
+from hashlearn.search.file_format import fingerprint
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.rerank import Rescored, rerank_asymmetric, rerank_exact
 from hashlearn.search.results import Neighbours
 
-FORMAT = "hashlearn similarity search"
-FORMAT_VERSION = 1
-MANIFEST = "search.json"
+FORMAT = FolderFormat(title="hashlearn similarity search", version=2, manifest="search.json")
+HASHER = "hasher"
+CODES = "codes.hli"
 
 
 class SimilaritySearch:
@@ -28,12 +28,12 @@ class SimilaritySearch:
 
     Parameters
     ----------
-    hasher : Hasher
-        Fitted or not; it is used itself, not a copy of it.
+    hasher : Hasher, or a pipeline of scikit-learn that ends in one
+        Fitted or not. :meth:`fit` learns with a copy of it.
 
     Attributes
     ----------
-    hasher : Hasher
+    hasher : Hasher or Pipeline
     index : HammingIndex
         The codes of the vectors added.
 
@@ -49,11 +49,9 @@ class SimilaritySearch:
     [[0], [1], [2]]
     """
 
-    def __init__(self, hasher: Hasher):
-        if not isinstance(hasher, Hasher):
-            raise TypeError(f"hasher must be a Hasher such as hashlearn.JPSH(), got {hasher!r}")
-        self.hasher = hasher
-        self.index = HammingIndex(hasher.n_bits)
+    def __init__(self, hasher: Any):
+        self.hasher = check_hasher("hasher", hasher)
+        self.index = HammingIndex(n_bits_of(hasher))
 
     def __len__(self) -> int:
         return len(self.index)
@@ -63,8 +61,9 @@ class SimilaritySearch:
 
     def fit(self, X: ArrayLike) -> Self:
         """Learn the hash functions; codes of an earlier fit are dropped, for they mean nothing to the new ones."""
-        self.hasher.fit(X)
-        self.index = HammingIndex(self.hasher.n_bits)
+        hasher = clone(self.hasher).fit(X)
+        # One assignment: whatever interrupts it, hasher and codes belong together.
+        self.__dict__ = {**vars(self), "hasher": hasher, "index": HammingIndex(n_bits_of(hasher))}
         return self
 
     def add(self, X: ArrayLike, ids: ArrayLike | None = None) -> Self:
@@ -112,78 +111,69 @@ class SimilaritySearch:
         return rerank_exact(rerank, X, found, k)
 
     def save(self, folder: str | Path) -> None:
-        """Write hasher and codes to a folder.
+        """Write hasher and codes to a folder: new, empty, or one that a search was saved to before.
 
-        Both are written under new names, and the manifest ``search.json`` is replaced last: a process killed meanwhile
-        leaves what the folder held before.
+        The folder has a whole state at every moment, whoever reads it or saves to it meanwhile; see
+        :mod:`hashlearn.generations`. Other files in it are left alone.
         """
-        folder = Path(folder)
-        _refuse_foreign(folder)
-        folder.mkdir(exist_ok=True)
-        mark = secrets.token_hex(4)
-        manifest: dict[str, Any] = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "hasher": f"hasher-{mark}",
-            "codes": f"codes-{mark}.hli",
-        }
-        try:
-            self.hasher.save(folder / manifest["hasher"])
-            self.index.save(folder / manifest["codes"])
-            write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
-        except BaseException:
-            _remove_parts(folder, keep=_parts_in_use(folder))
-            raise
-        _remove_parts(folder, keep=_parts_in_use(folder))
+        replaced = _parts_of_version_1(Path(folder))
+        FORMAT.save(folder, self._write)
+        for path in replaced:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
         """Read what :meth:`save` wrote; the codes are memory-mapped (see :meth:`HammingIndex.open`)."""
-        folder = Path(folder)
-        manifest = _read_manifest(folder)
-        search = cls(load_hasher(folder / manifest["hasher"]))
-        index = HammingIndex.open(folder / manifest["codes"])
-        if index.n_bits != search.hasher.n_bits:
-            raise ValueError(f"{folder}: codes of {index.n_bits} bits beside a hasher of {search.hasher.n_bits}")
-        search.index = index
+        return FORMAT.open(folder, cls._read)
+
+    def _write(self, generation: Path) -> dict[str, Any]:
+        """Write the parts of a state, and return the digests that tie them together."""
+        model = digest_of(self.hasher)
+        if self.index.model not in (None, model):
+            raise ValueError("index must hold codes of the hasher of this search, got those of another; add them again")
+        self.index.model = model
+        save_hasher(self.hasher, generation / HASHER)
+        self.index.save(generation / CODES)
+        return {"model": model, "codes": fingerprint(generation / CODES)}
+
+    @classmethod
+    def _read(cls, generation: Path, manifest: dict[str, Any]) -> Self:
+        if manifest["format_version"] == 1:
+            hasher_at, codes_at = _parts(generation, manifest)
+        else:
+            hasher_at, codes_at = generation / HASHER, generation / CODES
+        hasher, model = load_with_digest(hasher_at)
+        search = cls(hasher)
+        search.index = HammingIndex.open(codes_at)
+        if search.index.n_bits != n_bits_of(hasher):
+            raise ValueError(
+                f"{codes_at} has codes of {search.index.n_bits} bits, {hasher_at} is of {n_bits_of(hasher)}"
+            )
+        if manifest["format_version"] > 1:
+            _check_ties(manifest, {"model": model, "codes": fingerprint(codes_at)}, generation)
+        if search.index.model not in (None, model):
+            raise ValueError(f"{codes_at} holds codes of another model than {hasher_at}")
         return search
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise FileNotFoundError(f"{folder} is no saved similarity search: it has no {MANIFEST}")
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        raise ValueError(f"{path} is truncated or no JSON") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ValueError(f"{path} does not say format {FORMAT!r}")
-    if manifest.get("format_version") != FORMAT_VERSION:
-        raise ValueError(f"{path} has version {manifest.get('format_version')}, this hashlearn reads {FORMAT_VERSION}")
-    for part in ("hasher", "codes"):
-        name = manifest.get(part)
-        if not isinstance(name, str) or os.path.basename(name) != name or not name.startswith(f"{part}-"):
-            raise ValueError(f"{path} names no {part} of its folder, got {name!r}")
-    return manifest
+def _check_ties(manifest: dict[str, Any], found: dict[str, str], generation: Path) -> None:
+    for part, digest in found.items():
+        if manifest.get(part) != digest:
+            raise ValueError(f"{generation} has another {part} than was saved there (the checksum does not fit)")
 
 
-def _refuse_foreign(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"folder must be a folder, got the file {folder}")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
-        raise ValueError(f"folder must be new, empty or a saved search, got {folder} with other files in it")
+def _parts(folder: Path, manifest: dict[str, Any]) -> list[Path]:
+    """Hasher and codes that a manifest of version 1 names."""
+    names = [str(manifest.get(part)) for part in ("hasher", "codes")]
+    if not re.fullmatch(r"hasher-[0-9a-f]{8} codes-[0-9a-f]{8}\.hli", " ".join(names)):
+        raise ValueError(f"{folder / FORMAT.manifest} names no hasher and codes of its folder, got {names}")
+    return [folder / name for name in names]
 
 
-def _parts_in_use(folder: Path) -> set[str]:
+def _parts_of_version_1(folder: Path) -> list[Path]:
+    """What a save replaces in a folder of version 1."""
     with suppress(OSError, ValueError):
-        manifest = _read_manifest(folder)
-        return {manifest["hasher"], manifest["codes"]}
-    return set()
-
-
-def _remove_parts(folder: Path, keep: set[str]) -> None:
-    """Remove what earlier saves, ended or killed, have left."""
-    for path in [*folder.glob("hasher-*"), *folder.glob("codes-*.hli")]:
-        if path.name not in keep:
-            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+        manifest = FORMAT.read_manifest(folder)
+        if manifest["format_version"] == 1:
+            return [path for path in _parts(folder, manifest) if path.exists()]
+    return []

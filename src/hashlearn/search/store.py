@@ -53,6 +53,7 @@ class CodeStore:
         self._tiles = empty_tiles(0, n_bits) if tiles is None else tiles
         self._ids = ids
         self._check = check
+        self.model: str | None = None
         self._dtype, self._n_words = word_layout(n_bits)
 
     def __len__(self) -> int:
