@@ -1,0 +1,26 @@
+"""Codes in other people's databases, behind one contract.
+
+LanceDB, PostgreSQL with pgvector, Milvus, SQLite with sqlite-vec, DuckDB and parquet files; and codes out to faiss,
+usearch and numpy. Every database is an extra: ``pip install 'hashlearn[lance]'``, ``[pgvector]``, ``[milvus]``,
+``[sqlite]``, ``[duckdb]``.
+"""
+
+from hashlearn.stores.base import Block, Description, Engine, Record
+from hashlearn.stores.export import to_faiss, to_numpy, to_parquet, to_usearch
+from hashlearn.stores.loading import load_codes
+from hashlearn.stores.store import Store
+from hashlearn.stores.uri import open_store
+
+__all__ = [
+    "Block",
+    "Description",
+    "Engine",
+    "Record",
+    "Store",
+    "load_codes",
+    "open_store",
+    "to_faiss",
+    "to_numpy",
+    "to_parquet",
+    "to_usearch",
+]

@@ -1,0 +1,155 @@
+"""DuckDB: a table with a BIT column, compared by ``bit_count(xor())``.
+
+One process at a time may write to a file, and then no other may read it; several may read one that nobody writes
+(``?mode=ro``).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.extras import require
+from hashlearn.stores.base import Description, Place, Rows, short
+from hashlearn.stores.filters import Among, Compares, Differs, Test, of_kind
+from hashlearn.stores.sql import DESCRIPTION, SqlEngine
+
+_NUMBERS = "('UBIGINT', 'BIGINT', 'DOUBLE', 'HUGEINT', 'UHUGEINT')"
+
+
+class DuckEngine(SqlEngine):
+    """Codes in a file of DuckDB; see :class:`hashlearn.stores.base.Engine`."""
+
+    distance = "CAST(bit_count(xor(code, CAST(CAST(? AS BLOB) AS BIT))) AS INTEGER)"
+    code_bytes = "CAST(code AS BLOB)"
+    payload_text = "CAST(payload AS VARCHAR)"
+    vector_type = "<f4"
+    indexes: Sequence[str] = ()
+
+    def __init__(self, place: Place):
+        super().__init__(place)
+        duckdb = require("duckdb", "duckdb")
+        self.arrow = require("pyarrow", "duckdb")
+        self.errors = (duckdb.Error,)
+        try:
+            self.connection = self.connected(duckdb)
+        except duckdb.Error as error:
+            raise self.explain(error) from error
+        try:
+            self.read_description()
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def connected(self, duckdb: Any) -> Any:
+        return duckdb.connect(self.place.address, read_only=self.place.read_only)
+
+    def read_description(self) -> None:
+        """Find out what is there."""
+        names = {name for (name,) in self.rows("SELECT table_name FROM duckdb_tables()", [])}
+        if self.table in names and self.notes not in names:
+            raise ValueError(f"{self.place.shown} holds a table {self.table!r} that hashlearn did not make")
+        self.describe(self.described(self.notes in names))
+
+    def describe(self, description: Description | None) -> None:
+        self.description = description
+        if description is not None:
+            id_column = "BIGINT" if description.id_type == "int64" else "VARCHAR"
+            self.among = f"id IN (SELECT unnest(CAST(? AS {id_column}[])))"
+
+    def explain(self, error: Exception) -> Exception:
+        reason = short(error)
+        if "lock" in reason:
+            return ConnectionError(f"{self.place.shown} is open in another process, and DuckDB lets in one at a time")
+        if "read-only" in reason:
+            return ValueError(f"{self.place.shown} cannot be written: {reason}")
+        return ValueError(f"{self.place.shown}: {reason}")
+
+    def create(self, description: Description) -> None:
+        id_column = "BIGINT" if description.id_type == "int64" else "VARCHAR"
+        vector = "" if description.n_features is None else ", vector BLOB NOT NULL"
+        with self.lock, self.connection.cursor() as cursor:
+            cursor.begin()
+            cursor.execute(f"CREATE TABLE {self.notes} (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)")
+            cursor.execute(
+                f"CREATE TABLE {self.table} (id {id_column} PRIMARY KEY, code BIT NOT NULL, "
+                f"payload JSON NOT NULL{vector})"
+            )
+            cursor.execute(f"INSERT INTO {self.notes} VALUES (?, ?)", [DESCRIPTION, description.to_json()])
+            cursor.commit()
+        self.describe(description)
+
+    def use_index(self, kind: str) -> None:
+        raise AssertionError("there are no indexes")
+
+    def upsert(self, rows: Rows) -> None:
+        columns = ["code", "payload"] if rows.vectors is None else ["code", "payload", "vector"]
+        changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
+        with self.lock, self.connection.cursor() as cursor:
+            cursor.register("incoming", self._table_of(rows))
+            cursor.execute(
+                f"INSERT INTO {self.table} SELECT * REPLACE (CAST(code AS BIT) AS code) FROM incoming "
+                f"ON CONFLICT (id) DO UPDATE SET {changes}"
+            )
+
+    def delete(self, ids: NDArray[Any]) -> int:
+        return self.rows(f"DELETE FROM {self.table} WHERE {self.among}", [ids.tolist()])[0][0]
+
+    def rows(self, statement: str, parameters: list[Any]) -> list[tuple]:
+        with self.lock, self.connection.cursor() as cursor:
+            return cursor.execute(statement, parameters).fetchall()
+
+    def test(self, test: Test) -> tuple[str, list[Any]]:
+        number = f"json_type(payload, ?) IN {_NUMBERS} AND CAST(json_extract_string(payload, ?) AS DOUBLE)"
+        string = "json_type(payload, ?) = 'VARCHAR' AND json_extract_string(payload, ?)"
+        match test:
+            case Among(field, values):
+                return self._equal(_pointer(field), values)
+            case Differs(field, value):
+                text, parameters = self._equal(_pointer(field), (value,))
+                return f"NOT ({text})", parameters
+            case Compares(field, sign, value):
+                kind = string if isinstance(value, str) else number
+                return f"coalesce({kind} {sign} ?, false)", [_pointer(field), _pointer(field), value]
+
+    def compact(self) -> None:
+        self.rows("CHECKPOINT", [])
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def _equal(self, pointer: str, values: tuple[Any, ...]) -> tuple[str, list[Any]]:
+        """Whether the value at a pointer is equal to one of the values, each within its kind."""
+        booleans = ["true" if value else "false" for value in of_kind(values, "boolean")]
+        text = (
+            "coalesce(CASE json_type(payload, ?) "
+            "WHEN 'VARCHAR' THEN list_contains(CAST(? AS VARCHAR[]), json_extract_string(payload, ?)) "
+            "WHEN 'BOOLEAN' THEN list_contains(CAST(? AS VARCHAR[]), json_extract_string(payload, ?)) "
+            "ELSE list_contains(CAST(? AS DOUBLE[]), TRY_CAST(json_extract_string(payload, ?) AS DOUBLE)) END, false)"
+        )
+        strings, numbers = of_kind(values, "string"), of_kind(values, "number")
+        return text, [pointer, strings, pointer, booleans, pointer, numbers, pointer]
+
+    def _table_of(self, rows: Rows) -> Any:
+        pa = self.arrow
+        arrays = {
+            "id": pa.array(rows.ids.tolist()),
+            "code": _blobs(pa, rows.codes),
+            "payload": pa.array(rows.payloads),
+        }
+        if rows.vectors is not None:
+            arrays["vector"] = _blobs(pa, rows.vectors.astype("<f4").view(np.uint8))
+        return pa.table(arrays)
+
+
+def _blobs(pa: Any, matrix: NDArray[np.uint8]) -> Any:
+    """Each row of a matrix as bytes."""
+    n, width = matrix.shape
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(matrix))]
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), n, buffers).cast(pa.binary())
+
+
+def _pointer(field: str) -> str:
+    """A key of the payload as a JSON pointer, in which any key can be written."""
+    return "/" + field.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,116 @@
+"""Codes out of an index or a store, for faiss, usearch, numpy and parquet.
+
+Distances do not depend on the bit order, so codes go out as they are; convert them with
+:func:`hashlearn.codes.reverse_bit_order` only to compare them with codes that the other program makes itself.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hashlearn.codes import bytes_per_code
+from hashlearn.extras import require
+from hashlearn.files import replacing
+from hashlearn.stores.arguments import NO_PAYLOAD, payload_texts
+from hashlearn.stores.base import Block, Description
+from hashlearn.stores.parquet import METADATA_KEY
+from hashlearn.stores.store import BLOCK_ROWS, Store
+
+
+class HasCodes(Protocol):
+    """What holds codes in memory, such as a HammingIndex."""
+
+    @property
+    def n_bits(self) -> int: ...
+
+    @property
+    def ids(self) -> NDArray[Any]: ...
+
+    def codes(self, ids: ArrayLike | None = None) -> NDArray[np.uint8]: ...
+
+
+def to_numpy(source: HasCodes | Store) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    """All ids, ascending, and their packed codes."""
+    blocks = list(_blocks(source))
+    if not blocks:
+        no_ids = np.empty(0, object if _id_type(source) == "str" else np.int64)
+        return no_ids, np.empty((0, bytes_per_code(source.n_bits)), np.uint8)
+    ids, codes = (np.concatenate(parts) for parts in ([b.ids for b in blocks], [b.codes for b in blocks]))
+    order = np.argsort(ids, kind="stable")
+    return ids[order], codes[order]
+
+
+def to_parquet(source: HasCodes | Store, path: str | Path) -> None:
+    """Write ids, codes and payloads to a parquet file, which ``open_store("parquet://...")`` searches.
+
+    A store is read and written a block at a time. Vectors are left out.
+    """
+    pa, parquet = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
+    model = source.model if isinstance(source, Store) else None
+    id_type = _id_type(source)
+    description = Description(source.n_bits, id_type, None, model)
+    schema = pa.schema(
+        [
+            pa.field("id", pa.int64() if id_type == "int64" else pa.string(), nullable=False),
+            pa.field("code", pa.binary(), nullable=False),
+            pa.field("payload", pa.string(), nullable=False),
+        ],
+        metadata={METADATA_KEY: description.to_json()},
+    )
+    with replacing(path) as (beside,), parquet.ParquetWriter(beside, schema) as writer:
+        for ids, codes, payloads in _blocks(source):
+            texts = [NO_PAYLOAD] * len(ids) if payloads is None else payload_texts(payloads, len(ids))
+            blobs = [code.tobytes() for code in codes]
+            writer.write_table(pa.table([ids.tolist(), blobs, texts], schema=schema))
+
+
+def to_faiss(source: HasCodes | Store) -> Any:
+    """A faiss ``IndexBinaryIDMap2`` over ``IndexBinaryFlat``, exact; lengths that are no multiple of 8 are padded.
+
+    >>> from hashlearn import HammingIndex
+    >>> index = to_faiss(HammingIndex(n_bits=8).add(np.array([[1], [7]], dtype=np.uint8), ids=[10, 20]))
+    >>> index.search(np.array([[3]], dtype=np.uint8), 2)[1].tolist()
+    [[10, 20]]
+    """
+    faiss = require("faiss", "faiss")
+    flat = faiss.IndexBinaryFlat(8 * bytes_per_code(source.n_bits))
+    index = faiss.IndexBinaryIDMap2(flat)
+    flat.this.disown()
+    index.own_fields = True
+    for ids, codes, _ in _blocks(source):
+        index.add_with_ids(codes, _integers(ids, "faiss"))
+    return index
+
+
+def to_usearch(source: HasCodes | Store) -> Any:
+    """A usearch ``Index`` of bits, which searches approximately; lengths that are no multiple of 8 are padded."""
+    usearch = require("usearch.index", "usearch")
+    index = usearch.Index(ndim=8 * bytes_per_code(source.n_bits), metric="hamming", dtype="b1")
+    for ids, codes, _ in _blocks(source):
+        index.add(_integers(ids, "usearch").astype(np.uint64), codes)
+    return index
+
+
+def _blocks(source: HasCodes | Store) -> Iterator[Block]:
+    if isinstance(source, Store):
+        yield from source.scan(payloads=True)
+        return
+    ids, codes = np.asarray(source.ids), source.codes()
+    for start in range(0, len(ids), BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        yield Block(ids[rows], np.ascontiguousarray(codes[rows]), None)
+
+
+def _id_type(source: HasCodes | Store) -> Any:
+    if isinstance(source, Store):
+        return source.id_type
+    return "int64" if np.issubdtype(np.asarray(source.ids).dtype, np.integer) else "str"
+
+
+def _integers(ids: NDArray[Any], target: str) -> NDArray[np.int64]:
+    if not np.issubdtype(ids.dtype, np.integer):
+        raise ValueError(f"ids must be integers for {target}, which keeps no strings, got {ids[0]!r:.60}")
+    return ids

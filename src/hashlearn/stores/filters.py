@@ -1,0 +1,198 @@
+"""Conditions on payloads, in one form for all stores.
+
+A filter is a dict, as document databases have it::
+
+    {"color": "red"}                              the field is equal to
+    {"year": {"$gte": 2020, "$lt": 2024}}         $ne $gt $gte $lt $lte $in
+    {"$or": [{"color": "red"}, {"size": 3}]}      $and $or; several entries of a dict must all hold
+
+It becomes a tree of the four tuples below. :func:`matches` defines what it means, and every engine translates it into
+its own language, values as bound parameters. Fields are keys of the payload itself, not of dicts inside it. Numbers are
+compared in double precision, strings by their code points. A number, a string and a boolean are never equal to one
+another, and a field that is missing or of another kind fails every test but ``$ne``.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+RANGES = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+
+
+class Among(NamedTuple):
+    """The field is equal to one of the values."""
+
+    field: str
+    values: tuple[Any, ...]
+
+
+class Differs(NamedTuple):
+    """The field is missing, or not equal to the value."""
+
+    field: str
+    value: Any
+
+
+class Compares(NamedTuple):
+    """The field is of the value's kind, and greater or smaller as the sign says: > >= < <=."""
+
+    field: str
+    sign: str
+    value: float | str
+
+
+class Joined(NamedTuple):
+    """All of the parts hold, or one of them: the word is "and" or "or". There is at least one part."""
+
+    word: str
+    parts: tuple[Any, ...]
+
+
+Test = Among | Differs | Compares
+Condition = Test | Joined
+
+
+def parse_filter(filter: Any) -> Condition | None:
+    """The condition that a filter states; None for None and for an empty dict, which every row meets.
+
+    >>> parse_filter({"year": {"$gte": 2020}, "color": {"$in": ["red", "blue"]}})
+    Joined(word='and', parts=(Compares(field='year', sign='>=', value=2020.0),
+    Among(field='color', values=('red', 'blue'))))
+    """
+    if filter is None:
+        return None
+    return _join("and", _parse_entries(filter))
+
+
+def matches(condition: Condition | None, payload: Mapping[str, Any]) -> bool:
+    """Whether a payload meets a condition: what every store must answer.
+
+    >>> matches(parse_filter({"year": {"$lt": 2024}}), {"year": 2020})
+    True
+    >>> matches(parse_filter({"year": {"$lt": 2024}}), {"year": "2020"})
+    False
+    """
+    match condition:
+        case None:
+            return True
+        case Joined("and", parts):
+            return all(matches(part, payload) for part in parts)
+        case Joined(_, parts):
+            return any(matches(part, payload) for part in parts)
+        case Among(field, values):
+            return any(_equal(payload.get(field), value) for value in values)
+        case Differs(field, value):
+            return not _equal(payload.get(field), value)
+        case Compares(field, sign, value):
+            return _compares(payload.get(field), sign, value)
+
+
+def kind_of(value: Any) -> str:
+    """Kind of a value in JSON: "boolean", "number", "string" or "other"."""
+    if isinstance(value, (bool, np.bool_)):
+        return "boolean"
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        return "number"
+    return "string" if isinstance(value, str) else "other"
+
+
+def of_kind(values: tuple[Any, ...], kind: str) -> list[Any]:
+    """Those of the values that are of a kind."""
+    return [value for value in values if kind_of(value) == kind]
+
+
+def translate(condition: Condition, test: Callable[[Test], tuple[str, list[Any]]]) -> tuple[str, list[Any]]:
+    """A condition in the language of a database, and its parameters, where ``test`` translates a single test."""
+    if not isinstance(condition, Joined):
+        return test(condition)
+    texts, parameters = [], []
+    for part in condition.parts:
+        text, more = translate(part, test)
+        texts.append(f"({text})")
+        parameters += more
+    return f" {condition.word} ".join(texts), parameters
+
+
+def _parse_entries(filter: Any) -> list[Condition]:
+    if not isinstance(filter, Mapping):
+        raise TypeError(f"filter must be a dict such as {{'year': {{'$gte': 2020}}}}, got {filter!r:.60}")
+    parts: list[Condition] = []
+    for field, wanted in filter.items():
+        if field in ("$and", "$or"):
+            parts += _parse_alternatives(field, wanted)
+        else:
+            parts += _parse_field(field, wanted)
+    return parts
+
+
+def _parse_alternatives(word: str, filters: Any) -> list[Condition]:
+    if not isinstance(filters, (list, tuple)) or not filters:
+        raise ValueError(f"filter must have a list of filters after {word}, got {filters!r:.60}")
+    parts = [_join("and", _parse_entries(filter)) for filter in filters]
+    if None in parts:
+        raise ValueError(f"filter must have no empty filter after {word}")
+    joined = _join(word[1:], [part for part in parts if part is not None])
+    return [] if joined is None else [joined]
+
+
+def _parse_field(field: Any, wanted: Any) -> list[Condition]:
+    if not isinstance(field, str) or not field or field.startswith("$") or not is_plain(field):
+        raise ValueError(f"filter must have names of fields, $and or $or as its keys, got {field!r:.60}")
+    if not isinstance(wanted, Mapping):
+        return [Among(field, (_value(field, wanted),))]
+    if not wanted:
+        raise ValueError(f"filter must have a value or a test such as {{'$gte': 1}} for {field!r}, got {{}}")
+    return [_parse_test(field, operator, value) for operator, value in wanted.items()]
+
+
+def _parse_test(field: str, operator: Any, value: Any) -> Condition:
+    if operator == "$ne":
+        return Differs(field, _value(field, value))
+    if operator == "$in":
+        if not isinstance(value, (list, tuple)):
+            raise ValueError(f"filter must have a list after $in for {field!r}, got {value!r:.60}")
+        return Among(field, tuple(_value(field, each) for each in value))
+    if operator in RANGES:
+        bound = _value(field, value)
+        if isinstance(bound, bool):
+            raise ValueError(f"filter must compare {field!r} with a number or a string, got {value!r}")
+        return Compares(field, RANGES[operator], bound)
+    raise ValueError(f"filter must test {field!r} by one of $ne, $in, {', '.join(RANGES)}, got {operator!r:.60}")
+
+
+def _value(field: str, value: Any) -> Any:
+    kind = kind_of(value)
+    if kind == "boolean":
+        return bool(value)
+    if kind == "number" and np.isfinite(float(value)):
+        return float(value)
+    if kind == "string" and is_plain(value):
+        return str(value)
+    raise ValueError(f"filter must compare {field!r} with a string, a finite number or a boolean, got {value!r:.60}")
+
+
+def is_plain(text: str) -> bool:
+    """Whether every database can hold a text: it has no NUL and no half of a surrogate pair."""
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _join(word: str, parts: list[Condition]) -> Condition | None:
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else Joined(word, tuple(parts))
+
+
+def _equal(found: Any, value: Any) -> bool:
+    kind = kind_of(value)
+    if kind_of(found) != kind:
+        return False
+    return float(found) == value if kind == "number" else found == value
+
+
+def _compares(found: Any, sign: str, value: Any) -> bool:
+    kind = kind_of(value)
+    if kind_of(found) != kind:
+        return False
+    left = float(found) if kind == "number" else found
+    return {">": left > value, ">=": left >= value, "<": left < value, "<=": left <= value}[sign]

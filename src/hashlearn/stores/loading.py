@@ -1,0 +1,161 @@
+"""Loading many codes into a store: a block at a time, with progress, and going on where an earlier call has stopped."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.checks import check_integer
+from hashlearn.codes import check_codes
+from hashlearn.progress import track
+from hashlearn.stores.store import BLOCK_ROWS, Store
+
+NOTE = "loading"
+"""Key of the note in the store that says how far a load has come."""
+SECONDS_BETWEEN_NOTES = 5.0
+"""How much work a process that is killed may have to do again."""
+
+Blocks = Callable[[int], Iterable[tuple[slice, NDArray[np.uint8]]]]
+
+
+def load_codes(
+    store: Store,
+    codes: Any,
+    ids: Any = None,
+    *,
+    vectors: Any = None,
+    payloads: Sequence[dict | None] | None = None,
+    first: int | None = None,
+    job: str | None = None,
+    block_rows: int = BLOCK_ROWS,
+) -> int:
+    """Write codes into a store in blocks; memory holds one block.
+
+    Repeat a call that was interrupted and it goes on: a note in the store says how many rows of this very job are in.
+    Rows that were written after the last note are written again, which changes nothing.
+
+    Parameters
+    ----------
+    store : Store
+    codes : array of shape (n, ceil(n_bits / 8)), path of an .npy file, or callable
+        Packed codes. A memmap or a file is not read before its turn. A callable gets the number of the row to begin
+        with, and returns pairs of a slice of rows and their codes, as ``hasher.transform_blocks`` does.
+    ids : sequence of n ids, or None
+        Anything that can be sliced. None gives running numbers from 0, in a store whose ids are integers.
+    vectors : array of shape (n, n_features), or None
+    payloads : sequence of n dicts, or None
+    first : int or None
+        The row to begin with; None goes on where the last call with the same job has stopped.
+    job : str or None
+        What tells this load from others. By default the digest of the first and the last block of an array; a callable
+        without it always begins with ``first``, or 0.
+    block_rows : int
+        Rows written at a time.
+
+    Returns
+    -------
+    int
+        The row that this call began with: 0 if nothing had been loaded before.
+
+    Examples
+    --------
+    >>> from hashlearn.stores import open_store
+    >>> codes = np.random.default_rng(0).integers(0, 256, (1000, 8), dtype=np.uint8)
+    >>> with open_store(getfixture("tmp_path") / "codes", n_bits=64, create=True) as store:
+    ...     load_codes(store, codes, block_rows=300)
+    ...     len(store)
+    0
+    1000
+    """
+    block_rows = check_integer("block_rows", block_rows, low=1)
+    if ids is None and store.id_type != "int64":
+        raise ValueError("ids must be given for a store whose ids are strings")
+    if callable(codes):
+        blocks, n = codes, None
+    else:
+        array = _opened(codes, store.n_bits)
+        _check_lengths(len(array), ids=ids, vectors=vectors, payloads=payloads)
+        blocks, n = _sliced(array, block_rows), len(array)
+        job = _identity(array, ids, block_rows) if job is None else job
+    begin = _done(store, job) if first is None else check_integer("first", first, low=0)
+    n_blocks = None if n is None else -(-max(0, n - begin) // block_rows)
+    _write(store, track(blocks(begin), "load", n_blocks), ids, vectors, payloads, job)
+    return begin
+
+
+def _write(store: Store, blocks: Iterable, ids: Any, vectors: Any, payloads: Any, job: str | None) -> None:
+    noted_at, done = time.monotonic(), 0
+    try:
+        for rows, codes in blocks:
+            store.upsert(
+                np.arange(rows.start, rows.stop) if ids is None else ids[rows],
+                codes,
+                None if vectors is None else vectors[rows],
+                None if payloads is None else payloads[rows],
+            )
+            done = rows.stop
+            if time.monotonic() - noted_at > SECONDS_BETWEEN_NOTES:
+                _keep(store, job, done)
+                noted_at = time.monotonic()
+    except BaseException:
+        with suppress(Exception):  # what stopped the load may also keep us from saying how far it came
+            _keep(store, job, done)
+        raise
+    _keep(store, job, 0)
+    store.compact()
+
+
+def _keep(store: Store, job: str | None, done: int) -> None:
+    if job is not None:
+        store.keep_note(NOTE, json.dumps({"job": job, "done": done}))
+
+
+def _done(store: Store, job: str | None) -> int:
+    """Rows of this job that the store says it holds."""
+    text = store.note(NOTE)
+    if text is None:
+        return 0
+    told = json.loads(text)
+    return told["done"] if told["job"] == job else 0
+
+
+def _opened(codes: Any, n_bits: int) -> NDArray[np.uint8]:
+    """The codes as an array, which may be mapped; their form is checked, their bits when they are written."""
+    if isinstance(codes, (str, Path)):
+        try:
+            codes = np.load(codes, mmap_mode="r", allow_pickle=False)
+        except ValueError:
+            raise ValueError(f"codes must be an array or an .npy file, got {codes}") from None
+    array = codes if isinstance(codes, np.ndarray) else np.asarray(codes)
+    check_codes(array[:0], n_bits)
+    return array
+
+
+def _sliced(array: NDArray[np.uint8], block_rows: int) -> Blocks:
+    def blocks(first: int) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
+        for start in range(first, len(array), block_rows):
+            rows = slice(start, min(start + block_rows, len(array)))
+            yield rows, np.array(array[rows])
+
+    return blocks
+
+
+def _check_lengths(n: int, **given: Any) -> None:
+    for name, values in given.items():
+        if values is not None and len(values) != n:
+            raise ValueError(f"{name} must be as many as the codes, got {len(values)} for {n}")
+
+
+def _identity(array: NDArray[np.uint8], ids: Any, block_rows: int) -> str:
+    """What tells these codes from others: how many there are, and the first and the last of them with their ids."""
+    digest = hashlib.sha256(f"{array.shape}".encode())
+    for rows in (slice(0, block_rows), slice(max(0, len(array) - block_rows), len(array))):
+        digest.update(np.ascontiguousarray(array[rows]).data)
+        digest.update(repr(None if ids is None else list(ids[rows])).encode())
+    return digest.hexdigest()

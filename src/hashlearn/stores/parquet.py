@@ -1,0 +1,90 @@
+"""Parquet files as a store that is only read: DuckDB searches them where they are.
+
+:func:`~hashlearn.stores.export.to_parquet` writes such files. Files made elsewhere serve as well if they have a column
+``id`` of integers or strings, a column ``code`` of bytes, all of one length, and perhaps a column ``payload`` of JSON.
+"""
+
+from collections.abc import Sequence
+from glob import glob
+from typing import Any, NoReturn
+
+from numpy.typing import NDArray
+
+from hashlearn.extras import require
+from hashlearn.stores.base import Description, Place, Rows, short
+from hashlearn.stores.duckdb import DuckEngine
+
+METADATA_KEY = b"hashlearn"
+"""Where the description stands among the metadata of a file."""
+
+
+class ParquetEngine(DuckEngine):
+    """Codes in parquet files; see :class:`hashlearn.stores.base.Engine`."""
+
+    distance = "CAST(bit_count(xor(CAST(code AS BIT), CAST(CAST(? AS BLOB) AS BIT))) AS INTEGER)"
+    code_bytes = "code"
+    indexes: Sequence[str] = ()
+
+    def __init__(self, place: Place):
+        self.paths = sorted(glob(place.address))
+        if not self.paths:
+            raise ValueError(f"{place.shown} names no file")
+        super().__init__(place)
+
+    def connected(self, duckdb: Any) -> Any:
+        return duckdb.connect(":memory:")
+
+    def read_description(self) -> None:
+        descriptions = {self._description_in(path) for path in self.paths}
+        if len(descriptions) > 1:
+            raise ValueError(f"{self.place.shown} names files of different codes")
+        self.describe(descriptions.pop())
+        columns = {name for name, *_ in self.rows("DESCRIBE SELECT * FROM read_parquet(?)", [self.paths])}
+        payload = "payload" if "payload" in columns else "'{}'"
+        vector = ", vector" if "vector" in columns else ""
+        files = ", ".join("'" + path.replace("'", "''") + "'" for path in self.paths)  # a view takes no parameters
+        self.rows(
+            f"CREATE VIEW {self.table} AS SELECT id, code, CAST({payload} AS JSON) AS payload{vector} "
+            f"FROM read_parquet([{files}])",
+            [],
+        )
+
+    def create(self, description: Description) -> None:
+        self._refuse()
+
+    def upsert(self, rows: Rows) -> None:
+        self._refuse()
+
+    def delete(self, ids: NDArray[Any]) -> int:
+        self._refuse()
+
+    def note(self, key: str) -> str | None:
+        return None
+
+    def keep_note(self, key: str, text: str) -> None:
+        self._refuse()
+
+    def compact(self) -> None:
+        """There is nothing to do in files that are only read."""
+
+    def _refuse(self) -> NoReturn:
+        raise ValueError(f"{self.place.shown} cannot be written: parquet files are only read")
+
+    def _description_in(self, path: str) -> Description:
+        """What the file's metadata say, or otherwise its columns."""
+        parquet = require("pyarrow.parquet", "duckdb")
+        try:
+            schema = parquet.read_schema(path)
+        except (OSError, self.arrow.ArrowException) as error:
+            raise ValueError(f"{path} is no parquet file that can be read: {short(error)}") from error
+        told = (schema.metadata or {}).get(METADATA_KEY)
+        if told is not None:
+            return Description.from_json(told.decode(), path)
+        if not {"id", "code"} <= set(schema.names):
+            raise ValueError(f"{path} must have the columns id and code, got {', '.join(schema.names)[:80]}")
+        widths = "SELECT min(octet_length(code)), max(octet_length(code)) FROM read_parquet(?)"
+        low, high = self.rows(widths, [[path]])[0]
+        if low is None or low != high:
+            raise ValueError(f"{path} must have codes of one length, got {low} to {high} bytes")
+        is_integer = self.arrow.types.is_integer(schema.field("id").type)
+        return Description(8 * low, "int64" if is_integer else "str", None, None)

@@ -1,0 +1,246 @@
+"""The store that users hold: codes, payloads and vectors in a database, searched by Hamming distance."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hashlearn.checks import check_integer
+from hashlearn.codes import check_codes
+from hashlearn.codes.results import NO_DISTANCE, NO_ID, Neighbors, RangeResult
+from hashlearn.stores.arguments import check_ids, check_vectors, payload_of, payload_texts
+from hashlearn.stores.base import Block, Description, Engine, Hits, IdType, Record, Rows, id_array
+from hashlearn.stores.filters import parse_filter
+
+BLOCK_ROWS = 1 << 16
+
+
+class Store:
+    """Codes in a database; :func:`~hashlearn.stores.open_store` makes one.
+
+    Every call is checked before the database sees it, and what the database complains about is one line: a
+    ``ValueError``, or a ``ConnectionError`` where it cannot be reached or another process keeps it locked. Ids are
+    integers of at least 0, or strings, one kind in a store. A payload is a dict of JSON values.
+
+    Searching is exact unless the store was opened with an ``index``. Several threads may use one store.
+
+    Examples
+    --------
+    >>> from hashlearn.stores import open_store
+    >>> folder = getfixture("tmp_path")  # any folder
+    >>> codes = np.array([[0b11110000], [0b11111111], [0b00001111]], dtype=np.uint8)
+    >>> with open_store(f"duckdb://{folder}/codes.duckdb", n_bits=8, id_type="str", create=True) as store:
+    ...     store.upsert(["a", "b", "c"], codes, payloads=[{"year": 2019}, {"year": 2024}, {"year": 2024}])
+    ...     store.search(codes[:1], k=2, filter={"year": {"$gte": 2020}})
+    Neighbors(distances=array([[4, 8]], dtype=int32), ids=array([['b', 'c']], dtype=object))
+    """
+
+    def __init__(self, engine: Engine, description: Description, uri: str, exact: bool):
+        self._engine = engine
+        self._description = description
+        self.uri = uri
+        self.exact = exact
+
+    def __repr__(self) -> str:
+        return f"Store({self.uri!r}, n_bits={self.n_bits}, id_type={self.id_type!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self.count()
+
+    @property
+    def n_bits(self) -> int:
+        """Length of a code."""
+        return self._description.n_bits
+
+    @property
+    def id_type(self) -> IdType:
+        """Kind of the ids: "int64" or "str"."""
+        return self._description.id_type
+
+    @property
+    def n_features(self) -> int | None:
+        """Length of the vectors that are kept with the codes; None if none are."""
+        return self._description.n_features
+
+    @property
+    def model(self) -> str | None:
+        """Digest of the model that made the codes, if the store was told."""
+        return self._description.model
+
+    def upsert(
+        self, ids: ArrayLike, codes: ArrayLike, vectors: ArrayLike | None = None, payloads: list | None = None
+    ) -> None:
+        """Write rows; one whose id is there takes the place of the whole row, payload and vector included.
+
+        Parameters
+        ----------
+        ids : list or array of n integers >= 0, or of n strings
+            No id twice. A string has no control characters and at most 1,024 bytes.
+        codes : array of shape (n, ceil(n_bits / 8)), uint8
+            Packed codes.
+        vectors : array of shape (n, n_features) or None
+            Where the store keeps vectors, and only there. They are kept as float32.
+        payloads : list of n dicts, or None
+            None is no payload, also in place of a dict.
+        """
+        packed = check_codes(codes, self.n_bits)
+        n = len(packed)
+        checked = check_ids(ids, self.id_type, n)
+        rows = Rows(checked, packed, payload_texts(payloads, n), check_vectors(vectors, n, self.n_features))
+        if n:
+            with self._explained():
+                self._engine.upsert(rows)
+
+    def delete(self, ids: ArrayLike) -> int:
+        """Remove rows and return how many there were; ids that are not there are ignored."""
+        checked = check_ids(ids, self.id_type)
+        if not len(checked):
+            return 0
+        with self._explained():
+            return self._engine.delete(checked)
+
+    def get(self, ids: ArrayLike) -> list[Record]:
+        """The rows with these ids, in their order; ids that are not there are left out."""
+        checked = check_ids(ids, self.id_type)
+        if not len(checked):
+            return []
+        with self._explained():
+            found = {id: (code, payload) for id, code, payload in self._engine.get(checked)}
+        records = []
+        for id in checked.tolist():
+            if id in found:
+                code, payload = found[id]
+                records.append(Record(id, np.frombuffer(code, np.uint8), payload_of(payload)))
+        return records
+
+    def vectors(self, ids: ArrayLike) -> NDArray[np.float32]:
+        """The vectors of these ids, of shape (n, n_features), in their order; raises if one is not there."""
+        if self.n_features is None:
+            raise ValueError(f"{self.uri} keeps no vectors: it was made without n_features")
+        checked = check_ids(ids, self.id_type)
+        with self._explained():
+            found = dict(self._engine.vectors(checked)) if len(checked) else {}
+        missing = [id for id in checked.tolist() if id not in found]
+        if missing:
+            raise ValueError(f"ids must be in the store, got {missing[0]!r}, which is not")
+        kept = [found[id] for id in checked.tolist()]
+        return np.array(kept, np.float32).reshape(len(kept), self.n_features)
+
+    def count(self, filter: dict | None = None) -> int:
+        """How many rows there are, or how many meet a filter."""
+        condition = parse_filter(filter)
+        with self._explained():
+            return self._engine.count(condition)
+
+    def search(self, codes: ArrayLike, k: int = 10, filter: dict | None = None) -> Neighbors:
+        """The k nearest codes of each query.
+
+        Parameters
+        ----------
+        codes : array of shape (n_queries, ceil(n_bits / 8)), uint8
+        k : int
+            At least 1. Where fewer codes meet the filter, the places left over have distance 2147483647 and id -1, or
+            None among strings.
+        filter : dict or None
+            A condition on the payloads; see :mod:`hashlearn.stores.filters`.
+
+        Returns
+        -------
+        distances, ids : arrays of shape (n_queries, k), int32 and int64 or objects that are strings
+            Nearest first, ties by the lowest id, strings by their code points.
+        """
+        queries = check_codes(codes, self.n_bits)
+        k = check_integer("k", k, low=1)
+        condition = parse_filter(filter)
+        with self._explained():
+            found = self._engine.nearest(queries, k, condition) if len(queries) else []
+        return self._neighbors(found, k)
+
+    def within(self, codes: ArrayLike, radius: int, filter: dict | None = None) -> RangeResult:
+        """All codes at distance ``radius`` or less of each query, nearest first, ties by the lowest id.
+
+        The result of query q is ``result[q]``: its distances and ids. It is exact also where the store has an index.
+        """
+        queries = check_codes(codes, self.n_bits)
+        radius = min(check_integer("radius", radius, low=0), self.n_bits)
+        condition = parse_filter(filter)
+        with self._explained():
+            found = self._engine.within(queries, radius, condition) if len(queries) else []
+        hits = [hit for each in found for hit in each]
+        offsets = np.cumsum([0, *map(len, found)], dtype=np.int64)
+        distances = np.array([distance for distance, _ in hits], np.int32)
+        return RangeResult(offsets, distances, id_array([id for _, id in hits], self.id_type))
+
+    def scan(
+        self, block_rows: int = BLOCK_ROWS, filter: dict | None = None, *, payloads: bool = False
+    ) -> Iterator[Block]:
+        """All rows, or those that meet a filter, a block at a time and in no order that is promised.
+
+        Parameters
+        ----------
+        block_rows : int
+            Rows of a block at most; memory holds one block.
+        filter : dict or None
+        payloads : bool
+            Whether blocks have their payloads too.
+
+        Yields
+        ------
+        Block
+            ``ids``, ``codes`` and ``payloads``. A row that is written meanwhile may be missed or seen as it was before.
+        """
+        block_rows = check_integer("block_rows", block_rows, low=1)
+        return self._scan(self._engine.blocks(block_rows, parse_filter(filter), payloads))
+
+    def note(self, key: str) -> str | None:
+        """The text that :meth:`keep_note` has put beside the codes, or None."""
+        with self._explained():
+            return self._engine.note(key)
+
+    def keep_note(self, key: str, text: str) -> None:
+        """Keep a short text beside the codes, in place of the one that was under this key."""
+        with self._explained():
+            self._engine.keep_note(key, text)
+
+    def compact(self) -> None:
+        """Tidy up the database after many writes; searches are faster afterwards."""
+        with self._explained():
+            self._engine.compact()
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        self._engine.close()
+
+    def _scan(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        with self._explained():
+            for block in blocks:
+                payloads = None if block.payloads is None else [payload_of(text) for text in block.payloads]
+                yield block._replace(payloads=payloads)
+
+    def _neighbors(self, found: list[Hits], k: int) -> Neighbors:
+        distances = np.full((len(found), k), NO_DISTANCE, np.int32)
+        ids = np.full((len(found), k), *((NO_ID, np.int64) if self.id_type == "int64" else (None, object)))
+        for row, hits in enumerate(found):
+            if hits:
+                distances[row, : len(hits)], ids[row, : len(hits)] = zip(*hits)
+        return Neighbors(distances, ids)
+
+    def _explained(self) -> Any:
+        return explained(self._engine.errors, self._engine.explain)
+
+
+@contextmanager
+def explained(errors: tuple[type[Exception], ...], explain: Callable[[Exception], Exception]) -> Iterator[None]:
+    """Turn what a database raises into an error of one line."""
+    try:
+        yield
+    except errors as error:
+        raise explain(error) from error
