@@ -1,91 +1,30 @@
 """Learning to hash: short binary codes for vectors, exact Hamming search, honest evaluation.
 
 The public names are imported when they are first asked for, so that ``import hashlearn`` and ``hashlearn --help`` do
-not wait for scikit-learn.
+not wait for scikit-learn. Every method of the registry is one of them.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import lazy_loader
 
 from hashlearn import progress
+from hashlearn.hashers.names import CLASS_NAMES
 from hashlearn.version import __version__
 
-if TYPE_CHECKING:
-    from hashlearn.codes import hamming_distances, pack, unpack
-    from hashlearn.hashers import (
-        AGH,
-        CH,
-        ITQ,
-        JPSH,
-        JSH,
-        LSH,
-        METHODS,
-        OCH,
-        OEH,
-        PSH,
-        RSSH,
-        SAH,
-        SGH,
-        SH,
-        SP,
-        Hasher,
-        HasherUnion,
-    )
-    from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors
-    from hashlearn.model import load, save
-    from hashlearn.search import HammingIndex, SimilaritySearch
-
-__all__ = [
-    "AGH",
-    "CH",
-    "ITQ",
-    "JPSH",
-    "JSH",
-    "LSH",
-    "METHODS",
-    "OCH",
-    "OEH",
-    "PSH",
-    "RSSH",
-    "SAH",
-    "SGH",
-    "SH",
-    "SP",
-    "Evaluation",
-    "HammingIndex",
-    "Hasher",
-    "HasherUnion",
-    "SimilaritySearch",
-    "__version__",
-    "evaluate",
-    "evaluate_vectors",
-    "hamming_distances",
-    "load",
-    "pack",
-    "progress",
-    "save",
-    "unpack",
-]
-
-_ROOMS = ("codes", "datasets", "experiments", "features", "hashers", "metrics", "rows", "search")
-_HOMES = {
-    "hashlearn.codes": ("hamming_distances", "pack", "unpack"),
-    "hashlearn.metrics": ("Evaluation", "evaluate", "evaluate_vectors"),
-    "hashlearn.model": ("load", "save"),
-    "hashlearn.search": ("HammingIndex", "SimilaritySearch"),
+EXPORTS = {
+    "codes": ["hamming_distances", "pack", "unpack"],
+    "hashers": ["METHODS", "Hasher", "HasherUnion", "fit_lengths", *CLASS_NAMES.values()],
+    "metrics": ["Evaluation", "evaluate", "evaluate_vectors"],
+    "model": ["load"],
+    "search": ["HammingIndex", "SimilaritySearch"],
 }
-_HOME_OF = dict.fromkeys(__all__, "hashlearn.hashers")
-_HOME_OF.update((name, home) for home, names in _HOMES.items() for name in names)
+"""Module -> the names of it that are public here."""
 
+MODULES = ["codes", "datasets", "experiments", "features", "hashers", "metrics", "rows", "search", "stores"]
 
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"hashlearn.{name}")
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'hashlearn' has no attribute {name!r}")
-    globals()[name] = value = getattr(import_module(_HOME_OF[name]), name)
-    return value
+__getattr__, _, _ = lazy_loader.attach(__name__, submodules=MODULES, submod_attrs=EXPORTS)
+
+__all__ = [*sorted(name for names in EXPORTS.values() for name in names), "__version__", "progress"]
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

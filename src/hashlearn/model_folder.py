@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_safetensors
 
-from hashlearn import __version__
 from hashlearn.files import LEFTOVER, LOCK, exclusive, replacing
 from hashlearn.json_files import json_digest, parsed_json, read_json
+from hashlearn.version import __version__
 
 FORMAT = "hashlearn model"
 FORMAT_VERSION = 1

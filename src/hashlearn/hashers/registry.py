@@ -1,44 +1,60 @@
-"""Name -> class: the table that the command line, the benchmarks, the docs and the contract tests read."""
+"""Every method, in one table that the command line, the experiments, the docs and the contract tests read."""
 
-from hashlearn.hashers.agh import AGH
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+
 from hashlearn.hashers.base import Hasher
-from hashlearn.hashers.ch import CH
-from hashlearn.hashers.itq import ITQ
-from hashlearn.hashers.jpsh import JPSH
-from hashlearn.hashers.jsh import JSH
-from hashlearn.hashers.lsh import LSH
-from hashlearn.hashers.och import OCH
-from hashlearn.hashers.oeh import OEH
-from hashlearn.hashers.psh import PSH
-from hashlearn.hashers.rssh import RSSH
-from hashlearn.hashers.sah import SAH
-from hashlearn.hashers.sgh import SGH
-from hashlearn.hashers.sh import SH
-from hashlearn.hashers.sp import SP
-from hashlearn.hashers.state import CLASSES
-from hashlearn.hashers.union import HasherUnion
+from hashlearn.hashers.names import CLASS_NAMES
 
-METHODS: dict[str, type[Hasher]] = {
-    "lsh": LSH,
-    "sh": SH,
-    "itq": ITQ,
-    "sp": SP,
-    "sgh": SGH,
-    "agh": AGH,
-    "oeh": OEH,
-    "och": OCH,
-    "ch": CH,
-    "rssh": RSSH,
-    "jsh": JSH,
-    "psh": PSH,
-    "jpsh": JPSH,
-    "sah": SAH,
-}
-CLASSES.maps += [METHODS, {"HasherUnion": HasherUnion}]  # what can be saved
+
+class MethodTable(MutableMapping[str, type[Hasher]]):
+    """Name -> class, in the order of the registry; a class is imported when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, type[Hasher] | None] = dict.fromkeys(CLASS_NAMES)
+
+    def __getitem__(self, name: str) -> type[Hasher]:
+        found = self._classes[name]
+        if found is None:
+            found = getattr(import_module(f"hashlearn.hashers.{name}"), CLASS_NAMES[name])
+            self._classes[name] = found
+        return found
+
+    def __setitem__(self, name: str, method: type[Hasher]) -> None:
+        self._classes[name] = method
+
+    def __delitem__(self, name: str) -> None:
+        del self._classes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._classes)
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def __repr__(self) -> str:
+        return f"<methods {', '.join(self)}>"
+
+
+METHODS = MethodTable()
 
 
 def method_named(name: str) -> type[Hasher]:
-    """The class of a method, by its name in any case."""
+    """The class of a method, by its name in any case.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    type
+
+    Examples
+    --------
+    >>> method_named("JPSH").__name__
+    'JPSH'
+    """
     try:
         return METHODS[name.lower()]
     except (KeyError, AttributeError):
