@@ -34,6 +34,7 @@ from hashlearn.rows import RowBlocks
 
 AUTO_ANCHORS = 800
 AUTO_ROWS_PER_ANCHOR = 10
+FEW_ROWS = 32
 
 
 class SpectralSums(NamedTuple):
@@ -309,4 +310,6 @@ def blended(offsets: NDArray, nearest: NDArray[np.integer], squared: NDArray, si
     if nearest.shape[1] == 1:
         return offsets[nearest[:, 0]]
     weights = normalized(anchor_weights(np.maximum(squared - squared[:, :1], 0), sigma))
+    if len(nearest) <= FEW_ROWS:  # a sparse matrix takes longer to make than to use
+        return np.einsum("ij,ijk->ik", weights, offsets[nearest])
     return weight_matrix(nearest, weights, len(offsets)) @ offsets

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -22,15 +23,23 @@ from hashlearn.codes import bytes_per_code, pack
 from hashlearn.hashers.saving import save_hasher
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, as_rows, is_source, map_blocks, write_blocks
+from hashlearn.rows.blocks import check_finite
 
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
 """What is asked of an array before it is read; whether it is finite shows in the first pass over its rows."""
+
+SMALL_ROWS = 4
+SMALL_TYPES = (np.float32, np.float64)
+
+_scorers: WeakKeyDictionary["Hasher", dict[np.dtype, tuple[list[Any], Any]]] = WeakKeyDictionary()
+"""What hashers have prepared for encoding, and the learned values it was made of. It is no part of a hasher: saving,
+copying and comparing hashers leave it out."""
 
 ENCODE_PARTS = 3
 """Encoding takes a block in parts: nothing is summed over a block, and the threads finish closer to each other."""
 
 
-class Hasher(TransformerMixin, BaseEstimator):
+class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all hashers: scikit-learn's estimator rules, packed codes out.
 
     ``fit(X)`` learns, ``decision_function(X)`` gives one score a bit, ``transform(X)`` the packed codes, and
@@ -54,17 +63,41 @@ class Hasher(TransformerMixin, BaseEstimator):
         raise TypeError(f"{type(self).__name__} is not a method; take one of hashlearn.METHODS")
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Scores of shape (n, n_bits); a bit is one where its score is above zero."""
+        """One score a bit; a bit is one where its score is above zero.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows as for ``fit``
+
+        Returns
+        -------
+        ndarray of shape (n, n_bits), float32
+        """
+        if self._is_small(X):
+            return self._small_scores(X).astype(np.float32, copy=False)
         rows = self._rows(X)
         scores = np.empty((len(rows), self.n_bits), np.float32)
         rows = rows.since(0, ENCODE_PARTS)
-        scores_from = partial(scores_of_block, scorer=self._scorer(rows.dtype))
+        scores_from = partial(scores_of_block, scorer=self._prepared(rows.dtype))
         for part, block in self._tracked(map_blocks(rows, scores_from), rows):
             scores[part] = block
         return scores
 
     def transform(self, X: ArrayLike) -> NDArray[np.uint8]:
-        """Packed codes of shape (n, ceil(n_bits / 8))."""
+        """Packed codes, the first bit in the most significant place, padding bits zero.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows as for ``fit``
+            No rows give no codes.
+
+        Returns
+        -------
+        ndarray of shape (n, ceil(n_bits / 8)), uint8
+            A DataFrame where ``set_output(transform="pandas")`` asks for one, a column a byte.
+        """
+        if self._is_small(X):
+            return pack(self._small_scores(X) > 0)
         rows = self._rows(X)
         codes = np.empty((len(rows), bytes_per_code(self.n_bits)), np.uint8)
         for part, block in self.transform_blocks(rows):
@@ -74,7 +107,7 @@ class Hasher(TransformerMixin, BaseEstimator):
     def transform_blocks(self, X: Any, first: int = 0) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
         """Packed codes a block of rows at a time, from row ``first`` on: pairs of the rows' slice and their codes."""
         rows = self._rows(X).since(first, ENCODE_PARTS)
-        codes_from = partial(codes_of_block, scorer=self._scorer(rows.dtype))
+        codes_from = partial(codes_of_block, scorer=self._prepared(rows.dtype))
         return self._tracked(map_blocks(rows, codes_from), rows)
 
     def transform_into(self, X: Any, path: str | Path, first: int = 0) -> Iterator[slice]:
@@ -91,7 +124,7 @@ class Hasher(TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"{path} must hold an array of uint8 of shape {wanted}, got {codes.dtype} of {codes.shape}"
             )
-        codes_from = partial(codes_of_block, scorer=self._scorer(rows.dtype))
+        codes_from = partial(codes_of_block, scorer=self._prepared(rows.dtype))
         return self._tracked(write_blocks(rows, codes_from, os.path.abspath(path), codes.offset), rows)
 
     def fit_codes(self, X: ArrayLike, y: Any = None) -> NDArray[np.uint8]:
@@ -110,6 +143,31 @@ class Hasher(TransformerMixin, BaseEstimator):
         """The function that scores blocks of this precision; what is the same for all blocks is prepared here, once."""
         return self._scores
 
+    def _prepared(self, real: np.dtype) -> Callable[[NDArray], NDArray]:
+        """The scorer of this precision, kept until something else is learned."""
+        learned = [value for name, value in vars(self).items() if name.endswith("_")]
+        kept = _scorers.setdefault(self, {})
+        made_of, scorer = kept.get(real, ((), None))
+        if scorer is None or len(made_of) != len(learned) or any(a is not b for a, b in zip(made_of, learned)):
+            scorer = self._scorer(real)
+            kept[real] = (learned, scorer)
+        return scorer
+
+    def _is_small(self, X: Any) -> bool:
+        """Whether X is a plain array of a few rows: checks, blocks and threads would take longer than its codes."""
+        return (
+            type(X) is np.ndarray
+            and X.ndim == 2
+            and 0 < len(X) <= SMALL_ROWS
+            and X.dtype in SMALL_TYPES
+            and getattr(self, "n_features_in_", None) == X.shape[1]
+            and not hasattr(self, "feature_names_in_")
+        )
+
+    def _small_scores(self, X: NDArray) -> NDArray:
+        check_finite(X, 0)
+        return self._prepared(X.dtype)(np.ascontiguousarray(X))
+
     def _scores(self, block: NDArray) -> NDArray:
         """Scores of a block of rows, shape (rows, n_bits)."""
         if type(self)._scorer is Hasher._scorer:
@@ -122,6 +180,7 @@ class Hasher(TransformerMixin, BaseEstimator):
     def _rows_to_fit(self, X: Any) -> RowBlocks:
         check_parameters(self.get_params(deep=False) | {"n_bits": self.n_bits}, {"n_bits": Integer(1), **self._ranges})
         if not is_source(X):
+            check_not_one_vector(X)
             return RowBlocks(validate_data(self, X, **_CHECKS, ensure_min_samples=2))
         rows = as_rows(X)
         if len(rows) < 2:
@@ -141,7 +200,8 @@ class Hasher(TransformerMixin, BaseEstimator):
     def _rows(self, X: Any) -> RowBlocks:
         check_is_fitted(self)
         if not is_source(X):
-            return RowBlocks(validate_data(self, X, **_CHECKS, reset=False))
+            check_not_one_vector(X)
+            return RowBlocks(validate_data(self, X, **_CHECKS, reset=False, ensure_min_samples=0))
         rows = as_rows(X)
         if rows.shape[1] != self.n_features_in_:
             raise ValueError(
@@ -159,6 +219,11 @@ class Hasher(TransformerMixin, BaseEstimator):
         for done in track(range(n), f"{type(self).__name__} rounds"):
             self.n_iter_ = done + 1
             yield done
+
+    @property
+    def _n_features_out(self) -> int:
+        """Columns of what ``transform`` returns, for ``get_feature_names_out``."""
+        return bytes_per_code(self.n_bits)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -207,6 +272,16 @@ class PositiveZeroScorer(NamedTuple):
 
     def __call__(self, block: NDArray) -> NDArray:
         return zeros_made_positive((block - self.mean) @ self.projection)
+
+
+def check_not_one_vector(X: Any) -> None:
+    """A single vector gets a short line, without the numbers in it."""
+    is_list = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], (int, float))
+    if is_list or (isinstance(X, np.ndarray) and X.ndim == 1):
+        raise ValueError(
+            f"X must have shape (n, n_features), got one vector of length {len(X)}. "
+            "Reshape your data: X.reshape(1, -1) has one row."
+        )
 
 
 def scores_of_block(block: NDArray, first: int, scorer: Callable[[NDArray], NDArray]) -> NDArray:

@@ -63,8 +63,12 @@ class HasherUnion(Hasher):
         self.hashers_ = hashers
         return pack(np.hstack(bits))
 
+    def _prepared(self, real):
+        # Not kept: each of the hashers keeps its own, and may learn anew.
+        return UnionScorer([hasher._prepared(real) for hasher in self.hashers_])
+
     def _scorer(self, real):
-        return UnionScorer([hasher._scorer(real) for hasher in self.hashers_])
+        return self._prepared(real)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The list of hashers and, if ``deep``, every hasher by its name and their parameters."""
