@@ -13,14 +13,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+from machine import THREADS
 
 from hashlearn import JPSH
 
 WIDTH, N_BITS, N_ANCHORS = 256, 64, 800
 SAMPLE = 50_000
 SAMPLING_SECONDS = 0.02
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Dask leaves these at one in the environment of a process that has had workers."""
 
 
 def time_per_row(folder: Path, sizes: tuple[int, ...]) -> list[dict]:
@@ -97,6 +96,7 @@ def file_of_clusters(folder: Path, n: int, d: int = WIDTH) -> Path:
 def fit_apart(*paths: Path, rows: int | None = None, threads: int | None = None, **changes) -> dict:
     """Fit in a new process, on the first rows of a file or on several files: its seconds and megabytes."""
     job = json.dumps({"paths": [str(path) for path in paths], "rows": rows, "changes": changes})
+    # Dask leaves these at one in the environment of a process that has had workers.
     limits = {} if threads is None else dict.fromkeys(THREADS, str(threads))
     done = subprocess.run(
         [sys.executable, __file__, job], env={**os.environ, **limits}, stdout=subprocess.PIPE, check=True

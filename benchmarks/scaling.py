@@ -1,15 +1,13 @@
 """How long a fit takes and how much memory, against the number of rows, features, anchors and bits, with a prediction.
 
-    python benchmarks/scaling.py --out results/      # about three minutes, 2 GB of disk
+    python benchmarks/scaling.py     # about three minutes, 2 GB of disk
 
 The prediction of the seconds is arithmetic: the operations of the matrix products a fit needs and the numbers it moves
 beside them, over the speeds of a product and of memory measured in the same run. That of the memory counts the blocks
-in flight and the sums.
+in flight and the sums. A run adds one line to ``results/scaling.jsonl``; ``--plot FILE`` draws it.
 """
 
 import argparse
-import json
-import os
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import scipy.linalg
 from large import file_of_clusters, fit_apart
+from runs import add_out_option, append_run
 
 from hashlearn.linalg.spectral import ROTATION_ROWS
 from hashlearn.rows import RowBlocks
@@ -42,7 +41,6 @@ MEGABYTE = 1 << 20
 
 def main() -> None:
     options = parse()
-    options.out.mkdir(parents=True, exist_ok=True)
     lines = []
     with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
         for name, values in VARIED.items():
@@ -56,9 +54,9 @@ def main() -> None:
                     f"{name:>8} {value:>7}: {line['seconds']:6.1f} s, predicted {line['predicted']['seconds']:6.1f} s; "
                     f"{line['megabytes']:5.0f} MB, predicted {line['predicted']['megabytes']:5.0f} MB"
                 )
-    result = {"threads": n_threads(), "cores": os.cpu_count(), "results": lines}
-    (options.out / "scaling.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    plot(lines, options.out / "scaling.svg")
+    print(append_run(options.out, "scaling", {"threads": n_threads(), "fits": lines}))
+    if options.plot is not None:
+        plot(lines, options.plot)
 
 
 def seconds(at: dict) -> float:
@@ -142,7 +140,8 @@ def plot(lines: list[dict], path: Path) -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path("results"))
+    add_out_option(parser)
+    parser.add_argument("--plot", type=Path, help="draw the fits to this file")
     parser.add_argument("--scratch", type=Path, help="folder for the data; the system's if not given")
     return parser.parse_args()
 

@@ -1,42 +1,40 @@
 """Hamming search side by side: ours against faiss, usearch and numpy, interleaved in one process, on one thread.
 
-    python benchmarks/search.py --quick              # a minute on an idle machine
-    python benchmarks/search.py --out results/       # the full grid: long, and 1e7 codes need memory
+    python benchmarks/search.py --quick      # clustered codes, a minute on an idle machine
+    python benchmarks/search.py              # the full grid: long, and 1e7 codes need memory
 
 Every search is compared with brute force (with ``--quick`` its first ten queries): an exact contender must have its
 distances, an approximate one gets its recall. Times are medians over rounds in which all
 contenders take turns, so that what else the machine does hits all alike; on a busy machine ``--cpu-time`` counts
-the process's own time. The results are one JSON line per case, a plot, and a table of what must hold, with the
-fractions of the machine's limits: popcounts out of the first-level cache, and reading memory.
+the process's own time. A run adds one line to ``results/search.jsonl`` and prints what must hold, with the fractions of
+the machine's limits: popcounts out of the first-level cache, and reading memory. ``--plot FILE`` draws it.
 """
 
 import os
 
-# Before numpy and faiss: one thread for all, and for faiss the instructions its BLAS would not choose by itself.
-os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
-os.environ.setdefault("OPENBLAS_CORETYPE", "SKYLAKEX")
+from machine import all_instructions, one_thread
+
+os.environ.update(one_thread() | all_instructions())
 
 import argparse
-import json
-import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 from numba import njit
+from runs import add_out_option, append_run
 from search_peers import PEERS, FaissFlat, OurAuto, OurFlat, OurTables, Peer
 
-from hashlearn import HammingIndex
 from hashlearn.codes import hamming_distances
 from hashlearn.metrics import ranking_histograms, relevance_of_labels
 from hashlearn.search.kernels.simd import tile_any_below
 
 CHECKED_WHEN_QUICK = 10
 CHECKED_PAIRS = 1 << 25  # compared at a time
+SETTLING_SECONDS = 5.0
 COUNTING, READING = "limit of counting bits", "limit of reading codes"
 
 # by data, bits, codes, queries and k: seconds by contender
@@ -46,8 +44,7 @@ Measurements = dict[tuple, dict[str, float]]
 def main() -> None:
     options = parse()
     clock = time.process_time if options.cpu_time else time.perf_counter
-    options.out.mkdir(parents=True, exist_ok=True)
-    lines = [dict(kind="run", **environment(options))]
+    lines: list[dict] = []
     times: Measurements = {}
     for data, n_bits, codes, queries in datasets(options):
         for case in cases(data, n_bits, codes, queries, options, clock):
@@ -57,17 +54,19 @@ def main() -> None:
             show(case)
     if options.statistics:
         lines += [within_radius(options, clock), ranking_statistics(clock)]
-    lines += verdicts(times, lines)
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    (options.out / "search.jsonl").write_text(text)
-    plot(times, options.out / "search.png")
-    print(f"\n{options.out / 'search.jsonl'} and {options.out / 'search.png'}")
+    show_verdicts(verdicts(times, lines))
+    clock_name = "process" if options.cpu_time else "wall"
+    run = {"quick": options.quick, "rounds": options.rounds, "clock": clock_name, "threads": 1, "cases": lines}
+    print(f"\n{append_run(options.out, 'search', run)}")
+    if options.plot is not None:
+        plot(times, options.plot)
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a small grid, under a minute")
-    parser.add_argument("--out", type=Path, default=Path("results"))
+    add_out_option(parser)
+    parser.add_argument("--plot", type=Path, help="draw the times to this file")
     parser.add_argument("--cpu-time", action="store_true", help="count the process's own time (for busy machines)")
     parser.add_argument("--rounds", type=int, default=5)
     for name, kind, full in (
@@ -86,26 +85,6 @@ def parse() -> argparse.Namespace:
         if getattr(options, name) is None:
             setattr(options, name, short if options.quick else getattr(options, f"full_{name}"))
     return options
-
-
-def environment(options: argparse.Namespace) -> dict:
-    packages = ("hashlearn", "numpy", "numba", "faiss-cpu", "usearch")
-    return {
-        "machine": platform.processor() or platform.machine(),
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in packages if _installed(name)},
-        "rounds": options.rounds,
-        "clock": "process" if options.cpu_time else "wall",
-        "threads": 1,
-        "quick": options.quick,
-    }
-
-
-def _installed(name: str) -> bool:
-    try:
-        return bool(version(name))
-    except ImportError:
-        return False
 
 
 def datasets(options: argparse.Namespace) -> Iterator[tuple[str, int, np.ndarray, np.ndarray]]:
@@ -210,22 +189,14 @@ def left_out(kind: type[Peer], n_codes: int, n_queries: int, n_bits: int, quick:
 
 
 def warm_up(peers: dict[str, Peer], queries: np.ndarray, k: int) -> None:
-    """Compile, build our tables, and let the automatic choice see enough searches to be made."""
+    """Compile, build our tables, and let the automatic choice see enough searches to settle."""
     for kind in (OurFlat, OurTables):
         if kind.name in peers:
             peers[kind.name].search(queries[:64], k)
     if OurAuto.name in peers:
-        index: HammingIndex = peers[OurAuto.name].index
-        until = time.perf_counter() + 5
-        while time.perf_counter() < until and index._engine.tables is None and not _has_decided(index):
-            index.search(queries, k)
-        for _ in range(3):
-            index.search(queries[:512], k)
-
-
-def _has_decided(index: HammingIndex) -> bool:
-    model = index._engine.model
-    return model._next_look > 2 * model.building
+        until = time.perf_counter() + SETTLING_SECONDS
+        while time.perf_counter() < until:
+            peers[OurAuto.name].search(queries[:512], k)
 
 
 def check(peer: Peer, queries: np.ndarray, k: int, truth: np.ndarray) -> float:
@@ -331,7 +302,7 @@ def verdicts(times: Measurements, lines: list[dict]) -> list[dict]:
 
     def promise(what: str, at_least: float, value: float | None) -> None:
         if value is not None:
-            found.append({"kind": "promise", "what": what, "at_least": at_least, "measured": round(value, 2)})
+            found.append({"what": what, "at_least": at_least, "measured": round(value, 2)})
 
     def ratio(key: tuple, slower: str, faster: str) -> float | None:
         case = times.get(key, {})
@@ -358,11 +329,14 @@ def verdicts(times: Measurements, lines: list[dict]) -> list[dict]:
         if line["kind"] == "ranking":
             value = seconds["GEMM + argsort"] / seconds["hashlearn histograms"]
             promise("ranking statistics / GEMM + argsort", 100, value)
+    return found
+
+
+def show_verdicts(found: list[dict]) -> None:
     print("\nat least   measured")
     for line in found:
         mark = "" if line["measured"] >= line["at_least"] else "   <-- missed"
         print(f"{line['at_least']:8.2f}  {line['measured']:9.2f}   {line['what']}{mark}")
-    return found
 
 
 def show(case: dict) -> None:

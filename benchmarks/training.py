@@ -1,19 +1,22 @@
 """Training and encoding against their own floors, in turns within one process.
 
-    python benchmarks/training.py --quick            # under a minute, small data
-    python benchmarks/training.py --out results/     # the paper's settings: five minutes, 3 GB of memory
-    python benchmarks/training.py --large --out results/    # and 4,000,000 rows, a cluster: 20 minutes, 10 GB of disk
+    python benchmarks/training.py --quick    # under a minute, small data
+    python benchmarks/training.py            # the paper's settings: five minutes, 3 GB of memory
+    python benchmarks/training.py --large    # and 4,000,000 rows, a cluster: 20 minutes, 10 GB of disk
 
 Every figure is a ratio of times measured in turns, so that what else the machine does hits both sides alike. The floors
 are what the work cannot do without: for a fit scikit-learn's k-means with as many rounds, one product of the rows with
 the anchors and one Gram product; for the personalized weights one direct m x m solve a feature; for encoding the two
 products of the rows with the anchors and the projection. The data are MNIST and CIFAR-10 GIST where ``HASHLEARN_DATA``
-has them, else clusters of Gaussians of their shapes. The results are a JSON file and a plot.
+has them, else clusters of Gaussians of their shapes. A run adds one line to ``results/training.jsonl``; ``--plot FILE``
+draws it.
 """
 
 import os
 
-os.environ.setdefault("OPENBLAS_CORETYPE", "SKYLAKEX")  # faiss' BLAS would not choose it by itself
+from machine import all_instructions
+
+os.environ.update(all_instructions())
 
 import argparse
 import tempfile
@@ -27,8 +30,10 @@ from hashlearn.hashers.terms import PersonalizedTerm
 from hashlearn.linalg.anchor_sums import with_bias
 from hashlearn.linalg.graphs import anchor_similarity
 from large import cluster_against_one_thread, memory_of_fit, time_per_row
+from runs import add_out_option, append_run
 from sklearn.cluster import KMeans
-from training_report import plot, write
+from threadpoolctl import threadpool_info
+from training_plot import plot
 
 from hashlearn import ITQ, JPSH
 from hashlearn.datasets import load
@@ -57,7 +62,6 @@ def main() -> None:
     global clock
     options = parse()
     clock = time.process_time if options.cpu_time else time.perf_counter
-    options.out.mkdir(parents=True, exist_ok=True)
     settings = QUICK if options.quick else {k: v for k, v in FULL.items() if options.only in (None, k)}
     found: list[dict] = []
     for name, setting in settings.items():
@@ -78,8 +82,12 @@ def main() -> None:
         line["target"], line["at_least"] = target, any(line["what"].startswith(key) for key in AT_LEAST)
         wanted = "" if target is None else f"wanted: at {'least' if line['at_least'] else 'most'} {target}"
         print(f"{line['what']:<62} {line['ratio']:7.2f}   {wanted}")
-    write(found, options.out / "training.json")
-    plot(found, options.out / "training.svg")
+    threads = {library["internal_api"]: library["num_threads"] for library in threadpool_info()}
+    clock_name = "process" if options.cpu_time else "wall"
+    run = {"quick": options.quick, "repeat": options.repeat, "clock": clock_name, "threads": threads, "ratios": found}
+    print(append_run(options.out, "training", run))
+    if options.plot is not None:
+        plot(found, options.plot)
 
 
 def rows_of(name: str, setting: Setting) -> tuple[np.ndarray, str]:
@@ -195,7 +203,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--large", action="store_true", help="also data beyond memory and a cluster of two processes")
     parser.add_argument("--cpu-time", action="store_true", help="for a busy machine; with OMP_NUM_THREADS=1")
     parser.add_argument("--only", choices=[*FULL], help="one of the paper's settings")
-    parser.add_argument("--out", type=Path, default=Path("results"))
+    add_out_option(parser)
+    parser.add_argument("--plot", type=Path, help="draw the ratios to this file")
     parser.add_argument("--scratch", type=Path, help="folder for the files of --large; the system's if not given")
     parser.add_argument("--repeat", type=int, default=3)
     return parser.parse_args()

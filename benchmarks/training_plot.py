@@ -1,23 +1,6 @@
-"""The results of the training benchmark as JSON and as a picture."""
+"""The results of the training benchmark as a picture."""
 
-import json
-import os
-import platform
-from importlib.metadata import version
 from pathlib import Path
-
-from threadpoolctl import threadpool_info
-
-import hashlearn
-
-
-def write(lines: list[dict], path: Path) -> None:
-    """All lines, and what they were measured on."""
-    threads = {library["internal_api"]: library["num_threads"] for library in threadpool_info()}
-    versions = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "faiss-cpu")}
-    versions["hashlearn"] = hashlearn.__version__
-    machine = {"processor": platform.processor(), "cores": os.cpu_count(), "threads": threads, "versions": versions}
-    path.write_text(json.dumps({"machine": machine, "results": lines}, indent=2) + "\n", encoding="utf-8")
 
 
 def plot(lines: list[dict], path: Path) -> None:

@@ -1,0 +1,248 @@
+"""Write the measured tables into README.md and the pages of docs/, from the files that commands have written.
+
+    python docs/tables.py            # write them
+    python docs/tables.py --check    # say which are not what the files say, and change nothing
+
+A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; the names are the keys of TABLES. The files are
+``results/*.jsonl`` (``hashlearn paper run``) and ``benchmarks/results/*.jsonl`` (the scripts of ``benchmarks/``).
+"""
+
+import json
+import re
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from hashlearn.experiments import Experiment, ResultFolder, Results, paper_experiment
+from hashlearn.experiments.summary import Comparison, MeasureTable, distances, measure_tables
+from hashlearn.experiments.text_tables import as_markdown
+
+ROOT = Path(__file__).resolve().parents[1]
+MARKED = re.compile(r"(<!-- table: (?P<name>.+?) -->\n)(?P<table>.*?)(<!-- end -->)", re.DOTALL)
+LENGTHS = (64, 128, 256)
+
+
+def main(arguments: list[str]) -> int:
+    stale = [page for page in pages() if page.read_text(encoding="utf-8") != written(page)]
+    if "--check" in arguments:
+        for page in stale:
+            print(f"{page.relative_to(ROOT)} has a table that is not what the files say: python docs/tables.py")
+        return len(stale)
+    for page in stale:
+        page.write_text(written(page), encoding="utf-8")
+        print(f"{page.relative_to(ROOT)} written")
+    return 0
+
+
+def pages() -> list[Path]:
+    """The documents that may have tables."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def written(page: Path) -> str:
+    """The page with its tables as the files say."""
+    return with_tables(page.read_text(encoding="utf-8"))
+
+
+def with_tables(text: str) -> str:
+    """The text with its tables as the files say."""
+    return MARKED.sub(lambda found: f"{found[1]}\n{table_named(found['name'])}\n\n{found[4]}", text)
+
+
+def table_named(name: str) -> str:
+    """A table as Markdown."""
+    if name not in TABLES:
+        raise ValueError(f"table must be one of {', '.join(TABLES)}, got {name!r}")
+    return TABLES[name]().strip()
+
+
+def markdown(rows: Iterable[Iterable[str]]) -> str:
+    """Rows as a table; the first is its head."""
+    head, *others = [list(row) for row in rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *others])
+
+
+def span(values: Iterable[float], digits: int) -> str:
+    """The least and the most of some numbers, or the one there is."""
+    texts = list(dict.fromkeys(f"{value:.{digits}f}" for value in sorted(values)))
+    return "-".join(dict.fromkeys((texts[0], texts[-1]))) if texts else ""
+
+
+@cache
+def paper_results() -> Results:
+    datasets = [dataset.name for dataset in paper_experiment("table-2").datasets]
+    return Results(ResultFolder(ROOT / "results").lines(datasets))
+
+
+def paper_tables(name: str, dataset: str) -> str:
+    """An experiment of the paper on one dataset: a table for each measure, the published numbers in brackets."""
+    return as_markdown(paper_experiment(name).restricted([dataset]), paper_results())
+
+
+MEASURED_ROWS = {
+    "lsh": "LSH",
+    "itq": "ITQ",
+    "rssh": "RSSH",
+    "jsh": "JSH",
+    "jpsh": "JPSH, the paper's settings",
+    "jpsh-ours": "**JPSH, our defaults (spectral start, one round)**",
+    "sah": "**SAH**",
+}
+
+
+def measured() -> str:
+    """mAP / precision@100 / 10@10 of a few methods, the published mAP in brackets, and the number of runs."""
+    experiment = paper_experiment("table-2").restricted(["mnist", "cifar-10"], list(MEASURED_ROWS), [16, 64])
+    by_place = _cells(experiment)
+    columns = [(dataset, bits) for dataset in ("mnist", "cifar-10") for bits in (16, 64)]
+    titles = {dataset.name: dataset.title for dataset in experiment.datasets}
+    rows = [["", *(f"{titles[dataset]}, {bits} bits" for dataset, bits in columns), "runs"]]
+    rows.append(["float vectors", *(by_place["float", dataset, bits] for dataset, bits in columns), ""])
+    for name, title in MEASURED_ROWS.items():
+        runs = span((by_place["runs", name, dataset, bits] for dataset, bits in columns), 0)
+        rows.append([title, *(by_place[name, dataset, bits] for dataset, bits in columns), runs])
+    return markdown(rows)
+
+
+def _cells(experiment: Experiment) -> dict[tuple, Any]:
+    shown = ("mAP_stable", "precision_at_100", "recall_at_10")
+    found: dict[tuple, list[str]] = {}
+    published: dict[tuple, str] = {}
+    runs: dict[tuple, Any] = {}
+    for table in measure_tables(experiment, paper_results()):
+        if table.measure.name not in shown:
+            continue
+        for column, bits in enumerate(table.bits):
+            found.setdefault(("float", table.dataset.name, bits), []).append(f"{table.reference:.3f}")
+            for row in table.rows:
+                cell, place = row.cells[column], (row.method.name, table.dataset.name, bits)
+                found.setdefault(place, []).append(f"{cell.ours.mean:.3f}" if cell.ours else "-")
+                runs["runs", *place] = cell.ours.n if cell.ours else 0
+                if cell.published is not None and not row.method.is_variant:
+                    published[place] = f" ({cell.published:.3f})"
+    return {place: " / ".join(texts) + published.get(place, "") for place, texts in found.items()} | runs
+
+
+def distance_to_paper() -> str:
+    """How far our mAP is from the published, over the methods that have the paper's settings."""
+    rows = [["", "numbers", "mean distance", "largest"]]
+    for table in _compared("table-2"):
+        apart = distances(table)
+        furthest = max(_places(table), key=lambda place: abs(place[1].difference or 0))
+        where = f"{furthest[0]} ({furthest[1].difference:+.3f})"
+        rows.append(
+            [table.dataset.title, str(len(apart)), f"{statistics.fmean(apart):.3f}", f"{max(apart):.3f}", where]
+        )
+    return markdown(rows)
+
+
+def _compared(name: str) -> list[MeasureTable]:
+    tables = measure_tables(paper_experiment(name), paper_results())
+    return [table for table in tables if table.is_compared and table.measure.name == "mAP_stable"]
+
+
+def _places(table: MeasureTable) -> list[tuple[str, Comparison]]:
+    return [
+        (f"{row.title} at {bits} bits", cell)
+        for row in table.rows
+        if not row.method.is_variant
+        for bits, cell in zip(table.bits, row.cells)
+        if cell.difference is not None
+    ]
+
+
+def range_over_runs() -> str:
+    """Least and most mAP over the runs of JPSH, which differ by their anchors and starting codes."""
+    experiment = paper_experiment("table-2").restricted(methods=["jpsh", "jpsh-ours"])
+    rows = []
+    for table in measure_tables(experiment, paper_results()):
+        if table.measure.name != "mAP_stable":
+            continue
+        rows = rows or [["", "", *(f"{bits} bits" for bits in table.bits)]]
+        for row in table.rows:
+            spans = [span((cell.ours.least, cell.ours.most), 3) if cell.ours else "" for cell in row.cells]
+            rows.append([table.dataset.title, row.title, *spans])
+    return markdown(rows)
+
+
+def benchmark_runs(name: str) -> list[dict]:
+    """The runs of a benchmark, oldest first."""
+    lines = (ROOT / "benchmarks" / "results" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def search_ratios() -> str:
+    """How many times longer a peer takes than our flat scan, on a million clustered codes."""
+    runs = [run for run in benchmark_runs("search") if run["quick"]]
+    peer, ours, limit = "faiss IndexBinaryFlat", "hashlearn flat", "limit of counting bits"
+
+    def ratios(n_queries: int, n_bits: int, slower: str) -> str:
+        cases = [case for run in runs for case in run["cases"] if case["kind"] == "case"]
+        fit = [case for case in cases if (case["n_queries"], case["n_bits"]) == (n_queries, n_bits)]
+        times = [case["seconds"] | case["limits"] for case in fit]
+        return span((seconds[slower] / seconds[ours] for seconds in times), 2 if slower == limit else 1)
+
+    rows = [
+        ["", *(f"{n_bits} bits" for n_bits in LENGTHS)],
+        [f"{peer}, 100 queries", *(ratios(100, n_bits, peer) for n_bits in LENGTHS)],
+        [f"{peer}, 1 query", *(ratios(1, n_bits, peer) for n_bits in LENGTHS)],
+        ["counting all bits, 100 queries", *(ratios(100, n_bits, limit) for n_bits in LENGTHS)],
+    ]
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
+def training_ratios() -> str:
+    """What the training benchmark measured, beside what is wanted."""
+    runs = [run for run in benchmark_runs("training") if not run["quick"]]
+    measured: dict[str, list[dict]] = {}
+    for line in [line for run in runs for line in run["ratios"]]:
+        measured.setdefault(line["what"], []).append(line)
+    rows = [["", "measured", "wanted"]]
+    for what, lines in measured.items():
+        target = lines[-1]["target"]
+        wanted = "" if target is None else f"at {'least' if lines[-1]['at_least'] else 'most'} {target:g}"
+        rows.append([what, span((line["ratio"] for line in lines), 2), wanted])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
+def method_seconds() -> str:
+    """Fit and encoding of every method, as multiples of ITQ's."""
+    runs = [run for run in benchmark_runs("methods") if not run["quick"]]
+    measured: dict[str, list[dict]] = {}
+    for line in [line for run in runs for line in run["methods"]]:
+        measured.setdefault(line["method"], []).append(line)
+    rows = [["", "fit", "encode"]]
+    for name, lines in measured.items():
+        rows.append([name.upper(), *(span((line[what] for line in lines), 1) for what in ("fit", "encode"))])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
+def machines(runs: list[dict]) -> str:
+    """On which processors the runs were made."""
+    count = Counter(f"{run['processor']}, {run['cores']} cores" for run in runs)
+    where = "; ".join(f"{name} ({n} {'run' if n == 1 else 'runs'})" for name, n in count.items())
+    return f"Least and most over all runs. Measured on: {where}."
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "measured": measured,
+    "distance to the paper": distance_to_paper,
+    "range over runs": range_over_runs,
+    "search": search_ratios,
+    "training": training_ratios,
+    "methods": method_seconds,
+    **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
+    **{
+        f"table-2 {dataset}": partial(paper_tables, "table-2", dataset)
+        for dataset in ("mnist", "mnist-unit", "cifar-10", "flickr25k")
+    },
+    "table-3 cifar-10": partial(paper_tables, "table-3", "cifar-10"),
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
