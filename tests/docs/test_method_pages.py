@@ -1,0 +1,17 @@
+"""Every method of the registry has its page, and every page its sections."""
+
+from pathlib import Path
+
+import pytest
+
+from hashlearn import METHODS
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "methods"
+SECTIONS = ("Idea", "Algorithm", "Complexity", "When to use it")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_has_a_page_with_its_name_and_sections(name):
+    page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# {METHODS[name].__name__}: ")
+    assert not [section for section in SECTIONS if f"\n## {section}\n" not in page]
