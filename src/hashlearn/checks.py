@@ -88,47 +88,29 @@ def check_rows(name: str, value: Any, n: int) -> NDArray[np.intp]:
     return rows.astype(np.intp)
 
 
-class Integer(NamedTuple):
-    """A parameter that is an integer within limits, or one of a few other values."""
+class Range(NamedTuple):
+    """What a parameter may be: a number within limits, or one of a few words, None or an array where that is so."""
 
-    low: int | None = None
-    high: int | None = None
-    or_else: tuple[Any, ...] = ()
-
-    def check(self, name: str, value: Any) -> None:
-        if isinstance(value, str) and any(isinstance(other, str) for other in self.or_else):
-            check_choice(name, value, self.or_else)
-        elif value is not None or None not in self.or_else:
-            check_integer(name, value, low=self.low, high=self.high)
-
-
-class Number(NamedTuple):
-    """A parameter that is a finite number within limits, or None where that is allowed."""
-
+    kind: Any = None
     low: float | None = None
     high: float | None = None
-    or_none: bool = False
-
-    def check(self, name: str, value: Any) -> None:
-        if value is not None or not self.or_none:
-            check_number(name, value, low=self.low, high=self.high)
+    words: tuple[str, ...] = ()
+    none: bool = False
+    array: bool = False
 
 
-class Choice:
-    """A parameter that is one of a few words, or an array where that is allowed."""
-
-    def __init__(self, *words: str, or_array: bool = False):
-        self.words, self.or_array = words, or_array
-
-    def check(self, name: str, value: Any) -> None:
-        if isinstance(value, str) or not self.or_array:
-            check_choice(name, value, self.words)
-
-
-def check_parameters(parameters: Mapping[str, Any], ranges: Mapping[str, Integer | Number | Choice]) -> None:
+def check_parameters(parameters: Mapping[str, Any], ranges: Mapping[str, Range]) -> None:
     """Every parameter that has a range is within it."""
     for name, allowed in ranges.items():
-        allowed.check(name, parameters[name])
+        value = parameters[name]
+        if (value is None and allowed.none) or (allowed.array and not isinstance(value, str)):
+            continue
+        if allowed.kind is None or (isinstance(value, str) and allowed.words):
+            check_choice(name, value, allowed.words)
+        elif allowed.kind is int:
+            check_integer(name, value, low=allowed.low, high=allowed.high)  # type: ignore[arg-type]
+        else:
+            check_number(name, value, low=allowed.low, high=allowed.high)
 
 
 def _check_range(name: str, value: float, low: float | None, high: float | None) -> None:

@@ -20,7 +20,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.checks import Integer, Number
+from hashlearn.checks import Range
 from hashlearn.hashers.anchored import AnchoredHasher, OffsetScorer
 from hashlearn.linalg.rotations import with_positive_peaks
 from hashlearn.linalg.spectral import anchor_spectrum
@@ -79,9 +79,9 @@ class AGH(AnchoredHasher):
 
     _ranges: ClassVar = {
         **AnchoredHasher._ranges,
-        "n_layers": Integer(1, 2),
-        "n_neighbors": Integer(1),
-        "max_eigenvalue": Number(0, 1),
+        "n_layers": Range(int, 1, 2),
+        "n_neighbors": Range(int, 1),
+        "max_eigenvalue": Range(float, 0, 1),
     }
 
     def __init__(

@@ -11,9 +11,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
-from hashlearn.checks import Choice, Integer, check_matrix
-from hashlearn.hashers.base import Hasher, sampled
+from hashlearn.checks import Range, check_matrix
+from hashlearn.hashers.base import Hasher
 from hashlearn.linalg.anchors import (
     AnchorGraph,
     AnchorSearch,
@@ -181,7 +182,7 @@ def summarize(
         sums["pairwise"] = PairwiseSums(XDX, AX.T, XD1, A1)
     if spectral is not None:
         graph = wanted["spectral"].graph
-        sample = graph.of(sampled(rows, ROTATION_ROWS, rng), anchors)
+        sample = graph.of(rows.draw(ROTATION_ROWS, rng), anchors)
         (gram,) = found["spectral"]
         sums["spectral"] = SpectralSums(graph, gram, sample)
     return AnchorSummary(rows, mean, scale, anchors, anchors_of_data, spacing, sums, rng.get_state(legacy=True))
@@ -195,10 +196,10 @@ class AnchoredHasher(Hasher):
     """
 
     _ranges: ClassVar = {
-        "n_anchors": Integer(1, or_else=("auto",)),
-        "anchors": Choice("kmeans", "random", or_array=True),
-        "kmeans_max_iter": Integer(1),
-        "kmeans_sample": Integer(2, or_else=(None,)),
+        "n_anchors": Range(int, 1, words=("auto",)),
+        "anchors": Range(words=("kmeans", "random"), array=True),
+        "kmeans_max_iter": Range(int, 1),
+        "kmeans_sample": Range(int, 2, none=True),
     }
 
     n_anchors: int | str
@@ -211,6 +212,8 @@ class AnchoredHasher(Hasher):
     offsets_: NDArray[np.float64]
     sigma_: float
     n_blended_: int
+    projection_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
 
     def fit(self, X, y=None):
         """Learn from the rows of X; labels are never used."""
@@ -229,8 +232,8 @@ class AnchoredHasher(Hasher):
         -------
         AnchorSummary
         """
-        rows = self._rows_to_fit(X)
-        return summarize(rows, self._find_anchors, self._rng(), **self.summary_needs())
+        rows, rng = self._rows_to_fit(X), check_random_state(self.random_state)
+        return summarize(rows, self._find_anchors, rng, **self.summary_needs())
 
     def summary_needs(self) -> dict[str, Any]:
         """What this method wants of the data: keyword arguments of :func:`summarize`."""
@@ -255,8 +258,9 @@ class AnchoredHasher(Hasher):
         if not isinstance(self.anchors, str):
             anchors_of_data = check_matrix("anchors", self.anchors, (None, rows.shape[1]))
             return ((anchors_of_data - mean) / scale).astype(rows.dtype), anchors_of_data
-        rows = self._sampled(rows, rng, "kmeans_sample")
-        anchors = sampled(rows, self.n_anchors_for(len(rows)), rng)
+        if self.kmeans_sample is not None and self.kmeans_sample < rows.shape[0]:
+            rows = RowBlocks(rows.draw(self.kmeans_sample, rng))
+        anchors = rows.draw(self.n_anchors_for(rows.shape[0]), rng)
         if self.anchors == "kmeans":
             anchors = kmeans(rows, anchors, self.kmeans_max_iter, f"{type(self).__name__} anchors").centers
         return anchors, anchors * scale + mean
@@ -266,6 +270,12 @@ class AnchoredHasher(Hasher):
         self.mean_, self.anchors_ = summary.mean, summary.anchors_of_data
         self.n_blended_ = min(n_blended, len(summary.anchors))
         self.sigma_ = summary.scale * float(summary.spacing.mean[self.n_blended_ - 1])
+
+    def _keep_projection(self, summary: AnchorSummary, projection: NDArray, bias: bool) -> None:
+        """Keep the projection of the rescaled rows, and of their bias, as one of the data."""
+        d = summary.rows.shape[1]
+        self.projection_ = projection[:d] / summary.scale
+        self.intercept_ = projection[d] if bias else np.zeros(projection.shape[1])
 
     def _scorer(self, real):
         search = AnchorSearch.from_stored_rows(

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hashlearn.checks import Integer, check_integer, check_matrix, check_parameters
+from hashlearn.checks import Range, check_integer, check_matrix, check_parameters
 from hashlearn.codes import bytes_per_code, pack
 from hashlearn.hashers.saving import save_hasher
 from hashlearn.progress import track
@@ -178,7 +178,9 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return track(blocks, f"{type(self).__name__} encode", rows.n_blocks)
 
     def _rows_to_fit(self, X: Any) -> RowBlocks:
-        check_parameters(self.get_params(deep=False) | {"n_bits": self.n_bits}, {"n_bits": Integer(1), **self._ranges})
+        check_parameters(
+            self.get_params(deep=False) | {"n_bits": self.n_bits}, {"n_bits": Range(int, 1), **self._ranges}
+        )
         if not is_source(X):
             check_not_one_vector(X)
             return RowBlocks(validate_data(self, X, **_CHECKS, ensure_min_samples=2))
@@ -190,12 +192,12 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             del self.feature_names_in_
         return rows
 
-    def _sampled(self, rows: RowBlocks, rng: np.random.RandomState, parameter: str = "train_sample") -> RowBlocks:
-        """As many rows as the parameter says, drawn at random and held in memory; all of them if it is None."""
-        count = getattr(self, parameter)
-        if count is None or check_integer(parameter, count, low=2) >= len(rows):
+    def _sampled(self, rows: RowBlocks, rng: np.random.RandomState) -> RowBlocks:
+        """As many rows as ``train_sample`` says, drawn at random and held in memory; all of them if it is None."""
+        count = getattr(self, "train_sample", None)
+        if count is None or check_integer("train_sample", count, low=2) >= len(rows):
             return rows
-        return RowBlocks(sampled(rows, count, rng))
+        return RowBlocks(rows.draw(count, rng))
 
     def _rows(self, X: Any) -> RowBlocks:
         check_is_fitted(self)
@@ -292,13 +294,6 @@ def scores_of_block(block: NDArray, first: int, scorer: Callable[[NDArray], NDAr
 def codes_of_block(block: NDArray, first: int, scorer: Callable[[NDArray], NDArray]) -> NDArray[np.uint8]:
     """The packed codes of a block, for a pass."""
     return pack(scorer(block) > 0)
-
-
-def sampled(rows: RowBlocks, count: int, rng: np.random.RandomState) -> NDArray:
-    """So many of the rows, drawn at random, in their order; all of them if there are no more."""
-    if count >= len(rows):
-        return rows.take(np.arange(len(rows)))
-    return rows.take(np.sort(rng.choice(len(rows), count, replace=False)))
 
 
 def zeros_made_positive(scores: NDArray) -> NDArray:

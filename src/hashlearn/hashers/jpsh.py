@@ -21,7 +21,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hashlearn.checks import Choice, Integer, Number, check_choice, check_matrix
+from hashlearn.checks import Range, check_choice, check_matrix
 from hashlearn.hashers.anchored import AnchoredHasher, AnchorSummary, JointScorer
 from hashlearn.hashers.itq import ITQ
 from hashlearn.linalg.anchors import AnchorSearch, PairwiseSums
@@ -45,18 +45,18 @@ NEEDS_TWO_ROUNDS = (
 """Parameters that act from the second round on: in the first the identity stands in place of the penalties."""
 
 ROUND_RANGES = {
-    "max_iter": Integer(1),
-    "tol": Number(0, or_none=True),
-    "epsilon": Number(0),
-    "init": Choice("random", "itq", "spectral", or_array=True),
+    "max_iter": Range(int, 1),
+    "tol": Range(float, 0, none=True),
+    "epsilon": Range(float, 0),
+    "init": Range(words=("random", "itq", "spectral"), array=True),
 }
-PAIRWISE_RANGES = {"n_neighbors": Integer(1), "lambda3": Number(0)}
+PAIRWISE_RANGES = {"n_neighbors": Range(int, 1), "lambda3": Range(float, 0)}
 PERSONALIZED_RANGES = {
-    "n_anchor_neighbors": Integer(1),
-    "lambda1": Number(0),
-    "lambda2": Number(0),
-    "graph_ridge": Number(0),
-    "solver_tol": Number(1e-14, 0.1),
+    "n_anchor_neighbors": Range(int, 1),
+    "lambda1": Range(float, 0),
+    "lambda2": Range(float, 0),
+    "graph_ridge": Range(float, 0),
+    "solver_tol": Range(float, 1e-14, 0.1),
 }
 
 _PIXELS = {"lambda1": 1, "lambda2": 1, "lambda3": 10, "n_neighbors": 7, "n_anchor_neighbors": 5}
@@ -172,10 +172,10 @@ class JPSH(AnchoredHasher):
         **ROUND_RANGES,
         **PAIRWISE_RANGES,
         **PERSONALIZED_RANGES,
-        "max_iter": Integer(1, or_else=("auto",)),
-        "max_imbalance": Number(0, 1, or_none=True),
-        "soft_offsets": Integer(1),
-        "pairwise_weight": Number(0),
+        "max_iter": Range(int, 1, words=("auto",)),
+        "max_imbalance": Range(float, 0, 1, none=True),
+        "soft_offsets": Range(int, 1),
+        "pairwise_weight": Range(float, 0),
     }
     _not_saved = ("pairwise_weights_", "personalized_weights_", "codes_per_round_")
 
@@ -316,7 +316,7 @@ class JPSH(AnchoredHasher):
                 break
 
         self._keep_anchors(summary, self.soft_offsets)
-        self.projection_, self.intercept_ = split_bias(self.pairwise_weight * projection, summary, self.bias)
+        self._keep_projection(summary, self.pairwise_weight * projection, self.bias)
         self.codes_per_round_ = np.stack(codes_per_round)
         self.n_iter_ = len(codes_per_round)
         return self
@@ -387,12 +387,6 @@ def pairwise_loss(sums: PairwiseSums, B: NDArray, target: NDArray, W: NDArray, l
     """The pairwise term of eq. 7, with ``target`` = V W'X A."""
     fit = B.shape[0] * sums.total - 2 * float((B * target).sum()) + float((W * (sums.XDX @ W)).sum())
     return fit + lambda3 * float(np.linalg.norm(W, axis=1).sum())
-
-
-def split_bias(projection: NDArray, summary: AnchorSummary, bias: bool) -> tuple[NDArray, NDArray]:
-    """The projection of the data (d x b) and the intercept, from that of the rescaled rows and their bias."""
-    d = summary.rows.shape[1]
-    return projection[:d] / summary.scale, projection[d] if bias else np.zeros(projection.shape[1])
 
 
 def settled(objective: list[float], tol: float | None) -> bool:

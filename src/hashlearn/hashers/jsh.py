@@ -24,7 +24,6 @@ from hashlearn.hashers.jpsh import (
     row_penalty,
     settled,
     signs,
-    split_bias,
     starting_codes,
 )
 from hashlearn.linalg.rotations import nearest_rotation
@@ -156,8 +155,8 @@ class JSH(AnchoredHasher):
             if settled(self.objective_, self.tol):
                 break
 
-        self.mean_, self.anchors_ = summary.mean, summary.anchors_of_data
-        self.projection_, self.intercept_ = split_bias(W @ V.T, summary, self.bias)
+        self._keep_anchors(summary, n_blended=1)
+        self._keep_projection(summary, W @ V.T, self.bias)
         self.pairwise_weights_, self.codes_per_round_ = W, np.stack(codes_per_round)
         self.n_iter_ = len(codes_per_round)
         return self

@@ -16,7 +16,7 @@ After k-means the fit needs Z'Z (m x m) and a sample of the rows only.
 
 from typing import ClassVar
 
-from hashlearn.checks import Integer
+from hashlearn.checks import Range
 from hashlearn.hashers.anchored import AnchoredHasher
 from hashlearn.linalg.spectral import spectral_offsets
 
@@ -62,7 +62,7 @@ class SAH(AnchoredHasher):
     (1797, 2)
     """
 
-    _ranges: ClassVar = {**AnchoredHasher._ranges, "n_neighbors": Integer(1), "max_iter": Integer(0)}
+    _ranges: ClassVar = {**AnchoredHasher._ranges, "n_neighbors": Range(int, 1), "max_iter": Range(int, 0)}
 
     def __init__(
         self,

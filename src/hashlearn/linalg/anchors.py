@@ -277,7 +277,7 @@ class Spacing(NamedTuple):
     def of(cls, rows: RowBlocks, anchors: NDArray, k: int) -> "Spacing":
         """The spacing of all the rows, in one pass."""
         sums, counts = fold(rows, _distances_to_nearest, added, AnchorSearch(anchors.astype(rows.dtype)), k)
-        return cls(sums / len(rows), counts / len(rows))
+        return cls(sums / rows.shape[0], counts / rows.shape[0])
 
     def graph(self, k: int, normalize: bool) -> "AnchorGraph":
         """The graph that ties a row to its k nearest anchors, or to all if there are fewer."""

@@ -150,6 +150,11 @@ class RowBlocks:
         check_finite(block, rows, self.name, self.source.place_of)
         return self._as_floats(block)
 
+    def draw(self, count: int, rng: np.random.RandomState) -> NDArray:
+        """So many of the rows, drawn at random, in their order; all of them if there are no more."""
+        n = self.shape[0]
+        return self.take(np.sort(rng.choice(n, count, replace=False)) if count < n else np.arange(n))
+
     def shifted(self, shift: NDArray | None, scale: float = 1.0) -> "RowBlocks":
         """The same rows, seen from ``shift`` in units of ``scale``; None for the rows as they are stored."""
         return RowBlocks(self.source, shift=shift, scale=scale, seen=self.seen, name=self.name, workers=self.workers)

@@ -13,6 +13,8 @@ from hashlearn.rows.source import Files, Stream
 
 def is_source(X: Any) -> bool:
     """Whether X names rows rather than holding them: a path, a list of paths, a function, or rows made of these."""
+    if isinstance(X, np.ndarray):
+        return False
     return isinstance(X, (str, os.PathLike, RowBlocks)) or callable(X) or _are_paths(X) or _is_dask(X)
 
 
