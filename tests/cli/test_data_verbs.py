@@ -1,7 +1,10 @@
 """``hashlearn data info`` and ``hashlearn features gist``."""
 
+import zipfile
+
 import numpy as np
 import pytest
+import scipy.sparse
 
 from hashlearn.features import gist
 
@@ -37,6 +40,38 @@ class TestInfo:
         np.savez("two.npz", left=np.ones((4, 2)), right=np.ones((4, 2)))
         assert "left, right" in refused("data", "info", "two.npz")
 
+    def test_other_files_in_an_npz(self, run, folder):
+        np.savez("a.npz", X=np.ones((8, 3)), y=np.arange(8) % 2, query=[7])
+        with zipfile.ZipFile("a.npz", "a") as archive:
+            archive.writestr("readme.txt", "hello")
+        outcome = run("data", "info", "a.npz")
+        assert outcome.code == 0
+        assert "8 x 3 float64" in outcome.out
+        assert "2 classes, one a row" in outcome.out
+
+    def test_a_sparse_matrix(self, run, folder):
+        scipy.sparse.save_npz("a.npz", scipy.sparse.eye_array(20, format="csr"))
+        assert "20 x 20 float64" in run("data", "info", "a.npz").out
+
+    def test_damaged_sparse_matrices_are_one_line(self, run, folder):
+        scipy.sparse.save_npz("whole.npz", scipy.sparse.eye_array(20, format="csr"))
+        content = (folder / "whole.npz").read_bytes()
+        outcomes = []
+        for place in range(0, len(content), 29):
+            damaged = bytearray(content)
+            damaged[place : place + 9] = b"\xff" * 9
+            (folder / "a.npz").write_bytes(damaged)
+            outcomes.append(run("data", "info", "a.npz"))
+        refused = [outcome for outcome in outcomes if outcome.code != 0]
+        assert len(refused) > len(outcomes) / 2
+        assert all(outcome.code == 2 and outcome.err.startswith("hashlearn: error: a.npz: ") for outcome in refused)
+        assert all("20 x 20 float64" in outcome.out for outcome in outcomes if outcome.code == 0)
+
+    def test_more_memory_than_is_allowed(self, refused, folder, monkeypatch):
+        np.savez_compressed("a.npz", X=np.zeros((1000, 1000)))
+        monkeypatch.setenv("HASHLEARN_MAX_BYTES", "1000000")
+        assert "set HASHLEARN_MAX_BYTES=8000" in refused("data", "info", "a.npz")
+
 
 class TestGist:
     @pytest.fixture
@@ -66,5 +101,7 @@ class TestGist:
         assert ".npy" in refused("features", "gist", "photos", "--out", "X.csv")
         assert "--out" in refused("features", "gist", "photos", "--out", "none/X.npy")
         assert "--names" in refused("features", "gist", "photos", "--out", "X.npy", "--names", "model")
+        assert "two files" in refused("features", "gist", "photos", "--out", "X.npy", "--names", "X.npy")
+        assert "one of the images" in refused("features", "gist", "photos", "-o", "X.npy", "--names", "photos/im3.png")
         (folder / "photos" / "im3.png").write_bytes(b"no image")
         assert "im3.png" in refused("features", "gist", "photos", "--out", "X.npy")

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import struct
 import tarfile
 
 import numpy as np
@@ -31,41 +30,10 @@ def binary_batch(images, labels):
     return np.concatenate([labels[:, None], cifar_planes(images)], axis=1).astype(np.uint8).tobytes()
 
 
-def python_batch(images, labels):
-    """A batch as Python 2's cPickle wrote it with protocol 2, instruction by instruction."""
-    pixels = cifar_planes(images)
-    memo = iter(range(1, 1 << 20))
-
-    def put():
-        place = next(memo)
-        return b"q" + bytes((place,)) if place < 256 else b"r" + struct.pack("<I", place)
-
-    def text(value):
-        return b"U" + bytes((len(value),)) + value + put()
-
-    def integer(value):
-        return b"K" + bytes((value,)) if value < 256 else b"M" + struct.pack("<H", value)
-
-    stream = [b"\x80\x02}", put(), b"(", text(b"batch_label"), text(b"training batch 1 of 5")]
-    stream += [text(b"labels"), b"]", put(), b"(", *(integer(int(label)) for label in labels), b"e"]
-    stream += [text(b"data"), b"cnumpy.core.multiarray\n_reconstruct\n", put(), b"cnumpy\nndarray\n", put()]
-    stream += [b"K\x00\x85", put(), text(b"b"), b"\x87", put(), b"R", put()]
-    stream += [b"(K\x01", integer(len(pixels)), b"M", struct.pack("<H", 3072), b"\x86", put()]
-    stream += [b"cnumpy\ndtype\n", put(), text(b"u1"), b"K\x00K\x01\x87", put(), b"R", put()]
-    stream += [b"(K\x03", text(b"|"), b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00t", put(), b"b"]
-    stream += [b"\x89T", struct.pack("<I", pixels.size), pixels.tobytes(), put(), b"t", put(), b"b"]
-    stream += [text(b"filenames"), b"]", put(), b"(", *(text(b"a_%d.png" % row) for row in range(len(pixels))), b"eu."]
-    return b"".join(stream)
-
-
-def cifar_files(images, labels, kind):
+def cifar_files(images, labels):
     """Six batches, name -> bytes, in the order of the rows."""
-    make, folder, end = {
-        "binary": (binary_batch, "cifar-10-batches-bin", ".bin"),
-        "python": (python_batch, "cifar-10-batches-py", ""),
-    }[kind]
     parts = zip(CIFAR_BATCHES, np.array_split(images, 6), np.array_split(labels, 6))
-    return {f"{folder}/{name}{end}": make(pictures, classes) for name, pictures, classes in parts}
+    return {f"cifar-10-batches-bin/{name}.bin": binary_batch(pictures, classes) for name, pictures, classes in parts}
 
 
 def write_files(folder, files):

@@ -148,7 +148,7 @@ class TestOriginals:
         assert not np.array_equal(load(tmp_path, seed=1).query, first.query)
 
     def test_cifar_is_described_by_gist_once(self, tmp_path, monkeypatch):
-        originals.write_files(tmp_path, originals.cifar_files(PICTURES, CLASSES, "binary"))
+        originals.write_files(tmp_path, originals.cifar_files(PICTURES, CLASSES))
         data = load("cifar-10", folder=tmp_path, split=FEW)
         np.testing.assert_array_equal(data.images, PICTURES)
         np.testing.assert_array_equal(data.features, gist(PICTURES))

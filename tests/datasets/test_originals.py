@@ -1,15 +1,10 @@
 """The original files of every dataset, small, give the rows that were written."""
 
-import pickle
-import pickletools
-from pathlib import Path
-
 import numpy as np
 import originals
 import pytest
 
 from hashlearn.datasets import SplitRule, cifar, load, mirflickr, mnist, nuswide
-from hashlearn.datasets.pickled import read_batch
 
 RANDOM = np.random.default_rng(0)
 PICTURES = RANDOM.integers(0, 256, (24, 32, 32, 3)).astype(np.uint8)
@@ -50,35 +45,42 @@ class TestMnist:
 
 
 class TestCifar:
-    @pytest.mark.parametrize("kind", ["binary", "python"])
+    FILES = originals.cifar_files(PICTURES, CLASSES)
+
     @pytest.mark.parametrize("packed", [False, True])
-    def test_all_four_distributions(self, tmp_path, kind, packed):
-        files = originals.cifar_files(PICTURES, CLASSES, kind)
+    def test_folder_and_archive(self, tmp_path, packed):
         if packed:
-            originals.write_archive(tmp_path / f"cifar-10-{kind}.tar.gz", files)
+            originals.write_archive(tmp_path / "cifar-10-binary.tar.gz", self.FILES)
         else:
-            originals.write_files(tmp_path, files)
+            originals.write_files(tmp_path, self.FILES)
         records = cifar.read(tmp_path)
         np.testing.assert_array_equal(records.images, PICTURES)
         np.testing.assert_array_equal(records.labels, CLASSES)
         assert records.label_names[3] == "cat"
 
     def test_the_folder_of_the_batches_itself(self, tmp_path):
-        originals.write_files(tmp_path, originals.cifar_files(PICTURES, CLASSES, "python"))
-        np.testing.assert_array_equal(cifar.read(tmp_path / "cifar-10-batches-py").images, PICTURES)
+        originals.write_files(tmp_path, self.FILES)
+        np.testing.assert_array_equal(cifar.read(tmp_path / "cifar-10-batches-bin").images, PICTURES)
 
-    @pytest.mark.parametrize("kind", ["binary", "python"])
-    def test_damage_is_one_line(self, tmp_path, kind):
-        files = originals.cifar_files(PICTURES, CLASSES, kind)
-        name = list(files)[2]
-        for damaged in (files[name][:-100], b"", b"rubbish"):
-            originals.write_files(tmp_path, {**files, name: damaged})
+    def test_damage_is_one_line(self, tmp_path):
+        name = list(self.FILES)[2]
+        label = bytes((200,)) + self.FILES[name][1:]
+        for damaged in (self.FILES[name][:-100], b"", b"rubbish", label):
+            originals.write_files(tmp_path, {**self.FILES, name: damaged})
             with pytest.raises(ValueError, match=rf"^{tmp_path / name}: [^\n]*$"):
                 cifar.read(tmp_path)
 
+    @pytest.mark.parametrize("name", ["cifar-10-python.tar.gz", "cifar-10-batches-py"])
+    def test_the_pickled_version_is_not_read(self, tmp_path, name):
+        (tmp_path / name).mkdir()
+        with pytest.raises(ValueError, match=rf"{name}: a pickle, .* put cifar-10-binary.tar.gz beside it"):
+            cifar.read(tmp_path)
+        originals.write_archive(tmp_path / "cifar-10-binary.tar.gz", self.FILES)
+        np.testing.assert_array_equal(cifar.read(tmp_path).labels, CLASSES)
+
     def test_a_damaged_archive_is_one_line(self, tmp_path):
         path = tmp_path / "cifar-10-binary.tar.gz"
-        files = originals.cifar_files(PICTURES, CLASSES, "binary")
+        files = dict(self.FILES)
         originals.write_archive(path, files)
         path.write_bytes(path.read_bytes()[:-2000])
         with pytest.raises(ValueError, match=rf"^{path}: [^\n]*$"):
@@ -87,77 +89,6 @@ class TestCifar:
         originals.write_archive(path, files)
         with pytest.raises(ValueError, match="does not hold"):
             cifar.read(tmp_path)
-
-
-class TestPickled:
-    def test_the_test_file_is_what_an_unpickler_takes_for_a_batch(self):
-        """The hand-written stream is a real pickle: the standard library finds the same values in it."""
-        batch = pickle.loads(originals.python_batch(PICTURES, CLASSES), encoding="latin1")
-        np.testing.assert_array_equal(batch["data"], originals.cifar_planes(PICTURES))
-        assert batch["labels"] == CLASSES.tolist()
-
-    @pytest.mark.parametrize("protocol", [2, 3, 4])
-    def test_batches_written_again_by_python_3(self, protocol):
-        planes = originals.cifar_planes(PICTURES)
-        data = pickle.dumps({"data": planes, "labels": CLASSES.tolist(), "filenames": ["a"] * 24}, protocol)
-        pixels, labels = read_batch(data)
-        np.testing.assert_array_equal(pixels, planes)
-        np.testing.assert_array_equal(labels, CLASSES)
-
-    def test_nothing_is_called(self, tmp_path):
-        """A pickle that would make a file when unpickled makes none, and is refused."""
-        witness = tmp_path / "called"
-
-        class Trap:
-            def __reduce__(self):
-                return Path.touch, (witness,)
-
-        for protocol in (2, 4):
-            data = pickle.dumps({"data": Trap(), "labels": []}, protocol)
-            with pytest.raises(ValueError, match="not a CIFAR-10 batch"):
-                read_batch(data)
-            assert not witness.exists()
-            pickle.loads(data)
-            assert witness.exists()
-            witness.unlink()
-
-    @pytest.mark.parametrize(
-        "value",
-        [
-            [],
-            {},
-            {"data": 1, "labels": [1]},
-            {"data": np.zeros((2, 3072), np.uint8), "labels": [1]},
-            {"data": np.zeros((1, 3072), np.uint8), "labels": [10]},
-            {"data": np.zeros((1, 3072), np.uint8), "labels": ["a"]},
-            {"data": np.zeros((1, 3071), np.uint8), "labels": [1]},
-            {"data": np.zeros((1, 3072), np.float32), "labels": [1]},
-            {"data": np.array([None]), "labels": [1]},
-        ],
-    )
-    def test_anything_but_a_batch_is_refused(self, value):
-        with pytest.raises(ValueError, match="not a CIFAR-10 batch"):
-            read_batch(pickle.dumps(value, 2))
-
-    @pytest.mark.filterwarnings("ignore:invalid escape sequence")
-    def test_every_cut_and_every_changed_byte_is_refused_or_harmless(self):
-        data = originals.python_batch(PICTURES[:1], CLASSES[:1])
-        start = data.index(b"\x89T") + 6  # the pixels may be anything
-        for place in [*range(start), *range(start + 3072, len(data))]:
-            with pytest.raises(ValueError, match=r".+"):
-                read_batch(data[:place])
-            changed = bytearray(data)
-            for flip in (0x01, 0x20, 0xFF):
-                changed[place] = data[place] ^ flip
-                try:
-                    pixels, labels = read_batch(bytes(changed))
-                except ValueError:
-                    continue
-                assert pixels.shape == (1, 3072)
-                assert labels.shape == (1,)
-
-    def test_the_parser_is_one_that_runs_nothing(self):
-        assert [opcode.name for opcode, _, _ in pickletools.genops(b"cos\nsystem\n.")] == ["GLOBAL", "STOP"]
 
 
 class TestMirflickr:

@@ -62,6 +62,16 @@ def test_a_stored_split_is_used_again_but_not_for_other_rows(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
+def test_a_damaged_split_is_drawn_again(tmp_path, caplog):
+    first = stored_or_drawn(tmp_path, "x", 40, None, SplitRule(total=4), 0)
+    (path,) = tmp_path.iterdir()
+    good = path.read_bytes()
+    path.write_bytes(good[:60] + b"\0\0\0" + good[63:])
+    np.testing.assert_array_equal(stored_or_drawn(tmp_path, "x", 40, None, SplitRule(total=4), 0).query, first.query)
+    assert "drawn again" in caplog.text
+    assert path.read_bytes() == good
+
+
 def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path, caplog):
     (tmp_path / "taken").write_text("a file where the folder should be")
     assert len(stored_or_drawn(tmp_path / "taken", "x", 40, None, SplitRule(total=4), 0).query) == 4

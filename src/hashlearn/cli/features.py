@@ -1,5 +1,7 @@
 """``hashlearn features gist``."""
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -37,6 +39,7 @@ def gist(
 
     with progress_bars():
         folder = ImageFolder(images, size)
+        _check_apart(out, names, folder.paths)
         vectors = describe(folder)
     with replacing_together(*targets) as beside:
         with beside[0].open("wb") as file:
@@ -45,3 +48,14 @@ def gist(
             lines = [path.relative_to(folder.folder).as_posix() + "\n" for path in folder.paths]
             beside[1].write_text("".join(lines), encoding="utf-8")
     typer.echo(f"{out}: {len(vectors)} images of {folder.size} x {folder.size} pixels, {vectors.shape[1]} numbers each")
+
+
+def _check_apart(out: str, names: str | None, images: list[Path]) -> None:
+    """Neither output may be the other one, or one of the images."""
+    if names is None:
+        return
+    target = os.path.realpath(names)
+    if target == os.path.realpath(out):
+        raise ValueError(f"--out and --names must be two files, got {out} twice")
+    if target in map(os.path.realpath, images):
+        raise ValueError(f"--names must not be one of the images, got {names}")

@@ -101,7 +101,7 @@ ENTRIES = (
         cifar.read,
         SplitRule(per_class=100),
         stems=("cifar-10", "cifar10", "cifar10_gist512"),
-        wanted="cifar-10.npz or .mat, or the folder cifar-10-batches-bin or cifar-10-batches-py, or their tar.gz",
+        wanted="cifar-10.npz or .mat, or the folder cifar-10-batches-bin, or cifar-10-binary.tar.gz",
         remote=(
             RemoteFile(
                 "cifar-10-binary.tar.gz",

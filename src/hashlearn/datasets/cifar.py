@@ -1,22 +1,25 @@
-"""CIFAR-10 from its six batches: binary or python version, unpacked or still in the archive."""
+"""CIFAR-10 from the six batches of its binary version, unpacked or still in the archive."""
 
+import gzip
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.datasets.dataset import Records
-from hashlearn.datasets.pickled import read_batch
-from hashlearn.rows.formats.problems import FileProblem, reading
+from hashlearn.rows.formats import FileProblem
+from hashlearn.rows.formats.problems import reading
+from hashlearn.rows.formats.streams import read_to_end
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 PIXELS = 3 * 32 * 32
 BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
+BATCH_BYTES = 10_000 * (1 + PIXELS)
 
-Batch = tuple[NDArray[np.uint8], NDArray[np.uint8]]
+FOLDER, ARCHIVE = "cifar-10-batches-bin", "cifar-10-binary.tar.gz"
+PICKLED = ("cifar-10-batches-py", "cifar-10-python.tar.gz")
 
 
 def read(folder: Path) -> Records | None:
@@ -24,56 +27,56 @@ def read(folder: Path) -> Records | None:
 
     The features are the pixels, image by image in the order row, column, channel.
     """
-    for subfolder, archive, suffix, parse in _VERSIONS:
-        for place in (folder / subfolder, folder):
-            paths = [place / (name + suffix) for name in BATCHES]
-            if all(path.is_file() for path in paths):
-                return _records(folder, [_parsed(path, path.read_bytes(), parse) for path in paths])
-        if (folder / archive).is_file():
-            return _records(folder, _from_archive(folder / archive, f"{subfolder}/", suffix, parse))
+    for place in (folder / FOLDER, folder):
+        paths = [place / f"{name}.bin" for name in BATCHES]
+        if all(path.is_file() for path in paths):
+            return _records([_from_file(path) for path in paths])
+    if (folder / ARCHIVE).is_file():
+        return _records(_from_archive(folder / ARCHIVE))
+    for name in PICKLED:
+        if (folder / name).exists():
+            raise FileProblem(folder / name, f"a pickle, which is never read; put {ARCHIVE} beside it instead")
     return None
 
 
-def _from_archive(path: Path, prefix: str, suffix: str, parse: Callable[[bytes], Batch]) -> list[Batch]:
+def _from_file(path: Path) -> NDArray[np.uint8]:
+    with path.open("rb") as file:
+        return _records_of_bytes(path, file.read(BATCH_BYTES + 1))
+
+
+def _from_archive(path: Path) -> list[NDArray[np.uint8]]:
     """The batches, from the archive's members by name: nothing is unpacked to the disk."""
-    found: dict[str, bytes] = {}
-    wanted = {prefix + name + suffix for name in BATCHES}
-    with reading(path, "tar.gz"), tarfile.open(path, "r:gz") as archive:
-        for member in archive:
-            name = member.name.removeprefix("./")
-            if name in wanted and member.isfile():
-                found[name] = archive.extractfile(member).read()  # type: ignore[union-attr]
-    missing = sorted(wanted - set(found))
+    found: dict[str, NDArray[np.uint8]] = {}
+    wanted = [f"{FOLDER}/{name}.bin" for name in BATCHES]
+    with reading(path, "tar.gz"), gzip.open(path) as stream:
+        with tarfile.open(fileobj=stream, mode="r|") as archive:
+            for member in archive:
+                name = member.name.removeprefix("./")
+                content = archive.extractfile(member) if name in wanted else None
+                if content is not None:
+                    found[name] = _records_of_bytes(path, content.read(BATCH_BYTES + 1))
+        read_to_end(path, stream, len(BATCHES) * BATCH_BYTES)
+    missing = [name for name in wanted if name not in found]
     if missing:
         raise FileProblem(path, f"it does not hold {missing[0]}")
-    return [_parsed(path, found[prefix + name + suffix], parse) for name in BATCHES]
+    return [found[name] for name in wanted]
 
 
-def _parsed(path: Path, data: bytes, parse: Callable[[bytes], Batch]) -> Batch:
-    try:
-        return parse(data)
-    except ValueError as error:
-        raise FileProblem(path, str(error)) from None
-
-
-def _read_binary(data: bytes) -> Batch:
-    """Records of a label byte and 3,072 pixel bytes."""
-    if not data or len(data) % (1 + PIXELS):
-        raise ValueError(f"not a CIFAR-10 batch: {len(data)} bytes are no multiple of {1 + PIXELS}")
-    records = np.frombuffer(data, np.uint8).reshape(-1, 1 + PIXELS)
+def _records_of_bytes(path: Path, content: bytes) -> NDArray[np.uint8]:
+    """A row for each image: the byte of its label and 3,072 bytes of pixels."""
+    if not content or len(content) % (1 + PIXELS) or len(content) > BATCH_BYTES:
+        raise FileProblem(
+            path,
+            f"not a CIFAR-10 batch: it must be 1 to 10000 times {1 + PIXELS} bytes, got {len(content)}",
+        )
+    records = np.frombuffer(content, np.uint8).reshape(-1, 1 + PIXELS)
     if records[:, 0].max() >= len(CLASSES):
-        raise ValueError(f"not a CIFAR-10 batch: a label of {records[:, 0].max()}")
-    return records[:, 1:], records[:, 0]
+        raise FileProblem(path, f"not a CIFAR-10 batch: a label of {records[:, 0].max()}")
+    return records
 
 
-def _records(folder: Path, batches: list[Batch]) -> Records:
-    planes = np.concatenate([pixels for pixels, _ in batches]).reshape(-1, 3, 32, 32)
+def _records(batches: list[NDArray[np.uint8]]) -> Records:
+    rows = np.concatenate(batches)
+    planes = rows[:, 1:].reshape(-1, 3, 32, 32)
     images = np.ascontiguousarray(planes.transpose(0, 2, 3, 1))  # stored as a red, a green and a blue plane
-    labels = np.concatenate([labels for _, labels in batches])
-    return Records(images.reshape(len(images), -1), labels, images, CLASSES)
-
-
-_VERSIONS = (
-    ("cifar-10-batches-bin", "cifar-10-binary.tar.gz", ".bin", _read_binary),
-    ("cifar-10-batches-py", "cifar-10-python.tar.gz", "", read_batch),
-)
+    return Records(images.reshape(len(images), -1), rows[:, 0].copy(), images, CLASSES)

@@ -38,7 +38,7 @@ class Dataset:
     Attributes
     ----------
     name : str
-    features : ndarray of shape (n, d)
+    features : ndarray or CSR array of shape (n, d)
         As the source has them (bytes, half floats, a memory-mapped file).
     labels : ndarray of shape (n,) or (n, n_classes), or None
         A class number per row, or a 0/1 matrix where a row has several labels.
@@ -68,7 +68,7 @@ class Dataset:
     source: str = ""
 
     def __post_init__(self) -> None:
-        n = len(self.features)
+        n = self.features.shape[0]
         for name in ("labels", "images"):
             part = getattr(self, name)
             if part is not None and len(part) != n:
@@ -82,7 +82,7 @@ class Dataset:
         object.__setattr__(self, "query", query)
 
     def __len__(self) -> int:
-        return len(self.features)
+        return self.features.shape[0]
 
     def __repr__(self) -> str:
         labels = (

@@ -17,7 +17,7 @@ from hashlearn.datasets.download import DownloadError, fetch
 from hashlearn.datasets.splits import SplitRule, stored_or_drawn
 from hashlearn.datasets.vector_files import read_file
 from hashlearn.files import replacing
-from hashlearn.rows.formats import FileProblem
+from hashlearn.rows.formats import FileProblem, read_array
 
 DATASETS = (*CATALOG, "digits")
 """The names :func:`load` knows."""
@@ -136,7 +136,7 @@ def _in_folder(entry: Entry, folder: Path, at_top: bool) -> tuple[str, Records] 
 def _from_path(path: Path, array: str | None) -> tuple[Records, SplitRule]:
     if path.is_file():
         records = read_file(path, array)
-        return records, SplitRule(total=max(1, min(MOST_QUERIES, len(records.features) // 10)))
+        return records, SplitRule(total=max(1, min(MOST_QUERIES, records.features.shape[0] // 10)))
     if not path.is_dir():
         raise FileNotFoundError(f"{path} is no file, and no dataset: known are {', '.join(DATASETS)}")
     for entry in ENTRIES:
@@ -178,7 +178,7 @@ def _stored_gist(images: NDArray) -> NDArray:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as (beside,), beside.open("wb") as file:
             np.save(file, gist(images))
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+    return read_array(path)
 
 
 def _dataset(name: str, source: str, records: Records, split: SplitRule | None, rule: SplitRule, seed: int) -> Dataset:
@@ -198,12 +198,12 @@ def _dataset(name: str, source: str, records: Records, split: SplitRule | None, 
             source=source,
         )
     except ValueError as error:
-        raise ValueError(f"{source}: {error}") from None
+        raise FileProblem(source, str(error)) from None
 
 
 def _drawn(name: str, records: Records, rule: SplitRule, seed: int) -> tuple[NDArray | None, NDArray]:
     """The rows to keep (None for all), and which of those are queries."""
-    n = len(records.features) if records.rows is None else len(records.rows)
+    n = records.features.shape[0] if records.rows is None else len(records.rows)
     drawn = stored_or_drawn(cache_folder() / "splits", name, n, _taken(records.labels, records.rows), rule, seed)
     used = np.sort(np.concatenate([drawn.query, drawn.database]))
     query = np.searchsorted(used, drawn.query)

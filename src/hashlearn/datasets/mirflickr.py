@@ -61,7 +61,7 @@ def _members(path: Path, n: int) -> NDArray[np.uint8]:
     """1 at the images a concept's file numbers."""
     try:
         numbers = np.array(path.read_text(encoding="ascii").split(), dtype=np.int64)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise FileProblem(path, "it must hold image numbers, one a line") from None
     if len(numbers) and (numbers.min() < 1 or numbers.max() > n):
         raise FileProblem(path, f"image numbers must be 1 to {n}, got {numbers.min()} to {numbers.max()}")

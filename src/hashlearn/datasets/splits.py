@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.files import replacing
-from hashlearn.rows.formats.problems import reading
+from hashlearn.rows.formats import FileProblem, read_array
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +70,10 @@ def stored_or_drawn(folder: Path, name: str, n: int, labels: NDArray | None, rul
     """
     path = folder / f"{name}-seed{seed}-{_fingerprint(n, labels, rule)}.npz"
     if path.is_file():
-        with reading(path, "split"), np.load(path, allow_pickle=False) as file:
-            return Split(file["query"], file["database"])
+        try:
+            return Split(read_array(path, "query"), read_array(path, "database"))
+        except FileProblem as error:
+            log.warning("the split is drawn again: %s", error)
     split = draw(n, labels, rule, seed)
     try:
         folder.mkdir(parents=True, exist_ok=True)

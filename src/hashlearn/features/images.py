@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import check_integer
 from hashlearn.extras import require
+from hashlearn.rows.formats.problems import reading
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 
@@ -64,11 +65,8 @@ class ImageFolder:
         return min(sizes.pop()) if len(sizes) == 1 else MIXED_SIZE
 
     def _square(self, path: Path) -> NDArray[np.uint8]:
-        with self._open(path) as image:
-            try:
-                pixels = image.convert("RGB")
-            except (OSError, SyntaxError, ValueError) as error:
-                raise ValueError(f"{path}: not a readable image ({error})") from None
+        with self._open(path) as image, reading(path, "image"):
+            pixels = image.convert("RGB")
         scale = self.size / min(pixels.size)
         if scale != 1:
             width, height = (max(self.size, round(side * scale)) for side in pixels.size)
@@ -77,10 +75,8 @@ class ImageFolder:
         return np.asarray(pixels.crop((left, top, left + self.size, top + self.size)))
 
     def _open(self, path: Path):
-        try:
+        with reading(path, "image"):
             return self._pillow.open(path)
-        except (OSError, SyntaxError, ValueError, self._pillow.DecompressionBombError):
-            raise ValueError(f"{path}: not a readable image") from None
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

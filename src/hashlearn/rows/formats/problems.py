@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-LONGEST_REASON = 200
+LONGEST_REASON = 400
 
 
 class FileProblem(ValueError):
@@ -17,8 +17,8 @@ class FileProblem(ValueError):
     """
 
     def __init__(self, path: str | Path, reason: str):
-        super().__init__(str(path), reason)  # these are what a pickled error is made from again
-        self.path, self.reason = str(path), reason
+        self.path, self.reason = str(path), _one_line(reason)
+        super().__init__(self.path, self.reason)  # these are what a pickled error is made from again
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
@@ -36,5 +36,11 @@ def reading(path: Path, kind: str) -> Iterator[None]:
     except (FileProblem, FileNotFoundError, PermissionError, IsADirectoryError, ImportError, MemoryError):
         raise
     except Exception as error:
-        reason = " ".join(str(error).split())[:LONGEST_REASON] or type(error).__name__
+        reason = _one_line(str(error)) or type(error).__name__
         raise FileProblem(path, f"not a readable {kind} file ({reason})") from None
+
+
+def _one_line(text: str) -> str:
+    """A line that can be printed: a reason may quote what it found in a damaged file."""
+    line = " ".join(text[: 2 * LONGEST_REASON].split())[:LONGEST_REASON]
+    return "".join(character if character.isprintable() else "?" for character in line)

@@ -1,0 +1,205 @@
+"""Random damage to files of every format: it is refused in one line, or does no harm.
+
+``corrupt_many`` damages a file again and again and counts what its reader says. ``FORMATS`` holds a small file of every
+format that is read, and which of its bytes a checksum protects.
+"""
+
+import gzip
+import io
+import tarfile
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import scipy.io
+import scipy.sparse
+
+from hashlearn.datasets import cifar
+from hashlearn.rows.formats import read_vectors
+
+RANDOM = np.random.default_rng(7)
+X = RANDOM.normal(size=(40, 6)).astype(np.float32)
+BYTES = RANDOM.integers(0, 256, (40, 6)).astype(np.uint8)
+SPARSE = scipy.sparse.csr_array(np.where(X > 0.8, X, 0))
+
+
+@dataclass
+class Counts:
+    """What became of damaged files: refused in one line, read with the same values, or with other ones.
+
+    ``faults`` are the errors that are none of a reader's own.
+    """
+
+    refused: int = 0
+    same: int = 0
+    different: int = 0
+    faults: list[str] = field(default_factory=list)
+
+
+class Format(NamedTuple):
+    """A format to damage.
+
+    ``protected`` gives the first and the last of the bytes that a checksum covers, of all bytes of the file; None where
+    the format has no checksum.
+    """
+
+    name: str
+    write: Callable[[Path], Any]
+    read: Callable[[Path], Any] = read_vectors
+    protected: Callable[[bytes], tuple[int, int]] | None = None
+
+
+def corrupt_many(
+    write: Callable[[Path], Any],
+    read: Callable[[Path], Any],
+    n: int,
+    seed: int,
+    *,
+    name: str,
+    protected: Callable[[bytes], tuple[int, int]] | None = None,
+) -> Counts:
+    """Damage the file that ``write`` writes n times and count what ``read`` makes of it.
+
+    With ``protected``, the damage is done to these bytes alone.
+    """
+    rng, counts = np.random.default_rng(seed), Counts()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        write(path)
+        good, values = path.read_bytes(), _copied(read(path))
+        low, high = (0, len(good)) if protected is None else protected(good)
+        for number in range(n):
+            path.write_bytes(damaged(good, low, high, rng))
+            try:
+                found = _copied(read(path))
+            except (ValueError, FileNotFoundError) as error:
+                if "\n" in str(error) or str(folder) not in str(error):
+                    counts.faults.append(f"damage {number}: not one line that names the file: {error}")
+                counts.refused += 1
+            except Exception as error:
+                counts.faults.append(f"damage {number}: {type(error).__name__}: {error}")
+            else:
+                counts.same += _equal(found, values)
+                counts.different += not _equal(found, values)
+    return counts
+
+
+def damaged(good: bytes, low: int, high: int, rng: np.random.Generator) -> bytes:
+    """The bytes with one to four of them changed, with some put in, or with the end cut off."""
+    data = bytearray(good)
+    kind = rng.choice(["change", "insert", "cut"], p=[0.8, 0.1, 0.1])
+    if kind == "change":
+        for place in rng.integers(low, high, rng.integers(1, 5)):
+            data[place] ^= int(rng.integers(1, 256))
+    elif kind == "insert":
+        place = int(rng.integers(low, high))
+        data[place:place] = rng.bytes(int(rng.integers(1, 20)))
+    else:
+        del data[int(rng.integers(low, high)) :]
+    return bytes(data)
+
+
+def _copied(values: Any) -> Any:
+    """The values, apart from the file: it is about to be overwritten."""
+    return values.toarray() if scipy.sparse.issparse(values) else np.array(values)
+
+
+def _equal(left: np.ndarray, right: np.ndarray) -> bool:
+    return left.shape == right.shape and left.dtype == right.dtype and left.tobytes() == right.tobytes()
+
+
+def _whole(data: bytes) -> tuple[int, int]:
+    return 0, len(data)
+
+
+def _pages(data: bytes) -> tuple[int, int]:
+    """A parquet file ends with its footer, the length of the footer in four bytes, and PAR1."""
+    return 4, len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+
+
+def _vecs(values: np.ndarray) -> Callable[[Path], Any]:
+    dimension = np.int32(values.shape[1]).tobytes()
+    return lambda path: path.write_bytes(b"".join(dimension + vector.tobytes() for vector in values))
+
+
+def _bin(values: np.ndarray) -> Callable[[Path], Any]:
+    return lambda path: path.write_bytes(np.array(values.shape, "<u4").tobytes() + values.tobytes())
+
+
+def _idx() -> bytes:
+    return bytes((0, 0, 8, 2)) + np.array(BYTES.shape, ">u4").tobytes() + BYTES.tobytes()
+
+
+def _hdf5(**settings: Any) -> Callable[[Path], Any]:
+    def write(path: Path) -> None:
+        with h5py.File(path, "w", libver="latest") as file:
+            file.create_dataset("X", data=X, **settings)
+
+    return write
+
+
+def _mat73(path: Path) -> None:
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["X"] = X.T
+    with path.open("r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
+
+
+def _parquet(columns: dict[str, Any], **settings: Any) -> Callable[[Path], Any]:
+    return lambda path: pq.write_table(pa.table(columns), path, row_group_size=15, **settings)
+
+
+def _cifar(path: Path) -> None:
+    images = RANDOM.integers(0, 256, (1, cifar.PIXELS)).astype(np.uint8)
+    with tarfile.open(path, "w:gz") as archive:
+        for number, batch in enumerate(cifar.BATCHES):
+            content = bytes([number]) + images.tobytes()
+            member = tarfile.TarInfo(f"cifar-10-batches-bin/{batch}.bin")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+def _read_cifar(path: Path) -> np.ndarray:
+    records = cifar.read(path.parent)
+    return np.concatenate([records.labels[:, None], records.features], axis=1)
+
+
+VECTORS = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 6)
+COLUMNS = {f"c{place}": column for place, column in enumerate(X.T)}
+
+FORMATS = {
+    "npy": Format("a.npy", lambda path: np.save(path, X)),
+    "npz": Format("a.npz", lambda path: np.savez(path, X=X, y=BYTES[:, 0]), protected=_whole),
+    "npz, compressed": Format("a.npz", lambda path: np.savez_compressed(path, X=X), protected=_whole),
+    "npz, sparse": Format("a.npz", lambda path: scipy.sparse.save_npz(path, SPARSE), protected=_whole),
+    "hdf5": Format("a.hdf5", _hdf5()),
+    "hdf5, compressed": Format("a.h5", _hdf5(chunks=(10, 3), compression="gzip")),
+    "hdf5, fletcher32": Format("a.h5", _hdf5(chunks=(10, 3), fletcher32=True), protected=_whole),
+    "mat 4": Format("a.mat", lambda path: scipy.io.savemat(path, {"X": X}, format="4")),
+    "mat 5": Format("a.mat", lambda path: scipy.io.savemat(path, {"X": X, "y": BYTES})),
+    "mat 7": Format(
+        "a.mat", lambda path: scipy.io.savemat(path, {"X": X, "y": BYTES}, do_compression=True), protected=_whole
+    ),
+    "mat 7, sparse": Format(
+        "a.mat", lambda path: scipy.io.savemat(path, {"X": SPARSE.tocsc()}, do_compression=True), protected=_whole
+    ),
+    "mat 7.3": Format("a.mat", _mat73),
+    "parquet, lists": Format("a.parquet", _parquet({"vector": VECTORS})),
+    "parquet, columns": Format("a.parquet", _parquet(COLUMNS)),
+    "parquet, checksums": Format(
+        "a.parquet", _parquet({"vector": VECTORS}, write_page_checksum=True), protected=_pages
+    ),
+    "fvecs": Format("a.fvecs", _vecs(X)),
+    "bvecs": Format("a.bvecs", _vecs(BYTES)),
+    "fbin": Format("a.fbin", _bin(X)),
+    "idx": Format("a.idx", lambda path: path.write_bytes(_idx())),
+    "idx.gz": Format("a.idx.gz", lambda path: path.write_bytes(gzip.compress(_idx())), protected=_whole),
+    "csv": Format("a.csv", lambda path: np.savetxt(path, X, delimiter=",", header="a,b,c,d,e,f", comments="")),
+    "cifar tar.gz": Format("cifar-10-binary.tar.gz", _cifar, _read_cifar, protected=_whole),
+}
