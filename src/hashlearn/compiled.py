@@ -1,36 +1,29 @@
 """One way to compile a kernel, and to keep it compiled between processes."""
 
 import hashlib
+import warnings
 from collections.abc import Callable
-from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from numba import njit
 
-
-@cache
-def source_stamp() -> bytes:
-    """A digest of every source file of this room.
-
-    numba keys a kernel's disk cache on the file that holds the kernel, and so would keep machine code made from an
-    older version of the helpers which that file imports. With this stamp any edit of the room makes all its kernels
-    anew.
-    """
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("search/kernels/*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.digest()
+_PACKAGE = Path(__file__).parent
 
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function on its first call, without the interpreter lock, with numba's disk cache where there is one.
 
     numba keeps the cache beside the source or, where that is read-only, in the user's cache folder; where neither can
-    be written (a locked-down container) the kernel is compiled once per process.
+    be written (a locked-down container) the kernel is compiled once per process, and a warning says what to set.
     """
-    return _cached(njit(nogil=True)(function))
+    return _kept(njit(nogil=True)(function))
+
+
+def fast(function: Callable[..., Any]) -> Any:
+    """As :func:`compiled`, for sums whose terms may be added in any order."""
+    return _kept(njit(nogil=True, fastmath=True)(function))
 
 
 def lean(function: Callable[..., Any]) -> Any:
@@ -39,14 +32,54 @@ def lean(function: Callable[..., Any]) -> Any:
     In loops that branch, numba does not see that the counts cancel, and they take more time than the work.
     """
     uncounted: Any = {"_nrt": False}
-    return _cached(njit(nogil=True, **uncounted)(function))
+    return _kept(njit(nogil=True, **uncounted)(function))
 
 
-def _cached(dispatcher: Any) -> Any:
+@cache
+def source_stamp() -> bytes:
+    """A digest of every source file of the folders that have kernels.
+
+    numba keys a kernel's disk cache on the file that holds the kernel, and so would keep machine code made from an
+    older version of the helpers which that file imports. With this stamp any edit beside a kernel makes all anew.
+    """
+    sources = {path: path.read_bytes() for path in sorted(_PACKAGE.rglob("*.py"))}
+    folders = {path.parent for path, source in sources.items() if b"from hashlearn.compiled import" in source}
+    digest = hashlib.sha256()
+    for path, source in sources.items():
+        if path.parent in folders or path == Path(__file__):
+            digest.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + source + b"\0")
+    return digest.digest()
+
+
+def _kept(dispatcher: Any) -> Any:
+    """Have numba keep what it compiles, as far as it can: a kernel works without the cache too."""
     try:
         dispatcher.enable_caching()
     except RuntimeError:
+        _warn_once()
         return dispatcher
-    with suppress(AttributeError):  # no public name for it; without it, numba's own rule applies
-        dispatcher._cache._cache_file._source_stamp = source_stamp()
+    kept = getattr(dispatcher, "_cache", None)  # no public name for it; without it, numba's own rules apply
+    if hasattr(kept, "_cache_file"):
+        kept._cache_file._source_stamp = source_stamp()
+        kept.load_overload = partial(_or_nothing, kept.load_overload)
+        kept.save_overload = partial(_or_nothing, kept.save_overload)
     return dispatcher
+
+
+def _or_nothing(use_cache: Callable[..., Any], *args: Any) -> Any:
+    """What the cache has; nothing where its files are damaged, gone, or cannot be written any more."""
+    try:
+        return use_cache(*args)
+    except Exception:
+        _warn_once()
+        return None
+
+
+@cache
+def _warn_once() -> None:
+    warnings.warn(
+        "compiled functions cannot be kept, and every process compiles them anew: set NUMBA_CACHE_DIR to a folder that "
+        "can be written",
+        RuntimeWarning,
+        stacklevel=2,
+    )

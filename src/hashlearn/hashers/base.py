@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hashlearn.checks import Range, check_integer, check_matrix, check_parameters
 from hashlearn.codes import bytes_per_code, pack
 from hashlearn.hashers.saving import save_hasher
+from hashlearn.hashers.whole_fits import has_learned, make_fits_whole
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, as_rows, is_source, map_blocks, write_blocks
 from hashlearn.rows.blocks import check_finite
@@ -57,6 +58,10 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     _not_saved: tuple[str, ...] = ()
     """Learned attributes that a saved model leaves out."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        make_fits_whole(cls)
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Learn the hash functions from the rows of X; labels are never used."""
@@ -226,6 +231,9 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _n_features_out(self) -> int:
         """Columns of what ``transform`` returns, for ``get_feature_names_out``."""
         return bytes_per_code(self.n_bits)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return has_learned(self)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

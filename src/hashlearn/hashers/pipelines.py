@@ -3,6 +3,7 @@
 from typing import Any, Self
 
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from hashlearn.hashers.base import Hasher
@@ -44,7 +45,7 @@ class PipelineHasher(Hasher):
         return self.pipeline.n_features_in_
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        self.pipeline = self.pipeline.fit(X, y)
+        self.pipeline = clone(self.pipeline).fit(X, y)
         return self
 
     def save(self, folder):

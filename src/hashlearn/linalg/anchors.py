@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
-from numba import njit
 from numpy.typing import NDArray
 
+from hashlearn.compiled import compiled
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, added, fold, map_blocks, scratch, zeros_again
 
@@ -218,7 +218,7 @@ def _sums_by_nearest(block: NDArray, first: int, search: AnchorSearch) -> tuple[
     return sums, counts
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _add_rows(block, nearest, sums, counts) -> None:
     for row in range(len(block)):
         anchor = nearest[row]

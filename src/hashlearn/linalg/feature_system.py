@@ -21,9 +21,9 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.csgraph
-from numba import njit
 from numpy.typing import NDArray
 
+from hashlearn.compiled import fast
 from hashlearn.threads import n_threads
 
 _MAX_INNER = 500
@@ -246,7 +246,7 @@ def _add_constant_vectors(S, edges, anchors, k):
         S[np.ix_(members, members)] += (anchors[members] * missed) @ anchors[members].T
 
 
-@njit(fastmath=True, nogil=True, cache=True)
+@fast
 def _solve_feature(k, indptr, indices, w, rhs, x, tol, max_iter, r, p, q):
     """Jacobi-preconditioned CG for (diag(k) - E) x = rhs from x = 0, all columns under common scalars.
 
@@ -301,7 +301,7 @@ def _solve_feature(k, indptr, indices, w, rhs, x, tol, max_iter, r, p, q):
                 p[j, c] = r[j, c] * inverse + beta * p[j, c]
 
 
-@njit(fastmath=True, nogil=True, cache=True)
+@fast
 def _solve_and_respond(k, indptr, indices, w, c, U, tol, out, rhs, x, r, p, q):
     """x = M^-1 (c * U) and out += c * x, for the matrix and the anchors' values of one feature."""
     m, b = U.shape
@@ -314,7 +314,7 @@ def _solve_and_respond(k, indptr, indices, w, c, U, tol, out, rhs, x, r, p, q):
             out[j, t] += c[j] * x[j, t]
 
 
-@njit(fastmath=True, nogil=True, cache=True)
+@fast
 def _add_responses(k, indptr, indices, w, anchors, U, tol, out):
     """out += sum_f c_f * M_f^-1 (c_f * U)."""
     rhs, x, r, p, q = np.empty_like(U), np.empty_like(U), np.empty_like(U), np.empty_like(U), np.empty_like(U)
@@ -322,7 +322,7 @@ def _add_responses(k, indptr, indices, w, anchors, U, tol, out):
         _solve_and_respond(k[f], indptr, indices, w, anchors[f], U, tol, out, rhs, x, r, p, q)
 
 
-@njit(fastmath=True, nogil=True, cache=True)
+@fast
 def _add_weights(k, indptr, indices, w, anchors, U, tol, out, norms, edge_squares):
     """As :func:`_add_responses`, and the norms of P's rows and the squared norms of its differences over the edges."""
     rhs, x, r, p, q = np.empty_like(U), np.empty_like(U), np.empty_like(U), np.empty_like(U), np.empty_like(U)
@@ -342,7 +342,7 @@ def _add_weights(k, indptr, indices, w, anchors, U, tol, out, norms, edge_square
                 edge_squares[e] += s
 
 
-@njit(fastmath=True, cache=True)
+@fast
 def _add_paths_of_two(S, indptr, indices, w, scaled, inverse):
     """Add the third Neumann term to S: what goes from an anchor over one other to a third, or back.
 

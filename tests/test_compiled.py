@@ -1,0 +1,88 @@
+"""Kernels work wherever the package can be read: with a cache, without one, and with one that is damaged."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hashlearn
+
+PACKAGE = Path(hashlearn.__file__).parent
+USE = """
+import numpy as np
+from hashlearn.search.kernels.tiles import read_tiles
+words = np.empty((2, 1), np.uint64)
+read_tiles(np.arange(64, dtype=np.uint64), np.array([3, 5]), words)
+print(words.ravel())
+"""
+FIT = """
+import numpy as np
+from hashlearn import JPSH
+X = np.random.RandomState(0).randn(80, 6)
+print(JPSH(n_bits=8, random_state=0).fit_transform(X).shape)
+"""
+
+
+def run(code, package, **environment):
+    env = {name: value for name, value in os.environ.items() if name not in ("HOME", "NUMBA_CACHE_DIR")}
+    env |= {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    return subprocess.run([sys.executable, *code], env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the package that nothing can be written to, as in a read-only container; root cannot either.
+
+    A file is where numba would make its folder: beside the source, in the user's cache and in NUMBA_CACHE_DIR.
+    """
+    copy = tmp_path / "site" / "hashlearn"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [copy, *(path for path in copy.rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").touch()
+    return copy
+
+
+@pytest.fixture
+def nowhere(tmp_path):
+    (tmp_path / "file").touch()
+    return dict.fromkeys(("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"), str(tmp_path / "file" / "below"))
+
+
+def test_no_kernel_has_a_way_of_its_own():
+    """One that calls numba itself would die where no cache can be written."""
+    users = [path for path in PACKAGE.rglob("*.py") if re.search(r"\bn?jit\b", path.read_text(encoding="utf-8"))]
+    assert [path.name for path in users] == ["compiled.py"]
+
+
+def test_a_read_only_place_without_a_home_gets_one_warning_that_says_what_to_set(package, nowhere):
+    done = run(["-c", FIT + USE], package, **nowhere)
+    assert (done.returncode, done.stdout) == (0, "(80, 1)\n[3 5]\n"), done.stderr
+    assert done.stderr.count("RuntimeWarning") == 1
+    assert "set NUMBA_CACHE_DIR to a folder that can be written" in done.stderr
+
+
+def test_the_command_line_works_there_too(package, nowhere):
+    done = run(["-m", "hashlearn", "methods"], package, **nowhere)
+    assert done.returncode == 0, done.stderr
+    assert "jpsh" in done.stdout
+    assert [line[:19] for line in done.stderr.splitlines()] == ["hashlearn: warning:"]
+
+
+def test_a_damaged_cache_and_one_that_is_full_cost_time_only(package, nowhere, tmp_path):
+    cache = tmp_path / "cache"
+    place = nowhere | {"NUMBA_CACHE_DIR": str(cache)}
+    assert run(["-c", USE], package, **place).stderr == ""
+    files = [path for path in cache.rglob("*") if path.is_file()]
+    for path in files:
+        path.write_bytes(path.read_bytes()[:20])
+    damaged = run(["-c", USE], package, **place)
+    assert (damaged.returncode, damaged.stdout) == (0, "[3 5]\n"), damaged.stderr
+    for path in files:
+        path.unlink(missing_ok=True)
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n" if os.name != "nt" else ""
+    full = run(["-c", limit + USE], package, **place)
+    assert (full.returncode, full.stdout) == (0, "[3 5]\n"), full.stderr
