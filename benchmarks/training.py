@@ -26,9 +26,6 @@ from pathlib import Path
 
 import numpy as np
 import scipy.linalg
-from hashlearn.hashers.terms import PersonalizedTerm
-from hashlearn.linalg.anchor_sums import with_bias
-from hashlearn.linalg.graphs import anchor_similarity
 from large import cluster_against_one_thread, memory_of_fit, time_per_row
 from runs import add_out_option, append_run
 from sklearn.cluster import KMeans
@@ -37,6 +34,7 @@ from training_plot import plot
 
 from hashlearn import ITQ, JPSH
 from hashlearn.datasets import load
+from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
 
 Setting = tuple[int, int, int, int]
 """Rows, features, anchors, rounds of the alternation."""
@@ -124,22 +122,21 @@ def weights_against_solves(name: str, X: np.ndarray, setting: Setting) -> dict:
     """
     _, d, m, rounds = setting
     C = X[:: len(X) // m][:m].astype(np.float64)
-    B = np.where(np.random.default_rng(1).normal(size=(64, m)) > 0, 1.0, -1.0)
-    settings = {"sparsity": 1.0, "smoothness": 1.0, "epsilon": 1e-5, "ridge": 1e-3}
-    term = PersonalizedTerm(with_bias(C), anchor_similarity(C, 5), 64, **settings, bias=True, tol=1e-5, keep=False)
-    term.solve(B)
-    term.rotate(B)
-    diagonals, edges = term._penalties(term.P)
-    system, sampled = -edges.toarray(), range(0, d, max(1, d // 16))
+    with_bias = np.hstack([C, np.ones((m, 1))])
+    S = anchor_similarity(C, 5)
+    T = np.where(np.random.default_rng(1).normal(size=(m, 64)) > 0, 1.0, -1.0)
+    rule = PenaltyRule(lambda1=1.0, lambda2=1.0, epsilon=1e-5, ridge=1e-3, bias=True)
+    penalty = rule.at(IdentityPenalty(S).solve(with_bias, T, 1e-5), S)
+    edges, sampled = penalty.edges.toarray(), range(0, d, max(1, d // 16))
 
     def direct():
         for feature in sampled:
-            M = system + np.diag(diagonals[feature])
-            scipy.linalg.cho_solve(scipy.linalg.cho_factor(M, check_finite=False), B.T, check_finite=False)
+            M = np.diag(penalty.diagonals[feature]) - edges
+            scipy.linalg.cho_solve(scipy.linalg.cho_factor(M, check_finite=False), T, check_finite=False)
 
     def ours():
-        term.solve(B)
-        term.rotate(B)
+        nonlocal penalty
+        penalty = rule.at(penalty.solve(with_bias, T, 1e-5), S)
 
     ours()  # compiles
     pairs = [(timed(direct) * d / len(sampled), timed(ours)) for _ in range(rounds - 1)]

@@ -15,7 +15,7 @@ from sklearn.preprocessing import normalize
 
 from hashlearn.experiments.data_sources import BLOCK_ROWS, SourceRows, source_data
 from hashlearn.experiments.settings import UNIT, DatasetSettings
-from hashlearn.files import LEFTOVER, replacing
+from hashlearn.files import LEFTOVER, exclusive, replacing
 from hashlearn.metrics import true_neighbours
 
 N_NEIGHBORS = 10
@@ -41,13 +41,15 @@ class CachedData:
         """Load the dataset and put it into the cache if it is not there."""
         source = source_data(settings)
         target = cache / f"{settings.name}-{source.digest}"
-        if not target.is_dir():
-            beside = target.with_name(target.name + LEFTOVER)
-            shutil.rmtree(beside, ignore_errors=True)
-            beside.mkdir(parents=True)
-            _write(source.database, settings.scale, beside / "database.npy", beside / "labels.npy")
-            _write(source.queries, settings.scale, beside / "queries.npy", beside / "query_labels.npy")
-            beside.rename(target)
+        cache.mkdir(parents=True, exist_ok=True)
+        with exclusive(target):
+            if not target.is_dir():
+                beside = target.with_name(target.name + LEFTOVER)
+                shutil.rmtree(beside, ignore_errors=True)
+                beside.mkdir()
+                _write(source.database, settings.scale, beside / "database.npy", beside / "labels.npy")
+                _write(source.queries, settings.scale, beside / "queries.npy", beside / "query_labels.npy")
+                beside.rename(target)
         return cls(target)
 
     @cached_property

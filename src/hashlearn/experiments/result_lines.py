@@ -7,9 +7,10 @@ and the next writer cuts it off.
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from hashlearn.files import exclusive
 
 Line = dict[str, Any]
 
@@ -30,7 +31,8 @@ class ResultFolder:
         """Add a line, on the disk when this returns."""
         self.folder.mkdir(parents=True, exist_ok=True)
         written = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-        with self._path(dataset).open("a+b") as file, _alone_with(file):
+        path = self._path(dataset)
+        with exclusive(path), path.open("a+b") as file:
             _cut_torn_end(file)
             file.write(written)
             file.flush()
@@ -70,18 +72,3 @@ def _cut_torn_end(file: BinaryIO) -> None:
     if end < size:
         file.truncate(end)
     file.seek(0, os.SEEK_END)
-
-
-@contextmanager
-def _alone_with(file: BinaryIO) -> Iterator[None]:
-    """Hold the file against another process that appends to it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: one process at a time, then
-        yield
-        return
-    fcntl.flock(file, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(file, fcntl.LOCK_UN)
