@@ -101,7 +101,7 @@ class DuckEngine(SqlEngine):
             return cursor.execute(statement, parameters).fetchall()
 
     def test(self, test: Test) -> tuple[str, list[Any]]:
-        number = f"json_type(payload, ?) IN {_NUMBERS} AND CAST(json_extract_string(payload, ?) AS DOUBLE)"
+        number = f"json_type(payload, ?) IN {_NUMBERS} AND TRY_CAST(json_extract_string(payload, ?) AS DOUBLE)"
         string = "json_type(payload, ?) = 'VARCHAR' AND json_extract_string(payload, ?)"
         match test:
             case Among(field, values):

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.stores.base import ID_TYPES, MAX_BITS, Description, Engine, IdType, Place
@@ -131,7 +131,7 @@ def parse_uri(uri: str | Path) -> tuple[str, Place]:
         raise ValueError(f"uri must name a table of letters, digits and _, got {table!r}")
     read_only = kind in WITH_MODE and _read_only(options)
     if kind == "postgresql":
-        rest = urlencode(options)
+        rest = urlencode(options, quote_via=quote)
         return kind, Place(_shown(uri), urlunsplit(("postgresql", parts.netloc, parts.path, rest, "")), table, False)
     if options:
         raise ValueError(f"uri must have no option {next(iter(options))!r} for {kind}, got {_shown(uri)!r}")

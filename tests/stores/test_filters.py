@@ -1,0 +1,147 @@
+"""Filters mean the same in every store: what ``matches`` says."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from hashlearn.stores.filters import Among, Compares, Differs, Joined, matches, parse_filter
+
+INJECTION = "' OR '1'='1"
+STRINGS = [
+    "",
+    "a",
+    "B",
+    "é",
+    "日本",
+    "😀",
+    "true",
+    "1",
+    "1.0",
+    INJECTION,
+    '" or 1 == 1 or "',
+    "\\",
+    "%s",
+    "{x}",
+    "a'b\"c",
+]
+NUMBERS = [0, 1, -1, 2.5, -0.0, 1e-9, 1e9, 2**40, 3]
+OTHER = [True, False, None, [1], ["a"], {"a": 1}]
+FIELDS = ["year", "größe", "two words", "a/b~c", "a.b", 'quo"te', "it's", "$", "x\\y", "0", "%s"]
+
+PAYLOADS = [{field: value} for field in FIELDS[:2] for value in [*STRINGS, *NUMBERS, *OTHER]]
+PAYLOADS += [{field: number, "year": number % 3} for number, field in enumerate(FIELDS)]
+PAYLOADS += [{}, {"a": {"b": 1}}, {"year": "a", "größe": 1}, {"year": 1, "größe": "a"}, {"nested": {"year": 1}}]
+
+
+def values(*kinds):
+    return st.sampled_from([value for kind in kinds for value in kind])
+
+
+def tests():
+    bounds = values(STRINGS, NUMBERS)
+    anything = values(STRINGS, NUMBERS, [True, False])
+    ranges = st.dictionaries(st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), bounds, min_size=1, max_size=2)
+    return st.one_of(
+        anything,
+        ranges,
+        st.builds(lambda value: {"$ne": value}, anything),
+        st.builds(lambda listed: {"$in": listed}, st.lists(anything, max_size=4)),
+    )
+
+
+def filters():
+    fields = st.dictionaries(st.sampled_from([f for f in FIELDS if f != "$"]), tests(), min_size=1, max_size=2)
+    joined = st.builds(
+        lambda word, parts: {word: parts}, st.sampled_from(["$and", "$or"]), st.lists(fields, min_size=1)
+    )
+    return st.one_of(fields, joined, st.builds(lambda a, b: {**a, **b}, fields, joined))
+
+
+@pytest.fixture
+def store(make):
+    store = make(8)
+    codes = np.arange(len(PAYLOADS), dtype=np.uint8)[:, None]
+    store.upsert(range(len(PAYLOADS)), codes, payloads=PAYLOADS)
+    return store
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example({"year": INJECTION})
+@example({"it's": {"$ne": INJECTION}})
+@example({"year": {"$in": []}})
+@example({"year": {"$in": ["a", 1, True, INJECTION]}})
+@example({"$or": [{"year": {"$gt": 0}}, {"größe": {"$lte": "日本"}}]})
+@given(filter=filters())
+def test_every_store_chooses_the_rows_that_match(store, filter):
+    condition = parse_filter(filter)
+    wanted = [row for row, payload in enumerate(PAYLOADS) if matches(condition, payload)]
+    assert sorted(id for block in store.scan(filter=filter) for id in block.ids.tolist()) == wanted
+    assert store.count(filter) == len(wanted)
+    nearest = store.search(np.zeros((1, 1), np.uint8), k=len(PAYLOADS), filter=filter)
+    assert sorted(id for id in nearest.ids[0].tolist() if id >= 0) == wanted
+
+
+def test_a_filter_that_looks_like_sql_harms_nothing(store):
+    for attack in ["'; DROP TABLE codes; --", "x' OR 1=1 --", '") or (1 == 1', "$.year", "{}", "?"]:
+        assert store.count({"year": attack}) == 0
+        assert store.count({attack: 1} if attack != "$.year" else {"x$.year": 1}) == 0
+    assert len(store) == len(PAYLOADS)
+
+
+@pytest.mark.parametrize(
+    ("filter", "condition"),
+    [
+        (None, None),
+        ({}, None),
+        ({"a": 1}, Among("a", (1.0,))),
+        ({"a": {"$in": ["x", True]}}, Among("a", ("x", True))),
+        ({"a": {"$ne": np.int32(3)}}, Differs("a", 3.0)),
+        ({"a": {"$gt": 1, "$lt": 2}}, Joined("and", (Compares("a", ">", 1.0), Compares("a", "<", 2.0)))),
+        ({"$or": [{"a": 1}, {"b": 2}]}, Joined("or", (Among("a", (1.0,)), Among("b", (2.0,))))),
+        ({"$and": [{"a": 1}]}, Among("a", (1.0,))),
+    ],
+)
+def test_what_a_filter_states(filter, condition):
+    assert parse_filter(filter) == condition
+
+
+@pytest.mark.parametrize(
+    ("filter", "says"),
+    [
+        ("year > 3", "filter must be a dict"),
+        ([{"a": 1}], "filter must be a dict"),
+        ({"a": None}, "with a string, a finite number or a boolean"),
+        ({"a": [1]}, "with a string, a finite number or a boolean"),
+        ({"a": float("nan")}, "with a string, a finite number or a boolean"),
+        ({"a": "nul\0"}, "with a string, a finite number or a boolean"),
+        ({"a": {}}, "a value or a test"),
+        ({"a": {"$like": "x"}}, "by one of"),
+        ({"a": {"$gt": True}}, "a number or a string"),
+        ({"a": {"$in": "x"}}, "a list after \\$in"),
+        ({"$or": []}, "a list of filters after \\$or"),
+        ({"$or": [{}]}, "no empty filter"),
+        ({"$not": {"a": 1}}, "names of fields, \\$and or \\$or"),
+        ({"": 1}, "names of fields, \\$and or \\$or"),
+        ({3: 1}, "names of fields, \\$and or \\$or"),
+    ],
+)
+def test_a_filter_that_is_none_gets_one_line(filter, says):
+    with pytest.raises((ValueError, TypeError), match=says) as caught:
+        parse_filter(filter)
+    assert "\n" not in str(caught.value)
+
+
+def test_kinds_are_never_equal_to_one_another():
+    for value in ("1", 1, True):
+        condition = parse_filter({"a": value})
+        equal = [other for other in ("1", 1, True) if matches(condition, {"a": other})]
+        assert json.dumps(equal) == json.dumps([value])
+
+
+@pytest.mark.parametrize("kind", ["milvus"], indirect=True)
+def test_milvus_lite_refuses_what_it_cannot_quote(make):
+    with pytest.raises(ValueError, match="without control characters in Milvus"):
+        make(8).count({"year": "new\nline"})
