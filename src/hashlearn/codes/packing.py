@@ -1,9 +1,10 @@
 """A code as bits, as bytes and as 64-bit words.
 
-The form every room exchanges is **packed**: C-contiguous ``uint8`` of shape ``(n, ceil(n_bits / 8))``, the first bit in
-the most significant position of the first byte, padding bits zero. That is numpy's, sentence-transformers' and DuckDB's
-order; faiss, sqlite-vec and the field's MATLAB code put the first bit in the least significant position, which is what
-``bit_order="little"`` and :func:`reverse_bit_order` are for.
+All packages exchange **packed** codes: C-contiguous ``uint8`` of shape ``(n, ceil(n_bits / 8))``, the first bit in the
+most significant position of the first byte, padding bits zero. That is numpy's, sentence-transformers' and DuckDB's
+order; faiss, sqlite-vec and the field's MATLAB code put the first bit in the least significant position. Distances do
+not depend on the order, so codes of hashlearn go into any engine as they are. ``bit_order="little"`` and
+:func:`reverse_bit_order` are for codes that another program packed in the other order.
 """
 
 from typing import Literal

@@ -222,7 +222,7 @@ class AnchoredHasher(Hasher):
     def summarize(self, X: Any) -> AnchorSummary:
         """Go over the data and return what the method learns from; it is the same for any ``n_bits``.
 
-        The passes: one for the mean, one a round of k-means, one for distances and one for sums.
+        The passes: one for the mean, one for each round of k-means, one for distances and one for sums.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class AnchoredHasher(Hasher):
         return summarize(rows, self._find_anchors, rng, **self.summary_needs())
 
     def summary_needs(self) -> dict[str, Any]:
-        """What this method wants of the data: keyword arguments of :func:`summarize`."""
+        """What this method needs of the data: keyword arguments of :func:`summarize`."""
         raise AssertionError(f"{type(self).__name__} does not say what it needs of the data")
 
     def fit_summary(self, summary: AnchorSummary) -> Self:

@@ -1,7 +1,7 @@
 """CH: concatenation hashing (Weng and Zhu, Pattern Recognition 2020).
 
 One frame of reference fits all the data badly, so every cluster of the data gets its own and contributes a part of the
-code. The bits of cluster c look at any point x from the cluster's centre, along projections fitted to its members::
+code. The bits of cluster c look at any point x from the cluster's center, along projections fitted to its members::
 
     min  sum_c sum_{i in c} ||x_i - mu_c||^2,  then for every c   min_{B, R}  ||B - (X_c - mu_c) U_c R||_F^2
 
@@ -41,7 +41,7 @@ class CH(Hasher):
     kmeans_max_iter : int, default=30
         Rounds of k-means at most.
     centers : ndarray of shape (n_clusters, n_features) or None, default=None
-        The centres k-means starts from; random rows if None.
+        The centers k-means starts from; random rows if None.
     directions : list of n_clusters ndarrays of shape (n_features, bits of the cluster) or None, default=None
         The principal directions of every cluster, where they are known already.
     init : list of n_clusters square ndarrays, one row for every bit of the cluster, or None, default=None
@@ -49,17 +49,17 @@ class CH(Hasher):
     train_sample : int or None, default=None
         Number of rows, drawn at random and held in memory, to learn from; None for all.
     random_state : int, RandomState instance or None, default=None
-        Determines the first centres and rotations.
+        Determines the first centers and rotations.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
     cluster_means_ : ndarray of shape (n_clusters, n_features)
-        Centres of the clusters, measured from ``mean_``.
+        Centers of the clusters, measured from ``mean_``.
     projection_ : ndarray of shape (n_features, n_bits)
         The clusters' projections side by side.
     offsets_ : ndarray of shape (n_bits,)
-        The clusters' centres seen along them: a bit is one where ``(x - mean_) @ projection_ - offsets_ >= 0``.
+        The clusters' centers seen along them: a bit is one where ``(x - mean_) @ projection_ - offsets_ >= 0``.
 
     Examples
     --------

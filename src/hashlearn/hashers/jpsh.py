@@ -1,7 +1,7 @@
 """JPSH: jointly personalized sparse hashing (Wang et al., ACM TOMM 2022, doi 10.1145/3558769).
 
 Two views of a sample decide its code together: where it lies among all samples (a projection W, shared), and which
-cluster it belongs to (weights P_j, one set a cluster). Eq. 7::
+cluster it belongs to (weights P_j, one set for each cluster). Eq. 7::
 
     min_{B, P, W, R, V}  sum_j ||b_j - R P_j'c_j||^2  +  sum_ij A_ij ||b_j - V W'x_i||^2
                          + lambda1 sum_j ||P_j||_{2,1}^2 + lambda2 sum_ij S_ij ||P_i - P_j||_F + lambda3 ||W||_{2,1}
@@ -9,8 +9,8 @@ cluster it belongs to (weights P_j, one set a cluster). Eq. 7::
 
 with anchors c_j from k-means, the anchor graph A (eq. 2) and the graph S among the anchors (eq. 6).
 :meth:`JPSH.fit_summary` is the paper's Algorithm 1. A sample with nearest anchor j gets the bits
-``V W'x + R P_j'c_j > 0``; the second part is one offset a cluster, so the model is a projection, the anchors and their
-offsets. JSH is the same loop with the pairwise term alone, PSH with the personalized term alone.
+``V W'x + R P_j'c_j > 0``; the second part is one offset for each cluster, so the model is a projection, the anchors and
+their offsets. JSH is the same loop with the pairwise term alone, PSH with the personalized term alone.
 """
 
 import warnings

@@ -1,8 +1,8 @@
 """LSH: signs of random projections (Charikar, STOC 2002).
 
 The chance that two points differ in a bit is their angle seen from the mean, divided by pi. It learns nothing but the
-mean, and is the yardstick every learned method has to beat. The literature cites Datar et al. (SoCG 2004) for it, whose
-p-stable scheme has buckets instead of signs; every published comparison computes signs.
+mean. Compare learned methods with it: one that is not better is not worth its training. The literature cites Datar et
+al. (SoCG 2004) for it, whose p-stable scheme has buckets instead of signs; every published comparison computes signs.
 """
 
 import numpy as np

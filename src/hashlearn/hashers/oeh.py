@@ -7,8 +7,8 @@ less similar to it in Hamming space than the landmarks j of the rest of its list
 
     T_uv = tanh(x_u W) . tanh(x_v W),      (i, j) is active while  beta + T_ri > T_rj
 
-with sigma the logistic function and x the landmarks in the leading principal directions. One gradient step an anchor,
-the anchors in turn. The objective is read off the authors' released implementation.
+with sigma the logistic function and x the landmarks in the leading principal directions. Each gradient step
+takes one anchor, and the anchors take turns. The objective is read off the authors' released implementation.
 """
 
 import numpy as np
@@ -55,9 +55,9 @@ class OEH(LinearHasher):
     directions : ndarray of shape (n_features, n_components) or None, default=None
         The principal directions, where they are known already.
     as_released : bool, default=False
-        Train as the authors' released code does, with its slips: relaxed codes come from the landmarks in k-means order
-        while the points come from the sorted list, the gradient of every T_rj goes to point number k, and an anchor
-        whose affinities underflow need not head its own list. The published comparisons were made with it.
+        Train as the authors' released code does, with its errors: relaxed codes come from the landmarks in k-means
+        order while the points come from the sorted list, the gradient of every T_rj goes to point number k, and an
+        anchor whose affinities underflow need not be first in its own list. The published comparisons were made so.
     random_state : int, RandomState instance or None, default=None
         Determines the sample, the landmarks and the starting projection.
 

@@ -3,7 +3,7 @@
     min_{B, P, R}  sum_j ||b_j - R P_j'c_j||^2 + lambda1 sum_j ||P_j||_{2,1}^2 + lambda2 sum_ij S_ij ||P_i - P_j||_F
 
 A sample gets the code of its nearest anchor, so there are at most as many codes as anchors. P_j has d b unknowns for
-one target of b numbers: the fit is nearly perfect from any start, and only the smoothness over S makes neighbouring
+one target of b numbers: the fit is nearly perfect from any start, and only the smoothness over S makes neighboring
 anchors agree. The paper shows it as an ablation (Table 1), without a formula for encoding; this is the out-of-sample
 rule of JPSH without its projection.
 """
@@ -37,7 +37,7 @@ class PSH(AnchoredHasher):
         Number of anchors; "auto" takes one for every ten rows and at most 800, but at least
         ``n_bits + 1`` (as far as there are rows).
     n_anchor_neighbors : int, default=5
-        Neighbours of an anchor in the graph S (psi in the paper).
+        Neighbors of an anchor in the graph S (psi in the paper).
     lambda1 : float, default=1
         Weight of the exclusive group sparsity of P.
     lambda2 : float, default=1

@@ -86,7 +86,7 @@ class AnchorSearch:
             Part of the same product as the anchors: alone, a product so narrow takes twice the time.
         shift : ndarray of shape (d,)
             Near the origin it is moved into the constants, which costs nothing per row. Far from it single precision
-            does not bear that, and each block is shifted instead. The results are the same.
+            would lose too many digits, and each block is shifted instead. The results are the same.
         scale : float
         """
         search = cls(anchors)

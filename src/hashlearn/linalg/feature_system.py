@@ -1,6 +1,6 @@
-"""One m x m system a feature: the part of eq. 14 that couples the anchors.
+"""One m x m system for each feature: the part of eq. 14 that couples the anchors.
 
-With D = lambda1 K + lambda2 G (x) I, one matrix M_f = diag(k_f) - E a feature, and the anchors' values c_f::
+With D = lambda1 K + lambda2 G (x) I, one matrix M_f = diag(k_f) - E for each feature, and the anchors' values c_f::
 
     S = sum_f diag(c_f) M_f^-1 diag(c_f)      (m x m, never formed)
 

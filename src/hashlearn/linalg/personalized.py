@@ -4,13 +4,13 @@ The weights of all anchors solve::
 
     (lambda1 K + lambda2 G (x) I_d + Y Y') P = Y T       Y = blockdiag(c_1 .. c_m),  T = B'R  (m x b)
 
-K is diagonal and G couples equal features only, so D = lambda1 K + lambda2 G (x) I falls into one m x m matrix a
-feature, M_f = diag(k_f) - E, with E the weighted edges of the anchors' graph. The push-through identity turns the
-rest into a small system for U (m x b)::
+K is diagonal and G couples equal features only, so D = lambda1 K + lambda2 G (x) I falls into one m x m matrix for each
+feature, M_f = diag(k_f) - E, with E the weighted edges of the anchors' graph. The push-through identity turns the rest
+into a small system for U (m x b)::
 
     (I + S) U = T,     S = sum_f diag(c_f) M_f^-1 diag(c_f),     P_f = M_f^-1 (c_f * U)
 
-The systems M_f are in :mod:`hashlearn.linalg.feature_system`. P itself is not held: what the alternation wants of it
+The systems M_f are in :mod:`hashlearn.linalg.feature_system`. P itself is not held: what the alternation needs of it
 (Y'P, the norms of its rows and of P_i - P_j) is summed feature by feature.
 """
 
@@ -71,7 +71,7 @@ class IdentityPenalty(NamedTuple):
 
 
 class Penalty(NamedTuple):
-    """lambda1 K + lambda2 G (eqs. 11 and 13): one m x m matrix diag(k_f) - E a feature.
+    """lambda1 K + lambda2 G (eqs. 11 and 13): one m x m matrix diag(k_f) - E for each feature.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Penalty(NamedTuple):
         return PersonalizedWeights(*sums, residual, partial(system.in_full, U))
 
     def _precisions(self, tol: float) -> tuple[type, ...]:
-        """Single precision first, where M_f does not drown in the difference of its diagonal and its edges."""
+        """Single precision first, unless the diagonal of M_f is too close to the sum of its edges for it."""
         penalized = np.delete(self.diagonals, self.unpenalized, axis=0)
         own_share = 1 - float(self.edges.sum()) / penalized.sum(axis=1).min(initial=np.inf)
         single = tol >= 1e-6 and own_share > 0.1 * np.finfo(np.float32).eps / tol
@@ -162,7 +162,7 @@ class PenaltyRule(NamedTuple):
 
 
 def anchor_similarity(anchors: NDArray, n_neighbors: int) -> scipy.sparse.csr_array:
-    """Symmetric heat-kernel graph of the anchors' nearest neighbours (eq. 6), shape (m, m), zero diagonal.
+    """Symmetric heat-kernel graph of the anchors' nearest neighbors (eq. 6), shape (m, m), zero diagonal.
 
     S_ij = exp(-||c_i - c_j||^2 / (2 t^2)) where one is among the other's ``n_neighbors`` nearest; t is the mean of all
     m x m distances, the zeros of the diagonal included, as in the published implementation.

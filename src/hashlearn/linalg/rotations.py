@@ -19,7 +19,7 @@ def random_rotation(n: int, rng: np.random.RandomState) -> NDArray[np.float64]:
 
 
 def nearest_rotation(M: NDArray) -> NDArray[np.float64]:
-    """The orthogonal R that maximises tr(R'M): the polar factor of M (eqs. 19 and 21).
+    """The orthogonal R that maximizes tr(R'M): the polar factor of M (eqs. 19 and 21).
 
     The decomposition is that of M' because the published implementations take that one: where M is singular (two bits
     constant over the data) R is not unique, and the two decompositions choose differently.
@@ -30,7 +30,7 @@ def nearest_rotation(M: NDArray) -> NDArray[np.float64]:
 
 
 def procrustes(V: NDArray, B: NDArray) -> NDArray[np.float64]:
-    """The orthogonal R that minimises ||B - V R||_F."""
+    """The orthogonal R that minimizes ||B - V R||_F."""
     return nearest_rotation((V.T @ B).astype(np.float64))
 
 

@@ -1,4 +1,4 @@
-"""Judge: how good codes are, by labels and by true neighbours, with ties counted honestly."""
+"""Measure how good codes are, by labels and by true neighbors; equal distances count by a rule you choose."""
 
 from hashlearn.metrics.curves import RadiusCurve, curve_positions, precision_at, radius_curve, recall_at
 from hashlearn.metrics.evaluate import evaluate, evaluate_vectors

@@ -37,7 +37,7 @@ class Histograms(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RankingScores:
-    """What a ranking is worth, per query.
+    """How good a ranking is, per query.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ def score_codes(
     positions : array-like of int, shape (n_positions,)
     ties : {"expected", "stable", "optimistic", "pessimistic"}
     histograms : Histograms or None
-        The result of :func:`ranking_histograms` for the same arguments, where it is at hand.
+        The result of :func:`ranking_histograms` for the same arguments, if you have it already.
     """
     positions = check_positions(positions)
     if check_ties(ties) == "stable":
