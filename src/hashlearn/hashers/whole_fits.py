@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-LEARNING = ("fit", "fit_codes")
+LEARNING = ("fit", "fit_codes", "fit_summary")
 """Methods of a hasher that change what it has learned."""
 
 _OF_THE_INPUT = {"n_features_in_", "feature_names_in_"}
