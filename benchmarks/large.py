@@ -78,16 +78,16 @@ def _fit_on_cluster(paths: list[Path]) -> float:
 
 
 def file_of_clusters(folder: Path, n: int, d: int = WIDTH) -> Path:
-    """A file of rows around 100 centres; one that is long enough is used again."""
+    """A file of rows around 100 centers; one that is long enough is used again."""
     path = folder / f"clusters-{d}.npy"
     if path.exists() and len(np.load(path, mmap_mode="r")) >= n:
         return path
     rng = np.random.default_rng(0)
-    centres = rng.standard_normal((100, d), dtype=np.float32)
+    centers = rng.standard_normal((100, d), dtype=np.float32)
     out = np.lib.format.open_memmap(path, "w+", np.float32, (n, d))
     for start in range(0, n, 100_000):
         part = out[start : start + 100_000]
-        part[:] = centres[rng.integers(0, 100, len(part))]
+        part[:] = centers[rng.integers(0, 100, len(part))]
         part += rng.standard_normal(part.shape, dtype=np.float32)
     out.flush()
     return path

@@ -106,13 +106,13 @@ def random_codes(n: int, n_bits: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def clustered_codes(n: int, n_bits: int, rng: np.random.Generator) -> np.ndarray:
-    """About 100 codes around each of n / 100 centres, one bit in 20 flipped."""
-    centres = random_codes(max(1, n // 100), n_bits, rng)
+    """About 100 codes around each of n / 100 centers, one bit in 20 flipped."""
+    centers = random_codes(max(1, n // 100), n_bits, rng)
     codes = np.empty((n, n_bits // 8), np.uint8)
     for start in range(0, n, 1 << 18):
         block = codes[start : start + (1 << 18)]
         flips = np.packbits(rng.random((len(block), n_bits), dtype=np.float32) < 0.05, axis=1)
-        block[:] = centres[rng.integers(0, len(centres), len(block))] ^ flips
+        block[:] = centers[rng.integers(0, len(centers), len(block))] ^ flips
     return codes
 
 
@@ -261,9 +261,9 @@ def ranking_statistics(clock: Callable[[], float]) -> dict:
         hits = (labels[order] == query_labels[:part, None]).astype(np.float64)
         np.sum(np.cumsum(hits, axis=1) * hits / np.arange(1, hits.shape[1] + 1), axis=1)
 
-    ranking_histograms(queries, codes, 64, relevance)
+    ranking_histograms(codes, queries, 64, relevance)
     calls = {
-        "hashlearn histograms": lambda: ranking_histograms(queries, codes, 64, relevance),
+        "hashlearn histograms": lambda: ranking_histograms(codes, queries, 64, relevance),
         "GEMM + argsort": sort_all,
     }
     seconds = take_turns(calls, 3, clock)

@@ -172,10 +172,10 @@ def itq_against_faiss(X: np.ndarray, repeat: int) -> dict:
 
 
 def clusters(n: int, d: int) -> np.ndarray:
-    """Rows around 100 centres, as float32."""
+    """Rows around 100 centers, as float32."""
     rng = np.random.default_rng(0)
-    centres = rng.standard_normal((100, d), dtype=np.float32)
-    return centres[rng.integers(0, 100, n)] + rng.standard_normal((n, d), dtype=np.float32)
+    centers = rng.standard_normal((100, d), dtype=np.float32)
+    return centers[rng.integers(0, 100, n)] + rng.standard_normal((n, d), dtype=np.float32)
 
 
 def ratio(what: str, left: Callable[[], object], right: Callable[[], object], repeat: int) -> dict:

@@ -75,7 +75,7 @@ def test_queries_with_nan_or_other_features(refused):
     )
 
 
-def test_more_neighbours_than_codes(refused):
+def test_more_neighbors_than_codes(refused):
     assert "-k must be at most the 150 codes" in refused(*SEARCH, "-k", 151)
 
 

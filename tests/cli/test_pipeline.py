@@ -16,7 +16,7 @@ def test_the_four_commands(run, folder):
     assert run("fit", "vectors.npy", "--method", "jpsh", "--bits", 64, "--out", "new/").code == 0
     assert run("encode", "new/", "vectors.npy", "--out", "codes.npy").code == 0
     assert run("encode", "new/", "queries.npy", "--out", "query_codes.npy").code == 0
-    assert run("search", "new/", "codes.npy", "queries.npy", "-k", 10, "--out", "neighbours.npz").code == 0
+    assert run("search", "new/", "codes.npy", "queries.npy", "-k", 10, "--out", "neighbors.npz").code == 0
     judged = run("evaluate", "codes.npy", "query_codes.npy", "--labels", "y.npy", "--query-labels", "yq.npy")
     assert judged.code == 0
 
@@ -26,12 +26,12 @@ def test_the_four_commands(run, folder):
     np.testing.assert_array_equal(np.load("query_codes.npy"), query_codes)
 
     distances = hamming_distances(query_codes, codes, 64)
-    with np.load("neighbours.npz") as found:
+    with np.load("neighbors.npz") as found:
         assert (found["distances"].dtype, found["ids"].dtype) == (np.int32, np.int64)
         np.testing.assert_array_equal(found["ids"], np.argsort(distances, axis=1, kind="stable")[:, :10])
         np.testing.assert_array_equal(found["distances"], np.sort(distances, axis=1)[:, :10])
 
-    expected = evaluate(query_codes, codes, 64, query_labels=np.load("yq.npy"), labels=np.load("y.npy"))
+    expected = evaluate(codes, query_codes, 64, query_labels=np.load("yq.npy"), labels=np.load("y.npy"))
     assert judged.out == expected.table() + "\n"
 
 
@@ -99,7 +99,7 @@ def test_queries_may_be_codes(run, folder):
         np.testing.assert_array_equal(np.load("of_vectors.npz")[name], np.load("of_codes.npz")[name])
 
 
-def test_without_out_neighbours_are_printed(run, folder):
+def test_without_out_neighbors_are_printed(run, folder):
     run("encode", "model", "vectors.npy", "-o", "codes.npy")
     printed = run("search", "model", "codes.npy", "vectors.npy", "-k", 1).out.splitlines()
     assert len(printed) == 150
@@ -129,8 +129,8 @@ def test_evaluation_as_json_and_by_vectors(run, folder):
     arguments = ["--vectors", "vectors.npy", "--query-vectors", "queries.npy", "-k", 5, "--json", "result.json"]
     assert run("evaluate", "codes.npy", "query_codes.npy", *arguments).code == 0
     result = json.loads((folder / "result.json").read_text())
-    assert result["n_neighbours"] == 5
-    assert 0 < result["neighbour_recall"] <= 1
+    assert result["n_neighbors"] == 5
+    assert 0 < result["neighbor_recall"] <= 1
 
 
 def test_saving_over_a_model_replaces_it(run, folder):

@@ -22,7 +22,7 @@ def write_mnist(folder, images, labels, n_train, end=""):
 
 
 def cifar_planes(images):
-    """Pixels of images (n, 32, 32, 3) as CIFAR-10 stores them: (n, 3072), a plane per colour."""
+    """Pixels of images (n, 32, 32, 3) as CIFAR-10 stores them: (n, 3072), a plane per color."""
     return np.ascontiguousarray(images.transpose(0, 3, 1, 2)).reshape(len(images), -1)
 
 

@@ -7,7 +7,7 @@ from hashlearn import ITQ, METHODS
 from hashlearn.cli import main
 from hashlearn.experiments.demo import digits_split, run_demo
 from hashlearn.experiments.demo_page import cells, demo_page, is_best, problems
-from hashlearn.metrics import evaluate, true_neighbours
+from hashlearn.metrics import evaluate, true_neighbors
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +29,12 @@ def test_a_run_is_what_the_library_gives(demo):
     hasher = ITQ(n_bits=16, random_state=0).fit(split.vectors)
     np.testing.assert_array_equal(run.codes.database, hasher.transform(split.vectors))
     direct = evaluate(
-        hasher.transform(split.query_vectors),
         hasher.transform(split.vectors),
+        hasher.transform(split.query_vectors),
         16,
         query_labels=split.query_labels,
         labels=split.labels,
-        neighbours=true_neighbours(split.query_vectors, split.vectors, 10),
+        neighbors=true_neighbors(split.vectors, split.query_vectors, 10),
     )
     assert run.evaluation.to_dict() == direct.to_dict()
     assert run.fit_seconds > 0
@@ -42,8 +42,8 @@ def test_a_run_is_what_the_library_gives(demo):
 
 
 def test_the_reference_is_the_float_vectors(demo):
-    assert demo.reference.measure("neighbour_recall") == 1.0
-    assert demo.reference.measure("mAP") > demo.best(16, "neighbour_recall")
+    assert demo.reference.measure("neighbor_recall") == 1.0
+    assert demo.reference.measure("mAP") > demo.best(16, "neighbor_recall")
 
 
 def test_a_length_that_a_method_cannot_give_is_a_result(demo):

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from hashlearn import LSH, evaluate
 from hashlearn.experiments import ResultFolder, read_experiment, run_experiment
 from hashlearn.experiments.data_sources import source_data
-from hashlearn.metrics import true_neighbours
+from hashlearn.metrics import true_neighbors
 
 X, Y = load_digits(return_X_y=True)
 X = X.astype(np.float32)
@@ -50,24 +50,24 @@ def test_vectors_labels_and_queries_from_files(write, tmp_path):
     lsh = LSH(32, random_state=0).fit(X[200:])
     codes, query_codes = lsh.transform(X[200:]), lsh.transform(X[:200])
     judged = evaluate(
-        query_codes,
         codes,
+        query_codes,
         32,
         query_labels=Y[:200],
         labels=Y[200:],
-        neighbours=true_neighbours(X[:200], X[200:], 10),
+        neighbors=true_neighbors(X[200:], X[:200], 10),
     )
     measures = lines["lsh"]["measures"]
     assert measures["mAP"] == pytest.approx(judged.mAP, abs=1e-6)
     assert measures["precision_at_1"] == pytest.approx(judged.precision_at[0], abs=1e-6)
-    assert measures["recall_at_10"] == pytest.approx(judged.neighbour_recall, abs=1e-6)
+    assert measures["recall_at_10"] == pytest.approx(judged.neighbor_recall, abs=1e-6)
     assert measures["recall_at_10"] < measures["recall_at_100"] <= 1
     assert lines["float"]["measures"]["recall_at_100"] == 1
     assert lines["lsh"]["data"] == lines["float"]["data"]
     assert (lines["lsh"]["data"]["n_database"], lines["lsh"]["data"]["n_queries"]) == (1597, 200)
 
 
-def test_without_labels_neighbours_are_judged(write, tmp_path):
+def test_without_labels_neighbors_are_judged(write, tmp_path):
     lines = lines_of(write("features = 'x.npy'\nqueries = 'q.npy'\n"), tmp_path / "r")
     assert set(lines["lsh"]["measures"]) == {"recall_at_10", "recall_at_100"}
     assert "curves" not in lines["lsh"]

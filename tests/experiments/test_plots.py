@@ -1,4 +1,4 @@
-"""Drawings: valid SVG, in the page's colours, saying what the numbers say."""
+"""Drawings: valid SVG, in the page's colors, saying what the numbers say."""
 
 import re
 import sys

@@ -21,7 +21,7 @@ from hashlearn.experiments import ResultFolder, paper_experiment, read_experimen
 from hashlearn.experiments.anchor_cache import AnchorSet, anchors_of, shared_anchors
 from hashlearn.experiments.data_cache import CachedData
 from hashlearn.experiments.tasks import key_of, tasks_of
-from hashlearn.metrics import true_neighbours
+from hashlearn.metrics import true_neighbors
 
 
 def numbers(folder):
@@ -70,12 +70,12 @@ def test_a_line_says_what_an_independent_evaluation_says(done):
         itq = ITQ(16, random_state=1).fit(X)
     judged = {
         ties: evaluate(
-            itq.transform(Q),
             itq.transform(X),
+            itq.transform(Q),
             16,
             query_labels=data.query_labels,
             labels=data.database_labels,
-            neighbours=true_neighbours(Q, X, 10),
+            neighbors=true_neighbors(X, Q, 10),
             ties=ties,
         )
         for ties in ("expected", "stable")
@@ -85,7 +85,7 @@ def test_a_line_says_what_an_independent_evaluation_says(done):
     assert measures["mAP_stable"] == pytest.approx(judged["stable"].mAP, abs=1e-6)
     assert measures["pre100_stable"] == pytest.approx(judged["stable"].pre100_of_the_paper, abs=1e-6)
     assert measures["precision_at_100"] == pytest.approx(judged["expected"].precision_at_100, abs=1e-6)
-    assert measures["recall_at_10"] == pytest.approx(judged["expected"].neighbour_recall, abs=1e-6)
+    assert measures["recall_at_10"] == pytest.approx(judged["expected"].neighbor_recall, abs=1e-6)
 
 
 def test_the_float_vectors_are_a_line(done):

@@ -1,4 +1,4 @@
-"""Concatenation hashing: every cluster looks at every point from its own centre."""
+"""Concatenation hashing: every cluster looks at every point from its own center."""
 
 import numpy as np
 import pytest

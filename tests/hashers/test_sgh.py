@@ -6,7 +6,7 @@ import scipy.linalg
 from sklearn.datasets import load_digits
 
 from hashlearn import LSH, SGH, hamming_distances, unpack
-from hashlearn.hashers.sgh import _linearised
+from hashlearn.hashers.sgh import _linearized
 from hashlearn.linalg.projections import unit_rows
 
 X, Y = load_digits(return_X_y=True)
@@ -27,7 +27,7 @@ def kernel(points, bases):
 @pytest.mark.parametrize("rho", [2.0, 5.0])
 def test_the_linear_form_is_the_similarity(rho):
     points = on_sphere(X)
-    F = _linearised(points, rho)
+    F = _linearized(points, rho)
     exact = 2 * np.exp(-((points[:, None] - points) ** 2).sum(axis=2) / rho) - 1
     inner = 2 * points @ points.T / rho
     chord = 2 * np.exp(-2 / rho) * (np.sinh(1) * inner + np.cosh(1)) - 1
@@ -39,7 +39,7 @@ def test_the_linear_form_is_the_similarity(rho):
 def test_bits_are_generalised_eigenvectors_learned_one_against_the_others():
     bases, order = X[::12], [2, 0, 1]
     hasher = SGH(3, bases=bases, refine_order=order).fit(X)
-    K, F = kernel(X, bases), _linearised(on_sphere(X), 2.0)
+    K, F = kernel(X, bases), _linearized(on_sphere(X), 2.0)
     A, Z = 3 * K.T @ (F @ F.T - 1) @ K, K.T @ K + 1e-6 * np.eye(len(bases))
     v = np.zeros((3, len(bases)))
     for bit in [0, 1, 2, *order]:
@@ -66,7 +66,7 @@ def test_codes_of_single_and_double_precision_agree():
 
 
 def test_refinement_brings_codes_nearer_to_the_similarities():
-    F = _linearised(on_sphere(X), 2.0)
+    F = _linearized(on_sphere(X), 2.0)
 
     def error(n_sweeps):
         B = 2.0 * unpack(SGH(16, n_sweeps=n_sweeps, random_state=0).fit_transform(X), 16) - 1

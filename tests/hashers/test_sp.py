@@ -34,10 +34,10 @@ def test_without_sparsity_and_bond_it_is_itq():
 def test_a_round_reads_the_same_as_the_objective_written_out():
     init = np.random.default_rng(1).normal(size=(64, 8))
     hasher = SP(8, max_iter=1, beta=0.5, sparsity=0.75, rescale=False, init=init).fit(X)
-    centred = X - X.mean(axis=0)
-    directions = np.linalg.svd(centred, full_matrices=False)[2][:8].T
-    target = (np.where(centred @ init > 0, 1, -1) + 0.5 * centred @ init) / 1.5
-    left, _, right = np.linalg.svd((centred @ directions).T @ target)
+    centered = X - X.mean(axis=0)
+    directions = np.linalg.svd(centered, full_matrices=False)[2][:8].T
+    target = (np.where(centered @ init > 0, 1, -1) + 0.5 * centered @ init) / 1.5
+    left, _, right = np.linalg.svd((centered @ directions).T @ target)
     dense = directions @ left @ right
     limit = np.sort(np.abs(dense).ravel())[-128]
     np.testing.assert_allclose(hasher.projection_, np.where(np.abs(dense) >= limit, dense, 0), atol=1e-9)

@@ -37,14 +37,14 @@ def test_kmeans_and_graph_equal_the_published_ones(path):
     if "kmeans_init_rows" not in o:
         return
     rows = RowBlocks(o.X)
-    centres = kmeans(rows, rows.take(o["kmeans_init_rows"]), 10).centers
+    centers = kmeans(rows, rows.take(o["kmeans_init_rows"]), 10).centers
     scale = np.abs(o["anchors"]).max()
-    np.testing.assert_allclose(centres, o["anchors"], atol=1e-12 * scale)
+    np.testing.assert_allclose(centers, o["anchors"], atol=1e-12 * scale)
     k = o.params.get("k") or o.params["s"]
-    graph = AnchorGraph(k, Spacing.of(rows, centres, k).mean[-1])
+    graph = AnchorGraph(k, Spacing.of(rows, centers, k).mean[-1])
     assert graph.sigma == pytest.approx(float(o["graph_sigma"]), rel=1e-12)
     if "graph_index" in o:
-        found = graph.of(next(iter(rows))[1], centres)
+        found = graph.of(next(iter(rows))[1], centers)
         np.testing.assert_array_equal(found.indices.reshape(-1, k), o["graph_index"])
         np.testing.assert_allclose(found.data.reshape(-1, k), o["graph_weight"], atol=1e-12)
 

@@ -86,7 +86,7 @@ def test_the_residual_is_what_was_asked_for(tol):
 @pytest.mark.parametrize("weight", [1e3, 1e6, 1e9])
 @pytest.mark.parametrize("n_components", [1, 3])
 def test_heavy_edges_need_no_outer_iterations(monkeypatch, weight, n_components):
-    """lambda2 = 1e6 makes neighbours' weights alike and their edges heavier still: M_f is nearly a bare Laplacian."""
+    """lambda2 = 1e6 makes neighbors' weights alike and their edges heavier still: M_f is nearly a bare Laplacian."""
     rng = np.random.default_rng(4)
     m, d, b = 60, 8, 4
     S = weight * np.triu(rng.random((m, m)) * (rng.random((m, m)) < 0.5), 1)

@@ -27,7 +27,7 @@ def case():
 def test_the_radius_curve_pools_all_pairs(case):
     queries, codes, relevance, relevant = case
     distances = hamming_distances(queries, codes, 10)
-    curve = radius_curve(ranking_histograms(queries, codes, 10, relevance), include_last=True)
+    curve = radius_curve(ranking_histograms(codes, queries, 10, relevance), include_last=True)
     assert curve.radii.tolist() == list(range(11))
     for r, precision, recall in zip(curve.radii, curve.precision, curve.recall):
         retrieved = distances <= r
@@ -40,7 +40,7 @@ def test_the_radius_curve_pools_all_pairs(case):
 
 def test_the_field_s_curve_ends_before_the_last_radius(case):
     queries, codes, relevance, _ = case
-    histograms = ranking_histograms(queries, codes, 10, relevance)
+    histograms = ranking_histograms(codes, queries, 10, relevance)
     whole, usual = radius_curve(histograms, include_last=True), radius_curve(histograms)
     assert usual.radii.tolist() == list(range(10))
     np.testing.assert_array_equal(usual.precision, whole.precision[:-1])
@@ -58,8 +58,8 @@ def test_recall_is_pooled_over_queries_not_averaged():
     codes = pack([[0, 0, 0], [0, 1, 1], [1, 1, 1], [1, 1, 1]])
     queries = pack([[0, 0, 0], [1, 1, 1]])
     relevance = relevance_of_labels([0, 1], [0, 1, 1, 1])
-    assert recall_at(queries, codes, 3, relevance, [1])[0] == pytest.approx(2 / 4)
-    assert precision_at(queries, codes, 3, relevance, [1, 2])[1] == pytest.approx((1 + 2) / 4)
+    assert recall_at(codes, queries, 3, relevance, [1])[0] == pytest.approx(2 / 4)
+    assert precision_at(codes, queries, 3, relevance, [1, 2])[1] == pytest.approx((1 + 2) / 4)
 
 
 def test_positions_of_the_field():
@@ -76,7 +76,7 @@ def test_the_lookup_averages_over_queries(case, radius):
     found = hamming_distances(queries, codes, 10) <= radius
     precisions = [(f & r).sum() / f.sum() if f.any() else 0.0 for f, r in zip(found, relevant)]
     recalls = [(f & r).sum() / r.sum() if r.any() else 0.0 for f, r in zip(found, relevant)]
-    lookup = radius_lookup(ranking_histograms(queries, codes, 10, relevance), radius)
+    lookup = radius_lookup(ranking_histograms(codes, queries, 10, relevance), radius)
     p, r = np.mean(precisions), np.mean(recalls)
     assert lookup.precision == pytest.approx(p)
     assert lookup.recall == pytest.approx(r)
@@ -102,7 +102,7 @@ def test_a_lookup_that_finds_nothing_has_no_f_measure():
 
 def test_bad_options_are_refused(case):
     queries, codes, relevance, _ = case
-    histograms = ranking_histograms(queries, codes, 10, relevance)
+    histograms = ranking_histograms(codes, queries, 10, relevance)
     with pytest.raises(ValueError, match="radius must be at least 0, got -1"):
         radius_lookup(histograms, -1)
     with pytest.raises(TypeError, match=r"radius must be an integer, got 1\.5"):

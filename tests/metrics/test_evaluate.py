@@ -12,7 +12,7 @@ from hashlearn.metrics import (
     evaluate,
     evaluate_vectors,
     mean_average_precision,
-    neighbour_recall,
+    neighbor_recall,
     precision_at,
     radius_curve,
     radius_lookup,
@@ -20,7 +20,7 @@ from hashlearn.metrics import (
     recall_at,
     relevance_of_labels,
     top_query_map,
-    true_neighbours,
+    true_neighbors,
 )
 
 
@@ -37,8 +37,8 @@ def data():
 def test_it_gives_what_the_single_functions_give(data, ties):
     Xq, X, queries, codes, yq, y = data
     result = evaluate(
-        queries,
         codes,
+        queries,
         16,
         query_labels=yq,
         labels=y,
@@ -49,47 +49,47 @@ def test_it_gives_what_the_single_functions_give(data, ties):
         ties=ties,
     )
     relevance = relevance_of_labels(yq, y)
-    histograms = ranking_histograms(queries, codes, 16, relevance)
-    ap = average_precision(queries, codes, 16, relevance, ties)
+    histograms = ranking_histograms(codes, queries, 16, relevance)
+    ap = average_precision(codes, queries, 16, relevance, ties)
     np.testing.assert_array_equal(result.average_precision, ap)
-    assert result.mAP == mean_average_precision(queries, codes, 16, relevance, ties)
+    assert result.mAP == mean_average_precision(codes, queries, 16, relevance, ties)
     assert result.pre100_of_the_paper == top_query_map(ap, 100) > result.mAP
-    assert result.precision_at_100 == pytest.approx(precision_at(queries, codes, 16, relevance, [100], ties)[0])
+    assert result.precision_at_100 == pytest.approx(precision_at(codes, queries, 16, relevance, [100], ties)[0])
     assert result.positions.tolist() == [1, 20]
-    np.testing.assert_allclose(result.precision_at, precision_at(queries, codes, 16, relevance, [1, 20], ties))
-    np.testing.assert_allclose(result.recall_at, recall_at(queries, codes, 16, relevance, [1, 20], ties))
+    np.testing.assert_allclose(result.precision_at, precision_at(codes, queries, 16, relevance, [1, 20], ties))
+    np.testing.assert_allclose(result.recall_at, recall_at(codes, queries, 16, relevance, [1, 20], ties))
     np.testing.assert_array_equal(result.radius_curve.recall, radius_curve(histograms).recall)
     assert result.lookup == radius_lookup(histograms, 3)
-    nearest = true_neighbours(Xq, X, 10)
-    assert result.n_neighbours == 10
-    assert result.neighbour_recall == neighbour_recall(queries, codes, 16, nearest, 10, ties)
+    nearest = true_neighbors(X, Xq, 10)
+    assert result.n_neighbors == 10
+    assert result.neighbor_recall == neighbor_recall(codes, queries, 16, nearest, 10, ties)
     assert (result.n_queries, result.n_database, result.n_bits, result.ties) == (120, 300, 16, ties)
 
 
-def test_neighbours_may_stand_for_the_vectors(data):
+def test_neighbors_may_stand_for_the_vectors(data):
     Xq, X, queries, codes, _, _ = data
-    by_vectors = evaluate(queries, codes, 16, query_vectors=Xq, vectors=X, k=7)
-    by_rows = evaluate(queries, codes, 16, neighbours=true_neighbours(Xq, X, 20), k=7)
-    assert by_rows.neighbour_recall == by_vectors.neighbour_recall
+    by_vectors = evaluate(codes, queries, 16, query_vectors=Xq, vectors=X, k=7)
+    by_rows = evaluate(codes, queries, 16, neighbors=true_neighbors(X, Xq, 20), k=7)
+    assert by_rows.neighbor_recall == by_vectors.neighbor_recall
     assert by_vectors.mAP is by_vectors.lookup is by_vectors.precision_at is None
-    assert "recall@7 of true neighbours" in by_vectors.table()
+    assert "recall@7 of true neighbors" in by_vectors.table()
     assert "mAP" not in by_vectors.table()
 
 
 def test_multi_label_one_hot_is_single_label(data):
     _, _, queries, codes, yq, y = data
-    single = evaluate(queries, codes, 16, query_labels=yq, labels=y)
-    multi = evaluate(queries, codes, 16, query_labels=np.eye(5, dtype=int)[yq], labels=np.eye(5, dtype=int)[y])
+    single = evaluate(codes, queries, 16, query_labels=yq, labels=y)
+    multi = evaluate(codes, queries, 16, query_labels=np.eye(5, dtype=int)[yq], labels=np.eye(5, dtype=int)[y])
     assert multi.to_dict(per_query=True) == single.to_dict(per_query=True)
 
 
 def test_the_vectors_own_ranking_has_the_same_form(data):
     Xq, X, queries, codes, yq, y = data
-    reference = evaluate_vectors(Xq, X, query_labels=yq, labels=y)
-    coded = evaluate(queries, codes, 16, query_labels=yq, labels=y)
+    reference = evaluate_vectors(X, Xq, query_labels=yq, labels=y)
+    coded = evaluate(codes, queries, 16, query_labels=yq, labels=y)
     assert coded.mAP < reference.mAP < 1
     assert reference.positions.tolist() == coded.positions.tolist() == [1, 31, 61, 91, 100, 200, 300]
-    assert reference.neighbour_recall == 1
+    assert reference.neighbor_recall == 1
     assert reference.n_bits is reference.lookup is reference.radius_curve is None
     assert reference.to_dict().keys() == coded.to_dict().keys()
     order = np.argsort(((Xq[:, None] - X) ** 2).sum(axis=2), axis=1)
@@ -102,19 +102,19 @@ def test_the_vectors_own_ranking_has_the_same_form(data):
 
 def test_json_is_valid_and_complete(data):
     _, _, queries, codes, yq, y = data
-    result = evaluate(queries, codes, 16, query_labels=yq, labels=y)
+    result = evaluate(codes, queries, 16, query_labels=yq, labels=y)
     stored = json.loads(result.to_json())
     assert stored["mAP"] == result.mAP
     assert stored["radius_curve"]["precision"] == result.radius_curve.precision.tolist()
     assert stored["lookup"]["radius"] == 2
-    assert stored["neighbour_recall"] is None
+    assert stored["neighbor_recall"] is None
     assert "average_precision" not in stored
     assert json.loads(result.to_json(per_query=True))["average_precision"] == result.average_precision.tolist()
 
 
 def test_undefined_numbers_are_null_in_json_and_a_dash_in_the_table():
     codes = pack([[0] * 8, [1] * 8])
-    result = evaluate(codes[:1], codes[1:], 8, query_labels=[0], labels=[1])
+    result = evaluate(codes[1:], codes[:1], 8, query_labels=[0], labels=[1])
     stored = json.loads(result.to_json())
     assert stored["lookup"]["f_measure"] is None
     assert stored["recall_at"] == [None]
@@ -126,7 +126,7 @@ def test_undefined_numbers_are_null_in_json_and_a_dash_in_the_table():
 
 def test_the_table_shows_the_numbers(data):
     _, _, queries, codes, yq, y = data
-    result = evaluate(queries, codes, 16, query_labels=yq, labels=y, positions=[1, 50])
+    result = evaluate(codes, queries, 16, query_labels=yq, labels=y, positions=[1, 50])
     lines = result.table().splitlines()
     shown = dict(line.rsplit(maxsplit=1) for line in lines[:-4])
     assert shown["mAP"] == f"{result.mAP:.4f}"
@@ -138,7 +138,7 @@ def test_the_table_shows_the_numbers(data):
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({}, ValueError, "give query_labels and labels, or query_vectors and vectors, or neighbours"),
+        ({}, ValueError, "give query_labels and labels, or query_vectors and vectors, or neighbors"),
         ({"labels": [0, 1, 1]}, ValueError, "query_labels and labels must be given together"),
         (
             {"query_labels": [0], "labels": [0, 1, 1]},
@@ -153,12 +153,12 @@ def test_the_table_shows_the_numbers(data):
             "vectors must have one row for each of the 3 database items, got 4",
         ),
         ({"query_vectors": np.zeros((2, 2)), "vectors": np.zeros((3, 2))}, ValueError, "k must be at most 3, got 10"),
-        ({"neighbours": [[0]], "k": 1}, ValueError, "neighbours must have one row for each of the 2 queries, got 1"),
-        ({"neighbours": [[0], [3]], "k": 1}, ValueError, "neighbours must be row numbers from 0 to 2"),
+        ({"neighbors": [[0]], "k": 1}, ValueError, "neighbors must have one row for each of the 2 queries, got 1"),
+        ({"neighbors": [[0], [3]], "k": 1}, ValueError, "neighbors must be row numbers from 0 to 2"),
         (
-            {"neighbours": [[0], [1]], "k": 1, "query_vectors": np.zeros((2, 2)), "vectors": np.zeros((3, 2))},
+            {"neighbors": [[0], [1]], "k": 1, "query_vectors": np.zeros((2, 2)), "vectors": np.zeros((3, 2))},
             ValueError,
-            "give neighbours or vectors to judge by, not both",
+            "give neighbors or vectors to judge by, not both",
         ),
         ({"query_labels": [0, 1], "labels": [0, 1, 1], "ties": "lucky"}, ValueError, "ties must be one of"),
         ({"query_labels": [0, 1], "labels": [0, 1, 1], "radius": -1}, ValueError, "radius must be at least 0"),
@@ -168,16 +168,16 @@ def test_the_table_shows_the_numbers(data):
 def test_what_does_not_fit_is_refused_in_one_line(arguments, error, words):
     codes = pack([[0, 1], [1, 0], [1, 1]])
     with pytest.raises(error, match=words) as caught:
-        evaluate(codes[:2], codes, 2, **arguments)
+        evaluate(codes, codes[:2], 2, **arguments)
     assert "\n" not in str(caught.value)
 
 
 def test_codes_that_are_none_are_refused_by_name():
     codes = pack([[0, 1], [1, 0]])
-    with pytest.raises(TypeError, match="database_codes must be packed codes of dtype uint8"):
-        evaluate(codes, codes.astype(float), 2, query_labels=[0, 1], labels=[0, 1])
+    with pytest.raises(TypeError, match="codes must be packed codes of dtype uint8"):
+        evaluate(codes.astype(float), codes, 2, query_labels=[0, 1], labels=[0, 1])
     with pytest.raises(ValueError, match="at least one query and one database item, got 0 and 2"):
-        evaluate(codes[:0], codes, 2, query_labels=[], labels=[0, 1])
+        evaluate(codes, codes[:0], 2, query_labels=[], labels=[0, 1])
     with pytest.raises(ValueError, match=r"query_codes must have shape \(n, 2\) for n_bits=9"):
         evaluate(codes, codes, 9, query_labels=[0, 1], labels=[0, 1])
 
@@ -189,7 +189,7 @@ def test_memory_stays_bounded_for_many_pairs(ties):
     labels, query_labels = rng.integers(0, 10, 69_000), rng.integers(0, 10, 300)
     tracemalloc.start()
     try:
-        evaluate(queries, codes, 64, query_labels=query_labels, labels=labels, ties=ties)
+        evaluate(codes, queries, 64, query_labels=query_labels, labels=labels, ties=ties)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

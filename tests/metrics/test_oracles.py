@@ -51,8 +51,8 @@ def test_every_number_of_the_evaluation(oracle):
     queries, codes, n_bits = codes_of(oracle)
     relevance = relevance_of_labels(oracle["y_query"], oracle["y_train"])
     result = evaluate(
-        queries,
         codes,
+        queries,
         n_bits,
         query_labels=oracle["y_query"],
         labels=oracle["y_train"],
@@ -73,14 +73,14 @@ def test_every_number_of_the_evaluation(oracle):
     if len(queries) >= 100:
         agree(result.pre100_of_the_paper, oracle["exact_best100_mAP"])
 
-    scores = score_codes(queries, codes, n_bits, relevance, [100], ties="stable")
+    scores = score_codes(codes, queries, n_bits, relevance, [100], ties="stable")
     assert result.precision_at_100 == pytest.approx(scores.hits.mean() / 100, abs=1e-12)
 
 
 def test_the_single_functions_agree_too(oracle):
     queries, codes, n_bits = codes_of(oracle)
     relevance = relevance_of_labels(oracle["y_query"], oracle["y_train"])
-    histograms = ranking_histograms(queries, codes, n_bits, relevance)
+    histograms = ranking_histograms(codes, queries, n_bits, relevance)
     agree(radius_curve(histograms).precision, oracle["exact_pr_precision"])
     agree(radius_lookup(histograms, 2).f_measure, oracle["exact_F_radius2"])
     if len(queries) >= 100:
@@ -91,7 +91,7 @@ def test_the_stable_value_lies_between_the_extremes(oracle):
     queries, codes, n_bits = codes_of(oracle)
     relevance = relevance_of_labels(oracle["y_query"], oracle["y_train"])
     low, middle, high = (
-        score_codes(queries, codes, n_bits, relevance, ties=ties).average_precision
+        score_codes(codes, queries, n_bits, relevance, ties=ties).average_precision
         for ties in ("pessimistic", "expected", "optimistic")
     )
     stable = oracle["exact_average_precision"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hashlearn.codes import hamming_distances, pack
 from hashlearn.metrics import (
-    TrueNeighbour,
+    TrueNeighbor,
     average_precision,
     mean_average_precision,
     pairs,
@@ -70,7 +70,7 @@ def test_the_rules_are_mean_minimum_and_maximum_over_all_orders_of_ties(items):
         "pessimistic": (min(values), hits.min(axis=0)),
     }
     for ties, (value, hit_counts) in wanted.items():
-        scores = score_codes(query, codes, 3, relevance, positions, ties)
+        scores = score_codes(codes, query, 3, relevance, positions, ties)
         assert scores.average_precision[0] == pytest.approx(value, abs=1e-12)
         np.testing.assert_allclose(scores.hits[0], hit_counts, atol=1e-12)
 
@@ -82,7 +82,7 @@ def test_stable_keeps_the_order_of_the_database(items):
     relevance = relevance_of_labels([1], np.array(relevant, int))
     order = sorted(range(len(items)), key=lambda item: distances[item])
     ranked = [relevant[item] for item in order]
-    scores = score_codes(codes_at([0], 3), codes_at(distances, 3), 3, relevance, [2], "stable")
+    scores = score_codes(codes_at(distances, 3), codes_at([0], 3), 3, relevance, [2], "stable")
     assert scores.average_precision[0] == pytest.approx(average_precision_of_order(ranked), abs=1e-12)
     assert scores.hits[0, 0] == sum(ranked[:2])
 
@@ -92,7 +92,7 @@ def test_stable_keeps_the_order_of_the_database(items):
 def test_every_rule_lies_between_pessimistic_and_optimistic(seed, n_bits):
     queries, codes, n_bits, query_labels, labels = random_case(np.random.default_rng(seed), n_bits=n_bits)
     relevance = relevance_of_labels(query_labels, labels)
-    scores = [score_codes(queries, codes, n_bits, relevance, [1, 5, 20, 60], ties) for ties in RULES]
+    scores = [score_codes(codes, queries, n_bits, relevance, [1, 5, 20, 60], ties) for ties in RULES]
     for between in scores[1:3]:
         assert np.all(scores[0].average_precision <= between.average_precision + 1e-12)
         assert np.all(between.average_precision <= scores[3].average_precision + 1e-12)
@@ -107,9 +107,9 @@ def test_only_stable_depends_on_the_order_of_the_database(seed):
     queries, codes, n_bits, query_labels, labels = random_case(rng)
     order = rng.permutation(len(codes))
     for ties in ("expected", "optimistic", "pessimistic"):
-        before = score_codes(queries, codes, n_bits, relevance_of_labels(query_labels, labels), [3, 30], ties)
+        before = score_codes(codes, queries, n_bits, relevance_of_labels(query_labels, labels), [3, 30], ties)
         after = score_codes(
-            queries, codes[order], n_bits, relevance_of_labels(query_labels, labels[order]), [3, 30], ties
+            codes[order], queries, n_bits, relevance_of_labels(query_labels, labels[order]), [3, 30], ties
         )
         np.testing.assert_array_equal(after.average_precision, before.average_precision)
         np.testing.assert_array_equal(after.hits, before.hits)
@@ -118,19 +118,19 @@ def test_only_stable_depends_on_the_order_of_the_database(seed):
 def test_stable_does_depend_on_it():
     codes = codes_at([1, 1, 1], 3)
     first, last = relevance_of_labels([1], [1, 0, 0]), relevance_of_labels([1], [0, 0, 1])
-    assert average_precision(codes_at([0], 3), codes, 3, first, "stable")[0] == 1
-    assert average_precision(codes_at([0], 3), codes, 3, last, "stable")[0] == pytest.approx(1 / 3)
+    assert average_precision(codes, codes_at([0], 3), 3, first, "stable")[0] == 1
+    assert average_precision(codes, codes_at([0], 3), 3, last, "stable")[0] == pytest.approx(1 / 3)
 
 
 def test_expected_is_what_random_orders_of_a_large_database_average_to():
     rng = np.random.default_rng(5)
     queries, codes, n_bits, query_labels, labels = random_case(rng, n_items=400, n_bits=8)
-    expected = mean_average_precision(queries, codes, n_bits, relevance_of_labels(query_labels, labels))
+    expected = mean_average_precision(codes, queries, n_bits, relevance_of_labels(query_labels, labels))
     sampled = []
     for _ in range(60):
         order = rng.permutation(len(codes))
         relevance = relevance_of_labels(query_labels, labels[order])
-        sampled.append(mean_average_precision(queries, codes[order], n_bits, relevance, "stable"))
+        sampled.append(mean_average_precision(codes[order], queries, n_bits, relevance, "stable"))
     assert abs(np.mean(sampled) - expected) < 4 * np.std(sampled) / np.sqrt(len(sampled))
 
 
@@ -138,15 +138,15 @@ def test_expected_is_what_random_orders_of_a_large_database_average_to():
 def test_a_perfect_ranking_has_average_precision_one(ties):
     codes = codes_at([0, 0, 1, 2, 2, 3], 3)
     relevance = relevance_of_labels([1, 1], [1, 1, 1, 0, 0, 0])
-    assert average_precision(codes_at([0, 0], 3), codes, 3, relevance, ties).tolist() == [1.0, 1.0]
+    assert average_precision(codes, codes_at([0, 0], 3), 3, relevance, ties).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("ties", RULES)
 def test_a_query_without_relevant_items_has_zero_and_counts(ties):
     codes = codes_at([0, 1], 3)
     relevance = relevance_of_labels([1, 7], [1, 0])
-    assert average_precision(codes_at([0, 0], 3), codes, 3, relevance, ties).tolist() == [1.0, 0.0]
-    assert mean_average_precision(codes_at([0, 0], 3), codes, 3, relevance, ties) == 0.5
+    assert average_precision(codes, codes_at([0, 0], 3), 3, relevance, ties).tolist() == [1.0, 0.0]
+    assert mean_average_precision(codes, codes_at([0, 0], 3), 3, relevance, ties) == 0.5
 
 
 @pytest.mark.parametrize("n_bits", [1, 7, 64, 65, 130, 300])
@@ -165,17 +165,17 @@ def test_histograms_know_every_kind_of_relevance(monkeypatch, n_bits):
     queries, codes, n_bits, _, _ = random_case(rng, n_bits=n_bits)
     query_labels, labels = rng.integers(0, 2, (len(queries), 5)), rng.integers(0, 2, (len(codes), 5))
     check_histograms(queries, codes, n_bits, relevance_of_labels(query_labels, labels), query_labels @ labels.T > 0)
-    neighbours = np.array([rng.permutation(len(codes))[:9] for _ in queries])
+    neighbors = np.array([rng.permutation(len(codes))[:9] for _ in queries])
     listed = np.zeros((len(queries), len(codes)), bool)
-    np.put_along_axis(listed, neighbours, True, axis=1)
+    np.put_along_axis(listed, neighbors, True, axis=1)
     for items in (2**14, 7):
         monkeypatch.setattr(pairs, "_ITEMS_PER_BLOCK", items)
-        check_histograms(queries, codes, n_bits, TrueNeighbour(neighbours, len(codes)), listed)
+        check_histograms(queries, codes, n_bits, TrueNeighbor(neighbors, len(codes)), listed)
 
 
 def check_histograms(queries, codes, n_bits, relevance, relevant):
     distances = hamming_distances(queries, codes, n_bits)
-    histograms = ranking_histograms(queries, codes, n_bits, relevance)
+    histograms = ranking_histograms(codes, queries, n_bits, relevance)
     for r in range(n_bits + 1):
         np.testing.assert_array_equal(histograms.all[:, r], (distances == r).sum(axis=1))
         np.testing.assert_array_equal(histograms.relevant[:, r], ((distances == r) & relevant).sum(axis=1))
@@ -191,7 +191,7 @@ def test_stable_scores_are_those_of_a_stable_sort_whatever_the_blocks(monkeypatc
     ]
     for n_pairs in (2**18, 100, 1):
         monkeypatch.setattr(ranking, "_PAIRS_PER_BLOCK", n_pairs)
-        scores = score_codes(queries, codes, n_bits, relevance, [1, 10, 60], "stable")
+        scores = score_codes(codes, queries, n_bits, relevance, [1, 10, 60], "stable")
         wanted = [average_precision_of_order(row) for row in ranked.tolist()]
         np.testing.assert_allclose(scores.average_precision, wanted, atol=1e-12)
         np.testing.assert_array_equal(scores.hits, [[row[:n].sum() for n in (1, 10, 60)] for row in ranked])
@@ -201,7 +201,7 @@ def test_stable_scores_are_those_of_a_stable_sort_whatever_the_blocks(monkeypatc
 def test_distances_above_255_keep_their_order():
     codes = codes_at([256, 0, 300, 255], 300)
     relevance = relevance_of_labels([1], [1, 0, 0, 0])
-    assert average_precision(codes_at([0], 300), codes, 300, relevance, "stable")[0] == pytest.approx(1 / 3)
+    assert average_precision(codes, codes_at([0], 300), 300, relevance, "stable")[0] == pytest.approx(1 / 3)
 
 
 def test_a_relevant_item_late_in_a_long_ranking_keeps_its_precision():
@@ -237,7 +237,7 @@ def test_positions_beyond_the_database_count_empty_places_as_misses():
     codes = codes_at([0, 1, 2], 3)
     relevance = relevance_of_labels([1], [1, 1, 0])
     for ties in RULES:
-        arguments = codes_at([0], 3), codes, 3, relevance, [2, 3, 10], ties
+        arguments = codes, codes_at([0], 3), 3, relevance, [2, 3, 10], ties
         np.testing.assert_allclose(precision_at(*arguments), [1, 2 / 3, 0.2])
         np.testing.assert_allclose(recall_at(*arguments), [1, 1, 1])
 
@@ -249,11 +249,11 @@ def test_what_does_not_fit_is_refused():
     ):
         ranking_histograms(codes, codes, 3, relevance)
     with pytest.raises(ValueError, match="at least one query and one database item, got 0 and 2"):
-        ranking_histograms(codes[:0], codes, 3, relevance)
+        ranking_histograms(codes, codes[:0], 3, relevance)
     with pytest.raises(ValueError, match=r"ties must be one of 'expected', .* got 'lucky'"):
-        average_precision(codes[:1], codes, 3, relevance, ties="lucky")
+        average_precision(codes, codes[:1], 3, relevance, ties="lucky")
     for positions in ([], [0, 1], [1.5], 100):
         with pytest.raises(ValueError, match="positions must be a list of whole numbers of at least 1"):
-            score_codes(codes[:1], codes, 3, relevance, positions)
+            score_codes(codes, codes[:1], 3, relevance, positions)
     with pytest.raises(TypeError, match="query_codes must be packed codes of dtype uint8"):
-        average_precision(codes[:1].astype(int), codes, 3, relevance)
+        average_precision(codes, codes[:1].astype(int), 3, relevance)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from hashlearn.metrics import TrueNeighbour, relevance_of_labels
+from hashlearn.metrics import TrueNeighbor, relevance_of_labels
 
 EVERYTHING = slice(None)
 
@@ -71,23 +71,23 @@ def test_labels_that_do_not_fit_are_refused(query_labels, labels, error, words):
         relevance_of_labels(query_labels, labels)
 
 
-def test_true_neighbours_are_relevant_in_every_block():
-    relevance = TrueNeighbour([[4, 0], [2, 3]], 5)
+def test_true_neighbors_are_relevant_in_every_block():
+    relevance = TrueNeighbor([[4, 0], [2, 3]], 5)
     whole = relevance.block(EVERYTHING, EVERYTHING)
     assert whole.astype(int).tolist() == [[1, 0, 0, 0, 1], [0, 0, 1, 1, 0]]
     np.testing.assert_array_equal(relevance.block(slice(1, 2), slice(2, 5)), whole[1:2, 2:5])
 
 
 @pytest.mark.parametrize(
-    ("neighbours", "error", "words"),
+    ("neighbors", "error", "words"),
     [
-        ([1, 2], ValueError, r"neighbours must have shape \(n_queries, k\)"),
-        ([[1.0, 2.0]], TypeError, "neighbours must be row numbers of the database, got dtype float64"),
+        ([1, 2], ValueError, r"neighbors must have shape \(n_queries, k\)"),
+        ([[1.0, 2.0]], TypeError, "neighbors must be row numbers of the database, got dtype float64"),
         ([[1, 5]], ValueError, "row numbers from 0 to 4, got 1 to 5"),
         ([[-1, 2]], ValueError, "row numbers from 0 to 4, got -1 to 2"),
         ([[2, 2]], ValueError, "must not name a database row twice"),
     ],
 )
-def test_neighbours_that_do_not_fit_are_refused(neighbours, error, words):
+def test_neighbors_that_do_not_fit_are_refused(neighbors, error, words):
     with pytest.raises(error, match=words):
-        TrueNeighbour(neighbours, 5)
+        TrueNeighbor(neighbors, 5)

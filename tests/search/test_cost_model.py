@@ -11,8 +11,8 @@ from hashlearn.search.kernels.buckets import Costs
 
 def clustered(n, n_bits, seed, noise=0.02):
     rng = np.random.default_rng(seed)
-    centres = rng.random((n // 20, n_bits)) < 0.5
-    return np.packbits(centres[rng.integers(0, len(centres), n)] ^ (rng.random((n, n_bits)) < noise), axis=1)
+    centers = rng.random((n // 20, n_bits)) < 0.5
+    return np.packbits(centers[rng.integers(0, len(centers), n)] ^ (rng.random((n, n_bits)) < noise), axis=1)
 
 
 @pytest.fixture

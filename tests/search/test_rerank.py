@@ -52,7 +52,7 @@ def test_places_without_a_candidate_stay_empty_and_equal_scores_keep_their_order
     assert scores.tolist() == [[-8, -8, -8, -np.inf, -np.inf]]
 
 
-def test_reranking_finds_more_true_neighbours_than_codes_alone():
+def test_reranking_finds_more_true_neighbors_than_codes_alone():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 16)) @ rng.normal(size=(16, 32))
     search = SimilaritySearch(ITQ(n_bits=16, random_state=0)).fit(X).add(X)

@@ -47,7 +47,7 @@ def facts(dataset: "Dataset") -> list[tuple[str, str]]:
     if dataset.images is not None:
         lines.append(("images", " x ".join(map(str, dataset.images.shape[1:]))))
     if dataset.neighbors is not None:
-        lines.append(("neighbors", f"{dataset.neighbors.shape[1]} true neighbours of every query"))
+        lines.append(("neighbors", f"{dataset.neighbors.shape[1]} true neighbors of every query"))
     return lines
 
 

@@ -11,7 +11,7 @@ EXAMPLE = "Example: hashlearn demo --out hashlearn-demo.html"
 NEXT = """What to try next, with vectors of your own in an .npy file:
   hashlearn fit vectors.npy --method jpsh --bits 64 --out model/
   hashlearn encode model/ vectors.npy --out codes.npy
-  hashlearn search model/ codes.npy queries.npy -k 10 --out neighbours.npz"""
+  hashlearn search model/ codes.npy queries.npy -k 10 --out neighbors.npz"""
 
 
 def run(

@@ -16,15 +16,15 @@ def run(
     query_codes: Annotated[str, typer.Argument(help="The codes of the queries.")],
     labels: Annotated[str | None, typer.Option(help="Labels of the database: classes, or a 0/1 matrix.")] = None,
     query_labels: Annotated[str | None, typer.Option(help="Labels of the queries.")] = None,
-    vectors: Annotated[str | None, typer.Option(help="Vectors of the database, for recall of true neighbours.")] = None,
+    vectors: Annotated[str | None, typer.Option(help="Vectors of the database, for recall of true neighbors.")] = None,
     query_vectors: Annotated[str | None, typer.Option(help="Vectors of the queries.")] = None,
     bits: Annotated[int | None, typer.Option("--bits", "-b", help="Length of a code, if no sidecar says it.")] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="True neighbours of a query that recall counts.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, help="True neighbors of a query that recall counts.")] = 10,
     radius: Annotated[int, typer.Option(min=0, help="Of the look-up, inclusive.")] = 2,
     ties: Annotated[str, typer.Option(help="expected, stable, optimistic or pessimistic.")] = "expected",
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Also write all numbers as JSON.")] = None,
 ) -> None:
-    """Judge codes by labels, by the true neighbours of their vectors, or by both."""
+    """Judge codes by labels, by the true neighbors of their vectors, or by both."""
     from hashlearn.files import check_writable, write_text
 
     if json is not None:
@@ -36,8 +36,8 @@ def run(
 
     with progress_bars():
         result = evaluate(
-            queries.codes,
             database.codes,
+            queries.codes,
             database.n_bits,
             query_labels=_optional(read_array, query_labels),
             labels=_optional(read_array, labels),

@@ -7,7 +7,7 @@ import typer
 from hashlearn.cli.arrays import read_array
 from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.code_files import CodeFile, read_codes
-from hashlearn.cli.search import print_neighbours, write_neighbours
+from hashlearn.cli.search import print_neighbors, write_neighbors
 
 app = typer.Typer(help="Keep codes in an index file and search it, exactly.", no_args_is_help=True)
 
@@ -44,11 +44,11 @@ def add(index: Index, codes: Codes, ids: Ids = None) -> None:
     _save_with(opened, read_codes(codes, opened.n_bits), ids, index)
 
 
-@app.command("search", epilog="Example: hashlearn index search codes.hli queries.npy -k 10 --out neighbours.npz")
+@app.command("search", epilog="Example: hashlearn index search codes.hli queries.npy -k 10 --out neighbors.npz")
 def search(
     index: Index,
     queries: Annotated[str, typer.Argument(help="Packed codes of the queries: .npy.")],
-    k: Annotated[int, typer.Option("-k", min=1, help="Neighbours of a query.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, help="Neighbors of a query.")] = 10,
     radius: Annotated[int | None, typer.Option(min=0, help="All codes within this distance instead of k.")] = None,
     out: Annotated[
         str | None,
@@ -77,9 +77,9 @@ def search(
             arrays = {"distances": rows.distances, "ids": rows.ids, "offsets": rows.offsets}
             rows = tuple(zip(*rows)) or ((), ())
     if out is None:
-        print_neighbours(*rows)
+        print_neighbors(*rows)
         return
-    write_neighbours(out, **arrays)
+    write_neighbors(out, **arrays)
     what = f"the {k} nearest" if radius is None else f"all within {radius}"
     typer.echo(f"{out}: {what} of {len(opened)} codes for {len(codes)} queries")
 

@@ -12,14 +12,14 @@ from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.code_files import CodeFile, check_ending, check_made_by, read_codes, read_sidecar
 from hashlearn.cli.model_files import encoded, load_model
 
-EXAMPLE = "Example: hashlearn search model/ codes.npy queries.npy -k 10 --out neighbours.npz"
+EXAMPLE = "Example: hashlearn search model/ codes.npy queries.npy -k 10 --out neighbors.npz"
 
 
 def run(
     model: Annotated[str, typer.Argument(help="The folder of the model that made the codes.")],
     codes: Annotated[str, typer.Argument(help="The codes to search: .npy from 'hashlearn encode'.")],
     queries: Annotated[str, typer.Argument(help="Vectors of the queries, or their codes with a sidecar.")],
-    k: Annotated[int, typer.Option("-k", min=1, help="Neighbours of a query.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, help="Neighbors of a query.")] = 10,
     out: Annotated[
         str | None,
         typer.Option("--out", "-o", help="An .npz file of distances (int32) and ids (int64); otherwise printed."),
@@ -43,9 +43,9 @@ def run(
     with progress_bars():
         distances, ids = HammingIndex(hasher.n_bits).add(database.codes).search(query_file.codes, k)
     if out is None:
-        print_neighbours(distances, ids)
+        print_neighbors(distances, ids)
     else:
-        write_neighbours(out, distances=distances, ids=ids)
+        write_neighbors(out, distances=distances, ids=ids)
         typer.echo(f"{out}: the {k} nearest of {len(database.codes)} codes for {len(ids)} queries")
 
 
@@ -57,7 +57,7 @@ def _query_codes(hasher: Any, identity: dict[str, Any], queries: str, array: str
     return CodeFile(queries, encoded(hasher, vectors, queries), hasher.n_bits, identity)
 
 
-def write_neighbours(out: str, **arrays: NDArray) -> None:
+def write_neighbors(out: str, **arrays: NDArray) -> None:
     """Write an .npz file of results in one step."""
     from hashlearn.files import replacing
 
@@ -65,7 +65,7 @@ def write_neighbours(out: str, **arrays: NDArray) -> None:
         np.savez(file, allow_pickle=False, **arrays)
 
 
-def print_neighbours(distances: Iterable[NDArray[np.int32]], ids: Iterable[NDArray[np.int64]]) -> None:
+def print_neighbors(distances: Iterable[NDArray[np.int32]], ids: Iterable[NDArray[np.int64]]) -> None:
     """A line a query: its number, then ``id:distance`` nearest first."""
     for query, (row, found) in enumerate(zip(distances, ids)):
         typer.echo(f"{query}\t" + " ".join(f"{i}:{d}" for i, d in zip(found, row)))

@@ -48,7 +48,7 @@ class Dataset:
     label_names : tuple of str
         Names of the classes, where the source has them.
     neighbors : ndarray of shape (n_queries, k), or None
-        The true nearest neighbours where the file brings them (ann-benchmarks), as row numbers of :attr:`database`.
+        The true nearest neighbors where the file brings them (ann-benchmarks), as row numbers of :attr:`database`.
     source : str
         The file or folder it was read from.
 

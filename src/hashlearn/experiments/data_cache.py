@@ -1,6 +1,6 @@
 """What the runs on one dataset share, made once and kept in the results' ``cache`` folder.
 
-The vectors and labels as mapped files, the true neighbours of the queries, and what the methods with anchors share
+The vectors and labels as mapped files, the true neighbors of the queries, and what the methods with anchors share
 (:mod:`hashlearn.experiments.anchor_cache`). The folder can be deleted at any time; it is made again.
 """
 
@@ -16,10 +16,10 @@ from sklearn.preprocessing import normalize
 from hashlearn.experiments.data_sources import BLOCK_ROWS, SourceRows, source_data
 from hashlearn.experiments.settings import UNIT, DatasetSettings
 from hashlearn.files import LEFTOVER, exclusive, replacing
-from hashlearn.metrics import true_neighbours
+from hashlearn.metrics import true_neighbors
 
 N_NEIGHBORS = 10
-"""True neighbours of a query that recall counts."""
+"""True neighbors of a query that recall counts."""
 
 
 class CachedData:
@@ -78,13 +78,13 @@ class CachedData:
 
     @property
     def has_neighbors(self) -> bool:
-        return self.has("neighbours")
+        return self.has("neighbors")
 
     def neighbors(self) -> NDArray[np.int64]:
-        """The true nearest neighbours of the queries, shape (n_queries, 10)."""
+        """The true nearest neighbors of the queries, shape (n_queries, 10)."""
         if not self.has_neighbors:
-            self.save("neighbours", true_neighbours(self.queries, self.database, N_NEIGHBORS))
-        return self.read("neighbours")
+            self.save("neighbors", true_neighbors(self.database, self.queries, N_NEIGHBORS))
+        return self.read("neighbors")
 
     def has(self, name: str) -> bool:
         """Whether an array of this name is in the cache."""

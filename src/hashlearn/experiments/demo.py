@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from hashlearn.experiments.tasks import REFERENCE
 from hashlearn.hashers import METHODS, method_named
-from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors, true_neighbours
+from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors, true_neighbors
 from hashlearn.progress import track
 from hashlearn.search import HammingIndex
 
@@ -26,13 +26,13 @@ DEMO_MEASURES = {
     "mAP": "mAP",
     "precision_at_100": "precision@100",
     "pre100_of_the_paper": "paper's Pre@100",
-    "neighbour_recall": f"recall@{K}",
+    "neighbor_recall": f"recall@{K}",
 }
 """Names of the numbers of an Evaluation that the demo shows, and their titles."""
 MEASURE_NOTES = (
     "mAP: mean average precision over the whole ranking; equal distances count as if shuffled.",
     "The paper's Pre@100 is the mAP of the 100 queries that went best, not the precision among 100 results.",
-    f"recall@{K}: share of the {K} nearest neighbours by Euclidean distance that are among the {K} nearest codes.",
+    f"recall@{K}: share of the {K} nearest neighbors by Euclidean distance that are among the {K} nearest codes.",
     "fit: time of learning and of encoding the database.",
     f"search: time of a query for its {K} nearest among all database items, the best of three times.",
 )
@@ -129,20 +129,20 @@ def run_demo(methods: Sequence[str] | None = None, bits: Sequence[int] = BITS, s
     # Matrices this small are slower on many threads than on one, the more so on a busy machine.
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        neighbours, reference = _reference(split)
+        neighbors, reference = _reference(split)
         for cls in track(classes, "first use"):
             _warm_up(cls, split)
-        runs = tuple(_run(cls, n_bits, split, neighbours, seed) for cls, n_bits in track(jobs, "demo"))
+        runs = tuple(_run(cls, n_bits, split, neighbors, seed) for cls, n_bits in track(jobs, "demo"))
     return Demo(split, runs, reference, seed, time.perf_counter() - start)
 
 
 def _reference(split: DigitsSplit) -> tuple[NDArray[np.int64], DemoRun]:
-    neighbours = true_neighbours(split.query_vectors, split.vectors, K)
-    seconds = _fastest(lambda: true_neighbours(split.query_vectors, split.vectors, K)) / len(split.query_vectors)
+    neighbors = true_neighbors(split.vectors, split.query_vectors, K)
+    seconds = _fastest(lambda: true_neighbors(split.vectors, split.query_vectors, K)) / len(split.query_vectors)
     evaluation = evaluate_vectors(
-        split.query_vectors, split.vectors, query_labels=split.query_labels, labels=split.labels, k=K
+        split.vectors, split.query_vectors, query_labels=split.query_labels, labels=split.labels, k=K
     )
-    return neighbours, DemoRun(REFERENCE, None, evaluation, search_seconds=seconds)
+    return neighbors, DemoRun(REFERENCE, None, evaluation, search_seconds=seconds)
 
 
 def _warm_up(cls: Any, split: DigitsSplit) -> None:
@@ -151,7 +151,7 @@ def _warm_up(cls: Any, split: DigitsSplit) -> None:
         cls(n_bits=8, random_state=0).fit(split.vectors[:200])
 
 
-def _run(cls: Any, n_bits: int, split: DigitsSplit, neighbours: NDArray[np.int64], seed: int) -> DemoRun:
+def _run(cls: Any, n_bits: int, split: DigitsSplit, neighbors: NDArray[np.int64], seed: int) -> DemoRun:
     """Fit, encode, search, judge; data a method cannot work on is a result too."""
     hasher = cls(n_bits=n_bits, random_state=seed)
     start = time.perf_counter()
@@ -162,12 +162,12 @@ def _run(cls: Any, n_bits: int, split: DigitsSplit, neighbours: NDArray[np.int64
     fit_seconds = time.perf_counter() - start
     codes = DigitCodes(cls.__name__, n_bits, database, hasher.transform(split.query_vectors))
     evaluation = evaluate(
-        codes.queries,
         codes.database,
+        codes.queries,
         n_bits,
         query_labels=split.query_labels,
         labels=split.labels,
-        neighbours=neighbours,
+        neighbors=neighbors,
         k=K,
     )
     return DemoRun(cls.__name__, n_bits, evaluation, fit_seconds, _search_seconds(codes), codes)

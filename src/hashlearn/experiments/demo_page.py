@@ -110,7 +110,7 @@ def _curves_section(demo: Demo) -> Section:
     }
     rows = [
         DrawingRow(
-            [_by_bits(demo, styles, name) for name in ("mAP", "precision_at_100", "neighbour_recall")],
+            [_by_bits(demo, styles, name) for name in ("mAP", "precision_at_100", "neighbor_recall")],
             "By the length of the codes",
         ),
         DrawingRow(

@@ -1,4 +1,4 @@
-"""How good a ranking is, in the numbers and curves that a result keeps: by meaning (labels) and by neighbourhood."""
+"""How good a ranking is, in the numbers and curves that a result keeps: by meaning (labels) and by neighborhood."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hashlearn.experiments.data_cache import N_NEIGHBORS, CachedData
 from hashlearn.experiments.result_lines import Line
-from hashlearn.metrics import Evaluation, TrueNeighbour, evaluate, evaluate_vectors, score_codes
+from hashlearn.metrics import Evaluation, TrueNeighbor, evaluate, evaluate_vectors, score_codes
 
 DIGITS = 6
 CURVE_DIGITS = 4
@@ -19,22 +19,22 @@ def judge_codes(query_codes: NDArray[np.uint8], codes: NDArray[np.uint8], n_bits
     line: Line = {"measures": {}}
     if data.labels is not None:
         of_labels: dict[str, Any] = {"query_labels": data.query_labels, "labels": data.labels}
-        expected = evaluate(query_codes, codes, n_bits, **of_labels)
-        stable = evaluate(query_codes, codes, n_bits, ties="stable", positions=[100], **of_labels)
+        expected = evaluate(codes, query_codes, n_bits, **of_labels)
+        stable = evaluate(codes, query_codes, n_bits, ties="stable", positions=[100], **of_labels)
         line = by_meaning(expected, stable)
-    neighbors = TrueNeighbour(data.neighbors(), len(codes))
-    hits = score_codes(query_codes, codes, n_bits, neighbors, RECALL_POSITIONS).hits.mean(axis=0)
+    neighbors = TrueNeighbor(data.neighbors(), len(codes))
+    hits = score_codes(codes, query_codes, n_bits, neighbors, RECALL_POSITIONS).hits.mean(axis=0)
     line["measures"] |= by_neighborhood(hits)
     return line
 
 
 def judge_vectors(data: CachedData) -> Line:
-    """Judge the Euclidean ranking of the vectors themselves, whose neighbours are the true ones."""
+    """Judge the Euclidean ranking of the vectors themselves, whose neighbors are the true ones."""
     line: Line = {"measures": {}}
     if data.labels is not None:
         of_labels: dict[str, Any] = {"query_labels": data.query_labels, "labels": data.labels}
         expected, stable = (
-            evaluate_vectors(data.queries, data.database, ties=ties, **of_labels) for ties in ("expected", "stable")
+            evaluate_vectors(data.database, data.queries, ties=ties, **of_labels) for ties in ("expected", "stable")
         )
         line = by_meaning(expected, stable)
     line["measures"] |= by_neighborhood(np.full(len(RECALL_POSITIONS), N_NEIGHBORS))
@@ -70,7 +70,7 @@ def by_meaning(expected: Evaluation, stable: Evaluation) -> Line:
 
 
 def by_neighborhood(hits: NDArray) -> dict[str, float | None]:
-    """The measures by true neighbours, from their mean number among the first 10 and 100 results."""
+    """The measures by true neighbors, from their mean number among the first 10 and 100 results."""
     return {f"recall_at_{n}": short(mean / N_NEIGHBORS) for n, mean in zip(RECALL_POSITIONS, hits)}
 
 

@@ -78,4 +78,4 @@ ALL_MEASURES = (
 MEASURES = {measure.name: measure for measure in ALL_MEASURES}
 
 DEFAULT_MEASURES = ("mAP", "precision_at_100", "recall_at_10", "recall_at_100")
-"""By meaning and by neighbourhood."""
+"""By meaning and by neighborhood."""

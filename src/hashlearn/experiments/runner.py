@@ -81,7 +81,7 @@ def _done(do: Do, tasks: list[Task], cached: dict[str, CachedData]) -> Iterator[
     """Dataset by dataset: first what its tasks share, then the tasks, in the order they are done."""
     for name in dict.fromkeys(task.dataset.name for task in tasks):
         data, here = cached[name], [task for task in tasks if task.dataset.name == name]
-        for what, shared in (("anchors and neighbours", _anchor_jobs), ("sums over the data", _sum_jobs)):
+        for what, shared in (("anchors and neighbors", _anchor_jobs), ("sums over the data", _sum_jobs)):
             jobs = list(shared(here, data))
             for _ in track(do(jobs), f"{name}: {what}", len(jobs)):
                 pass

@@ -38,7 +38,7 @@ class DatasetSettings:
     ----------
     name, title : its name in a command, and in a table
     source : a dataset that :func:`hashlearn.datasets.load` knows, or a file that holds vectors, labels and queries
-    features, labels : files of your own, a row each; without labels only neighbours are judged
+    features, labels : files of your own, a row each; without labels only neighbors are judged
     queries, query_labels : the same of the queries
     n_queries : queries drawn from the rows of ``features`` where no file has them; a tenth, at most 1,000, if None
     scale : features are divided by it; "unit" gives every row the length one

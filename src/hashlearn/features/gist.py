@@ -3,7 +3,7 @@
 An image is described by the energy of oriented band-pass filters in the cells of a coarse grid. With the parameters of
 the authors' LMgist, which the hashing literature uses, these are 4 scales x 8 orientations in 4 x 4 cells: 512 numbers.
 
-1. Grey: the mean of the colour channels, stretched to 0..255.
+1. Grey: the mean of the color channels, stretched to 0..255.
 2. Prefilter: local contrast of the logarithm. With L = log(1 + I) and G a Gaussian low-pass of 4 cycles per image,
    H = L - G * L and the result is H / (0.2 + sqrt(G * H^2)).
 3. Filter k of scale s and orientation t, in the Fourier plane, f being the radius in cycles per pixel::
@@ -47,7 +47,7 @@ def gist(
     Parameters
     ----------
     images : array-like of shape (n, height, width) or (n, height, width, channels)
-        Grey or colour images of one size, or anything of that ``shape`` that slices to it, such as a memmap or an
+        Grey or color images of one size, or anything of that ``shape`` that slices to it, such as a memmap or an
         :class:`~hashlearn.features.images.ImageFolder`. Only a batch is held in memory.
     n_scales, n_orientations, n_blocks : int
         4, 8 and 4 are the 512 numbers of the literature.
@@ -154,8 +154,8 @@ def _filters(side: int, n_scales: int, n_orientations: int) -> NDArray[np.float3
         for orientation in range(n_orientations):
             turned = angle + np.pi * orientation / n_orientations
             turned += 2 * np.pi * (turned < -np.pi) - 2 * np.pi * (turned > np.pi)
-            centre = 0.3 / 1.85**scale
-            filters.append(np.exp(-3.5 * (radius / centre - 1) ** 2 - 2 * np.pi * width * turned**2))
+            center = 0.3 / 1.85**scale
+            filters.append(np.exp(-3.5 * (radius / center - 1) ** 2 - 2 * np.pi * width * turned**2))
     return np.asarray(filters, np.float32)
 
 

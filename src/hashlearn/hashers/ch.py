@@ -122,8 +122,8 @@ class CH(Hasher):
         return self
 
     def _scores(self, block):
-        centred = block - self.mean_.astype(block.dtype)
-        scores = centred @ self.projection_.astype(block.dtype) - self.offsets_.astype(block.dtype)
+        centered = block - self.mean_.astype(block.dtype)
+        scores = centered @ self.projection_.astype(block.dtype) - self.offsets_.astype(block.dtype)
         return zeros_made_positive(scores)
 
     def _bits_of_clusters(self, n: int, d: int) -> list[int]:

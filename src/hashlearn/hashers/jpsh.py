@@ -90,7 +90,7 @@ class JPSH(AnchoredHasher):
     n_neighbors : int, default=7
         Nearest anchors a sample is tied to in the anchor graph (k).
     n_anchor_neighbors : int, default=5
-        Neighbours of an anchor in the graph among the anchors (psi).
+        Neighbors of an anchor in the graph among the anchors (psi).
     lambda1 : float, default=1
         Weight of the exclusive group sparsity of P.
     lambda2 : float, default=1

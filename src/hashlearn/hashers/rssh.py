@@ -53,7 +53,7 @@ class RSSH(Hasher):
     sigma : float, default=0.4
         Width of its kernel, in units of the rows' length.
     n_anchors : int or "auto", default="auto"
-        Training rows the kernel is centred on; "auto" takes 2000, or all.
+        Training rows the kernel is centered on; "auto" takes 2000, or all.
     max_iter : int, default=5
         Rounds over A, G and B.
     factor_max_iter : int, default=100
@@ -63,7 +63,7 @@ class RSSH(Hasher):
     init_G : ndarray of shape (n_samples, n_bits) or None, default=None
         The G to start from, whose signs are the first B; Gaussian if None.
     anchors : ndarray of shape (any number, n_features) or None, default=None
-        The rows the kernel is centred on.
+        The rows the kernel is centered on.
     random_state : int, RandomState instance or None, default=None
         Determines the starting matrices and the anchors.
 

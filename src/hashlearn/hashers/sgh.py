@@ -4,14 +4,14 @@ Codes whose inner products repeat the similarities of all pairs of points, witho
 
     min_W  ||b S - sgn(K W) sgn(K W)'||_F^2     W'K'K W = I,     S_ij = 2 exp(-||x_i - x_j||^2 / rho) - 1
 
-K (n x m) is the centred RBF kernel between the points and m of them, the bases. On the unit sphere the exponential is
+K (n x m) is the centered RBF kernel between the points and m of them, the bases. On the unit sphere the exponential is
 nearly linear in x_i'x_j, which makes S a product of two thin matrices (feature transformation)::
 
     exp(t) ~ sinh(1) t + cosh(1)  for |t| <= 1     so   S ~ F F' - 1 1',
     F(x) = [ sqrt(4 sinh(1) / rho) g x,  sqrt(2 cosh(1)) g ],   g = exp(-||x||^2 / rho)
 
-Bits are learned one at a time. With A = b K'S K = b K'F (K'F)', the term 1 1' vanishing since K is centred, the best
-relaxed bit is the top generalised eigenvector of (A, K'K + gamma I); what its codes explain is subtracted from A before
+Bits are learned one at a time. With A = b K'S K = b K'F (K'F)', the term 1 1' vanishing since K is centered, the best
+relaxed bit is the top generalized eigenvector of (A, K'K + gamma I); what its codes explain is subtracted from A before
 the next. A last sweep learns every bit once more against all the others.
 """
 
@@ -115,7 +115,7 @@ class SGH(Hasher):
         K -= self.kernel_mean_.astype(K.dtype)
 
         # Sums in double precision: the weights divide by K'K, whose small eigenvalues are noise in single precision.
-        KF = sum(K[part].T.astype(np.float64) @ _linearised(self._on_sphere(block), rho) for part, block in rows)
+        KF = sum(K[part].T.astype(np.float64) @ _linearized(self._on_sphere(block), rho) for part, block in rows)
         self.weights_ = self._learn_bits(K, self.n_bits * KF @ KF.T, gamma, order)
         return self
 
@@ -168,7 +168,7 @@ class SGH(Hasher):
     def _learn_bits(self, K: NDArray, A: NDArray, gamma: float, order: list[int]) -> NDArray[np.float64]:
         """The weights of all bits, learned in the given order; a bit that comes again is learned anew.
 
-        K'K + gamma I = L L' is factorised once: with w = L'^-1 y the problem is an ordinary symmetric one,
+        K'K + gamma I = L L' is factorized once: with w = L'^-1 y the problem is an ordinary symmetric one,
         C = L^-1 A L'^-1, and subtracting v v' from A is subtracting u u' from C with u = L^-1 v.
         """
         kernel = RowBlocks(K)
@@ -191,7 +191,7 @@ class SGH(Hasher):
         return (self._features(block) - self.kernel_mean_.astype(block.dtype)) @ self.weights_.astype(block.dtype)
 
 
-def _linearised(points: NDArray, rho: float) -> NDArray:
+def _linearized(points: NDArray, rho: float) -> NDArray:
     """F: the features whose inner products are the similarities (plus one), shape (rows, d + 1)."""
     g = np.exp(np.einsum("ij,ij->i", points, points)[:, None] / -rho)
     return np.hstack([np.sqrt(4 * np.sinh(1) / rho) * g * points, np.sqrt(2 * np.cosh(1)) * g]).astype(points.dtype)

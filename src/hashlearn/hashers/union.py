@@ -1,7 +1,7 @@
 """Several hashers side by side: a code whose parts are learned by different methods.
 
-Methods err differently. Half the bits from one that follows meaning and half from one that follows the neighbourhood
-(:class:`ITQ`) rank the first hundred neighbours better than the whole code of either.
+Methods err differently. Half the bits from one that follows meaning and half from one that follows the neighborhood
+(:class:`ITQ`) rank the first hundred neighbors better than the whole code of either.
 """
 
 from collections import Counter

@@ -30,7 +30,7 @@ class Moments:
     def of(cls, rows: RowBlocks) -> "Moments":
         """Moments of all the rows, in one pass.
 
-        Each block is centred by its own mean before its product is taken: sums of squares of raw values would lose the
+        Each block is centered by its own mean before its product is taken: sums of squares of raw values would lose the
         variance of a feature that lies far from zero.
         """
         if len(rows) == 0:
@@ -67,11 +67,11 @@ class Moments:
 
 def _moments_of_block(block: NDArray, first: int) -> Moments:
     mean = block.mean(axis=0, dtype=np.float64)
-    centre, scatter = mean.astype(block.dtype), np.zeros((block.shape[1],) * 2, block.dtype)
-    centred = scratch("centred", (min(len(block), _PIECE_ROWS), block.shape[1]), block.dtype)
+    center, scatter = mean.astype(block.dtype), np.zeros((block.shape[1],) * 2, block.dtype)
+    centered = scratch("centered", (min(len(block), _PIECE_ROWS), block.shape[1]), block.dtype)
     for start in range(0, len(block), _PIECE_ROWS):
         piece = block[start : start + _PIECE_ROWS]
-        rows = np.subtract(piece, centre, out=centred[: len(piece)])
+        rows = np.subtract(piece, center, out=centered[: len(piece)])
         scatter += rows.T @ rows
     return Moments(len(block), mean, scatter.astype(np.float64))
 
@@ -86,8 +86,8 @@ class _Spread(NamedTuple):
     @classmethod
     def of(cls, block: NDArray, first: int) -> "_Spread":
         mean = block.mean(axis=0, dtype=np.float64)
-        centred = np.subtract(block, mean.astype(block.dtype), out=scratch("centred", block.shape, block.dtype))
-        return cls(len(block), mean, float(np.einsum("ij,ij->", centred, centred, dtype=np.float64)))
+        centered = np.subtract(block, mean.astype(block.dtype), out=scratch("centered", block.shape, block.dtype))
+        return cls(len(block), mean, float(np.einsum("ij,ij->", centered, centered, dtype=np.float64)))
 
     def merge(self, other: "_Spread") -> "_Spread":
         gap, n = other.mean - self.mean, self.n + other.n

@@ -1,6 +1,6 @@
 """Ordinal relations among landmarks: what OEH and OCH preserve.
 
-A few hundred k-means centres stand for the data. With h = tanh(x W) as the relaxed code of a landmark and
+A few hundred k-means centers stand for the data. With h = tanh(x W) as the relaxed code of a landmark and
 T_uv = <h_u, h_v> as the similarity of two codes, an anchor r that lies nearer to j than to i should have T_ri < T_rj.
 """
 
@@ -15,8 +15,8 @@ from hashlearn.linalg.moments import Moments
 from hashlearn.linalg.projections import principal_directions
 from hashlearn.rows import RowBlocks
 
-NEIGHBOURS = 16
-"""Neighbours whose mean distance is the unit of length around a landmark."""
+NEIGHBORS = 16
+"""Neighbors whose mean distance is the unit of length around a landmark."""
 
 WIDTH = 0.35
 """Width of the affinity's bell, in those units."""
@@ -30,7 +30,7 @@ class Landmarks(NamedTuple):
     mean : ndarray of shape (d,)
     directions : ndarray of shape (d, n_components)
     points : ndarray of shape (L, n_components)
-        The landmarks, centred and projected.
+        The landmarks, centered and projected.
     affinity : ndarray of shape (L, L)
         How near they are to each other in the space of the data, see :func:`affinity`.
     """
@@ -68,11 +68,11 @@ def find_landmarks(
         count = check_count("n_landmarks", n_landmarks, auto=300, low=2, high=len(chosen))
         start = sample.take(rng.permutation(len(chosen))[:count])
         found = kmeans(sample.shifted(moments.mean), start - moments.mean, kmeans_max_iter)
-        centred = found.centers.astype(np.float64)
+        centered = found.centers.astype(np.float64)
     else:
-        centred = check_matrix("landmarks", landmarks, (None, rows.shape[1])) - moments.mean
-        check_integer("the number of landmarks", len(centred), low=2)
-    return Landmarks(moments.mean, directions, centred @ directions, affinity(centred))
+        centered = check_matrix("landmarks", landmarks, (None, rows.shape[1])) - moments.mean
+        check_integer("the number of landmarks", len(centered), low=2)
+    return Landmarks(moments.mean, directions, centered @ directions, affinity(centered))
 
 
 def _sample(n: int, train_sample: int, rng: np.random.RandomState) -> NDArray[np.intp]:
@@ -88,7 +88,7 @@ def affinity(landmarks: NDArray) -> NDArray[np.float64]:
     squared = squared_distances(landmarks, landmarks)
     np.fill_diagonal(squared, 0)
     distances = np.sqrt(squared)
-    reach = np.sort(distances, axis=1)[:, 1 : NEIGHBOURS + 1].mean(axis=1)
+    reach = np.sort(distances, axis=1)[:, 1 : NEIGHBORS + 1].mean(axis=1)
     width = np.maximum(WIDTH * (reach[:, None] + reach) / 2, np.finfo(np.float64).tiny ** 0.25)
     density = np.exp(-0.5 * (distances / width) ** 2) / (width * np.sqrt(2 * np.pi))
     density = (density + density.T) / 2

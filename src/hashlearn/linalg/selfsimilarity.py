@@ -107,15 +107,15 @@ def _pair_products(rows: NDArray) -> NDArray:
 
 
 def balanced_orthogonal(C: NDArray, rng: np.random.RandomState) -> NDArray[np.float64]:
-    """The A that maximises tr(A'C) subject to A'1 = 0 and A'A = n I, shape (n, b).
+    """The A that maximizes tr(A'C) subject to A'1 = 0 and A'A = n I, shape (n, b).
 
-    Where the centred C lacks rank, random directions complete it, as far as n - 1 of them can be orthogonal.
+    Where the centered C lacks rank, random directions complete it, as far as n - 1 of them can be orthogonal.
     """
     n, b = C.shape
-    centred = C - C.mean(axis=0)
-    values, right = scipy.linalg.eigh(centred.T @ centred)
+    centered = C - C.mean(axis=0)
+    values, right = scipy.linalg.eigh(centered.T @ centered)
     kept = values >= 1e-5
-    left = centred @ right[:, kept] / np.sqrt(values[kept])
+    left = centered @ right[:, kept] / np.sqrt(values[kept])
     right = np.hstack([right[:, kept], right[:, ~kept]])
     missing = min(b, n - 1) - left.shape[1]
     if missing > 0:

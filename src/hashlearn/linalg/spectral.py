@@ -43,8 +43,8 @@ def spectral_embedding(gram: NDArray, anchors: NDArray, n_components: int) -> ND
     spectrum = anchor_spectrum(gram - np.outer(constant, constant), mass)
     eigenvalues, vectors = spectrum.eigenvalues, with_positive_peaks(spectrum.vectors)
 
-    centred = anchors - (mass @ anchors) / mass.sum()
-    energy = np.linalg.norm((vectors * np.sqrt(mass)[:, None]).T @ centred, axis=1)
+    centered = anchors - (mass @ anchors) / mass.sum()
+    energy = np.linalg.norm((vectors * np.sqrt(mass)[:, None]).T @ centered, axis=1)
     weight = np.maximum(eigenvalues, 0) * energy
     kept = np.argsort(-weight, kind="stable")[: min(n_components, (mass > 0).sum() - 1)]
     return vectors[:, kept] * spectrum.scale[:, None] * weight[kept]

@@ -4,7 +4,7 @@ from hashlearn.metrics.curves import RadiusCurve, curve_positions, precision_at,
 from hashlearn.metrics.evaluate import evaluate, evaluate_vectors
 from hashlearn.metrics.evaluation import Evaluation
 from hashlearn.metrics.lookup import Lookup, radius_lookup
-from hashlearn.metrics.neighbours import neighbour_recall, score_vectors, true_neighbours
+from hashlearn.metrics.neighbors import neighbor_recall, score_vectors, true_neighbors
 from hashlearn.metrics.ranking import (
     Histograms,
     RankingScores,
@@ -14,7 +14,7 @@ from hashlearn.metrics.ranking import (
     score_codes,
     top_query_map,
 )
-from hashlearn.metrics.relevance import Relevance, TrueNeighbour, relevance_of_labels
+from hashlearn.metrics.relevance import Relevance, TrueNeighbor, relevance_of_labels
 
 __all__ = [
     "Evaluation",
@@ -23,13 +23,13 @@ __all__ = [
     "RadiusCurve",
     "RankingScores",
     "Relevance",
-    "TrueNeighbour",
+    "TrueNeighbor",
     "average_precision",
     "curve_positions",
     "evaluate",
     "evaluate_vectors",
     "mean_average_precision",
-    "neighbour_recall",
+    "neighbor_recall",
     "precision_at",
     "radius_curve",
     "radius_lookup",
@@ -39,5 +39,5 @@ __all__ = [
     "score_codes",
     "score_vectors",
     "top_query_map",
-    "true_neighbours",
+    "true_neighbors",
 ]

@@ -45,8 +45,8 @@ def curve_positions(last: int) -> NDArray[np.int64]:
 
 
 def precision_at(
-    query_codes: ArrayLike,
     codes: ArrayLike,
+    query_codes: ArrayLike,
     n_bits: int,
     relevance: Relevance,
     positions: ArrayLike,
@@ -56,12 +56,12 @@ def precision_at(
 
     N may exceed the database: the places that stay empty count as misses, so that the value is hits / N throughout.
     """
-    return pooled_precision(score_codes(query_codes, codes, n_bits, relevance, positions, ties))
+    return pooled_precision(score_codes(codes, query_codes, n_bits, relevance, positions, ties))
 
 
 def recall_at(
-    query_codes: ArrayLike,
     codes: ArrayLike,
+    query_codes: ArrayLike,
     n_bits: int,
     relevance: Relevance,
     positions: ArrayLike,
@@ -71,7 +71,7 @@ def recall_at(
 
     R_i is the number of items relevant to query i; NaN where no pair at all is relevant.
     """
-    return pooled_recall(score_codes(query_codes, codes, n_bits, relevance, positions, ties))
+    return pooled_recall(score_codes(codes, query_codes, n_bits, relevance, positions, ties))
 
 
 def pooled_precision(scores: RankingScores) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Everything at once: judge codes, or the float vectors they came from, by labels and by true neighbours."""
+"""Everything at once: judge codes, or the float vectors they came from, by labels and by true neighbors."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from hashlearn.codes import check_codes
 from hashlearn.metrics.curves import curve_positions, pooled_precision, pooled_recall, radius_curve
 from hashlearn.metrics.evaluation import Evaluation
 from hashlearn.metrics.lookup import EmptyBalls, radius_lookup
-from hashlearn.metrics.neighbours import check_depth, neighbour_recall, score_vectors, true_neighbours
+from hashlearn.metrics.neighbors import check_depth, neighbor_recall, score_vectors, true_neighbors
 from hashlearn.metrics.ranking import RankingScores, check_not_empty, ranking_histograms, score_codes, top_query_map
 from hashlearn.metrics.relevance import Relevance, relevance_of_labels
 from hashlearn.metrics.ties import Ties, check_positions, check_ties
@@ -19,35 +19,36 @@ _LAST_POSITION = 1000
 
 
 def evaluate(
+    codes: ArrayLike,
     query_codes: ArrayLike,
-    database_codes: ArrayLike,
-    n_bits: int,
+    n_bits: int | None = None,
     *,
-    query_labels: ArrayLike | None = None,
     labels: ArrayLike | None = None,
-    query_vectors: ArrayLike | None = None,
+    query_labels: ArrayLike | None = None,
     vectors: ArrayLike | None = None,
-    neighbours: ArrayLike | None = None,
+    query_vectors: ArrayLike | None = None,
+    neighbors: ArrayLike | None = None,
     k: int = 10,
     positions: ArrayLike | None = None,
     radius: int = 2,
     ties: Ties = "expected",
     empty: EmptyBalls = "zero",
 ) -> Evaluation:
-    """Judge codes by labels, by the neighbours of the vectors they came from, or by both.
+    """Judge codes by labels, by the neighbors of the vectors they came from, or by both.
 
     Parameters
     ----------
-    query_codes, database_codes : array-like of uint8, shape (n, ceil(n_bits / 8))
+    codes, query_codes : array-like of uint8, shape (n, ceil(n_bits / 8))
         Packed codes.
-    n_bits : int
-    query_labels, labels : array-like of shape (n,) or (n, n_labels), optional
+    n_bits : int, optional
+        Length of a code; by default all the bits that the codes have room for, 8 times their width.
+    labels, query_labels : array-like of shape (n,) or (n, n_labels), optional
         Classes, or 0/1 matrices of labels of which one shared is enough. They bring mAP, precision, recall, the curves
         and the look-up.
-    query_vectors, vectors : array-like of shape (n, n_features), optional
-        The vectors behind the codes. They bring recall@k of the true Euclidean neighbours.
-    neighbours : array-like of int, shape (n_queries, at least k), optional
-        Those neighbours, nearest first, instead of the vectors.
+    vectors, query_vectors : array-like of shape (n, n_features), optional
+        The vectors behind the codes. They bring recall@k of the true Euclidean neighbors.
+    neighbors : array-like of int, shape (n_queries, at least k), optional
+        Those neighbors, nearest first, instead of the vectors.
     k : int, default=10
     positions : array-like of int, optional
         The N of precision@N and recall@N; by default 1, 31, 61, 91, 100, 200, ... up to 1000 or the database's size.
@@ -61,52 +62,54 @@ def evaluate(
     Examples
     --------
     >>> codes = np.array([[0b00000000], [0b00000001], [0b11111110], [0b11111111]], np.uint8)
-    >>> result = evaluate(codes, codes, 8, query_labels=[0, 0, 1, 1], labels=[0, 0, 1, 1])
+    >>> result = evaluate(codes, codes, query_labels=[0, 0, 1, 1], labels=[0, 0, 1, 1])
     >>> result.mAP, result.lookup.recall
     (1.0, 1.0)
     """
+    if n_bits is None:
+        n_bits = 8 * np.shape(codes)[-1]
     queries = check_codes(query_codes, n_bits, "query_codes")
-    database = check_codes(database_codes, n_bits, "database_codes")
+    database = check_codes(codes, n_bits, "codes")
     sizes = len(queries), len(database)
     check_not_empty(*sizes)
     ties = check_ties(ties)
     where = _positions(positions, len(database))
     relevance = _label_relevance(query_labels, labels, *sizes)
-    nearest = _nearest(query_vectors, vectors, neighbours, k, *sizes)
+    nearest = _nearest(vectors, query_vectors, neighbors, k, *sizes)
     if relevance is None and nearest is None:
-        raise ValueError("give query_labels and labels, or query_vectors and vectors, or neighbours to judge by")
+        raise ValueError("give query_labels and labels, or query_vectors and vectors, or neighbors to judge by")
 
     numbers: dict[str, Any] = {}
     if relevance is not None:
-        histograms = ranking_histograms(queries, database, n_bits, relevance)
-        scores = score_codes(queries, database, n_bits, relevance, _with_100(where), ties, histograms)
+        histograms = ranking_histograms(database, queries, n_bits, relevance)
+        scores = score_codes(database, queries, n_bits, relevance, _with_100(where), ties, histograms)
         numbers |= _label_numbers(scores)
         numbers["radius_curve"] = radius_curve(histograms)
         numbers["lookup"] = radius_lookup(histograms, radius, empty)
     if nearest is not None:
-        numbers["n_neighbours"] = k
-        numbers["neighbour_recall"] = neighbour_recall(queries, database, n_bits, nearest, k, ties)
+        numbers["n_neighbors"] = k
+        numbers["neighbor_recall"] = neighbor_recall(database, queries, n_bits, nearest, k, ties)
     return Evaluation(*sizes, n_bits=int(n_bits), ties=ties, **numbers)
 
 
 def evaluate_vectors(
-    query_vectors: ArrayLike,
     vectors: ArrayLike,
+    query_vectors: ArrayLike,
     *,
-    query_labels: ArrayLike,
     labels: ArrayLike,
+    query_labels: ArrayLike,
     k: int = 10,
     positions: ArrayLike | None = None,
     ties: Ties = "expected",
 ) -> Evaluation:
     """Judge the Euclidean ranking of the float vectors by labels: the reference row for codes.
 
-    The radius curve and the look-up are None, and recall@k of the true neighbours is 1 by definition.
+    The radius curve and the look-up are None, and recall@k of the true neighbors is 1 by definition.
 
     Parameters
     ----------
-    query_vectors, vectors : array-like of shape (n, n_features)
-    query_labels, labels : array-like of shape (n,) or (n, n_labels)
+    vectors, query_vectors : array-like of shape (n, n_features)
+    labels, query_labels : array-like of shape (n,) or (n, n_labels)
     k, positions, ties
         As in :func:`evaluate`.
     """
@@ -116,9 +119,9 @@ def evaluate_vectors(
     relevance = _label_relevance(query_labels, labels, *sizes)
     if relevance is None:
         raise ValueError("give query_labels and labels to judge by")
-    scores = score_vectors(query_vectors, vectors, relevance, _with_100(_positions(positions, sizes[1])), ties)
+    scores = score_vectors(vectors, query_vectors, relevance, _with_100(_positions(positions, sizes[1])), ties)
     return Evaluation(
-        *sizes, n_bits=None, ties=check_ties(ties), n_neighbours=k, neighbour_recall=1.0, **_label_numbers(scores)
+        *sizes, n_bits=None, ties=check_ties(ties), n_neighbors=k, neighbor_recall=1.0, **_label_numbers(scores)
     )
 
 
@@ -159,26 +162,26 @@ def _label_relevance(
 
 
 def _nearest(
-    query_vectors: ArrayLike | None,
     vectors: ArrayLike | None,
-    neighbours: ArrayLike | None,
+    query_vectors: ArrayLike | None,
+    neighbors: ArrayLike | None,
     k: int,
     n_queries: int,
     n_database: int,
 ) -> NDArray | None:
     if (query_vectors is None) != (vectors is None):
         raise ValueError("query_vectors and vectors must be given together")
-    if neighbours is not None:
+    if neighbors is not None:
         if vectors is not None:
-            raise ValueError("give neighbours or vectors to judge by, not both")
-        nearest = check_depth(neighbours, k)
-        _check_count("neighbours", len(nearest), n_queries, "queries")
+            raise ValueError("give neighbors or vectors to judge by, not both")
+        nearest = check_depth(neighbors, k)
+        _check_count("neighbors", len(nearest), n_queries, "queries")
         return nearest
     if query_vectors is None or vectors is None:
         return None
     _check_count("query_vectors", _n_rows(query_vectors), n_queries, "queries")
     _check_count("vectors", _n_rows(vectors), n_database, "database items")
-    return true_neighbours(query_vectors, vectors, k)
+    return true_neighbors(vectors, query_vectors, k)
 
 
 def _n_rows(vectors: ArrayLike) -> int:

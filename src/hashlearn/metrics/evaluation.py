@@ -41,10 +41,10 @@ class Evaluation:
         Pooled precision and recall within Hamming radius 0..n_bits - 1; None for float vectors.
     lookup : Lookup or None
         Macro precision, recall and F within a radius; None for float vectors.
-    n_neighbours : int or None
-        The k of ``neighbour_recall``.
-    neighbour_recall : float or None
-        Recall@k of the true Euclidean neighbours.
+    n_neighbors : int or None
+        The k of ``neighbor_recall``.
+    neighbor_recall : float or None
+        Recall@k of the true Euclidean neighbors.
     """
 
     n_queries: int
@@ -60,8 +60,8 @@ class Evaluation:
     recall_at: NDArray[np.float64] | None = None
     radius_curve: RadiusCurve | None = None
     lookup: Lookup | None = None
-    n_neighbours: int | None = None
-    neighbour_recall: float | None = None
+    n_neighbors: int | None = None
+    neighbor_recall: float | None = None
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
         """All numbers as plain lists and floats; undefined ones (NaN) as None. ``per_query`` adds the queries' own."""
@@ -96,8 +96,8 @@ class Evaluation:
                 ("precision@100", _shown(self.precision_at_100)),
                 ("mAP of the best 100 queries (the paper's Pre@100)", _shown(self.pre100_of_the_paper)),
             ]
-        if self.neighbour_recall is not None:
-            lines.append((f"recall@{self.n_neighbours} of true neighbours", _shown(self.neighbour_recall)))
+        if self.neighbor_recall is not None:
+            lines.append((f"recall@{self.n_neighbors} of true neighbors", _shown(self.neighbor_recall)))
         if self.lookup is not None:
             within = f"look-up within radius {self.lookup.radius}: "
             lines += [

@@ -55,7 +55,7 @@ class RankingScores:
     n_relevant: NDArray[np.int64]
 
 
-def ranking_histograms(query_codes: ArrayLike, codes: ArrayLike, n_bits: int, relevance: Relevance) -> Histograms:
+def ranking_histograms(codes: ArrayLike, query_codes: ArrayLike, n_bits: int, relevance: Relevance) -> Histograms:
     """Count items and relevant items at every distance of every query.
 
     Every metric that does not depend on the order of ties follows from these counts; this is the only place that visits
@@ -63,19 +63,19 @@ def ranking_histograms(query_codes: ArrayLike, codes: ArrayLike, n_bits: int, re
 
     Parameters
     ----------
-    query_codes, codes : array-like of uint8, shape (n, ceil(n_bits / 8))
+    codes, query_codes : array-like of uint8, shape (n, ceil(n_bits / 8))
         Packed codes.
     n_bits : int
     relevance : Relevance
         Of shape (n_queries, n_database).
     """
-    queries, items = _check_ranking(query_codes, codes, n_bits, relevance)
+    queries, items = _check_ranking(codes, query_codes, n_bits, relevance)
     return Histograms(*count_pairs(queries, items, n_bits, relevance))
 
 
 def score_codes(
-    query_codes: ArrayLike,
     codes: ArrayLike,
+    query_codes: ArrayLike,
     n_bits: int,
     relevance: Relevance,
     positions: ArrayLike = (100,),
@@ -86,7 +86,7 @@ def score_codes(
 
     Parameters
     ----------
-    query_codes, codes : array-like of uint8, shape (n, ceil(n_bits / 8))
+    codes, query_codes : array-like of uint8, shape (n, ceil(n_bits / 8))
     n_bits : int
     relevance : Relevance
     positions : array-like of int, shape (n_positions,)
@@ -96,9 +96,9 @@ def score_codes(
     """
     positions = check_positions(positions)
     if check_ties(ties) == "stable":
-        return score_groups(_stable_groups(query_codes, codes, n_bits, relevance), positions)
+        return score_groups(_stable_groups(codes, query_codes, n_bits, relevance), positions)
     if histograms is None:
-        histograms = ranking_histograms(query_codes, codes, n_bits, relevance)
+        histograms = ranking_histograms(codes, query_codes, n_bits, relevance)
     groups = TieGroups.of_histograms(histograms.all, histograms.relevant)
     return RankingScores(
         positions,
@@ -120,7 +120,7 @@ def score_groups(rankings: Iterator[TieGroups], positions: NDArray[np.int64], ti
 
 
 def average_precision(
-    query_codes: ArrayLike, codes: ArrayLike, n_bits: int, relevance: Relevance, ties: Ties = "expected"
+    codes: ArrayLike, query_codes: ArrayLike, n_bits: int, relevance: Relevance, ties: Ties = "expected"
 ) -> NDArray[np.float64]:
     """Average precision of every query over the whole ranking, shape (n_queries,).
 
@@ -140,14 +140,14 @@ def average_precision(
     >>> average_precision(database[:1], database, 8, relevance).round(4)  # the mean of 1 and 5/6
     array([0.9167])
     """
-    return score_codes(query_codes, codes, n_bits, relevance, ties=ties).average_precision
+    return score_codes(codes, query_codes, n_bits, relevance, ties=ties).average_precision
 
 
 def mean_average_precision(
-    query_codes: ArrayLike, codes: ArrayLike, n_bits: int, relevance: Relevance, ties: Ties = "expected"
+    codes: ArrayLike, query_codes: ArrayLike, n_bits: int, relevance: Relevance, ties: Ties = "expected"
 ) -> float:
     """mAP: the mean of :func:`average_precision` over all queries, those without a relevant item included."""
-    return float(average_precision(query_codes, codes, n_bits, relevance, ties).mean())
+    return float(average_precision(codes, query_codes, n_bits, relevance, ties).mean())
 
 
 def top_query_map(average_precision: ArrayLike, n_best: int = 100) -> float:
@@ -164,9 +164,9 @@ def top_query_map(average_precision: ArrayLike, n_best: int = 100) -> float:
     return float(np.sort(values)[-n_best:].mean())
 
 
-def _stable_groups(query_codes: ArrayLike, codes: ArrayLike, n_bits: int, relevance: Relevance) -> Iterator[TieGroups]:
+def _stable_groups(codes: ArrayLike, query_codes: ArrayLike, n_bits: int, relevance: Relevance) -> Iterator[TieGroups]:
     """The stable ranking of one query after the other, by counting sort: equal distances keep database order."""
-    queries, items = _check_ranking(query_codes, codes, n_bits, relevance)
+    queries, items = _check_ranking(codes, query_codes, n_bits, relevance)
     # numpy sorts integers of at most 16 bits by radix, in time linear in the database.
     small = np.min_scalar_type(n_bits)
     everything = slice(0, len(items))
@@ -180,7 +180,7 @@ def _stable_groups(query_codes: ArrayLike, codes: ArrayLike, n_bits: int, releva
 
 
 def _check_ranking(
-    query_codes: ArrayLike, codes: ArrayLike, n_bits: int, relevance: Relevance
+    codes: ArrayLike, query_codes: ArrayLike, n_bits: int, relevance: Relevance
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     queries = check_codes(query_codes, n_bits, "query_codes")
     items = check_codes(codes, n_bits, "codes")

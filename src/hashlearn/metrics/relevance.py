@@ -1,4 +1,4 @@
-"""What counts as a right answer: a shared class, a shared label, or being a true neighbour.
+"""What counts as a right answer: a shared class, a shared label, or being a true neighbor.
 
 A relevance is a 0/1 matrix of shape (n_queries, n_database) that is never built: metrics ask for blocks of it.
 """
@@ -58,23 +58,23 @@ class SharedLabel(Relevance):
         return shared
 
 
-class TrueNeighbour(Relevance):
-    """Relevant where the database row is listed among the query's neighbours.
+class TrueNeighbor(Relevance):
+    """Relevant where the database row is listed among the query's neighbors.
 
     Parameters
     ----------
-    neighbours : array-like of int, shape (n_queries, k)
+    neighbors : array-like of int, shape (n_queries, k)
         Database rows, in any order, none twice in a row of the array.
     n_database : int
     """
 
-    def __init__(self, neighbours: ArrayLike, n_database: int):
-        self.neighbours = _check_neighbours(neighbours, n_database)
-        self.shape = (len(self.neighbours), n_database)
+    def __init__(self, neighbors: ArrayLike, n_database: int):
+        self.neighbors = _check_neighbors(neighbors, n_database)
+        self.shape = (len(self.neighbors), n_database)
 
     def block(self, queries: slice, items: slice) -> NDArray[np.bool_]:
         start, stop, _ = items.indices(self.shape[1])
-        rows = self.neighbours[queries]
+        rows = self.neighbors[queries]
         inside = (rows >= start) & (rows < stop)
         relevant = np.zeros((len(rows), stop - start), np.bool_)
         relevant[np.nonzero(inside)[0], rows[inside] - start] = True
@@ -131,16 +131,16 @@ def _label_array(labels: ArrayLike, name: str) -> NDArray:
     return array != 0
 
 
-def _check_neighbours(neighbours: ArrayLike, n_database: int) -> NDArray[np.int64]:
-    array = np.asarray(neighbours)
+def _check_neighbors(neighbors: ArrayLike, n_database: int) -> NDArray[np.int64]:
+    array = np.asarray(neighbors)
     if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(f"neighbours must have shape (n_queries, k) and not be empty, got shape {array.shape}")
+        raise ValueError(f"neighbors must have shape (n_queries, k) and not be empty, got shape {array.shape}")
     if array.dtype.kind not in "iu":
-        raise TypeError(f"neighbours must be row numbers of the database, got dtype {array.dtype}")
+        raise TypeError(f"neighbors must be row numbers of the database, got dtype {array.dtype}")
     if array.min() < 0 or array.max() >= n_database:
         raise ValueError(
-            f"neighbours must be row numbers from 0 to {n_database - 1}, got {array.min()} to {array.max()}"
+            f"neighbors must be row numbers from 0 to {n_database - 1}, got {array.min()} to {array.max()}"
         )
     if np.any(np.diff(np.sort(array, axis=1), axis=1) == 0):
-        raise ValueError("neighbours must not name a database row twice for one query")
+        raise ValueError("neighbors must not name a database row twice for one query")
     return array.astype(np.int64)

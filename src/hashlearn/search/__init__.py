@@ -2,12 +2,12 @@
 
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.rerank import Rescored, rerank_asymmetric, rerank_exact
-from hashlearn.search.results import Neighbours, Pairs, RangeResult
+from hashlearn.search.results import Neighbors, Pairs, RangeResult
 from hashlearn.search.similarity import SimilaritySearch
 
 __all__ = [
     "HammingIndex",
-    "Neighbours",
+    "Neighbors",
     "Pairs",
     "RangeResult",
     "Rescored",

@@ -14,7 +14,7 @@ from hashlearn.search.engine import METHODS, Engine, Method, split_hits
 from hashlearn.search.file_format import read_store, write_store
 from hashlearn.search.flat import Keys
 from hashlearn.search.kernels.scan import POSITION_BITS, POSITION_MASK, QUERIES_PER_BLOCK
-from hashlearn.search.results import NO_DISTANCE, NO_ID, Neighbours, Pairs, RangeResult
+from hashlearn.search.results import NO_DISTANCE, NO_ID, Neighbors, Pairs, RangeResult
 from hashlearn.search.store import CodeStore
 from hashlearn.threads import check_n_jobs
 
@@ -44,7 +44,7 @@ class HammingIndex:
     >>> codes = np.array([[0b11110000], [0b11111111], [0b00001111]], dtype=np.uint8)
     >>> index = HammingIndex(n_bits=8).add(codes)
     >>> index.search(codes[:1], k=2)
-    Neighbours(distances=array([[0, 4]], dtype=int32), ids=array([[0, 1]]))
+    Neighbors(distances=array([[0, 4]], dtype=int32), ids=array([[0, 1]]))
     >>> index.within(codes[:1], radius=4).ids
     array([0, 1])
     """
@@ -115,7 +115,7 @@ class HammingIndex:
         subset: ArrayLike | None = None,
         method: Method = "auto",
         n_jobs: int | None = None,
-    ) -> Neighbours:
+    ) -> Neighbors:
         """The k nearest codes of each query.
 
         Parameters
@@ -145,7 +145,7 @@ class HammingIndex:
             keys = np.empty((len(codes), 0), np.int64)
         else:
             keys = engine.knn(codes, k_found, method, check_n_jobs(n_jobs))
-        return _neighbours(engine.store, keys, k)
+        return _neighbors(engine.store, keys, k)
 
     def within(
         self,
@@ -256,11 +256,11 @@ def _check_method(method: str) -> Method:
     return cast(Method, check_choice("method", method, METHODS))
 
 
-def _neighbours(store: CodeStore, keys: Keys, k: int) -> Neighbours:
+def _neighbors(store: CodeStore, keys: Keys, k: int) -> Neighbors:
     """Keys of shape (n_queries, <= k) as a result of k columns."""
     distances, ids = (keys >> POSITION_BITS).astype(np.int32), store.ids_at(keys & POSITION_MASK)
     if keys.shape[1] < k:
         empty = ((0, 0), (0, k - keys.shape[1]))
         distances = np.pad(distances, empty, constant_values=NO_DISTANCE)
         ids = np.pad(ids, empty, constant_values=NO_ID)
-    return Neighbours(distances, ids)
+    return Neighbors(distances, ids)

@@ -3,7 +3,7 @@
 Codes lose what a score was beyond its sign. Of ``c k`` candidates by Hamming distance the best k are kept, either by
 
 - the **asymmetric** score of the query against a candidate's bits, ``sum_j s_j (2 b_j - 1)`` with the query's scores
-  s (its ``decision_function``): the query is not quantised, and nothing but codes is stored
+  s (its ``decision_function``): the query is not quantized, and nothing but codes is stored
   (A. Gordo and F. Perronnin, Asymmetric distances for binary embeddings, CVPR 2011); or
 - the **exact** Euclidean distance of the original vectors, which may stay on disk.
 """

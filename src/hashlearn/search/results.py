@@ -13,7 +13,7 @@ NO_ID = -1
 """Id of a place that no code fills."""
 
 
-class Neighbours(NamedTuple):
+class Neighbors(NamedTuple):
     """The nearest codes of each query, nearest first, ties by the lowest id.
 
     Where there are fewer than k codes, the places left over have id -1 and distance 2147483647.
@@ -56,12 +56,12 @@ class RangeResult:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, query: int) -> Neighbours:
+    def __getitem__(self, query: int) -> Neighbors:
         if not -len(self) <= query < len(self):
             raise IndexError(f"query must be below {len(self)}, got {query}")
         query %= len(self)
         hits = slice(self.offsets[query], self.offsets[query + 1])
-        return Neighbours(self.distances[hits], self.ids[hits])
+        return Neighbors(self.distances[hits], self.ids[hits])
 
-    def __iter__(self) -> Iterator[Neighbours]:
+    def __iter__(self) -> Iterator[Neighbors]:
         return (self[query] for query in range(len(self)))

@@ -1,4 +1,4 @@
-"""Vectors in, neighbours out: a hasher and an index as one object, and as one folder."""
+"""Vectors in, neighbors out: a hasher and an index as one object, and as one folder."""
 
 import re
 import shutil
@@ -16,7 +16,7 @@ from hashlearn.hashers.saving import digest_of, load_with_digest, n_bits_of, sav
 from hashlearn.search.file_format import fingerprint
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.rerank import Rescored, rerank_asymmetric, rerank_exact
-from hashlearn.search.results import Neighbours
+from hashlearn.search.results import Neighbors
 
 FORMAT = FolderFormat(title="hashlearn similarity search", version=2, manifest="search.json")
 HASHER = "hasher"
@@ -78,7 +78,7 @@ class SimilaritySearch:
 
     def search(
         self, X: ArrayLike, k: int = 10, *, rerank: Any = None, candidates: int = 4, **options: Any
-    ) -> Neighbours | Rescored:
+    ) -> Neighbors | Rescored:
         """The k nearest of each query vector.
 
         Parameters
@@ -95,7 +95,7 @@ class SimilaritySearch:
 
         Returns
         -------
-        Neighbours or Rescored
+        Neighbors or Rescored
             ``(distances, ids)`` by Hamming distance, or ``(scores, ids)`` where reranked: nearest or best first.
         """
         k = check_integer("k", k, low=1)

@@ -45,7 +45,7 @@ class Cell(NamedTuple):
     is_best : whether it is the best of its column
     deviation : over the runs
     published, difference : the number below it, and how ours differs
-    verdict : "up", "down" or nothing: the colour of the difference
+    verdict : "up", "down" or nothing: the color of the difference
     """
 
     text: str

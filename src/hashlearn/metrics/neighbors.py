@@ -1,9 +1,9 @@
-"""Judging by the vectors themselves: true Euclidean neighbours, how many codes find, and the vectors' own ranking.
+"""Judging by the vectors themselves: true Euclidean neighbors, how many codes find, and the vectors' own ranking.
 
 Distances come in blocks from a float32 matrix product. Differences of large numbers would ruin them, so the vectors are
 first shifted near their mean and scaled near unit deviation, by multiples and powers of two: that loses nothing on
 whole-numbered data such as pixels or tag counts, whose many equal distances stay equal. Where float32 cannot tell which
-vectors are the true neighbours, float64 distances decide.
+vectors are the true neighbors, float64 distances decide.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from sklearn.utils import gen_batches
 from hashlearn.checks import check_integer
 from hashlearn.linalg.moments import mean_and_spread
 from hashlearn.metrics.ranking import RankingScores, check_relevance, score_codes, score_groups
-from hashlearn.metrics.relevance import Relevance, TrueNeighbour
+from hashlearn.metrics.relevance import Relevance, TrueNeighbor
 from hashlearn.metrics.ties import TieGroups, Ties, check_positions, check_ties
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks
@@ -24,14 +24,14 @@ from hashlearn.rows import RowBlocks
 _DISTANCES_PER_BLOCK = 2**24
 
 
-def true_neighbours(queries: ArrayLike, database: ArrayLike, k: int = 10) -> NDArray[np.int64]:
+def true_neighbors(database: ArrayLike, queries: ArrayLike, k: int = 10) -> NDArray[np.int64]:
     """The k nearest database vectors of every query by Euclidean distance, nearest first; ties by lowest row.
 
     Parameters
     ----------
-    queries : array-like of shape (n_queries, n_features)
     database : array-like of shape (n_database, n_features)
         A memory-mapped array is read block by block.
+    queries : array-like of shape (n_queries, n_features)
     k : int, default=10
 
     Returns
@@ -41,49 +41,49 @@ def true_neighbours(queries: ArrayLike, database: ArrayLike, k: int = 10) -> NDA
 
     Examples
     --------
-    >>> true_neighbours([[0.9]], [[0.0], [1.0], [2.0], [5.0]], k=2)
+    >>> true_neighbors([[0.0], [1.0], [2.0], [5.0]], [[0.9]], k=2)
     array([[1, 0]])
     """
-    left, right = _check_vectors(queries, database)
+    left, right = _check_vectors(database, queries)
     k = check_integer("k", k, low=1, high=len(right))
-    neighbours = np.empty((len(left), k), np.int64)
-    for block in _distance_blocks(left, right):
+    neighbors = np.empty((len(left), k), np.int64)
+    for block in _distance_blocks(right, left):
         for row, distances, margins in block.with_margins(right.shape[1]):
-            candidates = _possible_neighbours(distances, margins, k)
+            candidates = _possible_neighbors(distances, margins, k)
             exact = _exact_distances(left.take(np.array([row])), right, candidates)
-            neighbours[row] = candidates[np.argsort(exact, kind="stable")[:k]]
-    return neighbours
+            neighbors[row] = candidates[np.argsort(exact, kind="stable")[:k]]
+    return neighbors
 
 
-def neighbour_recall(
-    query_codes: ArrayLike,
+def neighbor_recall(
     codes: ArrayLike,
+    query_codes: ArrayLike,
     n_bits: int,
-    neighbours: ArrayLike,
+    neighbors: ArrayLike,
     k: int = 10,
     ties: Ties = "expected",
 ) -> float:
-    """Recall@k of true neighbours: the share of the k nearest vectors that are among the k nearest codes, query mean.
+    """Recall@k of true neighbors: the share of the k nearest vectors that are among the k nearest codes, query mean.
 
     Parameters
     ----------
-    query_codes, codes : array-like of uint8, shape (n, ceil(n_bits / 8))
+    codes, query_codes : array-like of uint8, shape (n, ceil(n_bits / 8))
     n_bits : int
-    neighbours : array-like of int, shape (n_queries, at least k)
-        Rows of the true neighbours, nearest first, as :func:`true_neighbours` gives them.
+    neighbors : array-like of int, shape (n_queries, at least k)
+        Rows of the true neighbors, nearest first, as :func:`true_neighbors` gives them.
     k : int, default=10
     ties : {"expected", "stable", "optimistic", "pessimistic"}
         Codes at the distance where the first k end: ``"expected"`` takes the mean over all choices among them (the
         hypergeometric expectation), ``"stable"`` those first in the database.
     """
-    nearest = check_depth(neighbours, k)
-    relevance = TrueNeighbour(nearest[:, :k], len(np.asarray(codes)))
-    return float(score_codes(query_codes, codes, n_bits, relevance, [k], ties).hits.mean() / k)
+    nearest = check_depth(neighbors, k)
+    relevance = TrueNeighbor(nearest[:, :k], len(np.asarray(codes)))
+    return float(score_codes(codes, query_codes, n_bits, relevance, [k], ties).hits.mean() / k)
 
 
 def score_vectors(
-    queries: ArrayLike,
     database: ArrayLike,
+    queries: ArrayLike,
     relevance: Relevance,
     positions: ArrayLike = (100,),
     ties: Ties = "expected",
@@ -92,31 +92,31 @@ def score_vectors(
 
     Parameters
     ----------
-    queries : array-like of shape (n_queries, n_features)
     database : array-like of shape (n_database, n_features)
+    queries : array-like of shape (n_queries, n_features)
     relevance : Relevance
     positions : array-like of int, shape (n_positions,)
     ties : {"expected", "stable", "optimistic", "pessimistic"}
         The rule for equal distances, which are common in whole-numbered data and among duplicates.
     """
-    left, right = _check_vectors(queries, database)
+    left, right = _check_vectors(database, queries)
     check_relevance(relevance, len(left), len(right))
     to_groups = _stable_groups if check_ties(ties) == "stable" else _tie_groups
     everything = slice(0, len(right))
 
     def rankings() -> Iterator[TieGroups]:
-        for block in _distance_blocks(left, right):
+        for block in _distance_blocks(right, left):
             for row, distances in enumerate(block.distances, start=block.rows.start):
                 yield to_groups(distances, relevance.block(slice(row, row + 1), everything)[0])
 
     return score_groups(rankings(), check_positions(positions), ties)
 
 
-def check_depth(neighbours: ArrayLike, k: int) -> NDArray:
-    """Return ``neighbours`` as an array that lists at least k per query, or raise."""
-    array = np.asarray(neighbours)
+def check_depth(neighbors: ArrayLike, k: int) -> NDArray:
+    """Return ``neighbors`` as an array that lists at least k per query, or raise."""
+    array = np.asarray(neighbors)
     if array.ndim != 2 or check_integer("k", k, low=1) > array.shape[1]:
-        raise ValueError(f"neighbours must have shape (n_queries, at least k={k}), got {array.shape}")
+        raise ValueError(f"neighbors must have shape (n_queries, at least k={k}), got {array.shape}")
     return array
 
 
@@ -128,11 +128,11 @@ def _tie_groups(distances: NDArray[np.float32], relevant: NDArray[np.bool_]) -> 
     return TieGroups(before, np.searchsorted(ranked, values, side="right") - before, counts)
 
 
-def _stable_groups(distances: NDArray[np.float32], relevant: NDArray[np.bool_]) -> TieGroups:
+def _stable_groups(relevant: NDArray[np.bool_], distances: NDArray[np.float32]) -> TieGroups:
     return TieGroups.of_hits(np.flatnonzero(relevant[np.argsort(distances, kind="stable")]) + 1)
 
 
-def _possible_neighbours(distances: NDArray[np.float32], margins: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+def _possible_neighbors(distances: NDArray[np.float32], margins: NDArray[np.float32], k: int) -> NDArray[np.int64]:
     """Rows that may be among the k nearest, in ascending order, if every distance is known up to its margin."""
     limit = np.partition(distances + margins, k - 1)[k - 1]
     return np.flatnonzero(distances - margins <= limit)
@@ -166,7 +166,7 @@ class _DistanceBlock(NamedTuple):
             yield row, distances, unit * (self.norms + norm)
 
 
-def _distance_blocks(queries: RowBlocks, database: RowBlocks) -> Iterator[_DistanceBlock]:
+def _distance_blocks(database: RowBlocks, queries: RowBlocks) -> Iterator[_DistanceBlock]:
     """Blocks of queries with their distances to the whole database; each block overwrites the one before."""
     shift, scale = _shift_and_scale(database)
     items, left = database.shifted(shift, scale), queries.shifted(shift, scale)
@@ -194,7 +194,7 @@ def _shift_and_scale(database: RowBlocks) -> tuple[NDArray[np.float64], float]:
     return np.round(mean / scale) * scale, scale
 
 
-def _check_vectors(queries: ArrayLike, database: ArrayLike) -> tuple[RowBlocks, RowBlocks]:
+def _check_vectors(database: ArrayLike, queries: ArrayLike) -> tuple[RowBlocks, RowBlocks]:
     left, right = _vectors(queries, "queries"), _vectors(database, "database")
     if left.shape[1] != right.shape[1]:
         raise ValueError(f"queries must have as many features as database ({right.shape[1]}), got {left.shape[1]}")
