@@ -53,6 +53,19 @@ def test_a_length_that_a_method_cannot_give_is_a_result(demo):
     assert "n_features=64" in run.problem
 
 
+def test_a_method_for_real_queries_is_ranked_by_them(monkeypatch):
+    class Real(ITQ):
+        def query_weights(self, X):
+            return -self.decision_function(X)
+
+        def corrections(self, X):
+            return np.zeros(len(X))
+
+    monkeypatch.setitem(METHODS, "real", Real)
+    codes, real = run_demo(["itq", "real"], bits=(16,)).runs
+    assert real.measure("neighbor_recall") > codes.measure("neighbor_recall") + 0.05
+
+
 def test_the_best_is_marked_by_what_is_shown(demo):
     marked = [(run.method, run.n_bits) for run in demo.runs if is_best(demo, run, "mAP")]
     assert marked == [("ITQ", 16), ("LSH", 70)]

@@ -4,7 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from hashlearn.experiments.real_queries import estimate_vectors, has_real_queries
 from hashlearn.experiments.tasks import REFERENCE
 from hashlearn.hashers import METHODS, method_named
 from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors, true_neighbors
@@ -160,6 +161,8 @@ def _run(cls: Any, n_bits: int, split: DigitsSplit, neighbors: NDArray[np.int64]
     except ValueError as error:
         return DemoRun(cls.__name__, n_bits, problem=str(error).partition("\n")[0])
     fit_seconds = time.perf_counter() - start
+    if has_real_queries(hasher):
+        return DemoRun(cls.__name__, n_bits, _of_real_queries(hasher, database, split, neighbors), fit_seconds)
     codes = DigitCodes(cls.__name__, n_bits, database, hasher.transform(split.query_vectors))
     evaluation = evaluate(
         codes.database,
@@ -171,6 +174,17 @@ def _run(cls: Any, n_bits: int, split: DigitsSplit, neighbors: NDArray[np.int64]
         k=K,
     )
     return DemoRun(cls.__name__, n_bits, evaluation, fit_seconds, _search_seconds(codes), codes)
+
+
+def _of_real_queries(
+    hasher: Any, codes: NDArray[np.uint8], split: DigitsSplit, neighbors: NDArray[np.int64]
+) -> Evaluation:
+    """The evaluation of a method that ranks codes by real queries."""
+    estimates = estimate_vectors(hasher, codes, split.vectors, split.query_vectors)
+    evaluation = evaluate_vectors(*estimates, query_labels=split.query_labels, labels=split.labels, k=K)
+    found = true_neighbors(*estimates, K)
+    recall = (found[:, :, None] == neighbors[:, None, :]).any(axis=2).mean()
+    return replace(evaluation, neighbor_recall=float(recall))
 
 
 def _search_seconds(codes: DigitCodes) -> float:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from hashlearn.experiments.anchor_cache import anchors_of, fit_from_sums
 from hashlearn.experiments.data_cache import CachedData
-from hashlearn.experiments.judge import DIGITS, judge_codes, judge_vectors, rounded
+from hashlearn.experiments.judge import DIGITS, judge_codes, judge_real_queries, judge_vectors, rounded
 from hashlearn.experiments.provenance import provenance
+from hashlearn.experiments.real_queries import estimate_vectors
 from hashlearn.experiments.result_lines import Line
 from hashlearn.experiments.tasks import Task, key_of
 from hashlearn.hashers.base import Hasher
@@ -63,7 +64,10 @@ def _result(task: Task, data: CachedData) -> Line:
     hasher: Any = task.hasher()
     _warm_up(task.method.method, str(data.folder))
     encoded = _encoded(task, hasher, data)
-    line = judge_codes(encoded.query_codes, encoded.codes, hasher.n_bits, data)
+    if task.method.ranks_real_queries(hasher):
+        line = judge_real_queries(estimate_vectors(hasher, encoded.codes, data.database, data.queries), data)
+    else:
+        line = judge_codes(encoded.query_codes, encoded.codes, hasher.n_bits, data)
     line["seconds"] = {name: round(value, 4) for name, value in encoded.seconds.items()}
     if hasattr(hasher, "objective_"):
         line["objective"] = rounded(hasher.objective_, DIGITS)

@@ -214,13 +214,14 @@ def _convergence(part: Part, results: Results) -> DrawingGroup:
         title = tasks[0].dataset.title
         lines = [line for task in tasks if (line := results.line(task)) is not None and "objective" in line]
         for line in lines[:1]:
-            rounds = np.arange(1, len(line["objective"]) + 1)
+            n_rounds = len(line["objective"])
             drawing = line_figure(
-                [Curve(title, rounds, line["objective"])],
+                [Curve(title, np.arange(1, n_rounds + 1), line["objective"])],
                 styles_for([title], [title]),
                 title=f"{title}, {line['config']['bits']} bits: the objective",
                 x_label="round",
                 y_label="objective (eq. 7)",
+                x_ticks=[1, *range(5, n_rounds + 1, 5)],
                 markers=True,
                 y_range=(None, None),
             )

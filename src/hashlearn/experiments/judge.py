@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.experiments.data_cache import N_NEIGHBORS, CachedData
+from hashlearn.experiments.real_queries import EstimateVectors
 from hashlearn.experiments.result_lines import Line
-from hashlearn.metrics import Evaluation, TrueNeighbor, evaluate, evaluate_vectors, score_codes
+from hashlearn.metrics import Evaluation, TrueNeighbor, evaluate, evaluate_vectors, score_codes, true_neighbors
 
 DIGITS = 6
 CURVE_DIGITS = 4
@@ -28,17 +29,34 @@ def judge_codes(query_codes: NDArray[np.uint8], codes: NDArray[np.uint8], n_bits
     return line
 
 
+def judge_real_queries(estimates: EstimateVectors, data: CachedData) -> Line:
+    """Judge the ranking by estimates of the distances between real queries and codes."""
+    line = _by_meaning_of_vectors(*estimates, data)
+    depth = min(max(RECALL_POSITIONS), len(estimates.database))
+    hits = neighbor_hits(true_neighbors(*estimates, depth), data.neighbors())
+    line["measures"] |= by_neighborhood(hits)
+    return line
+
+
 def judge_vectors(data: CachedData) -> Line:
     """Judge the Euclidean ranking of the vectors themselves, whose neighbors are the true ones."""
-    line: Line = {"measures": {}}
-    if data.labels is not None:
-        of_labels: dict[str, Any] = {"query_labels": data.query_labels, "labels": data.labels}
-        expected, stable = (
-            evaluate_vectors(data.database, data.queries, ties=ties, **of_labels) for ties in ("expected", "stable")
-        )
-        line = by_meaning(expected, stable)
+    line = _by_meaning_of_vectors(data.database, data.queries, data)
     line["measures"] |= by_neighborhood(np.full(len(RECALL_POSITIONS), N_NEIGHBORS))
     return line
+
+
+def neighbor_hits(ranked: NDArray[np.int64], neighbors: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How many true neighbors are among the first 10 and the first 100 ranked ids, mean over the queries."""
+    found = (ranked[:, :, None] == neighbors[:, None, :]).any(axis=2)
+    return np.array([found[:, :n].sum(axis=1).mean() for n in RECALL_POSITIONS])
+
+
+def _by_meaning_of_vectors(database: NDArray, queries: NDArray, data: CachedData) -> Line:
+    if data.labels is None:
+        return {"measures": {}}
+    of_labels: dict[str, Any] = {"query_labels": data.query_labels, "labels": data.labels}
+    expected, stable = (evaluate_vectors(database, queries, ties=ties, **of_labels) for ties in ("expected", "stable"))
+    return by_meaning(expected, stable)
 
 
 def by_meaning(expected: Evaluation, stable: Evaluation) -> Line:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hashlearn.checks import check_integer
+from hashlearn.checks import check_choice, check_integer
 from hashlearn.datasets import DATASETS
+from hashlearn.experiments.real_queries import has_real_queries
 from hashlearn.hashers.base import Hasher
 from hashlearn.hashers.registry import METHODS, method_named
 
@@ -79,6 +80,7 @@ class MethodSettings:
     published_as : its name in the published table
     is_variant : whether its settings are other than those of the number it is held against
     as_published : start from the method's ``paper(dataset)`` settings
+    ranking : "codes" by Hamming distance, or "real" by real queries against codes; by default what the method is for
     highlight : whether figures draw it strong
     params : parameters on all datasets
     on : dataset -> parameters there
@@ -90,6 +92,7 @@ class MethodSettings:
     published_as: str = ""
     is_variant: bool = False
     as_published: bool = False
+    ranking: str = ""
     highlight: bool = False
     params: dict[str, Any] = field(default_factory=dict)
     on: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -98,6 +101,10 @@ class MethodSettings:
         _set_default(self, "method", self.name)
         _set_default(self, "title", method_named(self.method).__name__)
         _set_default(self, "published_as", self.title)
+
+    def ranks_real_queries(self, hasher: Hasher) -> bool:
+        """Whether the results of this hasher are ranked by real queries."""
+        return self.ranking == "real" if self.ranking else has_real_queries(hasher)
 
     def hasher(self, dataset: DatasetSettings, bits: int, seed: int, changes: Entries) -> Hasher:
         """The hasher, not yet fitted."""
@@ -235,6 +242,8 @@ def _method(name: str, entries: Any, path: Path) -> MethodSettings:
         check_kind(where, text, entries.get(text, ""), str)
     for flag in ("is_variant", "as_published", "highlight"):
         check_kind(where, flag, entries.get(flag, False), bool)
+    if "ranking" in entries:
+        check_choice(f"{where}: ranking", entries["ranking"], ("codes", "real"))
     on = check_kind(where, "on", entries.get("on", {}), dict)
     settings = MethodSettings(name, **entries)
     for params in (settings.params, *on.values()):

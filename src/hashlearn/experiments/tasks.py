@@ -73,7 +73,8 @@ class Task:
             return plain({**config, "method": REFERENCE_METHOD, "params": {}})
         params = self.hasher().get_params(deep=False)
         params = {name: value for name, value in params.items() if name not in NOT_CONFIGURATION}
-        return plain({**config, "method": self.method.method, "params": params})
+        ranking = {"ranking": self.method.ranking} if self.method.ranking else {}
+        return plain({**config, "method": self.method.method, "params": params, **ranking})
 
 
 def tasks_of(experiment: Experiment) -> list[Task]:

@@ -1,0 +1,51 @@
+"""Ranking by real queries: the codes of the database are bits, the query is not encoded.
+
+With one weight t_j a bit and one correction c a code, the distance of a query to a code with signs b_j is estimated::
+
+    c + sum_j t_j b_j
+
+That is the order of the Euclidean distances between ``(-t / 2, 0)`` and ``(b, sqrt(c - min c))``, so whatever judges
+vectors judges this ranking too.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.codes import unpack
+
+
+class EstimateVectors(NamedTuple):
+    """Vectors whose Euclidean distances have the order of the estimates."""
+
+    database: NDArray[np.float32]
+    queries: NDArray[np.float32]
+
+
+def has_real_queries(hasher: Any) -> bool:
+    """Whether a method is made for real queries."""
+    return hasattr(hasher, "query_weights")
+
+
+def estimate_vectors(hasher: Any, codes: NDArray[np.uint8], database: NDArray, queries: NDArray) -> EstimateVectors:
+    """The vectors of the estimates of a fitted hasher.
+
+    A method without weights of its own for queries gets minus its scores: a bit counts the more, the farther the query
+    is from changing it.
+    """
+    if has_real_queries(hasher):
+        return vectors_of_estimates(hasher.query_weights(queries), codes, hasher.n_bits, hasher.corrections(database))
+    return vectors_of_estimates(-hasher.decision_function(queries), codes, hasher.n_bits, np.zeros(len(codes)))
+
+
+def vectors_of_estimates(
+    weights: NDArray, codes: NDArray[np.uint8], n_bits: int, corrections: NDArray
+) -> EstimateVectors:
+    """The vectors of the estimates ``corrections + signs @ weights``."""
+    signs = 2 * unpack(codes, n_bits).astype(np.float32) - 1
+    height = np.sqrt(corrections - np.min(corrections)).astype(np.float32)
+    level = np.zeros((len(weights), 1), np.float32)
+    return EstimateVectors(
+        np.hstack([signs, height[:, None]]), np.hstack([np.asarray(weights, np.float32) / -2, level])
+    )
