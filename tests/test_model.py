@@ -26,7 +26,6 @@ import hashlearn
 from hashlearn import ITQ, LSH, METHODS, SimilaritySearch, files, load, model_folder, save
 from hashlearn.hashers.base import LinearHasher
 from hashlearn.hashers.saving import digest_of, load_with_digest
-from hashlearn.hashers.state import CLASSES
 from hashlearn.model_folder import CONFIG, TENSORS, read_model
 
 X = np.random.RandomState(0).randn(150, 12) + 3.0
@@ -140,7 +139,7 @@ def test_a_hasher_of_hashers_comes_back(tmp_path, monkeypatch):
             self.hashers_ = [clone(hasher).fit(X) for hasher in self.hashers]
             return super().fit(X)
 
-    monkeypatch.setitem(CLASSES, "Pair", Pair)
+    monkeypatch.setitem(METHODS, "pair", Pair)
     pair = Pair(hashers=[ITQ(n_bits=5, random_state=0), LSH(n_bits=3, random_state=1)]).fit(X)
     pair.save(tmp_path / "m")
     loaded = load(tmp_path / "m")
@@ -364,7 +363,7 @@ def test_a_pipeline_comes_back_with_equal_codes(pipeline, tmp_path):
 
 def test_a_pipeline_with_code_in_it_is_not_saved(tmp_path):
     for first in (FunctionTransformer(np.log1p), KBinsDiscretizer(3)):
-        with pytest.raises(TypeError, match=r"cannot be saved: of scikit-learn only MaxAbsScaler"):
+        with pytest.raises(TypeError, match=r"cannot be saved: beside the methods only HasherUnion, MaxAbsScaler"):
             save(make_pipeline(first, ITQ(n_bits=8, random_state=0)).fit(X), tmp_path / "m")
     with pytest.raises(NotFittedError):
         save(make_pipeline(Normalizer(), ITQ(n_bits=8)), tmp_path / "m")

@@ -14,7 +14,7 @@ EXPORTS = {
     "codes": ["hamming_distances", "pack", "unpack"],
     "hashers": ["METHODS", "Hasher", "HasherUnion", "fit_lengths", *CLASS_NAMES.values()],
     "metrics": ["Evaluation", "evaluate", "evaluate_vectors"],
-    "model": ["load"],
+    "model": ["load", "save"],
     "search": ["HammingIndex", "SimilaritySearch"],
 }
 """Module -> the names of it that are public here."""

@@ -2,25 +2,28 @@
 
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from hashlearn.hashers.base import Hasher
 from hashlearn.hashers.names import CLASS_NAMES
 
+if TYPE_CHECKING:
+    from hashlearn.hashers.base import Hasher
 
-class MethodTable(MutableMapping[str, type[Hasher]]):
+
+class MethodTable(MutableMapping[str, "type[Hasher]"]):
     """Name -> class, in the order of the registry; a class is imported when it is first asked for."""
 
     def __init__(self) -> None:
         self._classes: dict[str, type[Hasher] | None] = dict.fromkeys(CLASS_NAMES)
 
-    def __getitem__(self, name: str) -> type[Hasher]:
+    def __getitem__(self, name: str) -> "type[Hasher]":
         found = self._classes[name]
         if found is None:
             found = getattr(import_module(f"hashlearn.hashers.{name}"), CLASS_NAMES[name])
             self._classes[name] = found
         return found
 
-    def __setitem__(self, name: str, method: type[Hasher]) -> None:
+    def __setitem__(self, name: str, method: "type[Hasher]") -> None:
         self._classes[name] = method
 
     def __delitem__(self, name: str) -> None:
@@ -39,7 +42,7 @@ class MethodTable(MutableMapping[str, type[Hasher]]):
 METHODS = MethodTable()
 
 
-def method_named(name: str) -> type[Hasher]:
+def method_named(name: str) -> "type[Hasher]":
     """The class of a method, by its name in any case.
 
     Parameters

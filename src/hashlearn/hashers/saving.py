@@ -17,7 +17,7 @@ def save_hasher(hasher: Any, folder: str | Path) -> None:
     Parameters
     ----------
     hasher : Hasher or sklearn.pipeline.Pipeline
-        Fitted. A pipeline is made of the transformers of :data:`hashlearn.hashers.state.TRANSFORMERS` and a hasher.
+        Fitted. A pipeline is made of the transformers of :data:`hashlearn.hashers.state.OTHER_CLASSES` and a hasher.
     folder : str or Path
         New, empty or a model already; its parent exists.
     """

@@ -1,12 +1,11 @@
 """An estimator as JSON values and named arrays, and back.
 
 Arrays become ``{"$tensor": name}`` and lie in a table of their own; the few other things JSON has no word for get a tag
-too. A random generator is not a value: it becomes null. No code is run from what is read: a class is looked up in
-:data:`CLASSES` or :data:`TRANSFORMERS`, its parameters and learned attributes are plain values and arrays.
+too. A random generator is not a value: it becomes null. No code is run from what is read: a class is one of the
+registry or of :data:`OTHER_CLASSES`, its parameters and learned attributes are plain values and arrays.
 """
 
 import math
-from collections import ChainMap
 from collections.abc import Mapping, MutableMapping
 from importlib import import_module
 from typing import Any
@@ -15,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from hashlearn.hashers.registry import METHODS
+
 TENSOR_KINDS = "biuf"
 
-CLASSES: ChainMap[str, Any] = ChainMap()
-"""Name -> class of every hasher that can be saved; :mod:`hashlearn.hashers.registry` puts them here."""
-
-TRANSFORMERS = {
+OTHER_CLASSES = {
+    "HasherUnion": "hashlearn.hashers.union",
     "MaxAbsScaler": "sklearn.preprocessing",
     "MinMaxScaler": "sklearn.preprocessing",
     "Normalizer": "sklearn.preprocessing",
@@ -29,7 +28,7 @@ TRANSFORMERS = {
     "StandardScaler": "sklearn.preprocessing",
     "TruncatedSVD": "sklearn.decomposition",
 }
-"""Class -> module of what can stand before a hasher in a pipeline: all state of these is plain values and arrays."""
+"""Class -> module of what can be saved beside the methods; all state of these is plain values and arrays."""
 
 
 def encode(value: Any, path: str, tensors: MutableMapping[str, NDArray]) -> Any:
@@ -105,22 +104,22 @@ def decode_estimator(content: Mapping[str, Any], tensors: Mapping[str, NDArray])
 
 
 def _name_of(cls: type) -> str:
-    for name, known in CLASSES.items():
-        if known is cls:
+    for name, method in METHODS.items():
+        if method is cls:
             return name
     name = cls.__name__
-    if cls.__module__.startswith("sklearn.") and name in TRANSFORMERS:
+    if name in OTHER_CLASSES and _class_named(name) is cls:
         return name
     if cls.__module__.startswith("sklearn."):
-        raise TypeError(f"{name} cannot be saved: of scikit-learn only {', '.join(TRANSFORMERS)} can")
+        raise TypeError(f"{name} cannot be saved: beside the methods only {', '.join(OTHER_CLASSES)} can")
     raise TypeError(f"{name} cannot be saved: it is not in hashlearn.METHODS, so nothing loads it")
 
 
 def _class_named(name: Any) -> Any:
-    if name in CLASSES:
-        return CLASSES[name]
-    if name in TRANSFORMERS:
-        return getattr(import_module(TRANSFORMERS[name]), name)
+    if name in METHODS:
+        return METHODS[name]
+    if name in OTHER_CLASSES:
+        return getattr(import_module(OTHER_CLASSES[name]), name)
     raise ValueError(f"it knows no method {name!r}")
 
 
