@@ -67,7 +67,7 @@ __all__ = [
     "unpack",
 ]
 
-_ROOMS = ("codes", "datasets", "experiments", "features", "hashers", "metrics", "rows", "search")
+_ROOMS = ("codes", "datasets", "experiments", "features", "hashers", "metrics", "rows", "search", "stores")
 _HOMES = {
     "hashlearn.codes": ("hamming_distances", "pack", "unpack"),
     "hashlearn.metrics": ("Evaluation", "evaluate", "evaluate_vectors"),
