@@ -109,6 +109,7 @@ def test_other_arguments(make):
         (lambda: store.within(CODES, radius=1.5), "radius must be an integer"),
         (lambda: store.scan(0), "block_rows must be at least 1"),
         (lambda: store.vectors([1]), "keeps no vectors"),
+        (lambda: store.keep_note("it's", "x"), "key must be 1 to 100 letters"),
         (lambda: store.search(CODES, filter="a > 1"), "filter must be a dict"),
     ):
         with pytest.raises((ValueError, TypeError), match=says) as caught:

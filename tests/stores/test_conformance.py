@@ -290,9 +290,13 @@ def test_notes_are_kept(make, uri):
         store.keep_note("progress", "half of it, 'quoted'")
         store.keep_note("progress", "all")
         store.keep_note("other", "")
+        store.keep_note("third", "x")
+        store.drop_note("third")
+        store.drop_note("never kept")
     with open_store(uri) as again:
         assert again.note("progress") == "all"
         assert again.note("other") == ""
+        assert again.note("third") is None
         assert len(again) == 0
 
 

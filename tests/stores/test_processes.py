@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,27 @@ def test_a_reader_sees_what_another_process_has_written(make, uri, kind):
     assert len(reader) == 5
     assert reader.search(np.array([[200]], np.uint8), k=1).ids.tolist() == [[10]]
     assert reader.get([0, 10])[0].payload == {"from": "elsewhere"}
+
+
+def test_several_writers_at_once_lose_nothing(make, uri):
+    """Each with a store of its own, as the workers of a cluster have it; some delete and compact meanwhile."""
+    make(8).close()
+
+    def write(worker: int) -> None:
+        with open_store(uri) as store:
+            for first in range(100 * worker, 100 * worker + 100, 20):
+                store.upsert(range(first, first + 20), np.full((20, 1), worker, np.uint8))
+                store.delete([first])
+            store.keep_note(f"worker {worker}", "done")
+            store.compact()
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(write, range(3)))
+    with open_store(uri) as store:
+        ids = sorted(id for block in store.scan() for id in block.ids.tolist())
+        assert ids == [id for id in range(300) if id % 20]
+        assert [store.note(f"worker {worker}") for worker in range(3)] == ["done"] * 3
+        assert store.within(np.array([[2]], np.uint8), 0).ids.tolist() == [id for id in range(200, 300) if id % 20]
 
 
 def test_a_store_that_another_process_holds_open(make, uri, kind):

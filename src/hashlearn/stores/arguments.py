@@ -1,6 +1,7 @@
 """Checks of what users hand to a store: ids, payloads, vectors."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -68,6 +69,13 @@ def check_vectors(vectors: ArrayLike | None, n: int, n_features: int | None) -> 
     if not np.isfinite(array).all():
         raise ValueError("vectors must fit in float32, got larger values")
     return array
+
+
+def check_key(key: Any) -> str:
+    """The key of a note."""
+    if not isinstance(key, str) or not re.fullmatch(r"[A-Za-z0-9 _.-]{1,100}", key):
+        raise ValueError(f"key must be 1 to 100 letters, digits, spaces or _.-, got {key!r:.60}")
+    return key
 
 
 def _integers(ids: Any) -> NDArray[np.int64]:

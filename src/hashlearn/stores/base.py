@@ -167,6 +167,9 @@ class Engine(Protocol):
     def keep_note(self, key: str, text: str) -> None:
         """Keep a text under a key, in place of the one before."""
 
+    def drop_note(self, key: str) -> None:
+        """Forget the text under a key, if there is one."""
+
     def compact(self) -> None:
         """Tidy up after many writes."""
 

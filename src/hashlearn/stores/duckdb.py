@@ -114,7 +114,7 @@ class DuckEngine(SqlEngine):
                 return f"coalesce({kind} {sign} ?, false)", [_pointer(field), _pointer(field), value]
 
     def compact(self) -> None:
-        self.rows("CHECKPOINT", [])
+        self.rows("FORCE CHECKPOINT", [])  # waits for other writers
 
     def close(self) -> None:
         self.connection.close()

@@ -6,8 +6,11 @@ nearest rows until enough of them meet it. LanceDB's own search is used with ``i
 """
 
 import json
-from collections.abc import Iterator, Sequence
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ METADATA_KEY = b"hashlearn"
 """Where the description stands among the metadata of the table's schema."""
 BLOCK_ROWS = 1 << 16
 IDS_AT_ONCE = 10_000
+ATTEMPTS = 20
 PROBES = 32
 """Lists of an IVF index that a search looks into."""
 
@@ -84,10 +88,13 @@ class LanceEngine:
         if rows.vectors is not None:
             arrays.append(self._lists(rows.vectors))
         incoming = pa.table(arrays, schema=self.table.schema)
-        self.table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(incoming)
+        _committed(lambda: _merge(self.table, "id", incoming))
 
     def delete(self, ids: NDArray[Any]) -> int:
-        return sum(self.table.delete(chosen).num_deleted_rows for chosen in self._among(ids))
+        n_deleted = 0
+        for chosen in self._among(ids):
+            n_deleted += _committed(partial(self.table.delete, chosen)).num_deleted_rows
+        return n_deleted
 
     def get(self, ids: NDArray[Any]) -> list[tuple[Any, bytes, str]]:
         rows = []
@@ -128,8 +135,7 @@ class LanceEngine:
     def note(self, key: str) -> str | None:
         if not self._has(self.notes):
             return None
-        chosen = self.lancedb.expr.col("key") == self.lancedb.expr.lit(key)
-        found = self.connection.open_table(self.notes).search().where(chosen).to_list()
+        found = self.connection.open_table(self.notes).search().where(self._keyed(key)).to_list()
         return found[0]["value"] if found else None
 
     def keep_note(self, key: str, text: str) -> None:
@@ -137,10 +143,14 @@ class LanceEngine:
         schema = pa.schema([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string())])
         table = self.connection.create_table(self.notes, schema=schema, exist_ok=True)
         incoming = pa.table([[key], [text]], schema=schema)
-        table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all().execute(incoming)
+        _committed(lambda: _merge(table, "key", incoming))
+
+    def drop_note(self, key: str) -> None:
+        if self._has(self.notes):
+            _committed(partial(self.connection.open_table(self.notes).delete, self._keyed(key)))
 
     def compact(self) -> None:
-        self.table.optimize()
+        _committed(self.table.optimize)
 
     def close(self) -> None:
         """Nothing is kept open between calls."""
@@ -148,6 +158,9 @@ class LanceEngine:
     def _n_bits(self) -> int:
         assert self.description is not None
         return self.description.n_bits
+
+    def _keyed(self, key: str) -> Any:
+        return self.lancedb.expr.col("key") == self.lancedb.expr.lit(key)
 
     def _has(self, name: str) -> bool:
         return name in self.connection.list_tables().tables
@@ -185,6 +198,22 @@ class LanceEngine:
         query = self.table.search(code, vector_column_name="code").distance_type("hamming").nprobes(PROBES)
         found = query.select(["id", "_distance"]).limit(2 * k + 64).to_arrow()
         return sorted(zip(map(int, found["_distance"].to_pylist()), found["id"].to_pylist()))[:k]
+
+
+def _merge(table: Any, key: str, incoming: Any) -> None:
+    table.merge_insert(key).when_matched_update_all().when_not_matched_insert_all().execute(incoming)
+
+
+def _committed(change: Callable[[], Any]) -> Any:
+    """Make a change, and try again if another writer was faster: LanceDB takes no change of an older version."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return change()
+        except (OSError, RuntimeError, ValueError) as error:
+            if "commit conflict" not in str(error).lower():
+                raise
+            time.sleep(random.uniform(0, 0.05 * 2 ** min(attempt, 5)))
+    return change()
 
 
 def _matrix(lists: Any) -> NDArray[Any]:

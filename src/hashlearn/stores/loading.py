@@ -1,7 +1,6 @@
 """Loading many codes into a store: a block at a time, with progress, and going on where an earlier call has stopped."""
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -16,8 +15,8 @@ from hashlearn.codes import check_codes
 from hashlearn.progress import track
 from hashlearn.stores.store import BLOCK_ROWS, Store
 
-NOTE = "loading"
-"""Key of the note in the store that says how far a load has come."""
+NOTE = "loading "
+"""How the key of the note begins that says how far a load has come; the digest of the job follows."""
 SECONDS_BETWEEN_NOTES = 5.0
 """How much work a process that is killed may have to do again."""
 
@@ -38,7 +37,9 @@ def load_codes(
     """Write codes into a store in blocks; memory holds one block.
 
     Repeat a call that was interrupted and it goes on: a note in the store says how many rows of this very job are in.
-    Rows that were written after the last note are written again, which changes nothing.
+    Rows that were written after the last note are written again, which changes nothing. Several processes may load
+    parts of the codes at the same time where the database lets them. :meth:`Store.compact` afterwards makes searches
+    faster.
 
     Parameters
     ----------
@@ -67,7 +68,8 @@ def load_codes(
     --------
     >>> from hashlearn.stores import open_store
     >>> codes = np.random.default_rng(0).integers(0, 256, (1000, 8), dtype=np.uint8)
-    >>> with open_store(getfixture("tmp_path") / "codes", n_bits=64, create=True) as store:
+    >>> folder = getfixture("tmp_path")  # any folder
+    >>> with open_store(f"duckdb://{folder}/codes.duckdb", n_bits=64, create=True) as store:
     ...     load_codes(store, codes, block_rows=300)
     ...     len(store)
     0
@@ -107,22 +109,23 @@ def _write(store: Store, blocks: Iterable, ids: Any, vectors: Any, payloads: Any
         with suppress(Exception):  # what stopped the load may also keep us from saying how far it came
             _keep(store, job, done)
         raise
-    _keep(store, job, 0)
-    store.compact()
+    if job is not None:
+        store.drop_note(_key(job))
 
 
 def _keep(store: Store, job: str | None, done: int) -> None:
     if job is not None:
-        store.keep_note(NOTE, json.dumps({"job": job, "done": done}))
+        store.keep_note(_key(job), str(done))
+
+
+def _key(job: str) -> str:
+    return NOTE + hashlib.sha256(job.encode()).hexdigest()[:32]
 
 
 def _done(store: Store, job: str | None) -> int:
     """Rows of this job that the store says it holds."""
-    text = store.note(NOTE)
-    if text is None:
-        return 0
-    told = json.loads(text)
-    return told["done"] if told["job"] == job else 0
+    done = None if job is None else store.note(_key(job))
+    return 0 if done is None else int(done)
 
 
 def _opened(codes: Any, n_bits: int) -> NDArray[np.uint8]:

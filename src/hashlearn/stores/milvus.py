@@ -170,12 +170,14 @@ class MilvusEngine:
             rows.close()
 
     def note(self, key: str) -> str | None:
-        chosen = f"id == {literal(f'{self.collection}/{key}')}"
-        found = self.client.query(NOTES, filter=chosen, output_fields=["value"])
+        found = self.client.query(NOTES, filter=self._keyed(key), output_fields=["value"])
         return found[0]["value"] if found else None
 
     def keep_note(self, key: str, text: str) -> None:
         self.client.upsert(NOTES, [{"id": f"{self.collection}/{key}", "code": b"\0", "value": text}])
+
+    def drop_note(self, key: str) -> None:
+        self.client.delete(NOTES, filter=self._keyed(key))
 
     def compact(self) -> None:
         if not self.is_file:
@@ -190,6 +192,9 @@ class MilvusEngine:
         self.client = None
         if self.is_file:
             _release(self.place.address)
+
+    def _keyed(self, key: str) -> str:
+        return f"id == {literal(f'{self.collection}/{key}')}"
 
     def _n_bits(self) -> int:
         assert self.description is not None

@@ -64,6 +64,9 @@ class ParquetEngine(DuckEngine):
     def keep_note(self, key: str, text: str) -> None:
         self._refuse()
 
+    def drop_note(self, key: str) -> None:
+        self._refuse()
+
     def compact(self) -> None:
         """There is nothing to do in files that are only read."""
 

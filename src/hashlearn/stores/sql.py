@@ -115,6 +115,9 @@ class SqlEngine:
             [key, text],
         )
 
+    def drop_note(self, key: str) -> None:
+        self.rows(f"DELETE FROM {self.notes} WHERE key = ?", [key])
+
     def where(self, condition: Condition | None) -> tuple[str, list[Any]]:
         """A condition in brackets, and its parameters."""
         if condition is None:

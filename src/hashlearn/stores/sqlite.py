@@ -73,6 +73,7 @@ class SqliteEngine(SqlEngine):
     def create(self, description: Description) -> None:
         id_column = "INTEGER" if description.id_type == "int64" else "TEXT"
         vector = "" if description.n_features is None else ", vector BLOB NOT NULL"
+        self.rows("PRAGMA journal_mode = WAL", [])  # the file remembers it: readers do not wait for the writer
         with self._transaction():
             self.rows(f"CREATE TABLE {self.notes} (key TEXT PRIMARY KEY, value TEXT NOT NULL)", [])
             self.rows(
@@ -161,8 +162,6 @@ class SqliteEngine(SqlEngine):
         self.connection.enable_load_extension(True)
         vec.load(self.connection)
         self.connection.enable_load_extension(False)
-        if not self.place.read_only:
-            self.rows("PRAGMA journal_mode = WAL", [])  # readers do not wait for the writer
         names = {name for (name,) in self.rows("SELECT name FROM sqlite_master", [])}
         if self.table in names and self.notes not in names:
             raise ValueError(f"{self.place.shown} holds a table {self.table!r} that hashlearn did not make")

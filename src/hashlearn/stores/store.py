@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_integer
 from hashlearn.codes import check_codes
 from hashlearn.codes.results import NO_DISTANCE, NO_ID, Neighbors, RangeResult
-from hashlearn.stores.arguments import check_ids, check_vectors, payload_of, payload_texts
+from hashlearn.stores.arguments import check_ids, check_key, check_vectors, payload_of, payload_texts
 from hashlearn.stores.base import Block, Description, Engine, Hits, IdType, Record, Rows, id_array
 from hashlearn.stores.filters import parse_filter
 
@@ -201,14 +201,22 @@ class Store:
         return self._scan(self._engine.blocks(block_rows, parse_filter(filter), payloads))
 
     def note(self, key: str) -> str | None:
-        """The text that :meth:`keep_note` has put beside the codes, or None."""
+        """The text that :meth:`keep_note` has put beside the codes, or None.
+
+        A key is of letters, digits, spaces and ``_.-``, at most 100 of them.
+        """
         with self._explained():
-            return self._engine.note(key)
+            return self._engine.note(check_key(key))
 
     def keep_note(self, key: str, text: str) -> None:
         """Keep a short text beside the codes, in place of the one that was under this key."""
         with self._explained():
-            self._engine.keep_note(key, text)
+            self._engine.keep_note(check_key(key), text)
+
+    def drop_note(self, key: str) -> None:
+        """Forget the text under this key, if there is one."""
+        with self._explained():
+            self._engine.drop_note(check_key(key))
 
     def compact(self) -> None:
         """Tidy up the database after many writes; searches are faster afterwards."""
