@@ -25,7 +25,7 @@ dist: $(VENV)/.installed-dist
 	rm -rf dist
 	$(BIN)/python -m build --quiet --outdir dist .
 	$(BIN)/twine check --strict dist/*
-	$(PYTHON) tests/smoke.py dist
+	$(BIN)/python tests/smoke.py dist
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
