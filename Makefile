@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MATHJAX := docs/_build/vendor/mathjax
+MATHJAX_VERSION := 3.2.2
 
-.PHONY: demo test clean
+.PHONY: demo test docs dist clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/hashlearn demo
@@ -14,6 +16,16 @@ test: $(VENV)/.installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+docs: $(VENV)/.installed-docs $(MATHJAX)/tex-svg.js
+	OMP_NUM_THREADS=2 $(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+# A wheel and a source distribution; the wheel is installed into an empty environment and used there.
+dist: $(VENV)/.installed-dist
+	rm -rf dist
+	$(BIN)/python -m build --quiet --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tests/smoke.py dist
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -26,5 +38,19 @@ $(VENV)/.installed-test: pyproject.toml $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@ $(VENV)/.installed-demo
 
+$(VENV)/.installed-docs: pyproject.toml $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@ $(VENV)/.installed-demo
+
+$(VENV)/.installed-dist: pyproject.toml $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
+	@touch $@
+
+# Formulas are drawn by MathJax, which the pages must not fetch from another host.
+$(MATHJAX)/tex-svg.js:
+	mkdir -p $(MATHJAX)
+	cd $(MATHJAX) && npm pack --silent mathjax@$(MATHJAX_VERSION) && tar -xzf mathjax-$(MATHJAX_VERSION).tgz --strip-components=2 package/es5/tex-svg.js
+	rm $(MATHJAX)/mathjax-$(MATHJAX_VERSION).tgz
+
 clean:
-	rm -rf $(VENV) hashlearn-demo.html .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) dist docs/_build docs/gallery docs/reference/generated hashlearn-demo.html .pytest_cache .mypy_cache .ruff_cache

@@ -1,5 +1,6 @@
 """Every method of the registry has its page, and every page its sections."""
 
+import runpy
 from pathlib import Path
 
 import pytest
@@ -15,3 +16,10 @@ def test_a_method_has_a_page_with_its_name_and_sections(name):
     page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
     assert page.startswith(f"# {METHODS[name].__name__}: ")
     assert not [section for section in SECTIONS if f"\n## {section}\n" not in page]
+
+
+def test_the_lists_have_every_method():
+    pages = runpy.run_path(str(FOLDER.parents[1] / "registry_pages.py"))
+    for name, cls in METHODS.items():
+        assert f"| [{cls.__name__}]({name}.md) | " in pages["method_index"]()
+        assert f"   {cls.__name__}\n" in pages["hashers_reference"]()

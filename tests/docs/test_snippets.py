@@ -1,0 +1,32 @@
+"""Every Python example of README and docs runs, those of a page one after the other."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"(?P<mark><!-- not run: .+? -->\n+)?^```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def snippets(page):
+    """The examples of a page; one that cannot run has a comment before it that says why."""
+    found = BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [match["code"] for match in found if not match["mark"]]
+
+
+def pages():
+    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [page for page in found if "_build" not in page.parts and "gallery" not in page.parts and snippets(page)]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    digits = load_digits().data.astype(np.float32)
+    names = {"X": digits, "vectors": digits[:-50], "queries": digits[-50:], "np": np}
+    np.save("vectors.npy", digits)
+    for code in snippets(page):
+        exec(compile(code, str(page), "exec"), names)
