@@ -31,15 +31,8 @@ from typing import Any
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.experiments.measures import DEFAULT_MEASURES, MEASURES, Measure
 from hashlearn.experiments.published import Published, read_published
-from hashlearn.experiments.settings import (
-    DatasetSettings,
-    Definitions,
-    Entries,
-    MethodSettings,
-    check_kind,
-    check_known,
-    check_parameters,
-)
+from hashlearn.experiments.settings import DatasetSettings, Definitions, MethodSettings
+from hashlearn.experiments.toml_settings import Entries, check_kind, check_known, check_parameters, read_definitions
 
 FIGURES = ("curves", "by-bits", "weights", "sweeps", "convergence")
 
@@ -164,11 +157,11 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _definitions(read: Entries, path: Path) -> Definitions:
-    own = Definitions.of(read, path)
+    own = read_definitions(read, path)
     if "settings" not in read:
         return own
     other = path.parent / check_kind(path.name, "settings", read["settings"], str)
-    return own.over(Definitions.of(_toml(other), other))
+    return own.over(read_definitions(_toml(other), other))
 
 
 def _measure(where: str, name: Any) -> Measure:
