@@ -30,7 +30,8 @@ from search_peers import PEERS, FaissFlat, OurAuto, OurFlat, OurTables, Peer
 
 from hashlearn.codes import hamming_distances
 from hashlearn.metrics import ranking_histograms, relevance_of_labels
-from hashlearn.search.kernels.simd import tile_any_below
+from hashlearn.search.kernels.simd import any_below
+from hashlearn.search.kernels.tiles import Tiles, tiled
 
 CHECKED_WHEN_QUICK = 10
 CHECKED_PAIRS = 1 << 25  # compared at a time
@@ -272,26 +273,28 @@ def ranking_statistics(clock: Callable[[], float]) -> dict:
 
 
 @njit(nogil=True)
-def _count_bits(tiles, n_words, n_tiles, limit):
-    """Look at so many tiles out of the first-level cache, over and over: the fastest a scan could be."""
-    found = np.uint64(0)
-    in_cache = tiles.size // (64 * n_words)
-    query = np.zeros(n_words, np.uint64)
+def _count_bits(tiles: Tiles, n_tiles: int):
+    """Count all bits of so many tiles out of the first-level cache, over and over."""
+    found = False
+    in_cache = tiles.n_codes // 64
+    query = np.zeros(tiles.n_front + tiles.n_back, np.uint64)
     for start in range(0, n_tiles, in_cache):
         query[0] = np.uint64(start)
         for tile in range(in_cache):
-            found |= tile_any_below(tiles, tile * 64 * n_words, query, 0, n_words, limit)
+            found |= any_below(tiles, tile, query, 0, 1)
     return found
 
 
 def limits(n_codes: int, n_bits: int, n_queries: int) -> dict[str, Callable]:
-    """What the machine needs for the bits of a search to be counted, and for the codes to be read, at the least."""
-    room = np.ones(32768 // 8 + 8, np.uint64)
-    tiles = room[-room.ctypes.data % 64 // 8 :][: 32768 // 8]
+    """What the machine needs to count all bits of a search, and to read all codes.
+
+    A scan of codes of several words may need less: the first half of the words is often enough.
+    """
+    tiles = tiled(np.full((32768 * 8 // n_bits, n_bits // 8), 255, np.uint8), n_bits)
     codes = np.ones(n_codes * n_bits // 64, np.uint64)
-    _count_bits(tiles, n_bits // 64, 64, np.uint64(1))
+    _count_bits(tiles, 64)
     return {
-        COUNTING: partial(_count_bits, tiles, n_bits // 64, n_codes * n_queries // 64, np.uint64(1)),
+        COUNTING: partial(_count_bits, tiles, n_codes * n_queries // 64),
         READING: codes.max,
     }
 

@@ -58,7 +58,7 @@ for name, hasher in hashers.items():
         vectors=database,
     )
     by_meaning[name] = result.mAP
-    by_neighborhood[name] = result.to_dict()["neighbour_recall"]
+    by_neighborhood[name] = result.to_dict()["neighbor_recall"]
     print(f"{name:6} mAP {by_meaning[name]:.3f}   recall@10 {by_neighborhood[name]:.3f}")
 
 # %%

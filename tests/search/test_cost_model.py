@@ -6,7 +6,7 @@ import pytest
 from hashlearn.codes import as_words
 from hashlearn.search import HammingIndex, cost_model, engine
 from hashlearn.search.cost_model import CostModel
-from hashlearn.search.kernels.buckets import Costs
+from hashlearn.search.kernels.probe import Budget, Costs, Report
 
 
 def clustered(n, n_bits, seed, noise=0.02):
@@ -63,12 +63,12 @@ def test_a_query_given_up_in_the_middle_is_answered_by_a_scan(method, monkeypatc
     monkeypatch.setattr(cost_model, "FEWEST_BYTES", 0)
     codes = clustered(10_000, 64, seed=0)
     index = HammingIndex(64).add(codes[500:])
-    index._engine._build(1)
+    index._engine.build(1)
     tables, model, costs = index._engine.tables, index._engine.model, cost_model.PROBING
-    budget = float(np.median(tables.knn(as_words(codes[:500]), 7, np.inf, costs)[1]))
+    budget = float(np.median(tables.knn(as_words(codes[:500]), 7, Budget(np.inf, costs))[1].spent))
     monkeypatch.setattr(engine, "_PATIENCE", budget / model.scanning(1))
     monkeypatch.setattr(model, "budget", lambda n_queries: budget)
-    answered = tables.knn(as_words(codes[:500]), 7, budget, costs)[0][:, 0] >= 0
+    answered = tables.knn(as_words(codes[:500]), 7, Budget(budget, costs))[1].answered
     assert 0 < answered.sum() < 500
     found, flat = (index.search(codes[:500], 7, method=m) for m in (method, "flat"))
     np.testing.assert_array_equal(found.ids, flat.ids)
@@ -83,7 +83,7 @@ def test_trying_tables_in_vain_costs_little_more_than_scanning():
         n_queries = int(rng.integers(1, 600))
         scan, tried = model.scanning(n_queries), model.queries_to_try(kind, n_queries)
         wasted = np.full(tried, model.budget(n_queries))
-        model.record_probing(kind, n_queries, wasted, np.zeros(tried, np.bool_))
+        model.record_probing(kind, n_queries, Report(np.zeros(tried, np.bool_), wasted))
         probes += wasted.sum()
         left = np.zeros((n_queries - tried, 1), np.uint64)
         if len(left):
@@ -97,7 +97,7 @@ def test_tables_that_pay_are_soon_tried_for_all_queries():
     done = rounds = 0
     while done < 10_000:
         tried = model.queries_to_try(kind, 10_000 - done)
-        model.record_probing(kind, 10_000 - done, np.full(tried, 10.0), np.ones(tried, np.bool_))
+        model.record_probing(kind, 10_000 - done, Report(np.ones(tried, np.bool_), np.full(tried, 10.0)))
         done += tried
         rounds += 1
     assert rounds < 40
@@ -106,9 +106,9 @@ def test_tables_that_pay_are_soon_tried_for_all_queries():
 def test_the_estimate_before_building_is_near_what_the_tables_then_cost():
     codes = clustered(50_000, 64, seed=0)
     index = HammingIndex(64).add(codes[100:])
-    model, tables = index._engine.model, index._engine._build(1)
+    model, tables = index._engine.model, index._engine.build(1)
     distances = index.search(codes[:100], 10, method="flat").distances[:, -1]
     sample = as_words(codes[100::25])
     estimated = np.array([model.probing(q, int(d), sample) for q, d in zip(as_words(codes[:100]), distances)])
-    spent = tables.knn(as_words(codes[:100]), 10, 1e12, cost_model.PROBING)[1]
+    spent = tables.knn(as_words(codes[:100]), 10, Budget(1e12, cost_model.PROBING))[1].spent
     assert 0.5 < np.median(estimated / spent) < 2

@@ -11,8 +11,14 @@ from sklearn.utils import gen_batches
 from hashlearn.codes import paired_distances
 from hashlearn.metrics.relevance import Relevance, SharedClass, SharedLabel
 from hashlearn.progress import track
-from hashlearn.search.kernels.histograms import buffer_for, count_distances, count_distances_in, count_distances_sharing
-from hashlearn.search.kernels.tiles import tile_words, tiled
+from hashlearn.search.kernels.histograms import (
+    Labels,
+    buffer_for,
+    count_distances,
+    count_distances_in,
+    count_distances_sharing,
+)
+from hashlearn.search.kernels.tiles import as_tile_words, tiled, word_layout
 
 _QUERIES_PER_BLOCK = 128
 _ITEMS_PER_BLOCK = 2**14
@@ -28,14 +34,14 @@ def count_pairs(
         order = np.argsort(relevance.classes, kind="stable")
         items, ascending = items[order], relevance.classes[order]
         first, last = (np.searchsorted(ascending, relevance.query_classes, side) for side in ("left", "right"))
-    tiles, words, buffer = tiled(items, n_bits), tile_words(queries, n_bits), buffer_for(n_bits)
+    tiles, words, buffer = tiled(items, n_bits), as_tile_words(queries, word_layout(n_bits)), buffer_for(n_bits)
     for rows in track(list(gen_batches(len(queries), _QUERIES_PER_BLOCK)), "ranking"):
-        count_distances(tiles, len(items), words[rows], buffer, everything[rows])
+        count_distances(tiles, words[rows], buffer, everything[rows])
         if isinstance(relevance, SharedClass):
             count_distances_in(tiles, words[rows], first[rows], last[rows], buffer, relevant[rows])
         elif isinstance(relevance, SharedLabel):
-            labels = relevance.query_words[rows], relevance.words
-            count_distances_sharing(tiles, len(items), words[rows], *labels, buffer, relevant[rows])
+            labels = Labels(relevance.query_words[rows], relevance.words)
+            count_distances_sharing(tiles, words[rows], labels, buffer, relevant[rows])
         else:
             relevant[rows] = _relevant_by_block(queries, items, n_bits, relevance, rows)
     return everything, relevant

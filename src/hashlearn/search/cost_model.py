@@ -13,13 +13,14 @@ and giving up costs credit, a success earns what it saved, a scan earns a tenth 
 tried at once than there is credit for.
 """
 
+import threading
 from collections import deque
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import as_words, bytes_per_code
-from hashlearn.search.kernels.buckets import Costs
+from hashlearn.search.kernels.probe import Costs, Report
 from hashlearn.search.multi_index import MAX_CODES, Substrings
 
 PROBING = Costs(level=600.0, probe=2.5, bucket=40.0, candidate=6.0)
@@ -38,7 +39,7 @@ _MOST_AT_ONCE = 512
 
 
 class CostModel:
-    """Choices for one set of codes; a new one is made when the codes change.
+    """Choices for one set of codes, from any thread; a new one is made when the codes change.
 
     Parameters
     ----------
@@ -54,6 +55,7 @@ class CostModel:
         self._next_sample = 0.0
         self._seen: deque[tuple[NDArray[np.uint64], int]] = deque(maxlen=_SAMPLE_QUERIES)
         self._credit: dict[tuple[str, int], float] = {}
+        self._changing = threading.Lock()
 
     @property
     def possible(self) -> bool:
@@ -81,25 +83,29 @@ class CostModel:
     def record_scan(self, kind: tuple[str, int], queries: NDArray[np.uint8], distances: NDArray[np.int64]) -> None:
         """Packed queries that were answered by a scan, and how far each had to look."""
         cost = self.scanning(len(queries)) * len(queries)
-        self._scanned += cost
-        self._earn(kind, cost * _TOLERATED_LOSS, len(queries))
-        if self._scanned < self._next_sample:
-            return
-        self._next_sample = self._scanned + self.building / _SAMPLE_QUERIES
-        chosen = slice(0, None, max(1, len(queries) // 8))
-        self._seen.extend(zip(as_words(queries[chosen]), distances[chosen].tolist()))
+        with self._changing:
+            self._scanned += cost
+            self._earn(kind, cost * _TOLERATED_LOSS, len(queries))
+            if self._scanned < self._next_sample:
+                return
+            self._next_sample = self._scanned + self.building / _SAMPLE_QUERIES
+            chosen = slice(0, None, max(1, len(queries) // 8))
+            self._seen.extend(zip(as_words(queries[chosen]), distances[chosen].tolist()))
 
     def time_to_look(self) -> bool:
         """Have the scans cost enough to consider building tables? If so, it is time again at twice that cost."""
-        if self._scanned < self._next_look:
-            return False
-        self._next_look = 2 * self._scanned
-        return True
+        with self._changing:
+            if self._scanned < self._next_look:
+                return False
+            self._next_look = 2 * self._scanned
+            return True
 
     def tables_would_pay(self, sample: NDArray[np.uint64]) -> bool:
         """Would tables have saved enough on the queries seen? ``sample`` is some of the codes."""
         scan = self.scanning(_MOST_AT_ONCE)
-        costs = [min(self.probing(query, distance, sample), 2 * scan) for query, distance in self._seen]
+        with self._changing:
+            seen = list(self._seen)
+        costs = [min(self.probing(query, distance, sample), 2 * scan) for query, distance in seen]
         return bool(costs) and float(np.mean(costs)) < _MUST_SAVE * scan
 
     def probing(self, query: NDArray[np.uint64], distance: int, sample: NDArray[np.uint64]) -> float:
@@ -123,15 +129,15 @@ class CostModel:
     def queries_to_try(self, kind: tuple[str, int], n_queries: int) -> int:
         """How many of so many queries the tables may be tried for."""
         scan = self.scanning(n_queries)
-        affordable = int(self._credit.get(kind, 2 * scan) / scan)
+        with self._changing:
+            affordable = int(self._credit.get(kind, 2 * scan) / scan)
         return max(0, min(n_queries, affordable, _MOST_AT_ONCE))
 
-    def record_probing(
-        self, kind: tuple[str, int], n_queries: int, spent: NDArray[np.float64], answered: NDArray[np.bool_]
-    ) -> None:
-        """What the tables have cost for each query tried, of so many to answer, and which they have answered."""
-        scan = self.scanning(n_queries)
-        self._earn(kind, float(np.sum(np.where(answered, scan, 0.0) - spent)), n_queries)
+    def record_probing(self, kind: tuple[str, int], n_queries: int, report: Report) -> None:
+        """What became of the queries that the tables were tried for, of so many to answer."""
+        saved = np.where(report.answered, self.scanning(n_queries), 0.0) - report.spent
+        with self._changing:
+            self._earn(kind, float(saved.sum()), n_queries)
 
     def _earn(self, kind: tuple[str, int], gain: float, n_queries: int) -> None:
         scan = self.scanning(n_queries)

@@ -1,20 +1,25 @@
 """The file of an index: written beside and renamed, memory-mapped on opening, refused if it is not whole.
 
-========================  ==============================================================================
-bytes                     content
-========================  ==============================================================================
-8                         ``HLINDEX`` and a line feed
-4, 4                      version of this format; length of the header
-as told                   the header, JSON: n_bits, bit_order, n_codes, next_id, the words' layout, per section
-                          its offset, length and CRC-32, and the digest of the model of the codes, if it is known
-4                         CRC-32 of all that stands before
-from 4096 on              section ``codes``: the tiles (see :mod:`hashlearn.search.kernels.tiles`)
-from the next 4096 on     section ``ids``: int64, ascending; missing where ids are running numbers
-========================  ==============================================================================
+===============  =======================================================================================================
+bytes            content
+===============  =======================================================================================================
+8                ``HLINDEX`` and a line feed
+4, 4             version of this format; length of the header
+as told          the header, JSON: n_bits, bit_order, n_codes, next_id, the words' layout, metadata, and the length and
+                 CRC-32 of each section
+4                CRC-32 of all that stands before
+sections         ``front``: the first words of the codes (see :mod:`hashlearn.search.kernels.tiles`);
+                 ``back``: their other words;
+                 ``ids``: int64, ascending; missing where ids are running numbers;
+                 ``corrections``: one byte for every code, where the index has them
+===============  =======================================================================================================
 
-Numbers are little-endian. Opening reads the header, and checks it and the file's size, in a time that does not depend
-on the number of codes; the sections' checksums are compared before they are first used. Header and sections are
-filled with zeros up to the next multiple of 4096.
+Numbers are little-endian. Header and sections begin at multiples of 4096, in the order of the header, with zeros
+between them; a section is whole tiles. Opening reads the header, and checks it and the file's size, in a time that does
+not depend on the number of codes; the sections' checksums are compared before they are first used.
+
+Version 1 has a section ``codes`` in place of ``front`` and ``back``, with all words of a tile side by side. Opening
+such a file reads it into memory and checks it.
 """
 
 import hashlib
@@ -24,28 +29,53 @@ import os
 import struct
 import sys
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hashlearn.codes import check_n_bits
+from hashlearn.checks import check_integer
 from hashlearn.files import replacing
-from hashlearn.search.kernels.tiles import TILE, n_tiles, word_layout
+from hashlearn.search.columns import Arrays, Column, Room, columns_of
+from hashlearn.search.kernels.tiles import TILE, Layout, byte_layout, empty_tiles, word_layout
 from hashlearn.search.store import CodeStore
 
 MAGIC = b"HLINDEX\n"
-VERSION = 1
+VERSION = 2
+
 _ALIGNMENT = 4096
+_LONGEST_HEADER = 1 << 20
 _PREFIX = struct.Struct("<8sII")
 _CRC = struct.Struct("<I")
 _CHUNK = 1 << 24
 
 
+class _Section(NamedTuple):
+    """Where an array stands in the file, and the CRC-32 of its bytes."""
+
+    offset: int
+    n_bytes: int
+    crc32: int
+
+
+class _Header(NamedTuple):
+    """What a file says of itself, once it is checked."""
+
+    n_bits: int
+    layout: Layout
+    n_codes: int
+    next_id: int
+    metadata: dict[str, Any]
+    sections: dict[str, _Section]
+
+
 def write_store(store: CodeStore, path: str | Path) -> None:
     """Write an index's codes so that ``path`` holds, whatever happens, either the old file or the new one."""
     _require_little_endian()
-    sections = _sections(store)
+    columns = columns_of(store.layout, ids=store.ids is not None, corrections=store.corrected)
+    sections = {name: _pieces(store.arrays[name], column, len(store)) for name, column in columns.items()}
     with replacing(path) as (beside,), beside.open("wb") as file:
         _write(file, store, sections)
 
@@ -55,103 +85,164 @@ def read_store(path: str | Path) -> CodeStore:
     _require_little_endian()
     path = Path(path)
     with path.open("rb") as file:
-        header = _read_header(file, path)
+        version, text = _read_header(file, path)
+        try:
+            header = _checked_header(version, text, os.fstat(file.fileno()).st_size)
+        except KeyError as missing:
+            raise ValueError(f"{path}: the header says no {missing}") from None
+        except (AttributeError, TypeError, ValueError, RecursionError) as wrong:
+            raise ValueError(f"{path}: {wrong}") from None
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    n_bits, n_codes = header["n_bits"], header["n_codes"]
-    dtype, n_words = word_layout(n_bits)
-    sections = header["sections"]
-    tiles = np.frombuffer(mapped, dtype, n_tiles(n_codes) * TILE * n_words, sections["codes"]["offset"])
-    ids = None
-    if "ids" in sections:
-        ids = np.frombuffer(mapped, np.int64, n_codes, sections["ids"]["offset"])
+    arrays = {name: _array(mapped, name, header) for name in header.sections}
 
     def check() -> None:
-        for name, array in {"codes": tiles, "ids": ids}.items():
-            if array is not None and _checksum(array) != sections[name]["crc32"]:
-                raise ValueError(f"{path}: the {name} do not match their checksum; the file was edited or damaged")
+        for name, array in arrays.items():
+            if zlib.crc32(_as_bytes(array)) != header.sections[name].crc32:
+                what = name if name in ("ids", "corrections") else "codes"
+                raise ValueError(f"{path}: the {what} do not match their checksum; the file was edited or damaged")
 
-    store = CodeStore(n_bits, tiles, n_codes, ids, header["next_id"], check)
-    store.model = header.get("model")
-    return store
+    if version == 1:
+        check()
+        return _store(header, _halves_apart(arrays, header))
+    return _store(header, arrays, check)
 
 
 def fingerprint(path: str | Path) -> str:
     """A digest of the header, and so of the whole file: the header has the checksums of what follows."""
     with Path(path).open("rb") as file:
-        return hashlib.sha256(file.read(_ALIGNMENT)).hexdigest()
+        _, length = _read_header(file, Path(path)), file.tell()
+        file.seek(0)
+        return hashlib.sha256(file.read(length)).hexdigest()
 
 
-def _sections(store: CodeStore) -> dict[str, np.ndarray]:
-    _, n_words = word_layout(store.n_bits)
-    sections: dict[str, np.ndarray] = {"codes": store.tiles[: n_tiles(len(store)) * TILE * n_words]}
-    if store.ids is not None:
-        sections["ids"] = store.ids
-    return sections
+def _store(header: _Header, arrays: Arrays, check: Callable[[], None] | None = None) -> CodeStore:
+    room = Room(arrays, capacity=header.n_codes, n_claimed=header.n_codes)
+    return CodeStore(header.n_bits, header.layout, room, header.n_codes, header.next_id, header.metadata, check)
 
 
-def _write(file: BinaryIO, store: CodeStore, sections: dict[str, np.ndarray]) -> None:
-    dtype, n_words = word_layout(store.n_bits)
-    header: dict[str, Any] = {
+def _write(file: BinaryIO, store: CodeStore, sections: dict[str, list[NDArray]]) -> None:
+    header = {
         "n_bits": store.n_bits,
         "bit_order": "big",
         "n_codes": len(store),
         "next_id": store.next_id,
-        "word_bytes": dtype.itemsize,
-        "n_words": n_words,
+        "word_bytes": store.layout.dtype.itemsize,
+        "n_words": store.layout.n_words,
+        "n_front": store.layout.n_front,
         "tile": TILE,
-        "sections": {
-            name: {"offset": 0, "n_bytes": array.nbytes, "crc32": _checksum(array)} for name, array in sections.items()
-        },
+        "metadata": dict(store.metadata),
+        "sections": {name: {"n_bytes": _n_bytes(p), "crc32": _checksum(p)} for name, p in sections.items()},
     }
-    if store.model is not None:
-        header["model"] = store.model
-    offset = _ALIGNMENT
-    for section in header["sections"].values():
-        section["offset"] = offset
-        offset += _aligned(section["n_bytes"])
     text = json.dumps(header).encode()
+    if len(text) > _LONGEST_HEADER:
+        raise ValueError(f"metadata must take less than {_LONGEST_HEADER} bytes as JSON, got {len(text)}")
     head = _PREFIX.pack(MAGIC, VERSION, len(text)) + text
-    file.write((head + _CRC.pack(zlib.crc32(head))).ljust(_ALIGNMENT, b"\0"))
-    for array in sections.values():
-        for start in range(0, array.nbytes, _CHUNK):
-            file.write(memoryview(array.data).cast("B")[start : start + _CHUNK])
-        file.write(b"\0" * (_aligned(array.nbytes) - array.nbytes))
+    head += _CRC.pack(zlib.crc32(head))
+    file.write(head.ljust(_aligned(len(head)), b"\0"))
+    for pieces in sections.values():
+        for piece in pieces:
+            content = _as_bytes(piece)
+            for first in range(0, len(content), _CHUNK):
+                file.write(content[first : first + _CHUNK])
+        n_bytes = _n_bytes(pieces)
+        file.write(b"\0" * (_aligned(n_bytes) - n_bytes))
 
 
-def _read_header(file: BinaryIO, path: Path) -> dict[str, Any]:
-    head = file.read(_ALIGNMENT)
-    if not head.startswith(MAGIC) or len(head) < _PREFIX.size:
+def _pieces(array: NDArray, column: Column, n_codes: int) -> list[NDArray]:
+    """The full tiles of a column, and the last one with zeros behind the codes: a later store may write there."""
+    tile_words = TILE * column.n_words
+    n_full, n_in_last = n_codes // TILE * tile_words, n_codes % TILE
+    full, last = array[:n_full], array[n_full : n_full + tile_words if n_in_last else n_full]
+    last = last.reshape(-1, TILE).copy()
+    last[:, n_in_last:] = 0
+    return [full, last.reshape(-1)]
+
+
+def _read_header(file: BinaryIO, path: Path) -> tuple[int, bytes]:
+    """Version and header, once its checksum is seen to be right."""
+    prefix = file.read(_PREFIX.size)
+    if not prefix.startswith(MAGIC) or len(prefix) < _PREFIX.size:
         raise ValueError(f"{path}: not an index file of hashlearn")
-    _, version, length = _PREFIX.unpack_from(head)
-    if version != VERSION:
-        raise ValueError(f"{path}: version {version} of the index format; this hashlearn reads version {VERSION}")
-    end = _PREFIX.size + length
-    if end + _CRC.size > len(head) or _CRC.unpack_from(head, end)[0] != zlib.crc32(head[:end]):
+    _, version, length = _PREFIX.unpack(prefix)
+    if not 1 <= version <= VERSION:
+        raise ValueError(f"{path}: version {version} of the index format; this hashlearn reads 1 to {VERSION}")
+    rest = file.read(length + _CRC.size) if length <= _LONGEST_HEADER else b""
+    text, crc32 = rest[:length], rest[length:]
+    if len(crc32) < _CRC.size or _CRC.unpack(crc32)[0] != zlib.crc32(prefix + text):
         raise ValueError(f"{path}: the header does not match its checksum; the file was truncated, edited or damaged")
-    header = json.loads(head[_PREFIX.size : end])
-    size, wanted = os.fstat(file.fileno()).st_size, _file_size(header, path)
-    if size != wanted:
-        raise ValueError(f"{path}: {size} bytes long instead of {wanted}; the file was truncated or appended to")
-    return header
+    return version, text
 
 
-def _file_size(header: dict[str, Any], path: Path) -> int:
-    """The size a file with this header has; raises if the header contradicts itself."""
-    dtype, n_words = word_layout(check_n_bits(header["n_bits"]))
-    layout = (dtype.itemsize, n_words, TILE, "big")
-    if (header["word_bytes"], header["n_words"], header["tile"], header["bit_order"]) != layout:
-        raise ValueError(f"{path}: codes are laid out in a way this hashlearn does not know")
-    wanted = {"codes": n_tiles(header["n_codes"]) * TILE * n_words * dtype.itemsize, "ids": 8 * header["n_codes"]}
-    offset = _ALIGNMENT
-    for name, section in header["sections"].items():
-        if section["offset"] != offset or section["n_bytes"] != wanted[name]:
-            raise ValueError(f"{path}: section {name!r} is not where, or as long as, it has to be")
-        offset += _aligned(section["n_bytes"])
-    return offset
+def _checked_header(version: int, text: bytes, file_size: int) -> _Header:
+    """What the header says; raises if it contradicts itself or the size of the file."""
+    said = json.loads(text)
+    n_bits = check_integer("n_bits", said["n_bits"], low=1)
+    n_codes = check_integer("n_codes", said["n_codes"], low=0)
+    layout = _layout(version, n_bits, said)
+    wanted = _section_bytes(version, layout, n_codes)
+    offset = _aligned(_PREFIX.size + len(text) + _CRC.size)
+    sections = {}
+    for name, section in said["sections"].items():
+        if name not in wanted or section["n_bytes"] != wanted[name]:
+            raise ValueError(f"the section {name!r} is not as long as it has to be, or not known")
+        sections[name] = _Section(offset, wanted[name], section["crc32"])
+        offset += _aligned(wanted[name])
+    missing = wanted.keys() - sections.keys() - {"ids", "corrections"}
+    if missing:
+        raise ValueError(f"the header says no section {min(missing)!r}")
+    if file_size != offset:
+        raise ValueError(f"{file_size} bytes long instead of {offset}; the file was truncated or appended to")
+    next_id = check_integer("next_id", said["next_id"], low=0)
+    return _Header(n_bits, layout, n_codes, next_id, dict(said.get("metadata", {})), sections)
 
 
-def _checksum(array: np.ndarray) -> int:
-    return zlib.crc32(memoryview(array.data).cast("B")) if array.size else 0
+def _layout(version: int, n_bits: int, said: dict[str, Any]) -> Layout:
+    for layout in (word_layout(n_bits), byte_layout(n_bits)):
+        n_front = layout.n_front if version == 1 else said["n_front"]
+        described = (said["word_bytes"], said["n_words"], n_front, said["tile"], said["bit_order"])
+        if described == (layout.dtype.itemsize, layout.n_words, layout.n_front, TILE, "big"):
+            return layout
+    raise ValueError("codes are laid out in a way this hashlearn does not know")
+
+
+def _section_bytes(version: int, layout: Layout, n_codes: int) -> dict[str, int]:
+    """How long each section is that a file may have."""
+    if version == 1:
+        return {"codes": Column(layout.dtype, layout.n_words).n_bytes(n_codes), "ids": 8 * n_codes}
+    columns = columns_of(layout, ids=True, corrections=True)
+    return {name: column.n_bytes(n_codes) for name, column in columns.items()}
+
+
+def _array(mapped: mmap.mmap, name: str, header: _Header) -> NDArray:
+    columns = columns_of(header.layout, ids=True, corrections=True)
+    dtype = columns[name].dtype if name in columns else header.layout.dtype
+    section = header.sections[name]
+    return np.frombuffer(mapped, dtype, section.n_bytes // dtype.itemsize, section.offset)
+
+
+def _halves_apart(arrays: Arrays, header: _Header) -> Arrays:
+    """The arrays of version 1 as those of this version."""
+    words = arrays["codes"].reshape(-1, header.layout.n_words, TILE)
+    tiles = empty_tiles(header.n_codes, header.layout)
+    tiles.front[:] = words[:, : tiles.n_front].reshape(-1)
+    tiles.back[:] = words[:, tiles.n_front :].reshape(-1)
+    others = {name: array for name, array in arrays.items() if name != "codes"}
+    return {"front": tiles.front, "back": tiles.back, **others}
+
+
+def _checksum(pieces: list[NDArray]) -> int:
+    crc32 = 0
+    for piece in pieces:
+        crc32 = zlib.crc32(_as_bytes(piece), crc32)
+    return crc32
+
+
+def _n_bytes(pieces: list[NDArray]) -> int:
+    return sum(piece.nbytes for piece in pieces)
+
+
+def _as_bytes(array: NDArray) -> memoryview:
+    return memoryview(array.data).cast("B") if array.size else memoryview(b"")
 
 
 def _aligned(offset: int) -> int:

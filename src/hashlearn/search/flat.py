@@ -7,9 +7,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.kernels.scan import QUERIES_PER_BLOCK, knn_scan, range_scan
-from hashlearn.search.kernels.tiles import TILE, Words, n_tiles
-from hashlearn.search.store import CodeStore
+from hashlearn.search.kernels.scan import QUERIES_PER_BLOCK, RangeQueries, knn_scan, range_scan
+from hashlearn.search.kernels.tiles import TILE, Tiles, Words, n_tiles
 from hashlearn.threads import run_all, split
 
 Keys = NDArray[np.int64]
@@ -18,22 +17,22 @@ _BUFFER_KEYS = 1 << 23  # of all queries that share a scan: 64 MB
 _HITS = 1 << 18  # of a range scan at a time: 2 MB
 
 
-def flat_knn(store: CodeStore, queries: Words, k: int, n_jobs: int = 1) -> Keys:
-    """The k nearest codes, k <= len(store), as sorted keys ``distance << 40 | position`` of shape (n_queries, k)."""
-    tiles, n_queries = store.tiles, len(queries)
-    if n_queries == 0:
-        return np.empty((0, k), np.int64)
+def flat_knn(tiles: Tiles, queries: Words, k: int, limit: int, n_jobs: int = 1) -> Keys:
+    """The k nearest codes, k <= n_codes, as sorted keys ``distance << 40 | position`` of shape (n_queries, k).
+
+    Only codes nearer than ``limit`` are looked for; where there are fewer than k of them, a row ends with -1.
+    """
+    n_queries, n = len(queries), n_tiles(tiles.n_codes)
     block = max(1, min(QUERIES_PER_BLOCK, _BUFFER_KEYS // (2 * k + 2 * TILE)))
-    if n_jobs == 1 and n_queries <= block:  # without the ceremony, which costs as much as a scan of few codes
-        found = np.empty((n_queries, k), np.int64)
-        knn_scan(tiles, len(store), 0, n_tiles(len(store)), queries, k, found)
-        found.sort(axis=1)
-        return found
+    if n_jobs == 1 and n_queries <= block:  # the general way costs as much as a scan of few codes
+        keys = np.empty((1, n_queries, k), np.int64)
+        knn_scan(tiles, 0, n, queries, limit, k, keys[0])
+        return smallest_keys(keys, k)
     query_parts = split(n_queries, max(-(-n_queries // block), n_jobs if n_queries >= 4 * n_jobs else 1))
-    tile_parts = split(n_tiles(len(store)), 1 if len(query_parts) >= n_jobs else n_jobs)
+    tile_parts = split(n, 1 if len(query_parts) >= n_jobs else n_jobs)
     keys = np.empty((len(tile_parts), n_queries, k), np.int64)
     tasks = [
-        partial(knn_scan, tiles, len(store), *tile_parts[part], queries[first:last], k, keys[part, first:last])
+        partial(knn_scan, tiles, *tile_parts[part], queries[first:last], limit, k, keys[part, first:last])
         for first, last in query_parts
         for part in range(len(tile_parts))
     ]
@@ -48,18 +47,13 @@ def smallest_keys(keys: Keys, k: int) -> Keys:
     return np.sort(together.view(np.uint64), axis=1)[:, :k].view(np.int64)
 
 
-def flat_range(store: CodeStore, queries: Words, first_positions: Keys, radius: int, n_jobs: int = 1) -> Iterator[Keys]:
+def flat_range(tiles: Tiles, queries: RangeQueries, n_jobs: int = 1) -> Iterator[Keys]:
     """Hits ``query << 54 | distance << 40 | position`` of at most 512 queries, in pieces of bounded size and in no
     order.
-
-    Query q looks at positions from ``first_positions[q]`` on.
     """
-    first_tile, end = int(first_positions.min()) // TILE, n_tiles(len(store))
-    scans = [
-        _Scan(store, queries, first_positions, radius, first_tile + first, first_tile + last)
-        for first, last in split(end - first_tile, n_jobs)
-    ]
-    return in_pieces(scans, n_jobs)
+    first_tile, end = int(queries.first_positions.min()) // TILE, n_tiles(tiles.n_codes)
+    parts = split(end - first_tile, n_jobs)
+    return in_pieces([_Scan(tiles, queries, first_tile + first, first_tile + last) for first, last in parts], n_jobs)
 
 
 def in_pieces(scans: Sequence["Stepwise"], n_jobs: int) -> Iterator[Keys]:
@@ -81,10 +75,9 @@ class Stepwise(Protocol):
 class _Scan:
     """A range scan over some of the tiles that stops whenever its buffer of hits is full."""
 
-    def __init__(self, store, queries, first_positions, radius, first_tile, last_tile):
-        self._arguments = (store.tiles, len(store), last_tile, queries, first_positions, radius)
+    def __init__(self, tiles: Tiles, queries: RangeQueries, first_tile: int, last_tile: int):
+        self._tiles, self._queries, self._last_tile = tiles, queries, last_tile
         self._resume = np.array([first_tile, 0], np.int64)
-        self._last_tile = last_tile
         self._hits = np.empty(_HITS, np.int64)
 
     @property
@@ -92,5 +85,5 @@ class _Scan:
         return self._resume[0] >= self._last_tile
 
     def step(self) -> Keys:
-        count = range_scan(*self._arguments, self._resume, self._hits)
+        count = range_scan(self._tiles, self._last_tile, self._queries, self._resume, self._hits)
         return self._hits[:count].copy()

@@ -1,7 +1,7 @@
 """Exact multi-index hashing: tables of substrings that lead to the near codes without looking at the others.
 
 M. Norouzi, A. Punjani, D. J. Fleet, Fast search in Hamming space with multi-index hashing, CVPR 2012. The reasoning
-and the loops are in :mod:`hashlearn.search.kernels.buckets`.
+and the loops are in :mod:`hashlearn.search.kernels.probe`.
 """
 
 import math
@@ -15,16 +15,9 @@ from numpy.typing import NDArray
 from hashlearn.codes import as_words, bytes_per_code
 from hashlearn.progress import track
 from hashlearn.search.flat import Keys, in_pieces
-from hashlearn.search.kernels.buckets import (
-    Costs,
-    Scratch,
-    Tables,
-    fill_table,
-    found_size,
-    knn_probe,
-    masks_of_weight,
-    range_probe,
-)
+from hashlearn.search.kernels.buckets import Table, Tables, fill_table, masks_of_weight
+from hashlearn.search.kernels.probe import Budget, Part, Report, Scratch, found_size, knn_probe, range_probe
+from hashlearn.search.kernels.scan import RangeQueries
 from hashlearn.search.store import CodeStore
 from hashlearn.threads import run_all, split
 
@@ -65,7 +58,7 @@ class Substrings:
         return weight
 
     def probes(self, level: int) -> int:
-        """Buckets looked up at a level; see :mod:`hashlearn.search.kernels.buckets`."""
+        """Buckets looked up at a level; see :mod:`hashlearn.search.kernels.probe`."""
         return math.comb(int(self.lengths[level % len(self)]), level // len(self))
 
     def masks(self, n_words: int) -> NDArray[np.uint64]:
@@ -77,12 +70,10 @@ class Substrings:
 
 
 class MultiIndex:
-    """The tables over the codes of a store as it is now; they do not follow its changes."""
+    """The tables over the codes of a store; searching from several threads at once is safe."""
 
     def __init__(self, store: CodeStore, n_jobs: int = 1):
-        self.n_codes = len(store)
-        self.substrings = Substrings(store.n_bits, len(store))
-        self._tables = _build(store, self.substrings, n_jobs)
+        self._tables = _build(store, Substrings(store.n_bits, len(store)), n_jobs)
         self._kept = threading.local()
 
     @property
@@ -96,61 +87,48 @@ class MultiIndex:
             kept = self._kept.scratch = Scratch.for_search(self._tables, k)
         return kept._replace(found=kept.found[: found_size(k)])
 
-    def knn(
-        self, queries: NDArray[np.uint64], k: int, budget: float, costs: Costs, n_jobs: int = 1
-    ) -> tuple[Keys, NDArray[np.float64]]:
-        """As :func:`hashlearn.search.flat.flat_knn`, with what each query has cost.
+    def knn(self, queries: NDArray[np.uint64], k: int, budget: Budget, n_jobs: int = 1) -> tuple[Keys, Report]:
+        """The k nearest codes as sorted keys ``distance << 40 | position`` of shape (n_queries, k).
 
-        A row that starts with -1 is a query given up before it cost more than the budget.
+        A query that would cost more than the budget is given up and reported as not answered; its keys are -1.
         """
         keys = np.empty((len(queries), k), np.int64)
         spent = np.empty(len(queries))
 
         def answer(first: int, last: int) -> None:
             part = slice(first, last)
-            scratch = self._scratch(k)
-            words, n_words = queries[part].reshape(-1), queries.shape[1]
-            knn_probe(self._tables, self.n_codes, n_words, words, k, budget, costs, scratch, keys[part], spent[part])
+            knn_probe(self._tables, queries[part], k, budget, self._scratch(k), keys[part], spent[part])
             keys[part].sort(axis=1)
 
         run_all([partial(answer, *part) for part in split(len(queries), n_jobs)], n_jobs)
-        return keys, spent
+        return keys, Report(keys[:, 0] >= 0, spent)
 
-    def range(
-        self,
-        queries: NDArray[np.uint64],
-        first_positions: Keys,
-        radius: int,
-        budget: float,
-        costs: Costs,
-        n_jobs: int = 1,
-    ) -> tuple[Iterator[Keys], NDArray[np.bool_], NDArray[np.float64]]:
-        """As :func:`hashlearn.search.flat.flat_range`; which queries were answered; what each has cost.
-
-        The two arrays are filled once all pieces are taken.
-        """
-        answered, spent = np.zeros(len(queries), np.bool_), np.zeros(len(queries))
-        words, n_words = queries.reshape(-1), queries.shape[1]
-        arguments = (self._tables, self.n_codes, n_words, words, first_positions, radius, budget, costs)
-        probes = [_Probe(arguments, *part, answered, spent) for part in split(len(queries), n_jobs)]
-        return in_pieces(probes, n_jobs), answered, spent
+    def range(self, queries: RangeQueries, budget: Budget, n_jobs: int = 1) -> tuple[Iterator[Keys], Report]:
+        """Hits as those of :func:`hashlearn.search.flat.flat_range`; the report is filled once all pieces are taken."""
+        n_queries = len(queries.words)
+        report = Report(np.zeros(n_queries, np.bool_), np.zeros(n_queries))
+        parts = [Part(*part) for part in split(n_queries, n_jobs)]
+        return in_pieces([_Probe(self._tables, queries, part, budget, report) for part in parts], n_jobs), report
 
 
 class _Probe:
     """A range search for some of the queries that stops whenever its buffer of hits is full."""
 
-    def __init__(self, arguments: tuple, first_query: int, last_query: int, *reports: np.ndarray):
-        self._arguments = (*arguments, Scratch.for_search(arguments[0], 0))
-        self._query, self._last_query = first_query, last_query
-        self._reports = reports
+    def __init__(self, tables: Tables, queries: RangeQueries, part: Part, budget: Budget, report: Report):
+        self._tables, self._queries, self._part = tables, queries, part
+        self._budget, self._report = budget, report
+        self._scratch = Scratch.for_search(tables, 0)
         self._hits = np.empty(_HITS, np.int64)
 
     @property
     def finished(self) -> bool:
-        return self._query >= self._last_query
+        return self._part.first >= self._part.last
 
     def step(self) -> Keys:
-        count, self._query = range_probe(*self._arguments, self._query, self._last_query, self._hits, *self._reports)
+        count, next_query = range_probe(
+            self._tables, self._queries, self._part, self._budget, self._scratch, self._hits, self._report
+        )
+        self._part = self._part._replace(first=next_query)
         return self._hits[:count].copy()
 
 
@@ -159,30 +137,33 @@ def _build(store: CodeStore, substrings: Substrings, n_jobs: int) -> Tables:
     words = _row_words(store)
     n_words = words.shape[1]
     longest = int(substrings.lengths.max())
-    shared = n_words > _COPY_WORDS
-    flat_words = words.reshape(-1)
     bucket_ends = np.zeros((m, (1 << longest) + 1), np.int32)
     occupied = np.zeros((m, max(1, (1 << longest) // 64)), np.uint64)
     positions = np.empty((m, n), np.int32)
-    codes = np.empty((m, 0 if shared else n * n_words), np.uint64)
+    by_position = n_words > _COPY_WORDS
+    codes = words if by_position else np.empty((m, n, n_words), np.uint64)
 
     def fill(j: int) -> None:
         start, length = int(substrings.starts[j]), int(substrings.lengths[j])
-        fill_table(flat_words, n_words, start, length, bucket_ends[j], occupied[j], positions[j], codes[j])
+        fill_table(words.reshape(-1), n_words, Table(start, length, bucket_ends[j], occupied[j], positions[j]))
+        if not by_position:
+            np.take(words, positions[j], axis=0, out=codes[j], mode="clip")  # in the other modes numpy copies once more
 
     for group in track([range(m)[i : i + n_jobs] for i in range(0, m, n_jobs)], "index tables"):
         run_all([partial(fill, j) for j in group], n_jobs)
     masks, mask_starts = _masks(substrings)
     return Tables(
-        substrings.starts,
-        substrings.lengths,
-        bucket_ends.reshape(-1),
-        occupied.reshape(-1),
-        positions.reshape(-1),
-        flat_words if shared else codes.reshape(-1),
-        masks,
-        mask_starts,
-        int(shared),
+        starts=substrings.starts,
+        lengths=substrings.lengths,
+        bucket_ends=bucket_ends.reshape(-1),
+        occupied=occupied.reshape(-1),
+        positions=positions.reshape(-1),
+        codes=codes.reshape(-1),
+        codes_by_position=by_position,
+        masks=masks,
+        mask_starts=mask_starts,
+        n_codes=n,
+        n_words=n_words,
     )
 
 

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from hashlearn.search.kernels.asymmetric import POSITION_BITS, QUERY_SHIFT, Codes, Queries, fill_tables, knn_scan, range_scan
+from hashlearn.search.kernels.asymmetric import (
+    POSITION_BITS,
+    QUERY_SHIFT,
+    Codes,
+    Queries,
+    fill_tables,
+    knn_scan,
+    range_scan,
+)
 from hashlearn.search.kernels.look_up import TABLE
 
 LENGTHS = (1, 2, 8, 16, 20, 64, 128, 129, 257, 512)  # bytes
@@ -94,9 +102,14 @@ def test_sums_of_16_bits_reach_their_limit_and_no_further():
 
 def test_sums_above_16_bits_are_whole():
     case = Case(300, 512, 2)
-    case.queries.tables[:] = np.where(np.arange(TABLE) == 15, 127, 0).astype(np.uint8).repeat(1).reshape(1, -1).repeat(
-        2 * 512 * 2, axis=0
-    ).ravel()
+    case.queries.tables[:] = (
+        np.where(np.arange(TABLE) == 15, 127, 0)
+        .astype(np.uint8)
+        .repeat(1)
+        .reshape(1, -1)
+        .repeat(2 * 512 * 2, axis=0)
+        .ravel()
+    )
     case.codes.tiles[:] = 255
     case.queries.factors[:] = 65535
     case.codes.corrections[:] = 255

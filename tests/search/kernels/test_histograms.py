@@ -5,6 +5,7 @@ import pytest
 
 from hashlearn.codes import as_words, hamming_distances
 from hashlearn.search.kernels.histograms import (
+    Labels,
     buffer_for,
     count_distances,
     count_distances_in,
@@ -18,8 +19,7 @@ LENGTHS = (8, 16, 24, 64, 65, 96, 128, 256, 300)
 def make(n_bits, n=5000, n_queries=6, seed=0):
     rng = np.random.default_rng(seed)
     codes, queries = (np.packbits(rng.random((rows, n_bits)) < 0.4, axis=1) for rows in (n, n_queries))
-    store = CodeStore(n_bits)
-    store.append(codes, None)
+    store = CodeStore.empty(n_bits).added(codes)
     return store, queries, hamming_distances(queries, codes, n_bits)
 
 
@@ -31,7 +31,7 @@ def histograms_of(distances, chosen, n_bits):
 def test_every_code_is_counted_once_at_its_distance(n_bits):
     store, queries, distances = make(n_bits)
     counts = np.zeros((len(queries), n_bits + 1), np.int64)
-    count_distances(store.tiles, len(store), store.words_of(queries), buffer_for(n_bits), counts)
+    count_distances(store.tiles, store.words_of(queries), buffer_for(n_bits), counts)
     np.testing.assert_array_equal(counts, histograms_of(distances, distances >= 0, n_bits))
 
 
@@ -54,10 +54,8 @@ def test_sharing_a_label_is_relevance(n_labels):
     counts = np.zeros((len(queries), 65), np.int64)
     count_distances_sharing(
         store.tiles,
-        len(store),
         store.words_of(queries),
-        as_words(np.packbits(of_queries, axis=1)),
-        as_words(np.packbits(of_codes, axis=1)),
+        Labels(as_words(np.packbits(of_queries, axis=1)), as_words(np.packbits(of_codes, axis=1))),
         buffer_for(64),
         counts,
     )
@@ -67,9 +65,8 @@ def test_sharing_a_label_is_relevance(n_labels):
 
 def test_counters_of_sixteen_bits_do_not_run_over_on_equal_codes():
     n = 600_000
-    store = CodeStore(64)
-    store.append(np.zeros((n, 8), np.uint8), None)
+    store = CodeStore.empty(64).added(np.zeros((n, 8), np.uint8))
     counts = np.zeros((1, 65), np.int64)
-    count_distances(store.tiles, n, np.zeros((1, 1), np.uint64), buffer_for(64), counts)
+    count_distances(store.tiles, np.zeros((1, 1), np.uint64), buffer_for(64), counts)
     assert counts[0, 0] == n
     assert counts.sum() == n

@@ -3,7 +3,8 @@
 =============  =====================================================================================
 ``tiles``      how codes lie in memory: 64 codes to a tile, one word of all 64 after the other
 ``scan``       every code against every query: the nearest k, or all within a radius
-``buckets``    tables of substrings: the nearest k, or all within a radius, looking at few codes
+``buckets``    tables of substrings: the codes by the values of their parts
+``probe``      look-ups in these tables: the nearest k, or all within a radius, looking at few codes
 ``histograms`` how many codes, and how many relevant ones, lie at each distance of a query
 ``simd``       the vector instructions the loops are made of
 =============  =====================================================================================
