@@ -1,27 +1,42 @@
 """How many threads work is spread over, and who runs it."""
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, TypeVar
 
-from threadpoolctl import ThreadpoolController
+import joblib
+from threadpoolctl import LibController, ThreadpoolController
 
 from hashlearn.checks import check_integer
 
 Result = TypeVar("Result")
 
 
+def n_threads() -> int:
+    """Threads that work may be spread over.
+
+    These are the cores the process may use (its affinity and its container's quota, as joblib counts them), or fewer
+    where ``OMP_NUM_THREADS``, the variable of the BLAS library or ``threadpoolctl.threadpool_limits`` allow it less.
+    """
+    return max(1, min(cores(), _blas.allowed()))
+
+
+def cores() -> int:
+    """Cores the process may use."""
+    return joblib.cpu_count()
+
+
 def check_n_jobs(n_jobs: Any) -> int:
-    """scikit-learn's rule: None is 1, -1 is all cores, -2 all but one."""
+    """scikit-learn's rule: None is 1, -1 is all threads of :func:`n_threads`, -2 all but one."""
     if n_jobs is None:
         return 1
     n_jobs = check_integer("n_jobs", n_jobs)
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0; None or 1 is one thread, -1 is all cores")
-    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+    return n_jobs if n_jobs > 0 else max(1, n_threads() + 1 + n_jobs)
 
 
 def run_all(tasks: Sequence[Callable[[], Result]], n_jobs: int) -> list[Result]:
@@ -38,17 +53,95 @@ def split(n: int, n_parts: int) -> list[tuple[int, int]]:
     return [(n * part // n_parts, n * (part + 1) // n_parts) for part in range(n_parts)]
 
 
+class one_blas_thread:
+    """Keep BLAS to one thread within a ``with`` block.
+
+    Its other threads spin for a while when they are done, at the cost of whoever comes next, and sums depend in their
+    last bits on how many there are.
+
+    The setting of a BLAS library is one for the whole process. So it is changed when the first block begins and put
+    back when the last one ends, on whatever threads they are. A block must not contain a ``yield``: while a generator
+    waits, the setting would be somebody else's.
+    """
+
+    def __enter__(self) -> None:
+        _blas.hold(self)
+
+    def __exit__(self, *_: object) -> None:
+        _blas.release(self)
+
+    def __del__(self) -> None:  # after an interrupt between the entry and the block, which then has no end
+        _blas.release(self)
+
+
+class _Blas:
+    """The BLAS libraries of the process, and the blocks that keep them to one thread."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.holders: set[int] = set()
+        self.before: list[tuple[LibController, int]] = []
+
+    # An interrupt may come between any two lines: what is written first is what the next call needs to restore.
+
+    def hold(self, holder: object) -> None:
+        with self.lock:
+            self.holders.add(id(holder))
+            if not self.before:
+                self.before = [(library, library.num_threads) for library in _libraries()]
+                for library, _ in self.before:
+                    _set_num_threads(library, 1)
+
+    def release(self, holder: object) -> None:
+        with self.lock:
+            self.holders.discard(id(holder))
+            if not self.holders:
+                self.restore()
+
+    def restore(self) -> None:
+        for library, n in self.before:
+            if library.num_threads == 1:  # otherwise somebody else has set it since
+                _set_num_threads(library, n)
+        self.before = []
+
+    def allowed(self) -> int:
+        """Threads that BLAS may use, when nobody keeps it to one."""
+        with self.lock:
+            counts = [n for _, n in self.before] or [library.num_threads for library in _libraries()]
+        return max(counts, default=_omp_num_threads())
+
+    def start_again(self) -> None:
+        """In a process that was forked: the blocks are those of threads that are not there."""
+        self.lock = threading.RLock()
+        self.holders.clear()
+        self.restore()
+
+
 @cache
-def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()
+def _libraries() -> list[LibController]:
+    """The BLAS libraries with one setting for the process; over OpenMP each thread has its own, which is left alone."""
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [library for library in libraries if library.info().get("threading_layer") != "openmp"]
 
 
-def one_blas_thread() -> AbstractContextManager:
-    """Keep BLAS to one thread: its others spin for a while when they are done, at the cost of whoever comes next."""
-    return _libraries().limit(limits=1, user_api="blas")
+def _set_num_threads(library: LibController, n: int) -> None:
+    """Set it on any thread: threadpoolctl from 3.8 on obeys only the thread that was the first, until it is cleared."""
+    clear = getattr(library, "clear_controlling_thread", None)
+    if clear is None:
+        library.set_num_threads(n)
+        return
+    clear(force=True)
+    library.set_num_threads(n)
+    clear(force=True)
 
 
-def n_threads() -> int:
-    """Threads that work may be spread over: as many as BLAS may use, which is what users and clusters limit."""
-    blas = _libraries().select(user_api="blas").info()
-    return max((library["num_threads"] for library in blas), default=1)
+def _omp_num_threads() -> int:
+    """Where the BLAS library cannot be asked: the first number of ``OMP_NUM_THREADS``."""
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) > 0 else cores()
+
+
+_blas = _Blas()
+
+if os.name != "nt":
+    os.register_at_fork(after_in_child=_blas.start_again)

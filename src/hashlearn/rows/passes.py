@@ -5,10 +5,13 @@ The blocks do not depend on the number of threads and their results are taken in
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import reduce
 from io import FileIO
-from typing import Any, TypeVar
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,45 +23,89 @@ from hashlearn.threads import n_threads, one_blas_thread
 
 Result = TypeVar("Result")
 
+BLOCKS_AHEAD = 4
+"""Blocks a thread whose results are made before the first is handed out; then the threads wait for each other."""
 
-def map_blocks(
-    rows: RowBlocks, function: Callable[..., Result], *args: Any, in_scratch: bool = False
-) -> Iterator[tuple[slice, Result]]:
+
+def map_blocks(rows: RowBlocks, function: Callable[..., Result], *args: Any) -> Iterator[tuple[slice, Result]]:
     """``function(block, number of its first row, *args)`` of every block, with the slice of its rows, in order.
 
     Each thread has a block of its own and BLAS is kept to one thread meanwhile: what is done beside the matrix products
-    is then on all threads, too. At most one block more than there are threads is in memory. Where the rows have
-    workers, these run the function. Blocks ``in_scratch`` are faster to make, and gone when the function has returned.
+    is then on all threads, too. At most one block more than there are threads is in memory, and the results of
+    ``BLOCKS_AHEAD`` blocks a thread. Nothing runs while the generator waits for its caller, so BLAS is then as the
+    caller has it. Where the rows have workers, these run the function.
     """
     if rows.workers is not None:
         yield from rows.workers.map_blocks(rows, function, args)
         return
+    task, blocks = _Task(rows, function, args, in_scratch=False), rows.as_stored()
+    with _threads_for(rows) as threads:
+        while True:
+            with one_blas_thread():
+                results = list(_run(task, islice(blocks, BLOCKS_AHEAD * threads.n), threads))
+            if not results:
+                return
+            yield from results
 
-    def of_stored(part: slice, block: Any) -> Result:
-        return function(rows.as_floats(part, block, in_scratch=in_scratch), rows.offset + part.start, *args)
 
-    threads = n_threads()
-    if threads == 1 or rows.n_blocks == 1:
-        for part, block in rows.as_stored():
-            value = of_stored(part, block)
-            rows.saw(part)
-            yield part, value
+class _Task(NamedTuple):
+    """What is done with a block."""
+
+    rows: RowBlocks
+    function: Callable[..., Any]
+    args: tuple
+    in_scratch: bool
+    """Whether blocks are made in memory that the thread uses again, which is faster; a result must not hold any."""
+
+    def on(self, part: slice, block: Any) -> Any:
+        floats = self.rows.as_floats(part, block, in_scratch=self.in_scratch)
+        return self.function(floats, self.rows.offset + part.start, *self.args)
+
+
+class _Threads(NamedTuple):
+    """So many threads; None for the pool is the caller's own."""
+
+    n: int
+    pool: ThreadPoolExecutor | None
+
+
+@contextmanager
+def _threads_for(rows: RowBlocks) -> Iterator[_Threads]:
+    n = min(n_threads(), rows.n_blocks)
+    if n <= 1:
+        yield _Threads(1, None)
         return
-    pending: deque[tuple[slice, Future[Result]]] = deque()
+    with ThreadPoolExecutor(n) as pool:
+        yield _Threads(n, pool)
 
-    def oldest() -> tuple[slice, Result]:
-        part, result = pending.popleft()
-        value = result.result()
-        rows.saw(part)
-        return part, value
 
-    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
-        for part, block in rows.as_stored():
-            pending.append((part, pool.submit(of_stored, part, block)))
-            if len(pending) > threads:
-                yield oldest()
+def _run(task: _Task, blocks: Iterable[tuple[slice, Any]], threads: _Threads) -> Iterator[tuple[slice, Any]]:
+    """The results of the blocks, in order; when it ends, whichever way, no thread is at work."""
+    if threads.pool is None:
+        for part, block in blocks:
+            result = task.on(part, block)
+            task.rows.saw(part)
+            yield part, result
+        return
+    pending: deque[tuple[slice, Future]] = deque()
+    try:
+        for part, block in blocks:
+            pending.append((part, threads.pool.submit(task.on, part, block)))
+            if len(pending) > threads.n:
+                yield _oldest(task, pending)
         while pending:
-            yield oldest()
+            yield _oldest(task, pending)
+    finally:
+        for _, future in pending:
+            future.cancel()
+        wait([future for _, future in pending])
+
+
+def _oldest(task: _Task, pending: deque[tuple[slice, Future]]) -> tuple[slice, Any]:
+    part, future = pending.popleft()
+    result = future.result()
+    task.rows.saw(part)
+    return part, result
 
 
 def write_blocks(rows: RowBlocks, function: Callable[..., NDArray], path: str, offset: int) -> Iterator[slice]:
@@ -105,10 +152,9 @@ def fold_here(
     *args: Any,
 ) -> Result:
     """:func:`fold` in this process, wherever the rows come from."""
-    results = iter(map_blocks(rows, function, *args, in_scratch=True))
-    _, total = next(results)
-    for _, result in results:
-        total = merge(total, result)
+    task = _Task(rows, function, args, in_scratch=True)
+    with one_blas_thread(), _threads_for(rows) as threads:
+        total = reduce(merge, (result for _, result in _run(task, rows.as_stored(), threads)))
     forget_spare()
     return total
 

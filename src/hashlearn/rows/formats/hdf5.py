@@ -43,7 +43,7 @@ class Hdf5:
 def _names(h5py: Any, file: Any) -> list[str]:
     names: list[str] = []
     file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
-    return names
+    return [name for name in names if isinstance(name, str)]  # bytes where it is no text
 
 
 def _check_dataset(path: Path, dataset: Any) -> None:

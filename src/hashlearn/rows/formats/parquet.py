@@ -16,8 +16,8 @@ from hashlearn.rows.formats.format import listing
 from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.problems import FileProblem, reading
 
-BATCH_VALUES = 1 << 20
-"""Numbers that are decoded at a time."""
+BATCH_ROWS = 1 << 10
+"""Rows that are decoded at a time."""
 
 
 class Parquet:
@@ -57,16 +57,15 @@ def _choose(path: Path, types: dict[str, Any], column: str | None) -> list[str]:
 def _read_lists(path: Path, file: Any, column: str, kind: Any, max_bytes: int | None) -> NDArray:
     lengths_of = require("pyarrow.compute", "parquet").list_value_length
     dtype = np.dtype(kind.value_type.to_pandas_dtype())
-    n, n_values = _n_rows(path, file), _n_values(file, column)
-    check_expansion(path, n_values * dtype.itemsize, max_bytes)
-    if n == 0 or n_values % n:
-        raise FileProblem(path, f"column {column!r} has missing vectors, or vectors of different lengths")
-    vectors = np.empty((n, n_values // n), dtype)
-    for rows, batch in _batches(path, file, [column], n, vectors.shape[1]):
+    vectors = np.empty((0, 0), dtype)
+    for rows, batch in _batches(path, file, [column]):
         lists = batch.column(0)
         if lists.null_count:
             raise FileProblem(path, f"column {column!r} has missing vectors")
-        if (lengths_of(lists).to_numpy(zero_copy_only=False) != vectors.shape[1]).any():
+        lengths = lengths_of(lists).to_numpy(zero_copy_only=False)
+        if rows.start == 0:
+            vectors = _room(path, file, int(lengths[0]), dtype, max_bytes)
+        if (lengths != vectors.shape[1]).any():
             raise FileProblem(path, f"column {column!r} has vectors of different lengths")
         values = lists.flatten()
         if values.null_count:
@@ -77,10 +76,8 @@ def _read_lists(path: Path, file: Any, column: str, kind: Any, max_bytes: int | 
 
 def _read_numbers(path: Path, file: Any, columns: list[str], types: dict[str, Any], max_bytes: int | None) -> NDArray:
     dtype = np.result_type(*(types[name].to_pandas_dtype() for name in columns))
-    n = _n_rows(path, file)
-    check_expansion(path, n * len(columns) * dtype.itemsize, max_bytes)
-    matrix = np.empty((n, len(columns)), dtype)
-    for rows, batch in _batches(path, file, columns, n, len(columns)):
+    matrix = _room(path, file, len(columns), dtype, max_bytes)
+    for rows, batch in _batches(path, file, columns):
         for place, name in enumerate(columns):
             values = batch.column(batch.schema.get_field_index(name))
             if values.null_count:
@@ -89,30 +86,29 @@ def _read_numbers(path: Path, file: Any, columns: list[str], types: dict[str, An
     return matrix
 
 
-def _batches(path: Path, file: Any, columns: list[str], n: int, width: int) -> Iterator[tuple[slice, Any]]:
-    """Batches with the slice of their rows. All n rows come, or it is an error: none is left as memory was."""
-    filled = 0
-    for batch in file.iter_batches(batch_size=max(1, BATCH_VALUES // max(1, width)), columns=columns):
+def _room(path: Path, file: Any, width: int, dtype: np.dtype, max_bytes: int | None) -> NDArray:
+    """Room for all rows that the footer promises."""
+    n = file.metadata.num_rows
+    check_expansion(path, n * width * dtype.itemsize, max_bytes)
+    return np.empty((n, width), dtype)
+
+
+def _batches(path: Path, file: Any, columns: list[str]) -> Iterator[tuple[slice, Any]]:
+    """Batches with the slice of their rows.
+
+    All rows that the footer promises come, or it is an error: a row without values would show what the memory held
+    before. The footer is not asked about groups and columns: where these are damaged, pyarrow ends the process.
+    """
+    filled, n = 0, file.metadata.num_rows
+    for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns):
+        if batch.num_rows == 0:
+            continue
         if filled + batch.num_rows > n:
-            raise FileProblem(path, f"more rows than the {n} its footer says")
+            raise FileProblem(path, f"more rows than the {n} that its footer promises")
         yield slice(filled, filled + batch.num_rows), batch
         filled += batch.num_rows
     if filled != n:
-        raise FileProblem(path, f"{filled} rows, its footer says {n}")
-
-
-def _n_rows(path: Path, file: Any) -> int:
-    groups = sum(file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups))
-    if file.metadata.num_rows != groups:
-        raise FileProblem(path, f"its footer says {file.metadata.num_rows} rows, its groups have {groups}")
-    return groups
-
-
-def _n_values(file: Any, column: str) -> int:
-    """Numbers in all lists of a column, as the footer says."""
-    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-    chunks = [group.column(place) for group in groups for place in range(group.num_columns)]
-    return sum(chunk.num_values for chunk in chunks if chunk.path_in_schema.partition(".")[0] == column)
+        raise FileProblem(path, f"{filled} rows, its footer promises {n}")
 
 
 def _is_list(kind: Any) -> bool:
