@@ -10,6 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
 
 from hashlearn import METHODS, pack, unpack
 from hashlearn.rows import blocks
@@ -200,3 +201,17 @@ def test_the_data_are_left_as_they_are(name):
     before = rows.copy()
     make(name).fit(rows).transform(rows)
     np.testing.assert_array_equal(rows, before)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_codes_do_not_depend_on_the_number_of_threads(name):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((9000, 40)).astype(np.float32) + 3 * rng.integers(0, 2, (9000, 1))
+    parameters = METHODS[name]().get_params()
+    fewer = {"n_anchors": 60, "kmeans_max_iter": 3, "rank": 10, "max_iter": 3, "factor_max_iter": 5, "n_bases": 100}
+    settings = {key: value for key, value in fewer.items() if key in parameters}
+    codes = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            codes.append(METHODS[name](n_bits=16, random_state=0).set_params(**settings).fit_transform(X))
+    np.testing.assert_array_equal(codes[0], codes[1])

@@ -4,6 +4,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from hashlearn.threads import one_blas_thread
+
 LEARNING = ("fit", "fit_codes", "fit_summary")
 """Methods of a hasher that change what it has learned."""
 
@@ -28,7 +30,8 @@ def _whole(learn: Callable[..., Any]) -> Callable[..., Any]:
     def whole(self, *args, **kwargs):
         aside = object.__new__(type(self))
         aside.__dict__ = dict(vars(self))
-        result = learn(aside, *args, **kwargs)
+        with one_blas_thread():  # passes have threads of their own; sums do not depend on how many BLAS has
+            result = learn(aside, *args, **kwargs)
         self.__dict__ = aside.__dict__  # the one step in which everything changes
         return self if result is aside else result
 

@@ -7,7 +7,6 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from hashlearn.rows import RowBlocks, fold, scratch
-from hashlearn.threads import one_blas_thread
 
 _PIECE_ROWS = 2048
 
@@ -24,9 +23,8 @@ def nearest_rotation(M: NDArray) -> NDArray[np.float64]:
     The decomposition is that of M' because the published implementations take that one: where M is singular (two bits
     constant over the data) R is not unique, and the two decompositions choose differently.
     """
-    with one_blas_thread():  # at 256 bits two take twice as long, and then spin beside the next round's products
-        left, _, right = scipy.linalg.svd(M.T, full_matrices=False, check_finite=False)
-        return (left @ right).T
+    left, _, right = scipy.linalg.svd(M.T, full_matrices=False, check_finite=False)
+    return (left @ right).T
 
 
 def procrustes(V: NDArray, B: NDArray) -> NDArray[np.float64]:
