@@ -20,7 +20,7 @@ test: $(VENV)/.installed-test
 docs: $(VENV)/.installed-docs $(MATHJAX)/tex-svg.js
 	OMP_NUM_THREADS=2 $(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
-# A wheel and a source distribution; the wheel is installed into an empty environment and used there.
+# A source distribution and a wheel made from it; the wheel is installed into an empty environment and used there.
 dist: $(VENV)/.installed-dist
 	rm -rf dist
 	$(BIN)/python -m build --quiet --outdir dist .
