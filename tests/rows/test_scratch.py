@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from hashlearn.rows import RowBlocks, added, blocks, fold, scratch, zeros_again
-from hashlearn.rows.scratch import done_with, forget_spare
+from hashlearn.rows.blocks import done_with, forget_spare
 
 REAL = np.dtype(np.float32)
 

@@ -7,7 +7,7 @@ shared (checks of the input, going over blocks, packing, saving) is here.
 
 import os
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 from weakref import WeakKeyDictionary
@@ -21,16 +21,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hashlearn.checks import Range, check_integer, check_matrix, check_parameters
 from hashlearn.codes import bytes_per_code, pack
 from hashlearn.hashers.saving import save_hasher
-from hashlearn.hashers.whole_fits import has_learned, make_fits_whole
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, as_rows, is_source, map_blocks, write_blocks
 from hashlearn.rows.blocks import check_finite
+from hashlearn.threads import one_blas_thread
 
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
 """What is asked of an array before it is read; whether it is finite shows in the first pass over its rows."""
 
 SMALL_ROWS = 4
 SMALL_TYPES = (np.float32, np.float64)
+
+LEARNING = ("fit", "fit_codes", "fit_summary")
+"""Methods of a hasher that change what it has learned."""
+
+_OF_THE_INPUT = {"n_features_in_", "feature_names_in_"}
 
 _scorers: WeakKeyDictionary["Hasher", dict[np.dtype, tuple[list[Any], Any]]] = WeakKeyDictionary()
 """What hashers have prepared for encoding, and the learned values it was made of. It is no part of a hasher: saving,
@@ -313,3 +318,29 @@ def zeros_made_positive(scores: NDArray) -> NDArray:
 def starting_matrix(name: str, value: Any, shape: tuple[int, int], draw) -> NDArray[np.float64]:
     """The starting state a parameter names: your array, or ``draw()``."""
     return draw() if value is None else check_matrix(name, value, shape)
+
+
+def make_fits_whole(cls: type) -> None:
+    """Have the methods that a class defines for learning work on a copy, which then takes the place of the original."""
+    for name in LEARNING:
+        if name in vars(cls):
+            setattr(cls, name, _whole(vars(cls)[name]))
+
+
+def has_learned(hasher: Any) -> bool:
+    """Whether a hasher is fitted: it has learned something, and not only seen how wide the rows are."""
+    learned = [name for name in vars(hasher) if name.endswith("_") and not name.startswith("_")]
+    return not set(learned) <= _OF_THE_INPUT
+
+
+def _whole(learn: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(learn)
+    def whole(self, *args, **kwargs):
+        aside = object.__new__(type(self))
+        aside.__dict__ = dict(vars(self))
+        with one_blas_thread():  # passes have threads of their own; sums do not depend on how many BLAS has
+            result = learn(aside, *args, **kwargs)
+        self.__dict__ = aside.__dict__  # the one step in which everything changes
+        return self if result is aside else result
+
+    return whole

@@ -385,7 +385,7 @@ def row_penalty(W: NDArray, epsilon: float) -> NDArray[np.float64]:
 
 def pairwise_loss(sums: PairwiseSums, B: NDArray, target: NDArray, W: NDArray, lambda3: float) -> float:
     """The pairwise term of eq. 7, with ``target`` = V W'X A."""
-    fit = B.shape[0] * sums.total - 2 * float((B * target).sum()) + float((W * (sums.XDX @ W)).sum())
+    fit = B.shape[0] * float(sums.A1.sum()) - 2 * float((B * target).sum()) + float((W * (sums.XDX @ W)).sum())
     return fit + lambda3 * float(np.linalg.norm(W, axis=1).sum())
 
 

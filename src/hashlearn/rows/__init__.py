@@ -1,9 +1,8 @@
 """Where a pass over the data runs: over blocks of rows of an array, a memmap, files, or a stream."""
 
-from hashlearn.rows.blocks import RowBlocks, row_slices
+from hashlearn.rows.blocks import RowBlocks, row_slices, scratch, zeros_again
 from hashlearn.rows.open import as_rows, is_source
 from hashlearn.rows.passes import added, fold, fold_here, map_blocks, write_blocks
-from hashlearn.rows.scratch import scratch, zeros_again
 
 __all__ = [
     "RowBlocks",

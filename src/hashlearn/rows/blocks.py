@@ -5,15 +5,22 @@ model: whatever the source holds (bytes, integers, half floats, a memmap, a spar
 float matrix.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, runtime_checkable
+from weakref import WeakValueDictionary
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_vectors
-from hashlearn.rows.scratch import scratch
-from hashlearn.rows.source import ArrayRows, Source, check_finite, dense
+
+_kept = threading.local()
+_lent: WeakValueDictionary[int, NDArray] = WeakValueDictionary()
+_spare: dict[tuple[int, ...], list[NDArray[np.float64]]] = {}
+"""Memory that is used again: what is fresh has to be got from the system, page by page, and takes longer than the sums
+that are written to it."""
 
 BLOCK_ELEMENTS = 4 << 20
 """Numbers in a block: large enough that BLAS runs at full speed, small enough to be forgotten (16 MB of float32)."""
@@ -33,6 +40,41 @@ def _slices(n: int, rows: int, first: int) -> Iterator[slice]:
 
 def _rows_of_block(width: int, parts: int = 1) -> int:
     return max(MIN_BLOCK_ROWS, min(MAX_BLOCK_ROWS, BLOCK_ELEMENTS // max(1, width)) // parts)
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Rows that can be asked for by their numbers.
+
+    Attributes
+    ----------
+    shape : (n, d)
+    dtype : the type of the numbers, as they are stored
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+
+    def __getitem__(self, rows: slice | NDArray[np.integer]) -> Any:
+        """The rows of a slice, or of a list of row numbers: an ndarray or a CSR array."""
+
+    def in_order(self, slices: Iterable[slice]) -> Iterator[tuple[slice, Any]]:
+        """The rows of adjoining slices, one after the other, each with its slice."""
+        return ((rows, self[rows]) for rows in slices)
+
+    def place_of(self, row: int) -> str:
+        """Where a row comes from, for an error; empty where its number says it all."""
+        return ""
+
+
+class ArrayRows(Source):
+    """The rows of an array, a memmap or a CSR matrix."""
+
+    def __init__(self, values: Any):
+        self.values, self.shape, self.dtype = values, values.shape, values.dtype
+
+    def __getitem__(self, rows: slice | NDArray[np.integer]) -> Any:
+        return self.values[rows]
 
 
 class SeenRows:
@@ -61,7 +103,7 @@ class RowBlocks:
 
     Parameters
     ----------
-    source : ndarray, memmap or CSR array of shape (n, d), or a Source of :mod:`hashlearn.rows.source`
+    source : ndarray, memmap or CSR array of shape (n, d), or another :class:`Source`
     shift : ndarray of shape (d,) or None
     scale : float
     seen : SeenRows or None
@@ -176,3 +218,67 @@ class RowBlocks:
         out = scratch("block", block.shape, self.dtype) if in_scratch else np.empty(block.shape, self.dtype)
         np.subtract(block, self.dtype.type(0) if self.shift is None else self.shift, out=out, dtype=self.dtype)
         return np.divide(out, self.dtype.type(self.scale), out=out) if self.scale != 1.0 else out
+
+
+def dense(block: Any) -> NDArray:
+    """A block of rows as an ndarray."""
+    return block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
+
+
+def check_finite(
+    block: Any,
+    rows: int | NDArray[np.integer],
+    name: str = "Input X",
+    place_of: Callable[[int], str] = lambda row: "",
+) -> None:
+    """Refuse a block with NaN or infinity by the number of the first such row.
+
+    ``rows`` are the block's row numbers, or the first of them; ``place_of`` says in which file a row is.
+    """
+    values = block.data if scipy.sparse.issparse(block) else np.asarray(block)
+    # One number for the common case: it is NaN or infinite if any value is, and rarely otherwise.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values.dtype.kind not in "fc" or np.isfinite(values.sum(dtype=np.promote_types(values.dtype, np.float32))):
+            return
+    values = dense(block)
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    first = int(bad.any(axis=1).argmax())
+    number = rows + first if isinstance(rows, int) else int(rows[first])
+    what = "NaN" if np.isnan(values[first]).any() else "infinity"
+    place = place_of(number)
+    raise ValueError(
+        f"{name} must not contain NaN or infinity: row {number} has {what}{f' ({place})' if place else ''}"
+    )
+
+
+def scratch(name: str, shape: tuple[int, ...], dtype: np.dtype) -> NDArray:
+    """A matrix that a thread writes to and is done with before it asks for that name again."""
+    kept, size = getattr(_kept, name, None), int(np.prod(shape)) * dtype.itemsize
+    if kept is None or len(kept) < size:
+        kept = np.empty(size, np.uint8)
+        setattr(_kept, name, kept)
+    return kept[:size].view(dtype).reshape(shape)
+
+
+def zeros_again(shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Zeros for the sums of a block, where another block's were that has been :func:`done_with`."""
+    try:
+        sums = _spare[shape].pop()
+        sums.fill(0)
+    except (KeyError, IndexError):
+        sums = np.zeros(shape)
+    _lent[id(sums)] = sums
+    return sums
+
+
+def done_with(sums: NDArray) -> None:
+    """Nobody reads these sums any more; any that are not from :func:`zeros_again` are left alone."""
+    if _lent.pop(id(sums), None) is sums:
+        _spare.setdefault(sums.shape, []).append(sums)
+
+
+def forget_spare() -> None:
+    """Give the memory of all that is done with back to the system."""
+    _spare.clear()

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_vectors
 from hashlearn.extras import require
 from hashlearn.files import LEFTOVER, opened_within
-from hashlearn.rows.blocks import RowBlocks, SeenRows
+from hashlearn.rows.blocks import RowBlocks, SeenRows, Source
 from hashlearn.rows.formats import read_vectors
 from hashlearn.rows.passes import fold_here, map_blocks, write_blocks_here
-from hashlearn.rows.source import Files, PathLike, Source
+from hashlearn.rows.source import Files, PathLike
 from hashlearn.version import __version__
 
 ROWS_PER_TASK = 1 << 16

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.files import opened_within, write_at
-from hashlearn.rows.blocks import RowBlocks
-from hashlearn.rows.scratch import done_with, forget_spare
+from hashlearn.rows.blocks import RowBlocks, done_with, forget_spare
 from hashlearn.threads import n_threads, one_blas_thread
 
 Result = TypeVar("Result")

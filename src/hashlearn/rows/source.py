@@ -1,56 +1,19 @@
-"""Where rows are: in an array, in files, or in a stream of blocks.
-
-:class:`~hashlearn.rows.RowBlocks` asks a source for a block of rows at a time.
-"""
+"""Rows that are in no array: those of files, and of streams of blocks."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
 from hashlearn.checks import why_no_numbers
+from hashlearn.rows.blocks import Source, check_finite, dense
 from hashlearn.rows.formats import read_vectors
 from hashlearn.rows.formats.format import is_mapped
 
 PathLike = str | os.PathLike
-
-
-@runtime_checkable
-class Source(Protocol):
-    """Rows that can be asked for by their numbers.
-
-    Attributes
-    ----------
-    shape : (n, d)
-    dtype : the type of the numbers, as they are stored
-    """
-
-    shape: tuple[int, int]
-    dtype: np.dtype
-
-    def __getitem__(self, rows: slice | NDArray[np.integer]) -> Any:
-        """The rows of a slice, or of a list of row numbers: an ndarray or a CSR array."""
-
-    def in_order(self, slices: Iterable[slice]) -> Iterator[tuple[slice, Any]]:
-        """The rows of adjoining slices, one after the other, each with its slice."""
-        return ((rows, self[rows]) for rows in slices)
-
-    def place_of(self, row: int) -> str:
-        """Where a row comes from, for an error; empty where its number says it all."""
-        return ""
-
-
-class ArrayRows(Source):
-    """The rows of an array, a memmap or a CSR matrix."""
-
-    def __init__(self, values: Any):
-        self.values, self.shape, self.dtype = values, values.shape, values.dtype
-
-    def __getitem__(self, rows: slice | NDArray[np.integer]) -> Any:
-        return self.values[rows]
 
 
 class Pieces(Source):
@@ -192,39 +155,6 @@ class Stream(Source):
             if reason is not None:
                 raise ValueError(f"X() must give blocks of {reason}")
             yield block
-
-
-def dense(block: Any) -> NDArray:
-    """A block of rows as an ndarray."""
-    return block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
-
-
-def check_finite(
-    block: Any,
-    rows: int | NDArray[np.integer],
-    name: str = "Input X",
-    place_of: Callable[[int], str] = lambda row: "",
-) -> None:
-    """Refuse a block with NaN or infinity by the number of the first such row.
-
-    ``rows`` are the block's row numbers, or the first of them; ``place_of`` says in which file a row is.
-    """
-    values = block.data if scipy.sparse.issparse(block) else np.asarray(block)
-    # One number for the common case: it is NaN or infinite if any value is, and rarely otherwise.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if values.dtype.kind not in "fc" or np.isfinite(values.sum(dtype=np.promote_types(values.dtype, np.float32))):
-            return
-    values = dense(block)
-    bad = ~np.isfinite(values)
-    if not bad.any():
-        return
-    first = int(bad.any(axis=1).argmax())
-    number = rows + first if isinstance(rows, int) else int(rows[first])
-    what = "NaN" if np.isnan(values[first]).any() else "infinity"
-    place = place_of(number)
-    raise ValueError(
-        f"{name} must not contain NaN or infinity: row {number} has {what}{f' ({place})' if place else ''}"
-    )
 
 
 def _stacked(parts: Sequence[Any], width: int) -> NDArray:
