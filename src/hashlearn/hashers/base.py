@@ -45,6 +45,32 @@ ENCODE_PARTS = 3
 """Encoding takes a block in parts: nothing is summed over a block, and the threads finish closer to each other."""
 
 
+def make_fits_whole(cls: type) -> None:
+    """Have the methods that a class defines for learning work on a copy, which then takes the place of the original."""
+    for name in LEARNING:
+        if name in vars(cls):
+            setattr(cls, name, _whole(vars(cls)[name]))
+
+
+def has_learned(hasher: Any) -> bool:
+    """Whether a hasher is fitted: it has learned something, and not only seen how wide the rows are."""
+    learned = [name for name in vars(hasher) if name.endswith("_") and not name.startswith("_")]
+    return not set(learned) <= _OF_THE_INPUT
+
+
+def _whole(learn: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(learn)
+    def whole(self, *args, **kwargs):
+        aside = object.__new__(type(self))
+        aside.__dict__ = dict(vars(self))
+        with one_blas_thread():  # passes have threads of their own; sums do not depend on how many BLAS has
+            result = learn(aside, *args, **kwargs)
+        self.__dict__ = aside.__dict__  # the one step in which everything changes
+        return self if result is aside else result
+
+    return whole
+
+
 class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all hashers: scikit-learn's estimator rules, packed codes out.
 
@@ -318,29 +344,3 @@ def zeros_made_positive(scores: NDArray) -> NDArray:
 def starting_matrix(name: str, value: Any, shape: tuple[int, int], draw) -> NDArray[np.float64]:
     """The starting state a parameter names: your array, or ``draw()``."""
     return draw() if value is None else check_matrix(name, value, shape)
-
-
-def make_fits_whole(cls: type) -> None:
-    """Have the methods that a class defines for learning work on a copy, which then takes the place of the original."""
-    for name in LEARNING:
-        if name in vars(cls):
-            setattr(cls, name, _whole(vars(cls)[name]))
-
-
-def has_learned(hasher: Any) -> bool:
-    """Whether a hasher is fitted: it has learned something, and not only seen how wide the rows are."""
-    learned = [name for name in vars(hasher) if name.endswith("_") and not name.startswith("_")]
-    return not set(learned) <= _OF_THE_INPUT
-
-
-def _whole(learn: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(learn)
-    def whole(self, *args, **kwargs):
-        aside = object.__new__(type(self))
-        aside.__dict__ = dict(vars(self))
-        with one_blas_thread():  # passes have threads of their own; sums do not depend on how many BLAS has
-            result = learn(aside, *args, **kwargs)
-        self.__dict__ = aside.__dict__  # the one step in which everything changes
-        return self if result is aside else result
-
-    return whole
