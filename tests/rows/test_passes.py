@@ -23,7 +23,8 @@ def first_and_sum(block, first, factor):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_results_come_in_order_and_add_up(small_blocks, threads):
+def test_results_come_in_order_and_add_up(small_blocks, threads, monkeypatch):
+    monkeypatch.setattr("hashlearn.threads.cores", lambda: threads)
     with threadpool_limits(threads, user_api="blas"):
         found = [(part, result[0][0]) for part, result in map_blocks(RowBlocks(X), first_and_sum, 1)]
         _, total = fold(RowBlocks(X), first_and_sum, added, 3)
@@ -31,18 +32,41 @@ def test_results_come_in_order_and_add_up(small_blocks, threads):
     np.testing.assert_allclose(total, 3 * X.sum(axis=0, dtype=np.float64))
 
 
-def test_an_error_of_a_block_is_the_error_of_the_pass(small_blocks):
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_what_was_done_before_an_error_is_handed_out(small_blocks, threads, error, monkeypatch):
     def failing(block, first):
         if first == 512:
-            raise ZeroDivisionError
-        return 0
+            raise error
+        return first
 
-    with threadpool_limits(2, user_api="blas"), pytest.raises(ZeroDivisionError):
-        list(map_blocks(RowBlocks(X), failing))
+    monkeypatch.setattr("hashlearn.threads.cores", lambda: threads)
+    with threadpool_limits(threads, user_api="blas"):
+        results = map_blocks(RowBlocks(X), failing)
+        assert [next(results)[1], next(results)[1]] == [0, 256]
+        with pytest.raises(error):
+            next(results)
+        with pytest.raises(error):
+            fold(RowBlocks(X), failing, max)
+
+
+def test_an_error_is_not_lost_when_the_rest_is_not_wanted(small_blocks, monkeypatch):
+    def failing(block, first):
+        if first == 512:
+            raise KeyboardInterrupt
+        return first
+
+    monkeypatch.setattr("hashlearn.threads.cores", lambda: 2)
+    with threadpool_limits(2, user_api="blas"):
+        results = map_blocks(RowBlocks(X), failing)
+        next(results)
+        with pytest.raises(KeyboardInterrupt):
+            results.close()
 
 
 @pytest.mark.parametrize("method", ANCHORED)
-def test_threads_do_not_change_the_codes(small_blocks, method):
+def test_threads_do_not_change_the_codes(small_blocks, method, monkeypatch):
+    monkeypatch.setattr("hashlearn.threads.cores", lambda: 2)
     codes = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="blas"):

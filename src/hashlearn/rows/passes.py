@@ -39,12 +39,37 @@ def map_blocks(rows: RowBlocks, function: Callable[..., Result], *args: Any) -> 
         return
     task, blocks = _Task(rows, function, args, in_scratch=False), rows.as_stored()
     with _threads_for(rows) as threads:
-        while True:
-            with one_blas_thread():
-                results = list(_run(task, islice(blocks, BLOCKS_AHEAD * threads.n), threads))
-            if not results:
-                return
-            yield from results
+        while (batch := _next_batch(task, blocks, threads)).is_any:
+            try:
+                yield from batch.results
+            finally:
+                batch.raise_failure()
+
+
+class _Batch(NamedTuple):
+    """The results of some blocks and, if one of them failed, its error, which is raised after they are handed out."""
+
+    results: list[tuple[slice, Any]]
+    failure: BaseException | None
+
+    @property
+    def is_any(self) -> bool:
+        return bool(self.results) or self.failure is not None
+
+    def raise_failure(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+
+def _next_batch(task: "_Task", blocks: Iterator[tuple[slice, Any]], threads: "_Threads") -> _Batch:
+    results = []
+    try:
+        with one_blas_thread():
+            for result in _run(task, islice(blocks, threads.n_ahead), threads):
+                results.append(result)
+    except BaseException as failure:
+        return _Batch(results, failure)
+    return _Batch(results, None)
 
 
 class _Task(NamedTuple):
@@ -66,6 +91,11 @@ class _Threads(NamedTuple):
 
     n: int
     pool: ThreadPoolExecutor | None
+
+    @property
+    def n_ahead(self) -> int:
+        """Blocks of which the results are made before the first is handed out."""
+        return 1 if self.pool is None else BLOCKS_AHEAD * self.n
 
 
 @contextmanager
