@@ -107,7 +107,7 @@ def read_store(path: str | Path) -> CodeStore:
 
 
 def _store(header: _Header, arrays: Arrays, check: Callable[[], None] | None = None) -> CodeStore:
-    room = Room(arrays, capacity=header.n_codes, n_claimed=header.n_codes)
+    room = Room(arrays, capacity=header.n_codes)
     return CodeStore(header.n_bits, header.layout, room, header.n_codes, header.next_id, header.metadata, check)
 
 
