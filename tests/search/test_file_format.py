@@ -1,11 +1,14 @@
 """Index files: what is saved is opened, and nothing else is."""
 
 import errno
+import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +19,9 @@ from hypothesis import strategies as st
 import hashlearn
 from hashlearn import files
 from hashlearn.search import HammingIndex, file_format
+from hashlearn.search.file_format import read_store, write_store
+from hashlearn.search.kernels.tiles import as_tile_words, byte_layout, word_layout
+from hashlearn.search.store import CodeStore
 
 
 def random_codes(n, n_bits, seed=0):
@@ -204,3 +210,143 @@ def test_a_process_killed_while_saving_leaves_a_whole_file(saved, delay):
     child.wait()
     child.stdout.close()
     assert len(HammingIndex.open(saved).verify()) in (1000, 200_000)
+
+
+def version_1(codes, ids, n_bits):
+    """A file as the first version of the format had it: the words of every tile side by side."""
+    dtype, n_words, _ = layout = word_layout(n_bits)
+    words = np.zeros((-(-len(codes) // 64) * 64, n_words), dtype)
+    words[: len(codes)] = as_tile_words(codes, layout)
+    arrays = {"codes": words.reshape(-1, 64, n_words).transpose(0, 2, 1).tobytes()}
+    if ids is not None:
+        arrays["ids"] = ids.astype(np.int64).tobytes()
+    padded = {name: content.ljust(-(-len(content) // 4096) * 4096, b"\0") for name, content in arrays.items()}
+    offsets = dict(zip(padded, (4096, 4096 + len(padded["codes"]))))
+    header = {
+        "n_bits": n_bits,
+        "bit_order": "big",
+        "n_codes": len(codes),
+        "next_id": len(codes) if ids is None else int(ids[-1]) + 1,
+        "word_bytes": dtype.itemsize,
+        "n_words": n_words,
+        "tile": 64,
+        "sections": {
+            name: {"offset": offsets[name], "n_bytes": len(content), "crc32": zlib.crc32(content)}
+            for name, content in arrays.items()
+        },
+    }
+    text = json.dumps(header).encode()
+    head = b"HLINDEX\n" + struct.pack("<II", 1, len(text)) + text
+    return (head + struct.pack("<I", zlib.crc32(head))).ljust(4096, b"\0") + b"".join(padded.values())
+
+
+@pytest.mark.parametrize("n_bits", [8, 64, 96, 128, 192, 256])
+@pytest.mark.parametrize("n", [0, 1, 1000])
+@pytest.mark.parametrize("with_ids", [False, True])
+def test_files_of_the_first_version_are_read(tmp_path, n_bits, n, with_ids):
+    codes, path = random_codes(n, n_bits), tmp_path / "old.hli"
+    ids = 3 * np.arange(n) if with_ids and n else None
+    path.write_bytes(version_1(codes, ids, n_bits))
+    index = HammingIndex.open(path)
+    np.testing.assert_array_equal(index.codes(), codes)
+    np.testing.assert_array_equal(index.ids, np.arange(n) if ids is None else ids)
+    expected = HammingIndex(n_bits).add(codes, ids).search(codes[:3], 4)
+    np.testing.assert_array_equal(index.search(codes[:3], 4).ids, expected.ids)
+    index.add(codes[:1]).save(path)
+    assert len(HammingIndex.open(path).verify()) == n + min(n, 1)
+
+
+def test_a_damaged_file_of_the_first_version_is_refused_on_opening(tmp_path):
+    content = bytearray(version_1(random_codes(1000, 128), None, 128))
+    content[5000] ^= 1
+    (tmp_path / "old.hli").write_bytes(content)
+    with pytest.raises(ValueError, match="the codes do not match their checksum"):
+        HammingIndex.open(tmp_path / "old.hli")
+
+
+def test_the_model_is_saved_with_the_codes_whatever_is_done_to_them(tmp_path):
+    path = tmp_path / "codes.hli"
+    HammingIndex(64, model="sha256:abc").add(random_codes(100, 64)).save(path)
+    opened = HammingIndex.open(path)
+    assert opened.model == "sha256:abc"
+    opened.remove([3]).add(random_codes(1, 64)).save(path)
+    assert HammingIndex.open(path).model == "sha256:abc"
+    HammingIndex(64).save(path)
+    assert HammingIndex.open(path).model is None
+
+
+@pytest.mark.parametrize("layout_of", [word_layout, byte_layout])
+def test_corrections_and_metadata_of_any_size_come_back(tmp_path, layout_of):
+    path, metadata = tmp_path / "codes.hli", {"scale": 0.1, "offset": -3.25, "notes": "x" * 10_000}
+    store = CodeStore.empty(100, layout_of(100), corrections=True, metadata=metadata)
+    corrections = np.random.default_rng(0).integers(0, 256, 300, dtype=np.uint8)
+    store = store.added(random_codes(300, 100), None, corrections)
+    write_store(store, path)
+    opened = read_store(path)
+    assert opened.metadata == metadata
+    assert opened.layout == layout_of(100)
+    np.testing.assert_array_equal(opened.corrections, corrections)
+    np.testing.assert_array_equal(opened.codes_at(np.arange(300)), random_codes(300, 100))
+    changed = opened.removed([7])
+    np.testing.assert_array_equal(changed.corrections, np.delete(corrections, 7))
+    with pytest.raises(ValueError, match="an index of another kind"):
+        HammingIndex.open(path)
+
+
+def test_a_file_does_not_hold_codes_added_while_it_is_saved(tmp_path):
+    index = HammingIndex(64).add(random_codes(100, 64)).add(random_codes(1, 64))
+    before = index.copy()
+    index.add(random_codes(5, 64, seed=1))  # goes into the room behind those of the copy
+    before.save(tmp_path / "before.hli")
+    content = (tmp_path / "before.hli").read_bytes()
+    tail = np.frombuffer(content[4096:], np.uint64)[:128]
+    assert len(HammingIndex.open(tmp_path / "before.hli").verify()) == 101
+    assert tail[:101].all()
+    assert not tail[101:].any()
+
+
+def with_header(path, header):
+    """The file with another header, and the checksum that belongs to it."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    head = b"HLINDEX\n" + struct.pack("<II", 2, len(text)) + text
+    head += struct.pack("<I", zlib.crc32(head))
+    path.write_bytes(head.ljust(-(-len(head) // 4096) * 4096, b"\0") + path.read_bytes()[4096:])
+
+
+def header_of(path):
+    content = path.read_bytes()
+    return json.loads(content[16 : 16 + struct.unpack("<I", content[12:16])[0]])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_bits": "64"}, "n_bits must be an integer"),
+        ({"n_bits": 10**9}, "laid out in a way"),
+        ({"n_codes": -1}, "n_codes must be at least 0"),
+        ({"n_codes": 10**30}, "not as long as it has to be"),
+        ({"n_codes": None}, "n_codes must be an integer"),
+        ({"next_id": -5}, "next_id must be at least 0"),
+        ({"n_front": 7}, "laid out in a way"),
+        ({"bit_order": "little"}, "laid out in a way"),
+        ({"sections": {}}, "the header says no section"),
+        ({"sections": {"front": 3}}, "codes.hli: "),
+        ({"sections": {"other": {"n_bytes": 8, "crc32": 0}}}, "or not known"),
+        ({"metadata": 3}, "codes.hli: "),
+        ({"sections": None}, "codes.hli: "),
+    ],
+)
+def test_a_header_that_cannot_be_is_refused_in_one_line(saved, change, message):
+    with_header(saved, header_of(saved) | change)
+    with pytest.raises(ValueError, match=r"codes\.hli: ") as caught:
+        HammingIndex.open(saved)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"3", b"nothing", b"[" * 100_000, b"\xff\xfe", b'{"n_bits": 64}'])
+def test_a_header_that_is_no_description_is_refused_in_one_line(saved, text):
+    with_header(saved, text)
+    with pytest.raises(ValueError, match=r"codes\.hli: ") as caught:
+        HammingIndex.open(saved)
+    assert "\n" not in str(caught.value)

@@ -1,10 +1,9 @@
-"""The arrays behind a store of codes, with room at the end that stores may share.
+"""The arrays that hold the codes of a store.
 
 Every array is laid out in tiles (see :mod:`hashlearn.search.kernels.tiles`). One with one word for every code, such as
 that of the ids, is then a plain array by position.
 """
 
-import threading
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -70,43 +69,20 @@ class Runs(NamedTuple):
         return cls(starts, lengths[stays], starts + shift)
 
 
-class Room:
-    """Arrays for ``capacity`` codes.
+class Room(NamedTuple):
+    """Arrays by name, for so many codes."""
 
-    Stores that follow one another by appending share a room: each sees the codes up to its own number, and what is
-    written behind them changes nothing for it. :meth:`claim` gives the places behind the codes to one store only.
-
-    Parameters
-    ----------
-    arrays : dict of flat arrays
-    capacity : int
-        Codes there is room for.
-    n_claimed : int
-        Codes that are there already.
-    """
-
-    def __init__(self, arrays: Arrays, capacity: int, n_claimed: int):
-        self.arrays = arrays
-        self.capacity = capacity
-        self._n_claimed = n_claimed
-        self._claiming = threading.Lock()
+    arrays: Arrays
+    capacity: int
 
     @classmethod
-    def empty(cls, columns: Mapping[str, Column], capacity: int, n_claimed: int = 0) -> "Room":
+    def empty(cls, columns: Mapping[str, Column], capacity: int) -> "Room":
         arrays = {name: room_for(capacity, column.n_words, column.dtype) for name, column in columns.items()}
-        return cls(arrays, capacity, n_claimed)
+        return cls(arrays, capacity)
 
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.arrays.values())
-
-    def claim(self, n_before: int, n_after: int) -> bool:
-        """Take the places ``n_before : n_after``, unless there are none or another store has them."""
-        with self._claiming:
-            free = self._n_claimed == n_before and n_after <= self.capacity
-            if free:
-                self._n_claimed = n_after
-            return free
 
 
 def copy_columns(columns: Mapping[str, Column], source: Arrays, target: Arrays, runs: Runs) -> None:

@@ -55,7 +55,7 @@ class CostModel:
         self._next_sample = 0.0
         self._seen: deque[tuple[NDArray[np.uint64], int]] = deque(maxlen=_SAMPLE_QUERIES)
         self._credit: dict[tuple[str, int], float] = {}
-        self._changing = threading.Lock()
+        self._changing = threading.RLock()
 
     @property
     def possible(self) -> bool:

@@ -48,7 +48,7 @@ class Engine:
         self.store = store
         self.reach = Reach(store.n_bits)
         self.tables: MultiIndex | None = None
-        self._building = threading.Lock()
+        self._building = threading.RLock()
 
     @cached_property
     def model(self) -> CostModel:

@@ -116,7 +116,7 @@ def fingerprint(path: str | Path) -> str:
 
 
 def _store(header: _Header, arrays: Arrays, check: Callable[[], None] | None = None) -> CodeStore:
-    room = Room(arrays, capacity=header.n_codes, n_claimed=header.n_codes)
+    room = Room(arrays, capacity=header.n_codes)
     return CodeStore(header.n_bits, header.layout, room, header.n_codes, header.next_id, header.metadata, check)
 
 

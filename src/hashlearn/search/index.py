@@ -66,7 +66,7 @@ class HammingIndex:
     def _start(self, store: CodeStore) -> None:
         # All that a search needs hangs on this one reference, which a change replaces at its end.
         self._engine = Engine(store)
-        self._changing = threading.Lock()
+        self._changing = threading.RLock()
 
     def __getstate__(self) -> CodeStore:
         return self._engine.store

@@ -32,7 +32,7 @@ class Reach:
     def __init__(self, n_bits: int):
         self.no_limit = n_bits + 1
         self._seen: OrderedDict[int, deque[int]] = OrderedDict()
-        self._changing = threading.Lock()
+        self._changing = threading.RLock()
 
     def knows(self, k: int) -> bool:
         """Have enough queries been seen for a limit?"""

@@ -71,6 +71,8 @@ class CodeStore:
         self.next_id = next_id
         self.metadata = metadata
         self._room = room
+        # The places behind the codes go to the first store made by appending; taking them out of a list is one step.
+        self._places_behind = [room]
         self._check = None if check is None else _Once(check)
         front, back = (_read_only(room.arrays[name]) for name in ("front", "back"))
         self._tiles = Tiles(front, back, layout.n_front, layout.n_back, n_codes)
@@ -206,7 +208,7 @@ class CodeStore:
     def subset(self, positions: NDArray[np.int64]) -> "CodeStore":
         """Some of the codes, in the order of the positions, which ascend; their ids stay."""
         columns = columns_of(self.layout, ids=True, corrections=self.corrected)
-        room = Room.empty(columns, len(positions), n_claimed=len(positions))
+        room = Room.empty(columns, len(positions))
         copy_columns(columns, self._with_ids(), room.arrays, Runs.of_positions(positions))
         return CodeStore(self.n_bits, self.layout, room, len(positions), self.next_id, self.metadata)
 
@@ -252,11 +254,19 @@ class CodeStore:
         n_before, n_after = len(self), len(self) + len(rows.ids)
         running = rows.ids[-1] == n_after - 1  # the ids are distinct, so the last of 0, 1, 2, ... tells
         columns = columns_of(self.layout, ids=not running, corrections=self.corrected)
-        room, arrays = self._room, self.arrays
-        if columns.keys() != arrays.keys() or not room.claim(n_before, n_after):
-            room = Room.empty(columns, max(n_after, int(_GROWTH * n_before)), n_claimed=n_after)
+        room = self._take_places_behind()
+        if room.capacity < n_after or room.arrays.keys() != columns.keys():
+            room = Room.empty(columns, max(n_after, int(_GROWTH * n_before)))
             copy_columns(columns, self._with_ids(), room.arrays, Runs.of_positions(np.arange(n_before)))
         return self._written(room, n_after, rows, np.arange(n_before, n_after))
+
+    def _take_places_behind(self) -> Room:
+        """The room of this store, or one without places if another store has taken them."""
+        self.verify()
+        try:
+            return self._places_behind.pop()
+        except IndexError:
+            return Room({}, 0)
 
     def _merged(self, rows: Rows, gone: NDArray[np.int64]) -> "CodeStore":
         ids = self.ids
@@ -266,7 +276,7 @@ class CodeStore:
         last_kept = self.ids_at(runs.starts[-1:] + runs.lengths[-1:] - 1)
         running = np.concatenate([last_kept, rows.ids[-1:]]).max(initial=-1) == n_after - 1
         columns = columns_of(self.layout, ids=not running, corrections=self.corrected)
-        room = Room.empty(columns, n_after, n_claimed=n_after)
+        room = Room.empty(columns, n_after)
         copy_columns(columns, self._with_ids(), room.arrays, runs)
         positions = before - np.searchsorted(gone, before) + np.arange(len(before))
         return self._written(room, n_after, rows, positions)
@@ -292,7 +302,7 @@ class _Once:
     def __init__(self, call: Callable[[], None]):
         self._call = call
         self._made = False
-        self._making = threading.Lock()
+        self._making = threading.RLock()
 
     def __call__(self) -> None:
         if self._made:
