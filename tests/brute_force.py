@@ -8,8 +8,8 @@ from hashlearn.search.results import NO_DISTANCE, NO_ID
 
 def clustered(n, n_bits, seed, n_clusters=5, noise=0.05):
     rng = np.random.default_rng(seed)
-    centres = rng.random((n_clusters, n_bits)) < 0.5
-    return np.packbits(centres[rng.integers(0, n_clusters, n)] ^ (rng.random((n, n_bits)) < noise), axis=1)
+    centers = rng.random((n_clusters, n_bits)) < 0.5
+    return np.packbits(centers[rng.integers(0, n_clusters, n)] ^ (rng.random((n, n_bits)) < noise), axis=1)
 
 
 def brute_force(queries, codes, ids, n_bits):
