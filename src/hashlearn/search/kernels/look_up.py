@@ -5,8 +5,8 @@ to the code's sum. One instruction looks up as many numbers at once as a registe
 on ARM), so codes lie byte-planar: byte 0 of all 64 codes of a tile, then byte 1 of all, and so on.
 
 A tile is worked on in strips of one register, for several queries at once, so that a code's bytes are split into 4-bit
-numbers once for all of them. All intrinsics tell which of these queries the tile has a near code for (bit i for the i-th)
-and add to ``masks[i]``, which must be zero before, a bit for each near code.
+numbers once for all of them. All intrinsics tell which of these queries the tile has a near code for (bit i for the
+i-th) and add to ``masks[i]``, which must be zero before, a bit for each near code.
 """
 
 from typing import NamedTuple
@@ -205,10 +205,8 @@ class _Sums(_LookUps):
 
     def sums(self, strips):
         """For each query and strip (even, odd)."""
-        if self.sum == self.half:
-            sums = self._sums_of(strips, _number(0), self.n_bytes)
-        else:
-            sums = self._sums_of_parts(strips)
+        whole = self.sum == self.half
+        sums = self._sums_of(strips, _number(0), self.n_bytes) if whole else self._sums_of_parts(strips)
         if self.corrections is None:
             return sums
         return [
