@@ -58,7 +58,7 @@ def _kept(dispatcher: Any) -> Any:
     except RuntimeError:
         _warn_once()
         return dispatcher
-    kept = getattr(dispatcher, "_cache", None)  # no public name for it; without it, numba's own rules apply
+    kept: Any = getattr(dispatcher, "_cache", None)  # no public name for it; without it, numba's own rules apply
     if hasattr(kept, "_cache_file"):
         kept._cache_file._source_stamp = source_stamp()
         kept.load_overload = partial(_or_nothing, kept.load_overload)

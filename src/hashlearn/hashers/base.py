@@ -200,7 +200,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             and not hasattr(self, "feature_names_in_")
         )
 
-    def _small_scores(self, X: NDArray) -> NDArray:
+    def _small_scores(self, X: Any) -> NDArray:
         check_finite(X, 0)
         return self._prepared(X.dtype)(np.ascontiguousarray(X))
 
