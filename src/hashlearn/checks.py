@@ -57,18 +57,21 @@ def check_matrix(name: str, value: Any, shape: tuple[int | None, int | None]) ->
 def check_vectors(name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
     """Refuse the shape and the type of what cannot be vectors, without printing them."""
     if len(shape) == 1:
-        raise ValueError(f"{name} must be 2-D, got shape {shape}; for one vector pass X[None] or X.reshape(1, -1)")
+        raise ValueError(
+            f"{name} must be 2-D, got one vector of length {shape[0]}. "
+            "Reshape your data: pass X[None] or X.reshape(1, -1)"  # the words that scikit-learn's checks look for
+        )
     if len(shape) != 2:
         raise ValueError(f"{name} must have shape (n, n_features), got {shape}")
     reason = why_no_numbers(dtype)
     if reason is not None:
-        raise TypeError(f"{name} must be {reason}")
+        raise ValueError(f"{name} must be {reason}")
 
 
 def why_no_numbers(dtype: np.dtype) -> str | None:
     """What the values of an array should be, where they cannot be computed with: None where they can."""
     if dtype.kind == "c":
-        return f"real numbers, got {dtype}; pass the real and the imaginary parts as columns"
+        return f"real numbers, got {dtype}. Complex data not supported"  # scikit-learn's words again
     if dtype.kind == "f" and dtype.itemsize > 8:
         return f"float64 or smaller, got {dtype}; convert with X.astype(np.float64)"
     if dtype.kind not in "buif":

@@ -22,7 +22,7 @@ from hashlearn.checks import Range, check_integer, check_matrix, check_parameter
 from hashlearn.codes import bytes_per_code, pack
 from hashlearn.hashers.saving import save_hasher
 from hashlearn.progress import track
-from hashlearn.rows import RowBlocks, as_rows, is_source, map_blocks, write_blocks
+from hashlearn.rows import RowBlocks, as_rows, check_holds_rows, is_source, map_blocks, write_blocks
 from hashlearn.rows.blocks import check_finite
 from hashlearn.threads import one_blas_thread
 
@@ -218,7 +218,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self.get_params(deep=False) | {"n_bits": self.n_bits}, {"n_bits": Range(int, 1), **self._ranges}
         )
         if not is_source(X):
-            check_not_one_vector(X)
+            check_holds_rows(X)
             return RowBlocks(validate_data(self, X, **_CHECKS, ensure_min_samples=2))
         rows = as_rows(X)
         if len(rows) < 2:
@@ -238,7 +238,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _rows(self, X: Any) -> RowBlocks:
         check_is_fitted(self)
         if not is_source(X):
-            check_not_one_vector(X)
+            check_holds_rows(X)
             return RowBlocks(validate_data(self, X, **_CHECKS, reset=False, ensure_min_samples=0))
         rows = as_rows(X)
         if rows.shape[1] != self.n_features_in_:
@@ -313,16 +313,6 @@ class PositiveZeroScorer(NamedTuple):
 
     def __call__(self, block: NDArray) -> NDArray:
         return zeros_made_positive((block - self.mean) @ self.projection)
-
-
-def check_not_one_vector(X: Any) -> None:
-    """A single vector gets a short line, without the numbers in it."""
-    is_list = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], (int, float))
-    if is_list or (isinstance(X, np.ndarray) and X.ndim == 1):
-        raise ValueError(
-            f"X must have shape (n, n_features), got one vector of length {len(X)}. "
-            "Reshape your data: X.reshape(1, -1) has one row."
-        )
 
 
 def scores_of_block(block: NDArray, first: int, scorer: Callable[[NDArray], NDArray]) -> NDArray:

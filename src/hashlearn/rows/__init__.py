@@ -1,13 +1,14 @@
 """Where a pass over the data runs: over blocks of rows of an array, a memmap, files, or a stream."""
 
 from hashlearn.rows.blocks import RowBlocks, row_slices, scratch, zeros_again
-from hashlearn.rows.open import as_rows, is_source
+from hashlearn.rows.open import as_rows, check_holds_rows, is_source
 from hashlearn.rows.passes import added, fold, fold_here, map_blocks, write_blocks
 
 __all__ = [
     "RowBlocks",
     "added",
     "as_rows",
+    "check_holds_rows",
     "fold",
     "fold_here",
     "is_source",
