@@ -1,10 +1,10 @@
 """Every code against every real query.
 
-A query is tables of small integers (see :mod:`hashlearn.search.kernels.look_up`). The **sum** of a code is what its bits
-look up in them, plus its correction times the query's factor: the smaller, the nearer. A block of tiles small enough for
-the first-level cache meets all queries, four at a time, before the next block is read. A result is one integer,
-``sum << 36 | position``, so that the order of the integers is the order of the results: nearest first, ties by the
-lowest position.
+A query is tables of small integers (see :mod:`hashlearn.search.kernels.look_up`). The **sum** of a code is what its
+bits look up in them, plus its correction times the query's factor: the smaller, the nearer. A block of tiles small
+enough for the first-level cache meets all queries, four at a time, before the next block is read. A result is one
+integer, ``sum << 36 | position``, so that the order of the integers is the order of the results: nearest first, ties by
+the lowest position.
 """
 
 from typing import NamedTuple
@@ -199,7 +199,7 @@ def _prefetch(tiles, first, n_lines):
 
 @lean
 def _append(codes, queries, query, tile, mask, limit, keys, count):
-    """Append the keys of the codes of a tile with a bit in the mask and a sum below the limit; returns the new count."""
+    """Append the keys of a tile's codes with a bit in the mask and a sum below the limit; returns the new count."""
     n_used = codes.n_codes - tile * TILE
     if n_used < TILE:
         mask &= (_ONE << np.uint64(n_used)) - _ONE
