@@ -90,7 +90,7 @@ def test_of_equal_sums_those_at_the_lowest_positions_are_kept():
 def test_sums_of_16_bits_reach_their_limit_and_no_further():
     """The largest sum there may be, 65534, is found and in order."""
     case = Case(200, 16, 1)
-    case.queries.tables[:] = np.repeat([[0] * 15 + [127]], 32, axis=0).ravel()
+    case.queries.tables[:] = np.tile([0] * 15 + [127], 2 * 16)
     case.codes.tiles[:] = 255
     case.queries.factors[:] = 61709  # 255 * 61709 >> 8 is 61467, and 32 * 127 is 4064
     case.codes.corrections[:] = 255
@@ -102,14 +102,7 @@ def test_sums_of_16_bits_reach_their_limit_and_no_further():
 
 def test_sums_above_16_bits_are_whole():
     case = Case(300, 512, 2)
-    case.queries.tables[:] = (
-        np.where(np.arange(TABLE) == 15, 127, 0)
-        .astype(np.uint8)
-        .repeat(1)
-        .reshape(1, -1)
-        .repeat(2 * 512 * 2, axis=0)
-        .ravel()
-    )
+    case.queries.tables[:] = np.tile([0] * 15 + [127], 2 * 512 * 2)
     case.codes.tiles[:] = 255
     case.queries.factors[:] = 65535
     case.codes.corrections[:] = 255

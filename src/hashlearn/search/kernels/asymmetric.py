@@ -3,8 +3,8 @@
 A query is tables of small integers (see :mod:`hashlearn.search.kernels.look_up`). The **sum** of a code is what its
 bits look up in them, plus its correction times the query's factor: the smaller, the nearer. A block of tiles small
 enough for the first-level cache meets all queries, four at a time, before the next block is read. A result is one
-integer, ``sum << 36 | position``, so that the order of the integers is the order of the results: nearest first, ties
-by the lowest position.
+integer, ``sum << 36 | position``, so that the order of the integers is the order of the results: nearest first, ties by
+the lowest position.
 """
 
 from typing import NamedTuple
