@@ -49,13 +49,13 @@ by_meaning, by_neighborhood = {}, {}
 for name, hasher in hashers.items():
     codes = hasher.fit(database).transform(database)
     result = evaluate(
-        hasher.transform(queries),
         codes,
+        hasher.transform(queries),
         n_bits,
-        query_labels=query_labels,
         labels=labels,
-        query_vectors=queries,
+        query_labels=query_labels,
         vectors=database,
+        query_vectors=queries,
     )
     by_meaning[name] = result.mAP
     by_neighborhood[name] = result.to_dict()["neighbor_recall"]

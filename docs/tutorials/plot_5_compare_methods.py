@@ -31,9 +31,9 @@ for name, Method in METHODS.items():
     hasher = Method(n_bits=n_bits, random_state=0)
     codes = hasher.fit_codes(database)
     results[Method.__name__] = evaluate(
-        hasher.transform(queries), codes, n_bits, query_labels=query_labels, labels=labels
+        codes, hasher.transform(queries), n_bits, labels=labels, query_labels=query_labels
     )
-results["float vectors"] = evaluate_vectors(queries, database, query_labels=query_labels, labels=labels)
+results["float vectors"] = evaluate_vectors(database, queries, labels=labels, query_labels=query_labels)
 
 for name, result in sorted(results.items(), key=lambda item: -item[1].mAP):
     print(f"{name:14} mAP {result.mAP:.3f}   precision@100 {result.precision_at_100:.3f}")

@@ -73,7 +73,7 @@ for Method in (LSH, ITQ, MedianPCA):
     for n_bits in lengths:
         each = Method(n_bits=n_bits, random_state=0).fit(database)
         judged = evaluate(
-            each.transform(queries), each.transform(database), n_bits, query_labels=query_labels, labels=labels
+            each.transform(database), each.transform(queries), n_bits, labels=labels, query_labels=query_labels
         )
         scores.append(judged.mAP)
     axis.plot(lengths, scores, marker="o", label=Method.__name__)
