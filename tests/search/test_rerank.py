@@ -1,6 +1,7 @@
 """Reranking against the formulas, written out."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 
@@ -19,16 +20,16 @@ def case():
 
 
 @pytest.mark.parametrize("block", [1 << 22, 1])
-def test_asymmetric_scores_are_the_queries_scores_times_the_signs_of_the_bits(case, block, monkeypatch):
+def test_asymmetric_distances_are_minus_the_queries_scores_times_the_signs_of_the_bits(case, block, monkeypatch):
     monkeypatch.setattr(rerank, "_BLOCK_ELEMENTS", block)
     index, _, _, candidates, query_scores = case
-    scores, ids = rerank_asymmetric(index, query_scores, candidates, k=7)
+    distances, ids = rerank_asymmetric(index, query_scores, candidates, k=7)
     signs = 2.0 * unpack(index.codes(), 20) - 1
     for query, row in enumerate(candidates):
-        expected = signs[row] @ query_scores[query].astype(np.float64)
-        order = np.argsort(-expected)[:7]
+        expected = -signs[row] @ query_scores[query].astype(np.float64)
+        order = np.argsort(expected)[:7]
         np.testing.assert_array_equal(ids[query], row[order])
-        np.testing.assert_allclose(scores[query], expected[order], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(distances[query], expected[order], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("block", [1 << 22, 1])
@@ -36,20 +37,25 @@ def test_exact_reranking_is_by_euclidean_distance_whatever_holds_the_vectors(cas
     monkeypatch.setattr(rerank, "_BLOCK_ELEMENTS", block)
     _, vectors, queries, candidates, _ = case
     np.save(tmp_path / "vectors.npy", vectors)
-    for holder in (vectors, np.load(tmp_path / "vectors.npy", mmap_mode="r"), scipy.sparse.csr_matrix(vectors)):
-        scores, ids = rerank_exact(holder, queries, candidates, k=7)
+    for holder in (
+        vectors,
+        np.load(tmp_path / "vectors.npy", mmap_mode="r"),
+        scipy.sparse.csr_matrix(vectors),
+        pd.DataFrame(vectors),
+    ):
+        distances, ids = rerank_exact(holder, queries, candidates, k=7)
         for query, row in enumerate(candidates):
             expected = np.linalg.norm(vectors[row] - queries[query], axis=1)
             order = np.argsort(expected)[:7]
             np.testing.assert_array_equal(ids[query], row[order])
-            np.testing.assert_allclose(-scores[query], expected[order], rtol=1e-5)
+            np.testing.assert_allclose(distances[query], expected[order], rtol=1e-5)
 
 
-def test_places_without_a_candidate_stay_empty_and_equal_scores_keep_their_order():
+def test_places_without_a_candidate_stay_empty_and_ties_go_to_the_lowest_id():
     index = HammingIndex(8).add(np.zeros((3, 1), np.uint8))
-    scores, ids = rerank_asymmetric(index, np.ones((1, 8)), [[2, 0, -1, 1]], k=5)
-    assert ids.tolist() == [[2, 0, 1, -1, -1]]
-    assert scores.tolist() == [[-8, -8, -8, -np.inf, -np.inf]]
+    distances, ids = rerank_asymmetric(index, np.ones((1, 8)), [[2, 0, -1, 1]], k=5)
+    assert ids.tolist() == [[0, 1, 2, -1, -1]]
+    assert distances.tolist() == [[8, 8, 8, np.inf, np.inf]]
 
 
 def test_reranking_finds_more_true_neighbors_than_codes_alone():

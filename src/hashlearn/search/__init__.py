@@ -1,7 +1,7 @@
 """Find codes in Hamming space: exact, whatever the way taken."""
 
 from hashlearn.search.index import HammingIndex
-from hashlearn.search.rerank import Rescored, rerank_asymmetric, rerank_exact
+from hashlearn.search.rerank import Reranked, rerank_asymmetric, rerank_exact
 from hashlearn.search.results import Neighbors, Pairs, RangeResult
 from hashlearn.search.similarity import SimilaritySearch
 
@@ -10,7 +10,7 @@ __all__ = [
     "Neighbors",
     "Pairs",
     "RangeResult",
-    "Rescored",
+    "Reranked",
     "SimilaritySearch",
     "rerank_asymmetric",
     "rerank_exact",

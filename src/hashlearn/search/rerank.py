@@ -2,7 +2,7 @@
 
 Codes lose what a score was beyond its sign. Of ``c k`` candidates by Hamming distance the best k are kept, either by
 
-- the **asymmetric** score of the query against a candidate's bits, ``sum_j s_j (2 b_j - 1)`` with the query's scores
+- the **asymmetric** distance of the query to a candidate's bits, ``-sum_j s_j (2 b_j - 1)`` with the query's scores
   s (its ``decision_function``): the query is not quantized, and nothing but codes is stored
   (A. Gordo and F. Perronnin, Asymmetric distances for binary embeddings, CVPR 2011); or
 - the **exact** Euclidean distance of the original vectors, which may stay on disk.
@@ -15,26 +15,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.codes import unpack
-from hashlearn.rows import RowBlocks
+from hashlearn.rows import as_rows
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.results import NO_ID
 
 _BLOCK_ELEMENTS = 1 << 22
 
 
-class Rescored(NamedTuple):
-    """The best candidates of each query, best first; equal ones in the order of the candidates.
+class Reranked(NamedTuple):
+    """The nearest candidates of each query, nearest first, ties by the lowest id.
 
-    ``scores`` are float32, the higher the better; a place that nothing fills has id -1 and score -inf. The score by
-    exact vectors is the Euclidean distance with a minus before it, so that it too is higher for the better.
+    ``distances`` are float32. A place that nothing fills has id -1 and distance infinity.
     """
 
-    scores: NDArray[np.float32]
+    distances: NDArray[np.float32]
     ids: NDArray[np.int64]
 
 
-def rerank_asymmetric(index: HammingIndex, query_scores: ArrayLike, candidates: ArrayLike, k: int) -> Rescored:
-    """The k candidates of each query with the best asymmetric scores.
+def rerank_asymmetric(index: HammingIndex, query_scores: ArrayLike, candidates: ArrayLike, k: int) -> Reranked:
+    """The k candidates of each query with the smallest asymmetric distances, which may be negative.
 
     Parameters
     ----------
@@ -50,7 +49,7 @@ def rerank_asymmetric(index: HammingIndex, query_scores: ArrayLike, candidates: 
     --------
     >>> index = HammingIndex(8).add(np.array([[0b10000000], [0b01000000]], dtype=np.uint8))
     >>> rerank_asymmetric(index, [[-0.5, 2, -1, -1, -1, -1, -1, -1]], [[0, 1]], k=1)
-    Rescored(scores=array([[8.5]], dtype=float32), ids=array([[1]]))
+    Reranked(distances=array([[-8.5]], dtype=float32), ids=array([[1]]))
     """
     wanted = _check_candidates(candidates)
     scores = np.asarray(query_scores, np.float32)
@@ -63,23 +62,23 @@ def rerank_asymmetric(index: HammingIndex, query_scores: ArrayLike, candidates: 
         bits = np.zeros((ids.size, index.n_bits), np.float32)
         bits[known] = unpack(index.codes(ids.ravel()[known]), index.n_bits)
         ones = np.einsum("qcb,qb->qc", bits.reshape(*ids.shape, index.n_bits), scores[rows])
-        results[rows] = 2 * ones - scores[rows].sum(axis=1, keepdims=True)
-    return _best(results, wanted, k)
+        results[rows] = scores[rows].sum(axis=1, keepdims=True) - 2 * ones
+    return _nearest(results, wanted, k)
 
 
-def rerank_exact(vectors: Any, query_vectors: ArrayLike, candidates: ArrayLike, k: int) -> Rescored:
+def rerank_exact(vectors: Any, query_vectors: ArrayLike, candidates: ArrayLike, k: int) -> Reranked:
     """The k candidates of each query whose original vectors are nearest.
 
     Parameters
     ----------
-    vectors : array, memmap or CSR matrix of shape (n, n_features)
+    vectors : array, memmap, sparse matrix or DataFrame of shape (n, n_features)
         Row i is the vector of id i. Only the candidates' rows are read.
     query_vectors : array of shape (n_queries, n_features)
     candidates, k
         As in :func:`rerank_asymmetric`.
     """
     wanted = _check_candidates(candidates)
-    rows_of, queries = RowBlocks(vectors), RowBlocks(np.asarray(query_vectors))
+    rows_of, queries = as_rows(vectors), as_rows(query_vectors)
     if queries.shape != (len(wanted), rows_of.shape[1]):
         raise ValueError(f"query_vectors must have shape ({len(wanted)}, {rows_of.shape[1]}), got {queries.shape}")
     if wanted.size and wanted.max() >= len(rows_of):
@@ -91,8 +90,8 @@ def rerank_exact(vectors: Any, query_vectors: ArrayLike, candidates: ArrayLike, 
         unique, place = np.unique(np.maximum(ids, 0), return_inverse=True)
         found = rows_of.take(unique)[place.reshape(ids.shape)]
         difference = found - queries.take(np.arange(len(wanted))[rows])[:, None, :]
-        results[rows] = -np.sqrt(np.einsum("qcd,qcd->qc", difference, difference))
-    return _best(results, wanted, k)
+        results[rows] = np.sqrt(np.einsum("qcd,qcd->qc", difference, difference))
+    return _nearest(results, wanted, k)
 
 
 def _check_candidates(candidates: ArrayLike) -> NDArray[np.int64]:
@@ -107,11 +106,11 @@ def _blocks(candidates: NDArray[np.int64], width: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, len(candidates), step))
 
 
-def _best(scores: NDArray[np.float32], candidates: NDArray[np.int64], k: int) -> Rescored:
-    scores[candidates == NO_ID] = -np.inf
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    best = np.full((len(scores), k), -np.inf, np.float32)
-    ids = np.full((len(scores), k), NO_ID, np.int64)
-    best[:, : order.shape[1]] = np.take_along_axis(scores, order, axis=1)
+def _nearest(distances: NDArray[np.float32], candidates: NDArray[np.int64], k: int) -> Reranked:
+    distances[candidates == NO_ID] = np.inf
+    order = np.lexsort((candidates, distances), axis=1)[:, :k]
+    nearest = np.full((len(distances), k), np.inf, np.float32)
+    ids = np.full((len(distances), k), NO_ID, np.int64)
+    nearest[:, : order.shape[1]] = np.take_along_axis(distances, order, axis=1)
     ids[:, : order.shape[1]] = np.take_along_axis(candidates, order, axis=1)
-    return Rescored(best, ids)
+    return Reranked(nearest, ids)

@@ -15,7 +15,7 @@ from hashlearn.hashers.pipelines import check_hasher
 from hashlearn.hashers.saving import digest_of, load_with_digest, n_bits_of, save_hasher
 from hashlearn.search.file_format import fingerprint
 from hashlearn.search.index import HammingIndex
-from hashlearn.search.rerank import Rescored, rerank_asymmetric, rerank_exact
+from hashlearn.search.rerank import Reranked, rerank_asymmetric, rerank_exact
 from hashlearn.search.results import Neighbors
 
 FORMAT = FolderFormat(title="hashlearn similarity search", version=2, manifest="search.json")
@@ -78,7 +78,7 @@ class SimilaritySearch:
 
     def search(
         self, X: ArrayLike, k: int = 10, *, rerank: Any = None, candidates: int = 4, **options: Any
-    ) -> Neighbors | Rescored:
+    ) -> Neighbors | Reranked:
         """The k nearest of each query vector.
 
         Parameters
@@ -95,8 +95,9 @@ class SimilaritySearch:
 
         Returns
         -------
-        Neighbors or Rescored
-            ``(distances, ids)`` by Hamming distance, or ``(scores, ids)`` where reranked: nearest or best first.
+        Neighbors or Reranked
+            ``(distances, ids)``, nearest first, ties by the lowest id: Hamming distances, or those that reranking is
+            by.
         """
         k = check_integer("k", k, low=1)
         candidates = check_integer("candidates", candidates, low=1)
