@@ -13,16 +13,15 @@ import pytest
 from hashlearn import files
 from hashlearn.files import (
     LEFTOVER,
-    LOCK,
     Beside,
     check_writable,
-    exclusive,
     opened_within,
     replacing,
     replacing_together,
     write_at,
     write_text,
 )
+from hashlearn.locks import LOCK, exclusive
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="permissions and forks of POSIX")
 EVERY_WAY = pytest.mark.parametrize("replace", [replacing, replacing_together])

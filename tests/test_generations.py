@@ -7,8 +7,9 @@ import stat
 import pytest
 
 from hashlearn import generations
-from hashlearn.files import LEFTOVER, LOCK, exclusive
+from hashlearn.files import LEFTOVER
 from hashlearn.generations import FolderFormat
+from hashlearn.locks import LOCK, exclusive
 
 FORMAT = FolderFormat(title="test state", version=2, manifest="state.json")
 

@@ -3,11 +3,10 @@
 A file is written beside its target under a name that says whose it is, synced, and renamed over the target; then the
 folder is synced. While its writer lives, an unfinished file is locked. One without a lock is of a process that was
 killed: the next that writes the same target removes it. Where something is read, changed and written back,
-:func:`exclusive` keeps others from doing the same meanwhile.
+:func:`hashlearn.locks.exclusive` keeps others from doing the same meanwhile.
 """
 
 import errno
-import hashlib
 import io
 import os
 import secrets
@@ -19,18 +18,12 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from filelock import lock_descriptor
+from hashlearn.locks import NO_LINKS, exclusive, hidden_name, is_at, lock_now, status_of
 
 LEFTOVER = ".hashlearn-tmp"
 """How the name of a file ends while it is written."""
 
-LOCK = ".hashlearn-lock"
-"""How the name of a lock ends; one that stays behind is of a process that was killed, and does no harm."""
-
 _IS_WINDOWS = os.name == "nt"
-_NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # nor wait for the other end of a pipe
-_LONGEST_NAME = 180
-"""Bytes of a target's name that its unfinished file repeats; most file systems allow 255 in all."""
 
 
 def check_writable(path: str | Path, name: str = "path") -> Path:
@@ -55,7 +48,7 @@ class Beside:
     def __init__(self, target: Path):
         self.target = target
         self._is_written = False
-        self._before = _status(target)
+        self._before = status_of(target)
         with naming(target):
             self._file, self.path = self._made()
 
@@ -84,13 +77,12 @@ class Beside:
     def finish(self) -> None:
         """Give the file the owner and the permissions of what it replaces, and wait until it is on the disk."""
         with naming(self.target):
-            if not _is_at(self.path, self._file):  # one that was written by its path, and renamed to it
+            if not is_at(self.path, self._file):  # one that was written by its path, and renamed to it
                 self._file = FileIO(self.path, "r+", opener=_without_links)
             if not self._is_written and os.fstat(self._file.fileno()).st_size == 0:
                 raise FileNotFoundError(errno.ENOENT, "nothing was written", str(self.target))
-            if self._before is not None and not _IS_WINDOWS:
-                keep_owner(self._file.fileno(), self._before)
-                os.fchmod(self._file.fileno(), stat.S_IMODE(self._before.st_mode))
+            if self._before is not None:
+                keep_permissions(self._file.fileno(), self._before)
             os.fsync(self._file.fileno())
 
     def take_place(self) -> None:
@@ -111,13 +103,11 @@ class Beside:
         self._file.close()
 
     def _made(self) -> tuple[FileIO, Path]:
-        # The target's permissions, but never less than the writer needs: an unfinished file is no easier to read.
-        mode = 0o666 if self._before is None else stat.S_IMODE(self._before.st_mode) | stat.S_IWUSR
         while True:
-            path = self.target.with_name(f"{_prefix(self.target)}{os.getpid()}-{secrets.token_hex(8)}{LEFTOVER}")
-            file = FileIO(path, "x", opener=lambda name, flags: os.open(name, flags | _NO_LINKS, mode))
+            path = self.target.with_name(f"{hidden_name(self.target)}.{os.getpid()}-{secrets.token_hex(8)}{LEFTOVER}")
+            file = new_file(path, like=self._before)
             # Another that collects leftovers may have taken the file for one before it was locked.
-            if _IS_WINDOWS or (_locked(file, if_unknown=True) and _is_at(path, file)):
+            if _IS_WINDOWS or (lock_now(file, if_unknown=True) and is_at(path, file)):
                 return file, path
             file.close()
 
@@ -130,10 +120,9 @@ def replacing(*paths: str | Path) -> Iterator[tuple[Beside, ...]]:
     lack of space has happened before the first rename. Several targets are renamed in their order: where a process is
     killed meanwhile, the first are new and the others old. See :func:`replacing_together` where that must not be.
     """
-    with _unfinished(paths) as beside:
+    with _unfinished([check_writable(path) for path in paths]) as beside:
         yield beside
-        for file in beside:
-            file.finish()
+        _finish(beside)
         _take_places(beside)
 
 
@@ -144,10 +133,10 @@ def replacing_together(*paths: str | Path) -> Iterator[tuple[Beside, ...]]:
     All targets but the first are removed before the first rename. Where a process is killed meanwhile, a file is
     missing, and there are never two that do not belong together.
     """
-    with exclusive(check_writable(paths[0])), _unfinished(paths) as beside:
+    targets = [check_writable(path) for path in paths]
+    with exclusive(targets[0]), _unfinished(targets) as beside:
         yield beside
-        for file in beside:
-            file.finish()
+        _finish(beside)
         for file in beside[1:]:
             with naming(file.target):
                 file.target.unlink(missing_ok=True)
@@ -155,8 +144,7 @@ def replacing_together(*paths: str | Path) -> Iterator[tuple[Beside, ...]]:
 
 
 @contextmanager
-def _unfinished(paths: tuple[str | Path, ...]) -> Iterator[tuple[Beside, ...]]:
-    targets = [check_writable(path) for path in paths]
+def _unfinished(targets: list[Path]) -> Iterator[tuple[Beside, ...]]:
     with ExitStack() as stack:
         beside = []
         for target in targets:
@@ -164,6 +152,11 @@ def _unfinished(paths: tuple[str | Path, ...]) -> Iterator[tuple[Beside, ...]]:
             beside.append(Beside(target))
             stack.callback(beside[-1].remove)
         yield tuple(beside)
+
+
+def _finish(beside: tuple[Beside, ...]) -> None:
+    for file in beside:
+        file.finish()
 
 
 def _take_places(beside: tuple[Beside, ...]) -> None:
@@ -178,33 +171,18 @@ def write_text(path: str | Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
+def write_own_text(path: Path, text: str) -> None:
+    """As :func:`write_text`, for a file whose name the user did not choose: a link there is replaced, not followed."""
+    with _unfinished([path]) as (beside,):
+        beside.write_text(text)
+        beside.finish()
+        _take_places((beside,))
+
+
 def write_bytes(path: str | Path, content: Any) -> None:
     """Write a file in one step."""
     with replacing(path) as (beside,):
         beside.write_bytes(content)
-
-
-@contextmanager
-def exclusive(path: str | Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold the lock of a file or of a folder; nobody else holds it meanwhile, in this process or another.
-
-    Parameters
-    ----------
-    path : str or Path
-        A file has its lock beside it, a folder inside. It need not be there yet, but the folder of a file must.
-    wait : bool
-        Wait until the lock is free; otherwise BlockingIOError says that it is not.
-    """
-    path = Path(path)
-    place = path / LOCK if path.is_dir() else path.with_name(_prefix(path)[:-1] + LOCK)
-    lock = None
-    try:
-        with naming(path):
-            lock = _held(place, path, wait)
-        yield
-    finally:
-        if lock is not None:
-            _release(place, lock)
 
 
 def collect_leftovers(target: Path) -> None:
@@ -216,7 +194,7 @@ def collect_leftovers(target: Path) -> None:
                 continue
             with FileIO(path, "r+", opener=_without_links) as file:
                 is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-                if is_file and _locked(file, if_unknown=False) and _is_at(path, file):
+                if is_file and lock_now(file, if_unknown=False) and is_at(path, file):
                     path.unlink()
 
 
@@ -237,6 +215,17 @@ def naming(path: str | Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
+def new_file(path: Path, like: os.stat_result | None = None) -> FileIO:
+    """Make a file that is not there, no easier to read than the one it is ``like``."""
+    mode = 0o666 if like is None else stat.S_IMODE(like.st_mode) | stat.S_IWUSR
+    return FileIO(path, "x", opener=lambda name, flags: os.open(name, flags | NO_LINKS, mode))
+
+
+def read_without_links(path: Path) -> FileIO:
+    """Open a file to read it, and raise where it is a link."""
+    return FileIO(path, "r", opener=_without_links)
+
+
 def opened_within(path: str | Path) -> FileIO:
     """Open a file that is there, and no link, to write to places in it while others write to other places.
 
@@ -245,7 +234,7 @@ def opened_within(path: str | Path) -> FileIO:
     """
 
     def opener(name: str, flags: int) -> int:
-        return os.open(name, (flags | _NO_LINKS) & ~(os.O_CREAT | os.O_TRUNC))
+        return os.open(name, (flags | NO_LINKS) & ~(os.O_CREAT | os.O_TRUNC))
 
     return FileIO(path, "w", opener=opener)
 
@@ -265,15 +254,17 @@ def write_all(file: FileIO, content: Any) -> int:
     return length
 
 
-def keep_owner(file: int | Path, before: os.stat_result) -> None:
-    """Give a file the owner and group of another, as far as this process may; POSIX only."""
-    now = os.stat(file)
-    if (now.st_uid, now.st_gid) == (before.st_uid, before.st_gid):
+def keep_permissions(file: int | Path, before: os.stat_result) -> None:
+    """Give a file the permissions and, as far as this process may, owner and group of what it replaces."""
+    if _IS_WINDOWS:
         return
-    for owner in (before.st_uid, -1):  # only root may give files away; the group may still be one of ours
-        with suppress(PermissionError):
-            os.chown(file, owner, before.st_gid)
-            return
+    now = os.stat(file)
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        for owner in (before.st_uid, -1):  # only root may give files away; the group may still be one of ours
+            with suppress(PermissionError):
+                os.chown(file, owner, before.st_gid)
+                break
+    os.chmod(file, stat.S_IMODE(before.st_mode))
 
 
 def sync(path: Path) -> None:
@@ -331,65 +322,12 @@ def _replace_on_windows(path: Path, target: Path) -> None:
     os.replace(path, target)
 
 
-def _held(place: Path, path: Path, wait: bool) -> FileIO:
-    while True:
-        lock = FileIO(place, "r+", opener=lambda name, flags: os.open(name, flags | os.O_CREAT | _NO_LINKS, 0o666))
-        try:
-            if not lock_descriptor(lock.fileno(), blocking=wait):
-                raise BlockingIOError(f"{path} is being written by another process; wait for it, or stop it")
-        except BlockingIOError:
-            lock.close()
-            raise
-        except OSError:  # a file system without locks
-            return lock
-        if _is_at(place, lock):
-            return lock
-        lock.close()
-
-
-def _release(place: Path, lock: FileIO) -> None:
-    with suppress(OSError):
-        if _IS_WINDOWS:  # an open file cannot be removed there; where another has opened it, that one removes it
-            lock.close()
-        # Removed before it is released: who waits for it then sees that it is no longer at its place.
-        place.unlink()
-    lock.close()
-
-
-def _locked(file: FileIO, *, if_unknown: bool) -> bool:
-    """Lock an open file if nobody has; ``if_unknown`` is the answer where the file system has no locks."""
-    try:
-        return lock_descriptor(file.fileno(), blocking=False)
-    except OSError:
-        return if_unknown
-
-
-def _is_at(path: Path, file: FileIO) -> bool:
-    """Whether an open file is still the one of that name."""
-    status = _status(path)
-    return status is not None and os.path.samestat(status, os.fstat(file.fileno()))
-
-
-def _status(path: Path) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except FileNotFoundError:
-        return None
-
-
-def _prefix(target: Path) -> str:
-    name = os.fsencode(target.name)
-    if len(name) > _LONGEST_NAME:
-        return f".{hashlib.sha256(name).hexdigest()[:16]}."
-    return f".{target.name}."
-
-
 def _leftovers(target: Path) -> list[Path]:
-    prefix = _prefix(target)
+    prefix = hidden_name(target) + "."
     with os.scandir(target.parent) as entries:
         names = [entry.name for entry in entries]
     return [target.parent / name for name in names if name.startswith(prefix) and name.endswith(LEFTOVER)]
 
 
 def _without_links(name: str, flags: int) -> int:
-    return os.open(name, flags | _NO_LINKS)
+    return os.open(name, flags | NO_LINKS)

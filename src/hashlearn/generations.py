@@ -19,8 +19,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from hashlearn.files import LEFTOVER, LOCK, exclusive, keep_owner, sync, write_text
+from hashlearn.files import LEFTOVER, keep_permissions, sync, write_text
 from hashlearn.json_files import json_digest, read_json
+from hashlearn.locks import LOCK, exclusive
 
 Opened = TypeVar("Opened")
 
@@ -201,9 +202,7 @@ def _closed_to_others(generation: Path, before: Path | None) -> Iterator[None]:
 
 def _permit_as(before: Path, new: Path) -> None:
     with suppress(FileNotFoundError):
-        status = before.stat()
-        keep_owner(new, status)
-        new.chmod(stat.S_IMODE(status.st_mode))
+        keep_permissions(new, before.stat())
 
 
 def _checksum(manifest: dict[str, Any]) -> str:

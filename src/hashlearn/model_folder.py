@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_safetensors
 
-from hashlearn.files import LEFTOVER, LOCK, exclusive, replacing
+from hashlearn.files import LEFTOVER, replacing
 from hashlearn.json_files import json_digest, parsed_json, read_json
+from hashlearn.locks import LOCK, exclusive
 from hashlearn.version import __version__
 
 FORMAT = "hashlearn model"

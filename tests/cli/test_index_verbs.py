@@ -1,8 +1,14 @@
 """``hashlearn index`` and ``hashlearn near-duplicates``."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import hashlearn
 from hashlearn import HammingIndex
 from hashlearn.codes import hamming_distances
 
@@ -63,7 +69,7 @@ def test_problems_are_one_line_and_leave_what_was_there(refused, codes, folder):
     np.save("bare.npy", codes)
     np.save("ids.npy", np.arange(150))
     assert "say --bits" in refused("index", "build", "bare.npy", "-o", "new.hli")
-    assert "ids must be unique, got 0" in refused("index", "add", "codes.hli", "codes.npy", "--ids", "ids.npy")
+    assert "ids must be new, got 0" in refused("index", "add", "codes.hli", "codes.npy", "--ids", "ids.npy")
     assert "-k must be at most the 150 codes" in refused("index", "search", "codes.hli", "codes.npy", "-k", 151)
     assert "codes.npy: not an index file" in refused("index", "info", "codes.npy")
     assert "No such file" in refused("near-duplicates", "nowhere.npy")
@@ -74,3 +80,16 @@ def test_problems_are_one_line_and_leave_what_was_there(refused, codes, folder):
     (folder / "codes.hli").write_bytes(damaged)
     assert "do not match their checksum" in refused("index", "info", "codes.hli")
     assert "do not match their checksum" in refused("near-duplicates", "codes.hli", "-o", "pairs.tsv")
+
+
+def test_no_code_is_lost_when_two_add_to_one_index(folder, codes):
+    np.save("one.npy", codes[:40])
+    np.save("other.npy", codes[40:])
+    command = [sys.executable, "-m", "hashlearn", "index", "add", "codes.hli"]
+    env = os.environ | {"PYTHONPATH": str(Path(hashlearn.__file__).parents[1])}
+    adding = [subprocess.Popen([*command, name], env=env) for name in ("one.npy", "other.npy", "one.npy", "other.npy")]
+    assert [process.wait() for process in adding] == [0] * 4
+    index = HammingIndex.open("codes.hli").verify()
+    assert len(index) == 3 * 150
+    assert sorted(map(bytes, index.codes())) == sorted(map(bytes, [*codes] * 3))
+    assert not list(folder.glob(".codes.hli*"))

@@ -13,7 +13,9 @@ import pytest
 
 import hashlearn
 from hashlearn import ITQ, LSH
-from hashlearn.cli import partial_codes
+from hashlearn.cli import code_files, partial_codes
+from hashlearn.cli.code_files import read_codes
+from hashlearn.hashers import base
 from hashlearn.rows import blocks, passes
 
 SOURCES = Path(hashlearn.__file__).parents[1]
@@ -31,15 +33,15 @@ def large(folder, monkeypatch):
 
 def interrupt_after(monkeypatch, calls, error):
     """Make the encoding of the block after so many raise the error."""
-    scores, count = ITQ._scores, [0]
+    encode, count = base.codes_of_block, [0]
 
-    def failing(self, block):
+    def failing(block, first, scorer):
         count[0] += 1
         if count[0] > calls:
             raise error
-        return scores(self, block)
+        return encode(block, first, scorer)
 
-    monkeypatch.setattr(ITQ, "_scores", failing)
+    monkeypatch.setattr(base, "codes_of_block", failing)
     return count
 
 
@@ -180,8 +182,8 @@ def test_a_killed_process_leaves_a_state_to_go_on_from(folder, large, run):
     slow = (
         "import time; from hashlearn.rows import blocks; blocks.BLOCK_ELEMENTS = 1;"
         "from hashlearn.cli import main, partial_codes; partial_codes.SECONDS_BETWEEN_STATES = 0;"
-        "from hashlearn import ITQ; scores = ITQ._scores;"
-        "ITQ._scores = lambda self, block: (time.sleep(0.3), scores(self, block))[1];"
+        "from hashlearn.hashers import base; encode = base.codes_of_block;"
+        "base.codes_of_block = lambda *args, **more: (time.sleep(0.3), encode(*args, **more))[1];"
         f"main({list(ENCODE)!r})"
     )
     with subprocess.Popen([sys.executable, "-c", slow], env=os.environ | {"PYTHONPATH": str(SOURCES)}) as process:
@@ -229,3 +231,122 @@ def test_codes_come_a_block_at_a_time(large):
     assert [part.start for part, _ in parts] == [300, 556, 812]
     np.testing.assert_array_equal(np.concatenate([codes for _, codes in parts]), large[300:])
     assert LSH(n_bits=4).fit(X).transform_blocks(X) is not None
+
+
+def interrupted(run, monkeypatch):
+    """An encode that was interrupted after two blocks."""
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 2, KeyboardInterrupt())
+        assert run(*ENCODE).code == 130
+
+
+@pytest.mark.parametrize("place", [0, 60, 130, 300, 1100])
+def test_codes_that_were_changed_since_are_not_resumed(run, folder, large, monkeypatch, place):
+    interrupted(run, monkeypatch)
+    part = bytearray((folder / "codes.npy.part").read_bytes())
+    place = min(place, len(part) - 1)
+    part[place] ^= 4
+    (folder / "codes.npy.part").write_bytes(part)
+    outcome = run(*ENCODE)
+    assert (outcome.code, outcome.err) == (0, "")
+    whole(folder, large)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"job": 1}', "[]", "\xff"])
+def test_a_state_that_is_none_is_not_believed(run, folder, large, monkeypatch, text):
+    interrupted(run, monkeypatch)
+    (folder / "codes.npy.part.json").write_text(text)
+    outcome = run(*ENCODE)
+    assert (outcome.code, outcome.err) == (0, "")
+    whole(folder, large)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
+@pytest.mark.parametrize("name", ["codes.npy.part", "codes.npy.part.json"])
+def test_planted_links_are_not_followed(run, folder, large, monkeypatch, name):
+    interrupted(run, monkeypatch)
+    (folder / "precious").write_bytes((folder / name).read_bytes())
+    (folder / name).unlink()
+    (folder / name).symlink_to("precious")
+    before = (folder / "precious").read_bytes()
+    monkeypatch.setattr(partial_codes, "SECONDS_BETWEEN_STATES", 0)
+    assert run(*ENCODE).code == 0
+    assert (folder / "precious").read_bytes() == before
+    whole(folder, large)
+    assert not (folder / "codes.npy").is_symlink()
+    assert not (folder / "codes.npy.json").is_symlink()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
+def test_codes_keep_their_permissions(run, folder, large, monkeypatch):
+    assert run(*ENCODE).code == 0
+    for name in ("codes.npy", "codes.npy.json"):
+        (folder / name).chmod(0o600)
+    interrupted_command = ("encode", "model", "queries.npy", "large.npy", "-o", "codes.npy")
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 2, KeyboardInterrupt())
+        assert run(*interrupted_command).code == 130
+    assert (folder / "codes.npy.part").stat().st_mode & 0o777 == 0o600
+    assert run(*interrupted_command).code == 0
+    assert [(folder / name).stat().st_mode & 0o777 for name in ("codes.npy", "codes.npy.json")] == [0o600, 0o600]
+
+
+def test_a_second_encode_to_the_same_file_is_refused(run, folder, large, monkeypatch):
+    """The first is in its third block when the second begins: each would remove the file of the other."""
+    seen = []
+    encode = base.codes_of_block
+
+    def with_another(block, first, scorer):
+        if not seen:
+            seen.append(None)
+            seen[0] = run("encode", "model", "queries.npy", "-o", "codes.npy")
+        return encode(block, first, scorer)
+
+    monkeypatch.setattr(base, "codes_of_block", with_another)
+    assert run(*ENCODE).code == 0
+    assert seen[0].code == 2
+    assert "codes.npy is being written by another process" in seen[0].err
+    assert seen[0].err.count("\n") == 1
+    whole(folder, large)
+    assert run("near-duplicates", "codes.npy", "--radius", 0).code == 0
+
+
+@pytest.mark.parametrize("step", ["the new codes", "the last sidecar"])
+def test_codes_and_sidecar_fit_at_every_moment(run, folder, large, monkeypatch, step):
+    """A process that dies before the codes are replaced leaves the old ones, and one that dies after it the new."""
+    assert run(*ENCODE).code == 0
+    old = np.load("queries.npy"), np.load("codes.npy")
+
+    take_place = partial_codes.PartialCodes._take_place
+
+    def dying(self):
+        if step == "the last sidecar":
+            take_place(self)
+        raise SystemExit("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(partial_codes.PartialCodes, "_take_place", dying)
+        patched.setattr(partial_codes.PartialCodes, "stop", lambda self, error: error)
+        run("encode", "model", "queries.npy", "-o", "codes.npy")
+    found = read_codes("codes.npy")
+    wanted = old[1] if step == "the new codes" else hashlearn.load("model").transform(old[0])
+    np.testing.assert_array_equal(found.codes, wanted)
+    assert run("encode", "model", "queries.npy", "-o", "codes.npy").code == 0
+    assert "before" not in json.loads((folder / "codes.npy.json").read_text())
+    whole(folder, hashlearn.load("model").transform(old[0]))
+
+
+def test_a_reader_beside_a_writer_reads_old_or_new_codes(run, folder, large, monkeypatch):
+    """Codes and sidecar are replaced between the reading of one and the other."""
+    assert run(*ENCODE).code == 0
+    read, calls = code_files.read_sidecar, []
+
+    def late(place):
+        if not calls:
+            calls.append(place)
+            run("encode", "model", "queries.npy", "-o", "codes.npy")
+        return read(place)
+
+    monkeypatch.setattr(code_files, "read_sidecar", late)
+    found = code_files.read_codes("codes.npy")
+    np.testing.assert_array_equal(found.codes, hashlearn.load("model").transform(np.load("queries.npy")))

@@ -3,7 +3,6 @@
 Nothing heavy is imported before a command runs, so that ``hashlearn --help`` answers at once.
 """
 
-import os
 import sys
 import warnings
 
@@ -25,6 +24,7 @@ from hashlearn.cli import (
     version,
 )
 from hashlearn.cli.errors import INTERRUPTED, complaint, exit_code
+from hashlearn.cli.streams import check_streams, give_up_stdout
 
 app = typer.Typer(
     name="hashlearn",
@@ -53,12 +53,14 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command; whatever is wrong with its input is one line on stderr and exit code 2."""
     warnings.showwarning = _one_line_warning
     try:
+        check_streams()
         status = app(args=arguments, prog_name="hashlearn", standalone_mode=False)
+        sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(INTERRUPTED)
     except Exception as error:
-        if isinstance(error, BrokenPipeError):  # the reader has had enough; nor is there a place for what is buffered
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, OSError):
+            give_up_stdout()
         message = complaint(error)
         if message is None:
             raise

@@ -1,7 +1,13 @@
-"""Codes on disk: an ``.npy`` file of packed codes and a JSON sidecar that says what they are."""
+"""Codes on disk: an ``.npy`` file of packed codes and a JSON sidecar that says what they are.
+
+The sidecar has the codes' checksum, so one of other codes is never believed. Two files cannot be replaced in one step:
+before codes are replaced, their sidecar is made to describe both the new codes and, under ``before``, those that are
+still there. So there is no moment without a sidecar that fits.
+"""
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.cli.arrays import read_array
+from hashlearn.cli.places import path_of, sidecar_of
+from hashlearn.files import write_text
+from hashlearn.json_files import read_json
 
 FORMAT = "hashlearn codes"
+FORCE = "Go on although the codes are of different models."
 
 
 @dataclass(frozen=True)
@@ -23,6 +33,11 @@ class CodeFile:
     n_bits: int
     model: dict[str, Any] | None
 
+    @property
+    def digest(self) -> str | None:
+        """Of the model that made the codes."""
+        return None if self.model is None else self.model["checksum"]
+
 
 def check_ending(out: str, ending: str) -> None:
     """A file without the ending of its format would not be known again when it is read."""
@@ -30,14 +45,9 @@ def check_ending(out: str, ending: str) -> None:
         raise ValueError(f"--out must end in {ending}, got {out}")
 
 
-def sidecar_of(path: str | Path) -> Path:
-    """``codes.npy`` -> ``codes.npy.json``."""
-    return Path(f"{path}.json")
-
-
 def sidecar_for(n_bits: int, count: int, checksum: str, model: dict[str, Any]) -> dict[str, Any]:
-    """What a sidecar says. It has the codes' checksum, so that one of another file is never believed."""
-    import hashlearn
+    """What a sidecar says."""
+    from hashlearn.version import __version__
 
     return {
         "format": FORMAT,
@@ -46,12 +56,36 @@ def sidecar_for(n_bits: int, count: int, checksum: str, model: dict[str, Any]) -
         "count": count,
         "codes_sha256": checksum,
         "model": model,
-        "hashlearn_version": hashlearn.__version__,
+        "hashlearn_version": __version__,
     }
+
+
+def replace_codes(target: Path, sidecar: dict[str, Any], replace: Callable[[], None]) -> None:
+    """Have ``replace`` put new codes at ``target``, with a sidecar; who reads meanwhile has old or new codes."""
+    place = sidecar_of(target)
+    try:
+        old = read_sidecar(target) if target.exists() else None
+    except ValueError:
+        old = None
+    if old is not None:
+        before = [{key: value for key, value in old.items() if key != "before"}, *old.get("before", [])]
+        write_text(place, _as_text({**sidecar, "before": before}))
+    replace()
+    write_text(place, _as_text(sidecar))
 
 
 def read_codes(place: str, n_bits: int | None = None) -> CodeFile:
     """Codes of a file, first bit most significant; ``n_bits`` is needed where there is no sidecar."""
+    while True:
+        versions = _versions(place)
+        try:
+            return _read_codes(place, n_bits)
+        except ValueError:
+            if _versions(place) == versions:  # otherwise codes and sidecar were replaced while they were read
+                raise
+
+
+def _read_codes(place: str, n_bits: int | None) -> CodeFile:
     from hashlearn.codes import check_codes, reverse_bit_order
 
     array, sidecar = read_array(place), read_sidecar(place)
@@ -61,48 +95,80 @@ def read_codes(place: str, n_bits: int | None = None) -> CodeFile:
                 f"{place} has no sidecar {sidecar_of(place)} that says how many bits a code has; say --bits"
             )
         return CodeFile(place, check_codes(array, n_bits, place), n_bits, None)
+    sidecar = _fitting(sidecar, array, place)
     if n_bits is not None and n_bits != sidecar["n_bits"]:
         raise ValueError(f"{place} holds codes of {sidecar['n_bits']} bits by its sidecar, wanted {n_bits}")
     codes = reverse_bit_order(array) if sidecar["bit_order"] == "little" else array
     codes = check_codes(codes, sidecar["n_bits"], place)
     if len(codes) != sidecar["count"]:
         raise ValueError(f"{place} holds {len(codes)} codes, its sidecar says {sidecar['count']}")
-    if sidecar.get("codes_sha256") not in (None, _checksum(array)):
-        raise ValueError(
-            f"{place} is not the file its sidecar was written for (the checksum does not fit); encode again"
-        )
     return CodeFile(place, codes, sidecar["n_bits"], sidecar.get("model"))
 
 
-def read_sidecar(place: str) -> dict[str, Any] | None:
+def read_sidecar(place: str | Path) -> dict[str, Any] | None:
     """What the sidecar of a file says, if it has one."""
     path = sidecar_of(place)
     if not path.exists():
         return None
     try:
-        sidecar = json.loads(path.read_text(encoding="utf-8"))
-        known = sidecar["format"] == FORMAT and sidecar["bit_order"] in ("big", "little")
-        known = known and all(type(sidecar[name]) is int and sidecar[name] >= 0 for name in ("n_bits", "count"))
-    except (ValueError, KeyError, TypeError, RecursionError):
+        sidecar = read_json(path)
+        known = _is_sidecar(sidecar) and all(_is_sidecar(before) for before in sidecar.get("before", []))
+    except (ValueError, TypeError):
         known = False
     if not known:
         raise ValueError(f"{path} is no sidecar of hashlearn codes")
     return sidecar
 
 
-def check_made_by(file: CodeFile, model: dict[str, Any]) -> None:
+def check_made_by(file: CodeFile, model: dict[str, Any], force: bool = False) -> None:
     """Distances between codes of two models mean nothing."""
-    if file.model and file.model.get("checksum") != model["checksum"]:
-        raise ValueError(f"{file.place} was encoded by another model than {model['path']}; encode it again")
+    if not force and file.digest not in (None, model["checksum"]):
+        raise ValueError(
+            f"{file.place} was encoded by another model than {model['path']}; encode it again, or insist with --force"
+        )
 
 
-def check_same_model(left: CodeFile, right: CodeFile) -> None:
+def check_same_model(left: CodeFile, right: CodeFile, force: bool = False) -> None:
     """As :func:`check_made_by`, of two files."""
     if left.n_bits != right.n_bits:
         raise ValueError(f"{left.place} has codes of {left.n_bits} bits, {right.place} of {right.n_bits}")
-    if left.model and right.model and left.model.get("checksum") != right.model.get("checksum"):
-        raise ValueError(f"{left.place} and {right.place} were encoded by different models")
+    if not force and are_of_two_models(left.digest, right.digest):
+        raise ValueError(
+            f"{left.place} and {right.place} were encoded by different models; encode one again, or insist with --force"
+        )
 
 
-def _checksum(codes: NDArray[np.uint8]) -> str:
-    return hashlib.sha256(np.ascontiguousarray(codes).reshape(-1).view(np.uint8).data).hexdigest()
+def are_of_two_models(left: str | None, right: str | None) -> bool:
+    """Whether two digests are known and different."""
+    return left is not None and right is not None and left != right
+
+
+def _is_sidecar(value: Any) -> bool:
+    if not isinstance(value, dict) or value.get("format") != FORMAT or value.get("bit_order") not in ("big", "little"):
+        return False
+    model = value.get("model")
+    has_model = model is None or (isinstance(model, dict) and isinstance(model.get("checksum"), str))
+    return has_model and all(type(value.get(name)) is int and value[name] >= 0 for name in ("n_bits", "count"))
+
+
+def _fitting(sidecar: dict[str, Any], array: NDArray, place: str) -> dict[str, Any]:
+    """The sidecar, or one of those before it, that describes this array."""
+    checksum = hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).hexdigest()
+    for each in (sidecar, *sidecar.get("before", [])):
+        if each.get("codes_sha256") in (None, checksum):
+            return each
+    raise ValueError(f"{place} is not the file its sidecar was written for (the checksum does not fit); encode again")
+
+
+def _versions(place: str) -> list[tuple[int, int, int] | None]:
+    """What changes when a file or its sidecar is replaced."""
+    path = path_of(place)
+    found: list[tuple[int, int, int] | None] = []
+    for each in (path, sidecar_of(path)):
+        status = each.stat() if each.exists() else None
+        found.append(None if status is None else (status.st_dev, status.st_ino, status.st_mtime_ns))
+    return found
+
+
+def _as_text(sidecar: dict[str, Any]) -> str:
+    return json.dumps(sidecar, indent=2) + "\n"

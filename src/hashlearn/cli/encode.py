@@ -6,8 +6,9 @@ import typer
 
 from hashlearn.cli.arrays import CLUSTER, FORMATS, matrices
 from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.code_files import check_ending, sidecar_of
-from hashlearn.cli.model_files import check_features, load_model, naming
+from hashlearn.cli.code_files import check_ending
+from hashlearn.cli.model_files import check_features, files_of_model, load_model, naming
+from hashlearn.cli.places import check_places, sidecar_of
 
 EXAMPLE = "Example: hashlearn encode model/ vectors.npy --out codes.npy"
 
@@ -20,10 +21,7 @@ def run(
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=CLUSTER)] = None,
 ) -> None:
     """Turn vectors into packed codes; one that was interrupted goes on when it is repeated."""
-    from hashlearn.files import check_writable
-
-    for path in (out, sidecar_of(out)):
-        check_writable(path, "--out")
+    check_places({"--out": out, "sidecar of --out": sidecar_of(out)}, [*vectors, *files_of_model(model)])
     check_ending(out, ".npy")
     with matrices(vectors, array, cluster) as data:
         hasher, identity = load_model(model)
@@ -41,21 +39,23 @@ def _write_codes(
     """Have the codes written where the vectors are, a block at a time; returns the bytes of one."""
     from hashlearn.cli.partial_codes import PartialCodes, identity_of
     from hashlearn.codes import bytes_per_code
+    from hashlearn.locks import exclusive
 
     width = bytes_per_code(hasher.n_bits)
     job = {"model": identity["checksum"], "vectors": identity_of(vectors, array)}
     codes = PartialCodes(out, data.shape[0], width, job)
-    try:
-        first = codes.begin()
-        if first:
-            typer.echo(f"{out}: going on after {first} of {data.shape[0]} codes", err=True)
-        if first < data.shape[0]:
-            for rows in hasher.transform_into(data, codes.part, first):
-                codes.wrote(rows)
-        codes.finish(hasher.n_bits, identity)
-    except BaseException as error:
-        problem = codes.stop(error)
-        if problem is error:
-            raise
-        raise problem from error
+    with exclusive(codes.target, wait=False):
+        try:
+            first = codes.begin()
+            if first:
+                typer.echo(f"{out}: going on after {first} of {data.shape[0]} codes", err=True)
+            if first < data.shape[0]:
+                for rows in hasher.transform_into(data, codes.part, first):
+                    codes.wrote(rows)
+            codes.finish(hasher.n_bits, identity)
+        except BaseException as error:
+            problem = codes.stop(error)
+            if problem is error:
+                raise
+            raise problem from error
     return width

@@ -1,9 +1,14 @@
 """What an exception says to a user: one line."""
 
+import errno
+
 import typer
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
+_LONGEST = 600
 
 # typer carries its own copy of click in some versions and uses the installed one in others; this is its UsageError.
 _UsageError = typer.BadParameter.__mro__[1]
@@ -17,9 +22,11 @@ def complaint(error: Exception) -> str | None:
         return ""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{_text(error.filename)}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno in _FULL:  # files name themselves; what is printed does not
+        return f"standard output: {error.strerror}"
     if isinstance(error, MemoryError):
         return f"not enough memory: {_first_line(error)}" if str(error) else "not enough memory"
-    if isinstance(error, (ValueError, TypeError, OSError, ImportError)):
+    if isinstance(error, (ValueError, TypeError, OSError, ImportError, OverflowError)):
         return _first_line(error)
     return None
 
@@ -40,7 +47,8 @@ def _of_usage(error) -> str:
 def _first_line(error: Exception) -> str:
     """scikit-learn explains at length after its first line."""
     lines = str(error).strip().splitlines()
-    return lines[0].rstrip(":") if lines else type(error).__name__
+    line = lines[0].rstrip(":") if lines else type(error).__name__
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
 
 
 def _text(name: str | bytes | int) -> str:

@@ -6,7 +6,8 @@ import typer
 
 from hashlearn.cli.arrays import read_array, read_matrix
 from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.code_files import check_same_model, read_codes
+from hashlearn.cli.code_files import FORCE, check_same_model, read_codes
+from hashlearn.cli.places import check_places, with_sidecars
 
 EXAMPLE = "Example: hashlearn evaluate codes.npy query_codes.npy --labels y.npy --query-labels yq.npy"
 
@@ -23,14 +24,14 @@ def run(
     radius: Annotated[int, typer.Option(min=0, help="Of the look-up, inclusive.")] = 2,
     ties: Annotated[str, typer.Option(help="expected, stable, optimistic or pessimistic.")] = "expected",
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Also write all numbers as JSON.")] = None,
+    force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
 ) -> None:
     """Judge codes by labels, by the true neighbors of their vectors, or by both."""
-    from hashlearn.files import check_writable, write_text
+    from hashlearn.files import write_text
 
-    if json is not None:
-        check_writable(json, "--json")
+    check_places({"--json": json}, [*with_sidecars(codes, query_codes), labels, query_labels, vectors, query_vectors])
     database, queries = read_codes(codes, bits), read_codes(query_codes, bits)
-    check_same_model(database, queries)
+    check_same_model(database, queries, force)
 
     from hashlearn.metrics import evaluate
 

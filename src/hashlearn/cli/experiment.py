@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from hashlearn.cli.places import check_places
 from hashlearn.cli.run_log import RunLog
 
 if TYPE_CHECKING:
@@ -152,9 +153,9 @@ def _print_markdown(experiment: "Experiment", results: "Results") -> None:
 
 
 def _report(verbs: ExperimentVerbs, names: list[str], restriction: Restriction, results: str | None, out: str) -> None:
-    from hashlearn.files import check_writable, write_text
+    from hashlearn.files import write_text
 
-    check_writable(out, "--out")
+    check_places({"--out": out}, names)
 
     from hashlearn.experiments.experiment_page import ReportedExperiment, report_page
     from hashlearn.experiments.report import need_report_packages

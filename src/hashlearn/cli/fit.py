@@ -1,14 +1,16 @@
 """``hashlearn fit``."""
 
-import json
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from hashlearn.cli.arrays import CLUSTER, FORMATS, matrices, read_array
 from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.model_files import naming
+from hashlearn.cli.model_files import files_of_model, naming
+from hashlearn.cli.places import check_places
+from hashlearn.json_files import parsed_json
 
 EXAMPLE = "Example: hashlearn fit vectors.npy --method jpsh --bits 64 --param n_anchors=500 --out model/"
 
@@ -27,6 +29,9 @@ def run(
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=CLUSTER)] = None,
 ) -> None:
     """Learn a hash function from vectors."""
+    if Path(out).is_dir():
+        arrays = [assignment.partition("=@")[2] or None for assignment in param or []]
+        check_places({f"{file.name} of --out": file for file in files_of_model(out)}, [*vectors, *arrays])
     with matrices(vectors, array, cluster) as data:
         from hashlearn.hashers import method_named
         from hashlearn.model_folder import check_target
@@ -65,6 +70,6 @@ def parameter_value(text: str) -> Any:
     if text.startswith("@"):
         return read_array(text[1:])
     try:
-        return json.loads(text)
+        return parsed_json(text)
     except ValueError:
         return {"None": None, "True": True, "False": False}.get(text, text)

@@ -1,12 +1,14 @@
 """``hashlearn index build``, ``add``, ``search`` and ``info``."""
 
+import os
 from typing import Annotated, Any
 
 import typer
 
 from hashlearn.cli.arrays import read_array
 from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.code_files import CodeFile, read_codes
+from hashlearn.cli.code_files import FORCE, CodeFile, are_of_two_models, read_codes
+from hashlearn.cli.places import check_places, with_sidecars
 from hashlearn.cli.search import print_neighbors, write_neighbors
 
 app = typer.Typer(help="Keep codes in an index file and search it, exactly.", no_args_is_help=True)
@@ -15,6 +17,7 @@ Index = Annotated[str, typer.Argument(help="The index file.")]
 Codes = Annotated[str, typer.Argument(help="Packed codes: .npy from 'hashlearn encode', or any with --bits.")]
 Bits = Annotated[int | None, typer.Option(help="Bits of a code, where the codes have no sidecar.")]
 Ids = Annotated[str | None, typer.Option(help="An .npy file of ids, one a code; running numbers otherwise.")]
+Force = Annotated[bool, typer.Option("--force", help=FORCE)]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 is all cores.")]
 
 
@@ -26,22 +29,31 @@ def build(
     ids: Ids = None,
 ) -> None:
     """Make an index file of codes."""
-    from hashlearn.files import check_writable
+    from hashlearn.locks import exclusive
     from hashlearn.search import HammingIndex
 
-    check_writable(out, "--out")
+    check_places({"--out": out}, [*with_sidecars(codes), ids])
     file = read_codes(codes, bits)
     index = HammingIndex(file.n_bits)
-    _save_with(index, file, ids, out)
+    index.model = file.digest
+    with exclusive(os.path.realpath(out)):
+        _save_with(index, file, ids, out)
 
 
 @app.command("add", epilog="Example: hashlearn index add codes.hli more.npy")
-def add(index: Index, codes: Codes, ids: Ids = None) -> None:
+def add(index: Index, codes: Codes, ids: Ids = None, force: Force = False) -> None:
     """Add codes to an index file; it is replaced in one step."""
+    from hashlearn.locks import exclusive
     from hashlearn.search import HammingIndex
 
-    opened = HammingIndex.open(index)
-    _save_with(opened, read_codes(codes, opened.n_bits), ids, index)
+    check_places({"INDEX": index}, [*with_sidecars(codes), ids])
+    with exclusive(os.path.realpath(index)):
+        opened = HammingIndex.open(index)
+        file = read_codes(codes, opened.n_bits)
+        _check_index_model(opened, index, file, force)
+        if are_of_two_models(opened.model, file.digest):
+            opened.model = None  # from now on it is codes of several
+        _save_with(opened, file, ids, index)
 
 
 @app.command("search", epilog="Example: hashlearn index search codes.hli queries.npy -k 10 --out neighbors.npz")
@@ -57,15 +69,16 @@ def search(
         ),
     ] = None,
     jobs: Jobs = 1,
+    force: Force = False,
 ) -> None:
     """Find the nearest codes of queries, or all within a radius; ties by lowest id."""
-    from hashlearn.files import check_writable
     from hashlearn.search import HammingIndex
 
-    if out is not None:
-        check_writable(out, "--out")
+    check_places({"--out": out}, [index, *with_sidecars(queries)])
     opened = HammingIndex.open(index)
-    codes = read_codes(queries, opened.n_bits).codes
+    file = read_codes(queries, opened.n_bits)
+    _check_index_model(opened, index, file, force)
+    codes = file.codes
     if radius is None and k > len(opened):
         raise ValueError(f"-k must be at most the {len(opened)} codes of {index}, got {k}")
     with progress_bars():
@@ -96,9 +109,18 @@ def info(index: Index) -> None:
         ("bits", str(opened.n_bits)),
         ("bytes", f"{opened.nbytes} ({opened.nbytes / max(1, len(opened)):.1f} a code)"),
         ("ids", f"{ids[0]} to {ids[-1]}" if len(ids) else "none"),
+        ("model", opened.model or "not known"),
         ("checksum", "fits"),
     ):
         typer.echo(f"{word:<9} {value}")
+
+
+def _check_index_model(index: Any, place: str, file: CodeFile, force: bool) -> None:
+    if not force and are_of_two_models(index.model, file.digest):
+        raise ValueError(
+            f"{file.place} was encoded by another model than the codes of {place}; encode it again, or insist with "
+            "--force"
+        )
 
 
 def _save_with(index: Any, file: CodeFile, ids: str | None, out: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from hashlearn.cli.bars import progress_bars
@@ -9,10 +10,18 @@ from hashlearn.cli.bars import progress_bars
 
 def load_model(folder: str) -> tuple[Any, dict[str, Any]]:
     """The hasher in a folder and what a sidecar says of it: path, method, checksum."""
+    from hashlearn.hashers.pipelines import as_hasher
     from hashlearn.hashers.saving import load_with_digest
 
     hasher, digest = load_with_digest(folder)
-    return hasher, {"path": folder, "method": type(hasher).__name__.lower(), "checksum": digest}
+    return as_hasher(hasher), {"path": folder, "method": type(hasher).__name__.lower(), "checksum": digest}
+
+
+def files_of_model(folder: str) -> list[Path]:
+    """The files that a model is read from."""
+    from hashlearn.model_folder import CONFIG, TENSORS
+
+    return [Path(folder) / CONFIG, Path(folder) / TENSORS]
 
 
 def encoded(hasher: Any, vectors: Any, place: str) -> Any:

@@ -9,6 +9,7 @@ import typer
 
 from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.code_files import read_codes
+from hashlearn.cli.places import check_places, with_sidecars
 
 EXAMPLE = "Example: hashlearn near-duplicates codes.npy --radius 3"
 
@@ -23,6 +24,7 @@ def run(
     """Find all pairs of codes that differ in few bits: a line "id, id, distance" each, separated by tabs."""
     from hashlearn.files import replacing
 
+    check_places({"--out": out}, with_sidecars(codes))
     index = _index(codes, bits)
     pairs = index.pairs_within(radius, n_jobs=jobs)
     count = 0

@@ -1,14 +1,15 @@
 """Codes while they are written: a file of the full size, and a state beside it from which to go on.
 
 ``codes.npy.part`` is the npy file it will be, into which this process or the workers of a cluster write the codes;
-``codes.npy.part.json`` says whose codes it holds and how many, from the first on, are safely on the disk. The two take
-the names of the codes and their sidecar only when the last code is written.
+``codes.npy.part.json`` says whose codes it holds, how many, from the first on, are safely on the disk, and their
+checksum: codes that were changed since are not believed. The part takes the name of the codes when the last is written.
 """
 
 import hashlib
 import io
 import json
 import os
+import stat
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -16,8 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.cli.code_files import sidecar_for, sidecar_of
-from hashlearn.files import check_writable, sync, write_text
+from hashlearn.cli.code_files import replace_codes, sidecar_for
+from hashlearn.cli.places import path_of
+from hashlearn.files import (
+    check_writable,
+    keep_permissions,
+    naming,
+    new_file,
+    opened_within,
+    read_without_links,
+    sync,
+    write_all,
+    write_own_text,
+)
+from hashlearn.json_files import read_json
+from hashlearn.locks import status_of
 
 SECONDS_BETWEEN_STATES = 5.0
 """How much work a process that is killed may cost."""
@@ -25,12 +39,14 @@ SECONDS_BETWEEN_STATES = 5.0
 RESERVE = 1 << 16
 """Bytes of codes that are given up on a full disk to make room for the state."""
 
+_CHUNK = 1 << 20
+
 
 def identity_of(places: list[str], array: str | None) -> list[list[Any]]:
     """What tells files from others of the same name: paths, sizes and times of change."""
     found: list[list[Any]] = [["array", array]]
     for place in places:
-        path = Path(place) if Path(place).exists() else Path(place.rpartition(":")[0])
+        path = path_of(place)
         status = path.stat()
         found.append([place, os.path.realpath(path), status.st_size, status.st_mtime_ns])
     return found
@@ -55,6 +71,7 @@ class PartialCodes:
         self.count, self.width, self.job = count, width, {**job, "count": count, "width": width}
         self.header = _npy_header(count, width)
         self.done = 0
+        self._checksum = _RunningChecksum(self.part, len(self.header), width)
         self._begun = False
         self._saved_at = time.monotonic()
 
@@ -62,10 +79,13 @@ class PartialCodes:
         """Make the file, or find it, and return the number of codes that are in it already."""
         self.done = self._done_before()
         self._begun = True
-        if not self.done:
-            self._remove()  # not to be written over: a state must not outlive its codes, nor a worker find other codes
-            self.part.write_bytes(self.header)
-        os.truncate(self.part, self._size(self.count))
+        with naming(self.part):
+            if not self.done:
+                self._remove()  # not to be written over: a worker of another job may still be writing to it
+                with new_file(self.part, like=status_of(self.target)) as file:
+                    write_all(file, self.header)
+            with opened_within(self.part) as file:
+                file.truncate(self._size(self.count))
         return self.done
 
     def wrote(self, rows: slice) -> None:
@@ -75,16 +95,11 @@ class PartialCodes:
             self._save_state()
 
     def finish(self, n_bits: int, model: dict[str, Any]) -> None:
-        """Give the codes and their sidecar the names they were written for."""
+        """Give the codes the name they were written for, and a sidecar."""
         sync(self.part)
-        with self.part.open("rb") as file:
-            file.seek(len(self.header))
-            checksum = hashlib.file_digest(file, "sha256").hexdigest()
-        sidecar = sidecar_for(n_bits, self.count, checksum, model)
-        write_text(self.state, json.dumps(sidecar, indent=2) + "\n")
-        # An old sidecar beside new codes is refused by its checksum, so no order of the two is ever believed wrongly.
-        os.replace(self.part, self.target)
-        os.replace(self.state, sidecar_of(self.target))
+        sidecar = sidecar_for(n_bits, self.count, self._checksum.of_first(self.count), model)
+        replace_codes(self.target, sidecar, self._take_place)
+        self.state.unlink(missing_ok=True)
         sync(self.target.parent)
 
     def stop(self, error: BaseException) -> BaseException:
@@ -106,33 +121,45 @@ class PartialCodes:
             f"{problem}; {self.done} of {self.count} codes are kept in {self.part.name}, repeat the command to continue"
         )
 
+    def _take_place(self) -> None:
+        before = status_of(self.target)
+        if before is not None:
+            keep_permissions(self.part, before)
+        os.replace(self.part, self.target)
+        sync(self.target.parent)
+
     def _keep(self) -> bool:
         """Save the state of the codes so far; on a full disk at the price of the last of them."""
         for given_up in (0, RESERVE // self.width + 1):
             self.done = max(0, self.done - given_up)
             with suppress(OSError):
-                os.truncate(self.part, self._size(self.done))
+                with opened_within(self.part) as file:
+                    file.truncate(self._size(self.done))
                 if self.done:
                     self._save_state()
                     return True
         return False
 
     def _done_before(self) -> int:
-        """Codes of this very job that the state vouches for."""
+        """Codes of this very job that the state vouches for, and that are as they were then."""
         try:
-            state = json.loads(self.state.read_text(encoding="utf-8"))
-            size = self.part.stat().st_size
-            with self.part.open("rb") as file:
-                same = state["job"] == self.job and file.read(len(self.header)) == self.header
+            state = read_json(self.state)
             done = state["done"]
+            if state["job"] != self.job or type(done) is not int or not 0 < done <= self.count:
+                return 0
+            with read_without_links(self.part) as file:
+                status = os.fstat(file.fileno())
+                if not _is_own_file(status) or status.st_size < self._size(done):
+                    return 0
+                is_same = file.read(len(self.header)) == self.header
+            return done if is_same and self._checksum.of_first(done) == state["codes_sha256"] else 0
         except (OSError, ValueError, KeyError, TypeError):
             return 0
-        whole = isinstance(done, int) and 0 < done <= self.count and size >= self._size(done)
-        return done if same and whole else 0
 
     def _save_state(self) -> None:
         sync(self.part)
-        write_text(self.state, json.dumps({"job": self.job, "done": self.done}) + "\n")
+        state = {"job": self.job, "done": self.done, "codes_sha256": self._checksum.of_first(self.done)}
+        write_own_text(self.state, json.dumps(state) + "\n")
         self._saved_at = time.monotonic()
 
     def _remove(self) -> None:
@@ -142,6 +169,32 @@ class PartialCodes:
     def _size(self, codes: int) -> int:
         """Bytes of the file with so many codes."""
         return len(self.header) + codes * self.width
+
+
+class _RunningChecksum:
+    """SHA-256 of the first codes of a file that grows; every code is read once."""
+
+    def __init__(self, path: Path, offset: int, width: int):
+        self.path, self.offset, self.width = path, offset, width
+        self.digest, self.n_bytes = hashlib.sha256(), 0
+
+    def of_first(self, codes: int) -> str:
+        wanted = codes * self.width
+        if wanted < self.n_bytes:
+            self.digest, self.n_bytes = hashlib.sha256(), 0
+        with read_without_links(self.path) as file:
+            file.seek(self.offset + self.n_bytes)
+            while self.n_bytes < wanted:
+                piece = file.read(min(_CHUNK, wanted - self.n_bytes))
+                if not piece:
+                    raise ValueError(f"{self.path} is truncated")
+                self.digest.update(piece)
+                self.n_bytes += len(piece)
+        return self.digest.hexdigest()
+
+
+def _is_own_file(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) and (os.name == "nt" or status.st_uid == os.geteuid())
 
 
 def _npy_header(count: int, width: int) -> bytes:

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from hashlearn.cli.arrays import read_matrix
 from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.code_files import CodeFile, check_ending, check_made_by, read_codes, read_sidecar
-from hashlearn.cli.model_files import encoded, load_model
+from hashlearn.cli.code_files import FORCE, CodeFile, check_ending, check_made_by, read_codes, read_sidecar
+from hashlearn.cli.model_files import encoded, files_of_model, load_model
+from hashlearn.cli.places import check_places, with_sidecars
 
 EXAMPLE = "Example: hashlearn search model/ codes.npy queries.npy -k 10 --out neighbors.npz"
 
@@ -25,19 +26,19 @@ def run(
         typer.Option("--out", "-o", help="An .npz file of distances (int32) and ids (int64); otherwise printed."),
     ] = None,
     array: Annotated[str | None, typer.Option(help="The array, of a file of queries with several.")] = None,
+    force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
 ) -> None:
     """Find the nearest codes of queries, ties by lowest id."""
-    from hashlearn.files import check_writable
     from hashlearn.search import HammingIndex
 
+    check_places({"--out": out}, [*files_of_model(model), *with_sidecars(codes, queries)])
     if out is not None:
-        check_writable(out, "--out")
         check_ending(out, ".npz")
     hasher, identity = load_model(model)
     database = read_codes(codes, hasher.n_bits)
     query_file = _query_codes(hasher, identity, queries, array)
     for file in (database, query_file):
-        check_made_by(file, identity)
+        check_made_by(file, identity, force)
     if k > len(database.codes):
         raise ValueError(f"-k must be at most the {len(database.codes)} codes of {codes}, got {k}")
     with progress_bars():

@@ -1,0 +1,102 @@
+"""Locks between processes: who holds one is alone until it is released, or the process ends, however it ends."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+
+from filelock import lock_descriptor
+
+LOCK = ".hashlearn-lock"
+"""How the name of a lock ends; one that stays behind is of a process that was killed, and does no harm."""
+
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Flags to open a file with that follow no link and do not wait for the other end of a pipe."""
+
+_IS_WINDOWS = os.name == "nt"
+_LONGEST_NAME = 180
+"""Bytes of a file's name that hidden files beside it repeat; most file systems allow 255 in all."""
+
+
+@contextmanager
+def exclusive(path: str | Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of a file or of a folder; nobody else holds it meanwhile, in this process or another.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file has its lock beside it, a folder inside. It need not be there yet, but the folder of a file must.
+    wait : bool
+        Wait until the lock is free; otherwise BlockingIOError says that it is not.
+    """
+    path = Path(path)
+    place = path / LOCK if path.is_dir() else path.with_name(hidden_name(path) + LOCK)
+    lock = None
+    try:
+        lock = _held(place, path, wait)
+        yield
+    finally:
+        if lock is not None:
+            _release(place, lock)
+
+
+def lock_now(file: FileIO, *, if_unknown: bool) -> bool:
+    """Lock an open file if nobody has; ``if_unknown`` is the answer where the file system has no locks."""
+    try:
+        return lock_descriptor(file.fileno(), blocking=False)
+    except OSError:
+        return if_unknown
+
+
+def is_at(path: Path, file: FileIO) -> bool:
+    """Whether an open file is still the one of that name."""
+    status = status_of(path)
+    return status is not None and os.path.samestat(status, os.fstat(file.fileno()))
+
+
+def status_of(path: Path) -> os.stat_result | None:
+    """As os.lstat, of a link itself; None if there is no such file."""
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None
+
+
+def hidden_name(path: Path) -> str:
+    """How the names of hidden files begin that belong to a file."""
+    name = os.fsencode(path.name)
+    return f".{path.name}" if len(name) <= _LONGEST_NAME else f".{hashlib.sha256(name).hexdigest()[:16]}"
+
+
+def _held(place: Path, path: Path, wait: bool) -> FileIO:
+    while True:
+        lock = _opened(place, path)
+        try:
+            if not lock_descriptor(lock.fileno(), blocking=wait):
+                raise BlockingIOError(f"{path} is being written by another process; wait for it, or stop it")
+        except BlockingIOError:
+            lock.close()
+            raise
+        except OSError:  # a file system without locks
+            return lock
+        if is_at(place, lock):
+            return lock
+        lock.close()
+
+
+def _opened(place: Path, path: Path) -> FileIO:
+    try:
+        return FileIO(place, "r+", opener=lambda name, flags: os.open(name, flags | os.O_CREAT | NO_LINKS, 0o666))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _release(place: Path, lock: FileIO) -> None:
+    with suppress(OSError):
+        if _IS_WINDOWS:  # an open file cannot be removed there; where another has opened it, that one removes it
+            lock.close()
+        # Removed before it is released: who waits for it then sees that it is no longer at its place.
+        place.unlink()
+    lock.close()
