@@ -38,7 +38,7 @@ def check_holds_rows(X: Any) -> None:
     Traceback (most recent call last):
     ValueError: X must be 2-D, got one vector of length 2. Reshape your data: pass X[None] or X.reshape(1, -1)
     """
-    if isinstance(X, _NO_ROWS):
+    if isinstance(X, _NO_ROWS) and not scipy.sparse.issparse(X):  # a dok_matrix is a mapping, too
         raise TypeError(f"X must hold vectors, shape (n, n_features), got {type(X).__name__}")
     if isinstance(X, Iterator):
         raise TypeError("X must be a function that returns a fresh iterator for every pass, got an iterator")
