@@ -3,7 +3,7 @@
 import numpy as np
 
 from hashlearn.codes import hamming_distances
-from hashlearn.search.results import NO_DISTANCE, NO_ID
+from hashlearn.codes.results import NO_DISTANCE, NO_ID
 
 
 def clustered(n, n_bits, seed, n_clusters=5, noise=0.05):

@@ -16,6 +16,7 @@ from hashlearn.datasets.dataset import Dataset, Records
 from hashlearn.datasets.download import DownloadError, fetch
 from hashlearn.datasets.splits import SplitRule, stored_or_drawn
 from hashlearn.datasets.vector_files import read_file
+from hashlearn.features.gist import gist
 from hashlearn.files import replacing
 from hashlearn.rows.formats import FileProblem, read_array
 
@@ -173,8 +174,6 @@ def _stored_gist(images: NDArray) -> NDArray:
         digest.update(np.ascontiguousarray(images[start : start + 1024]).tobytes())
     path = cache_folder() / "features" / f"gist512-{digest.hexdigest()[:16]}.npy"
     if not path.is_file():
-        from hashlearn.features.gist import gist
-
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as (beside,), beside.open("wb") as file:
             np.save(file, gist(images))

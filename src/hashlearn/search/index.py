@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes import check_codes
+from hashlearn.codes.results import NO_DISTANCE, NO_ID, Neighbors, RangeResult
 from hashlearn.progress import track
 from hashlearn.search.engine import SEARCH_METHODS, Engine, RangeSearch, SearchMethod, split_hits
 from hashlearn.search.file_format import read_store, write_store
 from hashlearn.search.flat import Keys
 from hashlearn.search.kernels.scan import POSITION_BITS, POSITION_MASK, QUERIES_PER_BLOCK
 from hashlearn.search.kernels.tiles import word_layout
-from hashlearn.search.results import NO_DISTANCE, NO_ID, Neighbors, Pairs, RangeResult
+from hashlearn.search.results import Pairs
 from hashlearn.search.store import CodeStore, plain_array
 from hashlearn.threads import check_n_jobs
 

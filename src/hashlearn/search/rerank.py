@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.codes import unpack
+from hashlearn.codes.results import NO_ID
 from hashlearn.rows import as_rows
 from hashlearn.search.index import HammingIndex
-from hashlearn.search.results import NO_ID
 
 _BLOCK_ELEMENTS = 1 << 22
 

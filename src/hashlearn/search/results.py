@@ -1,26 +1,9 @@
-"""What a search returns."""
+"""What a search of an index returns beside :mod:`hashlearn.codes.results`."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-NO_DISTANCE = np.iinfo(np.int32).max
-"""Distance of a place that no code fills: above every distance, so that rows ascend and ``distances <= r`` drops it."""
-NO_ID = -1
-"""Id of a place that no code fills."""
-
-
-class Neighbors(NamedTuple):
-    """The nearest codes of each query, nearest first, ties by the lowest id.
-
-    Where there are fewer than k codes, the places left over have id -1 and distance 2147483647.
-    """
-
-    distances: NDArray[np.int32]
-    ids: NDArray[np.int64]
 
 
 class Pairs(NamedTuple):
@@ -29,39 +12,3 @@ class Pairs(NamedTuple):
     first: NDArray[np.int64]
     second: NDArray[np.int64]
     distances: NDArray[np.int32]
-
-
-@dataclass(frozen=True)
-class RangeResult:
-    """The codes within a radius of each query: as many as there are, nearest first, ties by the lowest id.
-
-    Query q has ``distances[offsets[q] : offsets[q + 1]]``, and the same of ``ids``; ``result[q]`` is both.
-
-    Attributes
-    ----------
-    offsets : ndarray of shape (n_queries + 1,), int64
-    distances : ndarray of shape (n_hits,), int32
-    ids : ndarray of shape (n_hits,), int64
-    """
-
-    offsets: NDArray[np.int64]
-    distances: NDArray[np.int32]
-    ids: NDArray[np.int64]
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """Number of codes found for each query."""
-        return np.diff(self.offsets)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, query: int) -> Neighbors:
-        if not -len(self) <= query < len(self):
-            raise IndexError(f"query must be below {len(self)}, got {query}")
-        query %= len(self)
-        hits = slice(self.offsets[query], self.offsets[query + 1])
-        return Neighbors(self.distances[hits], self.ids[hits])
-
-    def __iter__(self) -> Iterator[Neighbors]:
-        return (self[query] for query in range(len(self)))

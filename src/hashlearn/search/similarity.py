@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from hashlearn.checks import check_integer
+from hashlearn.codes.results import Neighbors
 from hashlearn.generations import FolderFormat
 from hashlearn.hashers.pipelines import check_hasher
 from hashlearn.hashers.saving import digest_of, load_with_digest, n_bits_of, save_hasher
 from hashlearn.search.file_format import fingerprint
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.rerank import Reranked, rerank_asymmetric, rerank_exact
-from hashlearn.search.results import Neighbors
 
 FORMAT = FolderFormat(title="hashlearn similarity search", version=2, manifest="search.json")
 HASHER = "hasher"
