@@ -14,9 +14,10 @@ import hashlearn
 PACKAGE = Path(hashlearn.__file__).parent
 USE = """
 import numpy as np
-from hashlearn.search.kernels.tiles import read_tiles
+from hashlearn.search.kernels.tiles import read_tiles, tiled
 words = np.empty((2, 1), np.uint64)
-read_tiles(np.arange(64, dtype=np.uint64), np.array([3, 5]), words)
+codes = np.arange(64, dtype="<u8").view(np.uint8).reshape(64, 8)
+read_tiles(tiled(codes, 64), np.array([3, 5]), words)
 print(words.ravel())
 """
 FIT = """

@@ -23,7 +23,7 @@ class HasherUnion(Hasher):
     ----------
     hashers : list of Hasher
         At least one. They are cloned before they learn. Parameters of one are reached through its class name in lower
-        case, with a number where the class occurs more than once: ``itq__n_iter``, ``lsh-1__n_bits``.
+        case, with a number where the class occurs more than once: ``itq__max_iter``, ``lsh-1__n_bits``.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class HasherUnion(Hasher):
     >>> union = HasherUnion([ITQ(n_bits=12, random_state=0), LSH(n_bits=4, random_state=0)])
     >>> union.n_bits
     16
-    >>> union.set_params(itq__n_iter=10).fit_transform(X).shape
+    >>> union.set_params(itq__max_iter=10).fit_transform(X).shape
     (1797, 2)
     """
 

@@ -128,7 +128,7 @@ def _tie_groups(distances: NDArray[np.float32], relevant: NDArray[np.bool_]) -> 
     return TieGroups(before, np.searchsorted(ranked, values, side="right") - before, counts)
 
 
-def _stable_groups(relevant: NDArray[np.bool_], distances: NDArray[np.float32]) -> TieGroups:
+def _stable_groups(distances: NDArray[np.float32], relevant: NDArray[np.bool_]) -> TieGroups:
     return TieGroups.of_hits(np.flatnonzero(relevant[np.argsort(distances, kind="stable")]) + 1)
 
 

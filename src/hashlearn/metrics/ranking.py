@@ -135,9 +135,9 @@ def average_precision(
     >>> from hashlearn.metrics import relevance_of_labels
     >>> database = np.array([[0b00000000], [0b00000001], [0b00000001], [0b11111111]], np.uint8)
     >>> relevance = relevance_of_labels([1], [1, 1, 0, 0])
-    >>> average_precision(database[:1], database, 8, relevance, ties="optimistic")
+    >>> average_precision(database, database[:1], 8, relevance, ties="optimistic")
     array([1.])
-    >>> average_precision(database[:1], database, 8, relevance).round(4)  # the mean of 1 and 5/6
+    >>> average_precision(database, database[:1], 8, relevance).round(4)  # the mean of 1 and 5/6
     array([0.9167])
     """
     return score_codes(codes, query_codes, n_bits, relevance, ties=ties).average_precision

@@ -53,7 +53,7 @@ def test_tiles_give_back_what_was_written_to_any_positions(n_bits, layout_of):
 def test_both_halves_begin_on_a_cache_line_and_the_first_half_of_the_words_stands_in_front(n_bits):
     codes = random_codes(64, n_bits, seed=0)
     tiles = tiled(codes, n_bits)
-    assert tiles.front.ctypes.data % 64 == tiles.back.ctypes.data % 64 == 0
+    assert all(half.ctypes.data % 64 == 0 for half in (tiles.front, tiles.back) if half.size)
     words = as_tile_words(codes, word_layout(n_bits))
     half = max(1, words.shape[1] // 2)
     np.testing.assert_array_equal(tiles.front.reshape(-1, 64).T, words[:, :half])
