@@ -11,11 +11,11 @@ from hashlearn.hashers.names import CLASS_NAMES
 from hashlearn.version import __version__
 
 EXPORTS = {
-    "codes": ["hamming_distances", "pack", "unpack"],
+    "codes": ["Corrections", "hamming_distances", "pack", "unpack"],
     "hashers": ["METHODS", "Hasher", "HasherUnion", "fit_lengths", *CLASS_NAMES.values()],
     "metrics": ["Evaluation", "evaluate", "evaluate_vectors"],
     "model": ["load", "save"],
-    "search": ["HammingIndex", "SimilaritySearch"],
+    "search": ["AsymmetricIndex", "HammingIndex", "SimilaritySearch"],
 }
 """Module -> the names of it that are public here."""
 

@@ -1,5 +1,6 @@
 """What a code is: packed bytes, and the distance between them."""
 
+from hashlearn.codes.corrections import Corrections
 from hashlearn.codes.hamming import hamming_distances, paired_distances
 from hashlearn.codes.packing import (
     BitOrder,
@@ -14,6 +15,7 @@ from hashlearn.codes.packing import (
 
 __all__ = [
     "BitOrder",
+    "Corrections",
     "as_words",
     "bytes_per_code",
     "check_codes",

@@ -16,10 +16,11 @@ NO_ID = -1
 class Neighbors(NamedTuple):
     """The nearest codes of each query, nearest first, ties by the lowest id.
 
-    Where there are fewer than k codes, the places left over have distance 2147483647 and id -1, or None among strings.
+    Where there are fewer than k codes, the places left over have distance 2147483647, or infinity where distances are
+    real, and id -1, or None among strings.
     """
 
-    distances: NDArray[np.int32]
+    distances: NDArray[np.int32] | NDArray[np.float32]
     ids: NDArray[Any]
 
 
@@ -32,12 +33,12 @@ class RangeResult:
     Attributes
     ----------
     offsets : ndarray of shape (n_queries + 1,), int64
-    distances : ndarray of shape (n_hits,), int32
+    distances : ndarray of shape (n_hits,), int32, or float32 where they are real
     ids : ndarray of shape (n_hits,), int64 or objects that are strings
     """
 
     offsets: NDArray[np.int64]
-    distances: NDArray[np.int32]
+    distances: NDArray[np.int32] | NDArray[np.float32]
     ids: NDArray[Any]
 
     @property

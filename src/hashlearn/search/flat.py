@@ -1,6 +1,6 @@
 """Search by looking at every code, at the speed the processor counts bits or the memory delivers them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from hashlearn.search.kernels.tiles import TILE, Tiles, Words, n_tiles
 from hashlearn.threads import run_all, split
 
 Keys = NDArray[np.int64]
+Part = tuple[int, int]
 
 _BUFFER_KEYS = 1 << 23  # of all queries that share a scan: 64 MB
 _HITS = 1 << 18  # of a range scan at a time: 2 MB
@@ -22,19 +23,31 @@ def flat_knn(tiles: Tiles, queries: Words, k: int, limit: int, n_jobs: int = 1) 
 
     Only codes nearer than ``limit`` are looked for; where there are fewer than k of them, a row ends with -1.
     """
-    n_queries, n = len(queries), n_tiles(tiles.n_codes)
+
+    def scan(query_part: Part, tile_part: Part, keys: Keys) -> None:
+        knn_scan(tiles, *tile_part, queries[slice(*query_part)], limit, k, keys)
+
+    return knn_in_parts(scan, len(queries), n_tiles(tiles.n_codes), k, n_jobs)
+
+
+def knn_in_parts(scan: Callable[[Part, Part, Keys], None], n_queries: int, n_tiles: int, k: int, n_jobs: int) -> Keys:
+    """Sorted keys of shape (n_queries, k), found by scans of some of the tiles for some of the queries, on threads.
+
+    ``scan`` gets the first and the last query, the first and the last tile, and the array for the keys it finds, of
+    shape (number of these queries, k).
+    """
     block = max(1, min(QUERIES_PER_BLOCK, _BUFFER_KEYS // (2 * k + 2 * TILE)))
     if n_jobs == 1 and n_queries <= block:  # the general way costs as much as a scan of few codes
         keys = np.empty((1, n_queries, k), np.int64)
-        knn_scan(tiles, 0, n, queries, limit, k, keys[0])
+        scan((0, n_queries), (0, n_tiles), keys[0])
         return smallest_keys(keys, k)
     query_parts = split(n_queries, max(-(-n_queries // block), n_jobs if n_queries >= 4 * n_jobs else 1))
-    tile_parts = split(n, 1 if len(query_parts) >= n_jobs else n_jobs)
+    tile_parts = split(n_tiles, 1 if len(query_parts) >= n_jobs else n_jobs)
     keys = np.empty((len(tile_parts), n_queries, k), np.int64)
     tasks = [
-        partial(knn_scan, tiles, *tile_parts[part], queries[first:last], limit, k, keys[part, first:last])
-        for first, last in query_parts
-        for part in range(len(tile_parts))
+        partial(scan, query_part, tile_part, keys[number, slice(*query_part)])
+        for query_part in query_parts
+        for number, tile_part in enumerate(tile_parts)
     ]
     run_all(tasks, n_jobs)
     return smallest_keys(keys, k)
@@ -53,7 +66,10 @@ def flat_range(tiles: Tiles, queries: RangeQueries, n_jobs: int = 1) -> Iterator
     """
     first_tile, end = int(queries.first_positions.min()) // TILE, n_tiles(tiles.n_codes)
     parts = split(end - first_tile, n_jobs)
-    return in_pieces([_Scan(tiles, queries, first_tile + first, first_tile + last) for first, last in parts], n_jobs)
+    ends = [(first_tile + first, first_tile + last) for first, last in parts]
+    return in_pieces(
+        [RangeScan(partial(range_scan, tiles, last, queries), first, last) for first, last in ends], n_jobs
+    )
 
 
 def in_pieces(scans: Sequence["Stepwise"], n_jobs: int) -> Iterator[Keys]:
@@ -72,11 +88,14 @@ class Stepwise(Protocol):
     def step(self) -> Keys: ...
 
 
-class _Scan:
-    """A range scan over some of the tiles that stops whenever its buffer of hits is full."""
+class RangeScan:
+    """A scan of some of the tiles that stops whenever its buffer of hits is full.
 
-    def __init__(self, tiles: Tiles, queries: RangeQueries, first_tile: int, last_tile: int):
-        self._tiles, self._queries, self._last_tile = tiles, queries, last_tile
+    ``scan`` gets (tile, query), where to go on and where it has stopped, and the buffer; it returns the number of hits.
+    """
+
+    def __init__(self, scan: Callable[[Keys, Keys], int], first_tile: int, last_tile: int):
+        self._scan, self._last_tile = scan, last_tile
         self._resume = np.array([first_tile, 0], np.int64)
         self._hits = np.empty(_HITS, np.int64)
 
@@ -85,5 +104,5 @@ class _Scan:
         return self._resume[0] >= self._last_tile
 
     def step(self) -> Keys:
-        count = range_scan(self._tiles, self._last_tile, self._queries, self._resume, self._hits)
+        count = self._scan(self._resume, self._hits)
         return self._hits[:count].copy()

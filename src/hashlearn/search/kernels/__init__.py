@@ -6,6 +6,8 @@
 ``buckets``    tables of substrings: the codes by the values of their parts
 ``probe``      look-ups in these tables: the nearest k, or all within a radius, looking at few codes
 ``histograms`` how many codes, and how many relevant ones, lie at each distance of a query
+``asymmetric`` every code against every real query: the nearest k, or all within a distance
+``look_up``    the look-ups in tables that these are made of
 ``simd``       the vector instructions the loops are made of
 =============  =====================================================================================
 

@@ -23,6 +23,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from hashlearn.search.kernels.llvm import I8, I32, I64, call, constant, data, splat
+
 REGISTER_BITS = 512
 TILE = 64
 
@@ -31,21 +33,6 @@ FOLDING_PAYS = not llvm.get_host_cpu_features().get("avx512vpopcntdq", False)
 
 _AT_ONCE = 4  # registers of distances
 _LOW_HALVES = 0x0F0F0F0F0F0F0F0F
-
-_I64, _I32, _I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
-
-
-def _constant(value):
-    return ir.Constant(_I64, value)
-
-
-def _call(builder, name, result, args):
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, [a.type for a in args]), name)
-    return builder.call(function, args)
-
-
-def _data(context, builder, array_type, array):
-    return context.make_array(array_type)(context, builder, array).data
 
 
 def _element(builder, base, *offsets):
@@ -60,9 +47,7 @@ def _register(word):
 
 
 def _splat(builder, scalar):
-    vector = _register(scalar.type)
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_I32, vector.count), [0] * vector.count))
+    return splat(builder, scalar, _register(scalar.type).count)
 
 
 def _resize(builder, value, word):
@@ -77,7 +62,7 @@ class _Half:
     def __init__(self, builder, codes, tile, n_words, query):
         self.builder = builder
         self.codes = codes
-        self.offset = builder.mul(tile, builder.mul(n_words, _constant(TILE)))
+        self.offset = builder.mul(tile, builder.mul(n_words, constant(TILE)))
         self.n_words = n_words
         self.query = query
 
@@ -86,10 +71,10 @@ class _Half:
         builder = self.builder
         query = _splat(builder, builder.load(_element(builder, self.query, index)))
         register = query.type
-        plane = builder.add(self.offset, builder.mul(index, _constant(TILE)))
+        plane = builder.add(self.offset, builder.mul(index, constant(TILE)))
         found = []
         for lane in lanes:
-            place = _element(builder, self.codes, plane, _constant(lane))
+            place = _element(builder, self.codes, plane, constant(lane))
             codes = builder.load(builder.bitcast(place, register.as_pointer()), align=register.element.width // 8)
             found.append(builder.xor(codes, query))
         return found
@@ -104,8 +89,8 @@ class _Tile:
     def __init__(self, context, builder, signature, args):
         fields = dict(zip(signature.args[0].fields, cgutils.unpack_tuple(builder, args[0])))
         kinds = dict(zip(signature.args[0].fields, signature.args[0].types))
-        query = builder.gep(_data(context, builder, signature.args[2], args[2]), [args[3]])
-        front, back = (_data(context, builder, kinds[name], fields[name]) for name in ("front", "back"))
+        query = builder.gep(data(context, builder, signature.args[2], args[2]), [args[3]])
+        front, back = (data(context, builder, kinds[name], fields[name]) for name in ("front", "back"))
         self.builder = builder
         self.front = _Half(builder, front, args[1], fields["n_front"], query)
         self.back = _Half(builder, back, args[1], fields["n_back"], builder.gep(query, [fields["n_front"]]))
@@ -141,7 +126,7 @@ class _Tile:
         return self._sum_all(self._n_front_pairs(), lambda i: self._folded(self._front_pair(i, lanes)))
 
     def _n_front_pairs(self):
-        return self.builder.lshr(self.front.n_words, _constant(1))
+        return self.builder.lshr(self.front.n_words, constant(1))
 
     def _front_pair(self, index, lanes):
         second = self.builder.add(index, self._n_front_pairs())
@@ -158,17 +143,17 @@ class _Tile:
 
     def _sum_all(self, n, registers):
         """The counts of ``registers(i)`` for i from 0 to n, which is at least 1."""
-        first = self._counts(registers(_constant(0)))
+        first = self._counts(registers(constant(0)))
         return first if self.word.width < 32 else self._sum(first, n, 1, registers)
 
     def _counts(self, registers):
         name = f"llvm.ctpop.v{registers[0].type.count}i{self.word.width}"
-        return [_call(self.builder, name, register.type, [register]) for register in registers]
+        return [call(self.builder, name, register.type, [register]) for register in registers]
 
     def _sum(self, first, n, start, registers):
         """The first counts, and those of ``registers(i)`` for i from ``start`` to n."""
         sums = [cgutils.alloca_once_value(self.builder, count) for count in first]
-        with cgutils.for_range(self.builder, n, start=_constant(start)) as loop:
+        with cgutils.for_range(self.builder, n, start=constant(start)) as loop:
             for place, count in zip(sums, self._counts(registers(loop.index))):
                 self.builder.store(self.builder.add(self.builder.load(place), count), place)
         return [self.builder.load(place) for place in sums]
@@ -177,13 +162,13 @@ class _Tile:
         """Is the least of the 64 distances, or of what else is given, less than the limit? One bit."""
         nearest = [self._minimum(distances(lanes)) for lanes in self.groups]
         lanes = self._below(self._minimum(nearest), limit)
-        return _call(self.builder, f"llvm.vector.reduce.or.v{lanes.type.count}i1", ir.IntType(1), [lanes])
+        return call(self.builder, f"llvm.vector.reduce.or.v{lanes.type.count}i1", ir.IntType(1), [lanes])
 
     def mask_below(self, distances, limit):
         """One bit per lane, as an integer: is the distance less than the limit?"""
         lanes = self._below(distances, limit)
         bits = self.builder.bitcast(lanes, ir.IntType(lanes.type.count))
-        return _resize(self.builder, bits, _I64)
+        return _resize(self.builder, bits, I64)
 
     def _below(self, distances, limit):
         """Both are small numbers: compared as signed ones, for which AVX2 has an instruction."""
@@ -192,12 +177,12 @@ class _Tile:
 
     def _minimum(self, registers):
         """Lane by lane. Distances fit in 32 bits, whose minimum runs on a port the population count leaves free."""
-        lane = _I32 if self.word.width == 64 else self.word
+        lane = I32 if self.word.width == 64 else self.word
         form = _register(lane)
         name = f"llvm.umin.v{form.count}i{lane.width}"
         parts = [self.builder.bitcast(register, form) for register in registers]
         while len(parts) > 1:
-            parts = [_call(self.builder, name, form, parts[i : i + 2]) for i in range(0, len(parts), 2)]
+            parts = [call(self.builder, name, form, parts[i : i + 2]) for i in range(0, len(parts), 2)]
         return self.builder.bitcast(parts[0], _register(self.word))
 
 
@@ -298,10 +283,10 @@ def mask_below(typingctx, tiles, tile, queries, query_offset, limit):
 
     def generate(context, builder, signature, args):
         look = _Tile(context, builder, signature, args)
-        mask = _constant(0)
+        mask = constant(0)
         for lanes in look.groups:
             for lane, distances in zip(lanes, look.distances(lanes)):
-                mask = builder.or_(mask, builder.shl(look.mask_below(distances, args[4]), _constant(lane)))
+                mask = builder.or_(mask, builder.shl(look.mask_below(distances, args[4]), constant(lane)))
         return mask
 
     return _about_a_tile(types.uint64, tiles, queries), generate
@@ -313,7 +298,7 @@ def write_distances(typingctx, tiles, tile, queries, query_offset, out, start):
 
     def generate(context, builder, signature, args):
         look = _Tile(context, builder, signature, args)
-        out = _data(context, builder, signature.args[4], args[4])
+        out = data(context, builder, signature.args[4], args[4])
         for lanes in look.groups:
             for lane, distances in zip(lanes, look.distances(lanes)):
                 form = ir.VectorType(out.type.pointee, distances.type.count)
@@ -321,7 +306,7 @@ def write_distances(typingctx, tiles, tile, queries, query_offset, out, start):
                     distances = builder.zext(distances, form)
                 elif form.element.width < look.word.width:
                     distances = builder.trunc(distances, form)
-                place = _element(builder, out, args[5], _constant(lane))
+                place = _element(builder, out, args[5], constant(lane))
                 builder.store(distances, builder.bitcast(place, form.as_pointer()), align=1)
         return context.get_dummy_value()
 
@@ -333,9 +318,9 @@ def prefetch(typingctx, array, offset):
     """Ask for the cache line of element ``offset`` of a one-dimensional array, for reading."""
 
     def generate(context, builder, signature, args):
-        place = builder.gep(_data(context, builder, signature.args[0], args[0]), [args[1]])
-        flags = [ir.Constant(_I32, 0), ir.Constant(_I32, 3), ir.Constant(_I32, 1)]  # read, keep, data
-        _call(builder, "llvm.prefetch.p0", ir.VoidType(), [builder.bitcast(place, _I8.as_pointer()), *flags])
+        place = builder.gep(data(context, builder, signature.args[0], args[0]), [args[1]])
+        flags = [ir.Constant(I32, 0), ir.Constant(I32, 3), ir.Constant(I32, 1)]  # read, keep, data
+        call(builder, "llvm.prefetch.p0", ir.VoidType(), [builder.bitcast(place, I8.as_pointer()), *flags])
         return context.get_dummy_value()
 
     return types.void(array, types.int64), generate

@@ -1,0 +1,40 @@
+"""One number beside every code, in one byte."""
+
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class Corrections(NamedTuple):
+    """What is added to the distance from any query: ``offset + scale * values``, one number for every code.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,), uint8
+    scale : float
+        Above 0.
+    offset : float
+
+    Examples
+    --------
+    >>> corrections = Corrections.of([2.0, 2.5, 4.0], scale=0.5, offset=2.0)
+    >>> corrections.values
+    array([0, 1, 4], dtype=uint8)
+    >>> corrections.numbers()
+    array([2. , 2.5, 4. ])
+    """
+
+    values: NDArray[np.uint8]
+    scale: float
+    offset: float
+
+    @classmethod
+    def of(cls, numbers: ArrayLike, scale: float, offset: float) -> Self:
+        """The nearest bytes for some numbers; those beyond ``offset`` and ``offset + 255 * scale`` are clipped."""
+        steps = (np.asarray(numbers, np.float64) - offset) / scale
+        return cls(np.clip(np.rint(steps), 0, 255).astype(np.uint8), scale, offset)
+
+    def numbers(self) -> NDArray[np.float64]:
+        """What the bytes stand for."""
+        return self.offset + self.scale * self.values.astype(np.float64)

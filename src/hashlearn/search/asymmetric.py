@@ -1,0 +1,295 @@
+"""The index for real queries: codes in, nearest codes by the query's own numbers out.
+
+A Hamming distance knows of the query only the signs of its scores. Here the query stays real: each bit has a weight,
+and the distance is the sum of the weights with the signs of the code's bits, plus a correction of the code. See
+:mod:`hashlearn.search.weights` for how exact that is.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hashlearn.checks import check_matrix, check_number
+from hashlearn.codes import Corrections
+from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
+from hashlearn.search.code_index import CodeIndex, check_k, packed
+from hashlearn.search.flat import Keys, Part, RangeScan, in_pieces, knn_in_parts
+from hashlearn.search.kernels.asymmetric import (
+    POSITION_BITS,
+    POSITION_MASK,
+    QUERIES_PER_BLOCK,
+    QUERY_SHIFT,
+    SUM_BITS,
+    Codes,
+    knn_scan,
+    range_scan,
+)
+from hashlearn.search.kernels.look_up import TABLE
+from hashlearn.search.kernels.tiles import byte_layout, n_tiles
+from hashlearn.search.store import CodeStore
+from hashlearn.search.weights import QuantizedWeights, quantize, sum_type
+from hashlearn.threads import check_n_jobs, split
+
+_BYTES_WITH_BOUNDS = 16  # codes that are found faster by bounds of 8 bits first
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class Affine(NamedTuple):
+    """What the corrections of an index stand for: ``offset + scale * byte``."""
+
+    scale: float
+    offset: float
+
+
+NO_CORRECTIONS = Affine(0.0, 0.0)
+
+
+class RealEngine:
+    """Search over the codes of a store as it is now: quantized weights in, positions out, as kernels give them."""
+
+    def __init__(self, store: CodeStore):
+        self.store = store
+
+    @property
+    def affine(self) -> Affine:
+        return Affine(*self.store.metadata["corrections"]) if self.store.corrected else NO_CORRECTIONS
+
+    def quantize(self, weights: NDArray[np.float32]) -> QuantizedWeights:
+        return quantize(weights, *self.affine)
+
+    def knn(self, weights: QuantizedWeights, k: int, n_jobs: int) -> Keys:
+        """The k nearest codes, k <= len(store), as sorted keys ``sum << 36 | position`` of shape (n_queries, k)."""
+        codes, dtype = self._codes(), sum_type(self.store.n_bits)
+
+        def scan(query_part: Part, tile_part: Part, keys: Keys) -> None:
+            limits = np.full(len(keys), np.iinfo(dtype).max, dtype)
+            bounds = None
+            if codes.n_bytes <= _BYTES_WITH_BOUNDS:
+                bounds = np.empty(len(keys) * (codes.n_bytes + 1) * 2 * TABLE, np.uint8)
+            knn_scan(codes, *tile_part, weights.rows(*query_part).tables(), bounds, k, limits, keys)
+
+        return knn_in_parts(scan, len(weights.steps), n_tiles(len(self.store)), k, n_jobs)
+
+    def range(self, weights: QuantizedWeights, distance: float, n_jobs: int) -> Keys:
+        """Sorted hits ``query << 54 | sum << 36 | position`` of at most 512 queries."""
+        dtype = sum_type(self.store.n_bits)
+        limits = np.minimum(weights.limits(distance), np.iinfo(dtype).max).astype(dtype)
+        codes, queries = self._codes(), weights.tables()
+        scans = [
+            RangeScan(partial(range_scan, codes, last, queries, limits, np.zeros(1, np.uint64)), first, last)
+            for first, last in split(n_tiles(len(self.store)), n_jobs)
+        ]
+        return np.sort(np.concatenate(list(in_pieces(scans, n_jobs))))
+
+    def _codes(self) -> Codes:
+        store = self.store
+        corrections = store.arrays.get("corrections")
+        if corrections is not None:
+            corrections = corrections.view()
+            corrections.flags.writeable = False  # one type for the kernels, whether in memory or in a mapped file
+        return Codes(store.tiles.front, corrections, store.layout.n_words, len(store))
+
+
+class AsymmetricIndex(CodeIndex[RealEngine]):
+    """Nearest codes of real queries.
+
+    The distance of a query with weights w from a code b in {-1, 1}^n_bits is estimated as ``c + sum(w * b)``, with a
+    correction c of the code or without. Weights are rounded to multiples of a step, at least 31 steps to the largest
+    (see :mod:`hashlearn.search.weights`); for these weights the result is exact. A distance may be negative: what is
+    the same for all codes, such as the length of the query, is left out.
+
+    A code takes n_bits / 8 bytes, one more with corrections, and 8 more where the ids are not 0, 1, 2, ...
+
+    Any number of threads may search while another changes the index: a search sees the codes as they were when it
+    began, and waits for nobody. Changes wait for one another. A change that raises, whatever the reason, leaves the
+    index as it was.
+
+    Parameters
+    ----------
+    n_bits : int or None
+        Length of a code, 1 to 4096. None takes all bits of the first codes: 8 times their width in bytes.
+    model : str or None
+        The digest of the model that made the codes, kept with them and saved with them.
+
+    Examples
+    --------
+    Bits and scores of any hasher: a code is near where its bits agree with the signs of large scores.
+
+    >>> from hashlearn import ITQ
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> hasher = ITQ(n_bits=64, random_state=0).fit(X)
+    >>> index = AsymmetricIndex(n_bits=64).add(hasher.transform(X))
+    >>> index.search(-hasher.decision_function(X[:3]), k=1).ids.tolist()
+    [[0], [1], [2]]
+
+    With corrections, here of 0 and 0.5:
+
+    >>> corrections = Corrections(np.array([0, 5], np.uint8), scale=0.1, offset=0.0)
+    >>> index = AsymmetricIndex(8).add(np.array([[0b11000000]] * 2, np.uint8), corrections=corrections)
+    >>> index.search([[-1, 2, 0, 0, 0, 0, 0, 0]], k=2).distances.round(1)
+    array([[1. , 1.5]], dtype=float32)
+    """
+
+    def _empty_store(self, n_bits: int, metadata: Mapping[str, Any]) -> CodeStore:
+        return CodeStore.empty(n_bits, byte_layout(n_bits or 1), metadata=metadata)
+
+    def _engine_of(self, store: CodeStore) -> RealEngine:
+        return RealEngine(store)
+
+    @property
+    def corrections(self) -> Corrections | None:
+        """The corrections of all codes, in the order of :attr:`ids`, or None where they were added without."""
+        engine = self._engine
+        values = engine.store.corrections
+        return None if values is None else Corrections(values, *engine.affine)
+
+    def add(self, codes: ArrayLike, ids: ArrayLike | None = None, corrections: Corrections | None = None) -> Self:
+        """Add codes.
+
+        Codes behind the others, in the order of their ids, take the time to write them; elsewhere all codes are copied.
+
+        Parameters
+        ----------
+        codes : array of shape (n, ceil(n_bits / 8)), uint8
+            Packed codes.
+        ids : array of shape (n,), integers >= 0, or None
+            Not yet in the index. By default running numbers: one more than the largest id there has ever been, and so
+            on.
+        corrections : Corrections or None
+            One for every code. Either all codes of an index have one or none has, and all have the same scale and
+            offset; the first codes decide.
+        """
+
+        def change(store: CodeStore) -> CodeStore:
+            new = packed(codes, store)
+            return _fitting(store, corrections).added(new, ids, _values(corrections))
+
+        return self._change(change, codes)
+
+    def upsert(self, codes: ArrayLike, ids: ArrayLike, corrections: Corrections | None = None) -> Self:
+        """Add codes, in the place of those that have the same ids. All codes are copied, unless all ids are above.
+
+        See :meth:`add` for the arguments; here every id may be in the index already, but comes only once.
+        """
+
+        def change(store: CodeStore) -> CodeStore:
+            new = packed(codes, store)
+            return _fitting(store, corrections).upserted(new, ids, _values(corrections))
+
+        return self._change(change, codes)
+
+    def search(
+        self, weights: ArrayLike, k: int = 10, *, subset: ArrayLike | None = None, n_jobs: int | None = None
+    ) -> Neighbors:
+        """The k nearest codes of each query.
+
+        Parameters
+        ----------
+        weights : array of shape (n_queries, n_bits)
+            A negative weight draws the codes near whose bit is one. The ``query_weights`` of a hasher that has them;
+            with a minus before it, the ``decision_function`` of any other.
+        k : int
+            At least 1, and at most the number of codes or 65536, whichever is more. Where the index has fewer codes,
+            the places left over get id -1 and infinite distance.
+        subset : array of ids, or boolean array of shape (len(index),), or None
+            Look only among these codes, after one copy of them; a mask is in the order of :attr:`ids`.
+        n_jobs : int or None
+            Threads: None is 1, -1 is all cores.
+
+        Returns
+        -------
+        distances, ids : float32 and int64 arrays of shape (n_queries, k)
+            Nearest first, ties by the lowest id.
+        """
+        engine = self._engine
+        checked = _check_weights(weights, engine.store)
+        engine = self._restricted(engine, subset)
+        k, threads = check_k(k, len(engine.store)), check_n_jobs(n_jobs)
+        k_found = min(k, len(engine.store))
+        distances = np.full((len(checked), k), np.inf, np.float32)
+        ids = np.full((len(checked), k), NO_ID, np.int64)
+        if k_found and len(checked):
+            quantized = engine.quantize(checked)
+            keys = engine.knn(quantized, k_found, threads)
+            distances[:, :k_found] = quantized.estimates(np.arange(len(checked))[:, None], keys >> POSITION_BITS)
+            ids[:, :k_found] = engine.store.ids_at(keys & POSITION_MASK)
+        return Neighbors(distances, ids)
+
+    def within(
+        self, weights: ArrayLike, distance: float, *, subset: ArrayLike | None = None, n_jobs: int | None = None
+    ) -> RangeResult:
+        """All codes at a distance or less of each query, nearest first, ties by the lowest id.
+
+        See :meth:`search` for the other arguments. The result holds 12 bytes per hit, however many there are.
+        """
+        engine = self._engine
+        checked = _check_weights(weights, engine.store)
+        distance = check_number("distance", distance)
+        engine = self._restricted(engine, subset)
+        threads = check_n_jobs(n_jobs)
+        counts = np.zeros(len(checked), np.int64)
+        distances, ids = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
+        for start in range(0, len(checked) if len(engine.store) else 0, QUERIES_PER_BLOCK):
+            quantized = engine.quantize(checked[start : start + QUERIES_PER_BLOCK])
+            hits = engine.range(quantized, distance, threads)
+            query = hits >> QUERY_SHIFT
+            counts[start : start + QUERIES_PER_BLOCK] = np.bincount(query, minlength=len(quantized.steps))
+            sums = (hits >> POSITION_BITS) & ((1 << SUM_BITS) - 1)
+            distances.append(quantized.estimates(query, sums))
+            ids.append(engine.store.ids_at(hits & POSITION_MASK))
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        return RangeResult(offsets, np.concatenate(distances), np.concatenate(ids))
+
+    @classmethod
+    def _check_opened(cls, store: CodeStore) -> None:
+        if store.layout != byte_layout(store.n_bits):
+            raise ValueError("an index of another kind, not of codes for real queries")
+        if store.corrected:
+            _check_affine(*store.metadata.get("corrections", ()))
+
+
+def _check_weights(weights: ArrayLike, store: CodeStore) -> NDArray[np.float32]:
+    checked = check_matrix("weights", weights, (None, store.n_bits or None))
+    largest = np.abs(checked).max(initial=0.0)
+    if largest > _LARGEST:
+        raise ValueError(f"weights must be numbers of single precision, below {_LARGEST:.2g}, got {largest:.2g}")
+    return checked.astype(np.float32)
+
+
+def _fitting(store: CodeStore, corrections: Any) -> CodeStore:
+    """The store, or one for codes with corrections where these are the first codes; raises where they do not fit."""
+    affine = None if corrections is None else _affine(corrections)
+    if affine is not None and not store.corrected and store.next_id == 0:
+        metadata = {**store.metadata, "corrections": list(affine)}
+        return CodeStore.empty(store.n_bits, store.layout, corrections=True, metadata=metadata)
+    own = RealEngine(store).affine if store.corrected else None
+    if affine is None and own is not None:
+        raise ValueError("corrections must be given: the codes of this index have them")
+    if affine is not None and own is not None and affine != own:
+        raise ValueError(f"corrections must have the index's {_text(own)}, got {_text(affine)}")
+    return store
+
+
+def _values(corrections: Corrections | None) -> ArrayLike | None:
+    return None if corrections is None else corrections[0]
+
+
+def _affine(corrections: Any) -> Affine:
+    if not isinstance(corrections, tuple) or len(corrections) != 3:
+        raise TypeError(f"corrections must be hashlearn.Corrections, got {type(corrections).__name__}")
+    return _check_affine(*corrections[1:])
+
+
+def _check_affine(scale: Any = None, offset: Any = None) -> Affine:
+    return Affine(
+        check_number("the scale of corrections", scale, low=1e-30, high=1e30),
+        check_number("the offset of corrections", offset, low=-_LARGEST, high=_LARGEST),
+    )
+
+
+def _text(affine: Affine) -> str:
+    return f"scale {affine.scale:g} and offset {affine.offset:g}"
