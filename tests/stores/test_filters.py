@@ -40,7 +40,7 @@ def values(*kinds):
     return st.sampled_from([value for kind in kinds for value in kind])
 
 
-def tests():
+def comparisons():
     bounds = values(STRINGS, NUMBERS)
     anything = values(STRINGS, NUMBERS, [True, False])
     ranges = st.dictionaries(st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), bounds, min_size=1, max_size=2)
@@ -53,7 +53,7 @@ def tests():
 
 
 def filters():
-    fields = st.dictionaries(st.sampled_from([f for f in FIELDS if f != "$"]), tests(), min_size=1, max_size=2)
+    fields = st.dictionaries(st.sampled_from([f for f in FIELDS if f != "$"]), comparisons(), min_size=1, max_size=2)
     joined = st.builds(
         lambda word, parts: {word: parts}, st.sampled_from(["$and", "$or"]), st.lists(fields, min_size=1)
     )
