@@ -61,22 +61,23 @@ class HammingIndex:
         if model is not None and not isinstance(model, str):
             raise TypeError(f"model must be the digest of a model, a string, got {model!r}")
         length = 0 if n_bits is None else check_integer("n_bits", n_bits, low=1, high=MAX_BITS)
-        self._start(CodeStore.empty(length, metadata={} if model is None else {"model": model}))
+        self._begin(Engine(CodeStore.empty(length, metadata={} if model is None else {"model": model})))
 
-    def _start(self, store: CodeStore) -> None:
+    def _begin(self, engine: Engine) -> None:
         # All that a search needs hangs on this one reference, which a change replaces at its end.
-        self._engine = Engine(store)
+        self._engine = engine
+        # Reentrant, for a debugger that raises on the way out of a "with" leaves the lock to its thread.
         self._changing = threading.RLock()
 
     def __getstate__(self) -> CodeStore:
         return self._engine.store
 
     def __setstate__(self, store: CodeStore) -> None:
-        self._start(store)
+        self._begin(Engine(store))
 
     def __copy__(self) -> Self:
         other = type(self).__new__(type(self))
-        other._start(self._engine.store)
+        other._begin(self._engine)
         return other
 
     def __len__(self) -> int:
@@ -181,8 +182,6 @@ class HammingIndex:
         """Read packed codes back, in the order of the ids given, or all in the order of :attr:`ids`."""
         store = self._engine.store
         positions = np.arange(len(store)) if ids is None else store.positions_of(ids)
-        if not store.n_bits:
-            return np.empty((0, 0), np.uint8)
         return store.codes_at(positions)
 
     def search(
@@ -298,7 +297,7 @@ class HammingIndex:
         if store.layout != word_layout(store.n_bits) or store.corrected:
             raise ValueError(f"{path}: an index of another kind, not of codes for Hamming distances")
         index = cls.__new__(cls)
-        index._start(store)
+        index._begin(Engine(store))
         return index
 
     def verify(self) -> Self:
