@@ -48,7 +48,7 @@ class CodeIndex(ABC, Generic[Engine]):
         if model is not None and not isinstance(model, str):
             raise TypeError(f"model must be the digest of a model, a string, got {model!r}")
         length = 0 if n_bits is None else check_integer("n_bits", n_bits, low=1, high=MAX_BITS)
-        self._start(self._empty_store(length, {} if model is None else {"model": model}))
+        self._begin(self._engine_of(self._empty_store(length, {} if model is None else {"model": model})))
 
     @abstractmethod
     def _empty_store(self, n_bits: int, metadata: Mapping[str, Any]) -> CodeStore:
@@ -58,20 +58,21 @@ class CodeIndex(ABC, Generic[Engine]):
     def _engine_of(self, store: CodeStore) -> Engine:
         """What searches a store."""
 
-    def _start(self, store: CodeStore) -> None:
+    def _begin(self, engine: Engine) -> None:
         # All that a search needs hangs on this one reference, which a change replaces at its end.
-        self._engine = self._engine_of(store)
+        self._engine = engine
+        # Reentrant, for a debugger that raises on the way out of a "with" leaves the lock to its thread.
         self._changing = threading.RLock()
 
     def __getstate__(self) -> CodeStore:
         return self._engine.store
 
     def __setstate__(self, store: CodeStore) -> None:
-        self._start(store)
+        self._begin(self._engine_of(store))
 
     def __copy__(self) -> Self:
         other = type(self).__new__(type(self))
-        other._start(self._engine.store)
+        other._begin(self._engine)
         return other
 
     def __len__(self) -> int:
@@ -130,8 +131,6 @@ class CodeIndex(ABC, Generic[Engine]):
         """Read packed codes back, in the order of the ids given, or all in the order of :attr:`ids`."""
         store = self._engine.store
         positions = np.arange(len(store)) if ids is None else store.positions_of(ids)
-        if not store.n_bits:
-            return np.empty((0, 0), np.uint8)
         return store.codes_at(positions)
 
     def save(self, path: str | Path) -> None:
@@ -159,7 +158,7 @@ class CodeIndex(ABC, Generic[Engine]):
         except ValueError as wrong:
             raise ValueError(f"{path}: {wrong}") from None
         index = cls.__new__(cls)
-        index._start(store)
+        index._begin(index._engine_of(store))
         return index
 
     @classmethod

@@ -44,6 +44,11 @@ class Runs(NamedTuple):
     target_starts: NDArray[np.int64]
 
     @classmethod
+    def everything(cls, n_codes: int) -> "Runs":
+        """To copy so many codes to where they are."""
+        return cls(np.zeros(1, np.int64), np.array([n_codes]), np.zeros(1, np.int64))
+
+    @classmethod
     def of_positions(cls, positions: NDArray[np.int64]) -> "Runs":
         """To copy the codes at ascending positions to the positions 0, 1, 2, ...
 

@@ -23,6 +23,7 @@ SEARCH_METHODS = ("auto", "flat", "multi-index")
 _PATIENCE = 2.0  # scans' worth of looking into tables, where they were asked for by name
 _FIRST_QUERIES = FEWEST_SEEN  # of many: they tell how far the others have to look
 _MANY_QUERIES = 64
+_FEWEST_BYTES = 1 << 20  # of codes, for a scan to gain by what is known about others
 _DISTANCE_MASK = (1 << (QUERY_SHIFT - POSITION_BITS)) - 1
 
 
@@ -49,6 +50,7 @@ class Engine:
         self.reach = Reach(store.n_bits)
         self.tables: MultiIndex | None = None
         self._building = threading.RLock()
+        self._scans_at_once = store.nbytes < _FEWEST_BYTES
 
     @cached_property
     def model(self) -> CostModel:
@@ -101,6 +103,8 @@ class Engine:
         return method == "flat" or not usable
 
     def _scan(self, queries: NDArray[np.uint8], k: int, n_jobs: int) -> Keys:
+        if self._scans_at_once:
+            return flat_knn(self.store.tiles, self.store.words_of(queries), k, self.reach.no_limit, n_jobs)
         if len(queries) >= _MANY_QUERIES and not self.reach.knows(k):
             first, others = queries[:_FIRST_QUERIES], queries[_FIRST_QUERIES:]
             return np.concatenate([self._scan(first, k, n_jobs), self._scan(others, k, n_jobs)])

@@ -38,9 +38,10 @@ def knn_in_parts(scan: Callable[[Part, Part, Keys], None], n_queries: int, n_til
     """
     block = max(1, min(QUERIES_PER_BLOCK, _BUFFER_KEYS // (2 * k + 2 * TILE)))
     if n_jobs == 1 and n_queries <= block:  # the general way costs as much as a scan of few codes
-        keys = np.empty((1, n_queries, k), np.int64)
-        scan((0, n_queries), (0, n_tiles), keys[0])
-        return smallest_keys(keys, k)
+        keys = np.empty((n_queries, k), np.int64)
+        scan((0, n_queries), (0, n_tiles), keys)
+        keys.view(np.uint64).sort(axis=1)  # as in smallest_keys
+        return keys
     query_parts = split(n_queries, max(-(-n_queries // block), n_jobs if n_queries >= 4 * n_jobs else 1))
     tile_parts = split(n_tiles, 1 if len(query_parts) >= n_jobs else n_jobs)
     keys = np.empty((len(tile_parts), n_queries, k), np.int64)

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.codes import bytes_per_code
-from hashlearn.search.columns import Arrays, Room, Runs, columns_of, copy_columns
+from hashlearn.search.columns import Arrays, Column, Room, Runs, columns_of, copy_columns
 from hashlearn.search.kernels.tiles import Layout, Tiles, Words, as_tile_words, read_tiles, word_layout, write_tiles
 
 _BLOCK = 65536  # codes moved at a time
 _GROWTH = 1.125  # of the room, where codes are added little by little
 _LARGEST_ID = np.iinfo(np.int64).max
+_NOWHERE = np.empty(0, np.int64)
 
 
 class Rows(NamedTuple):
@@ -66,6 +66,7 @@ class CodeStore:
         check: Callable[[], None] | None = None,
     ):
         self.n_bits = n_bits
+        self.n_bytes = -(-n_bits // 8)
         self.layout = layout
         self.n_codes = n_codes
         self.next_id = next_id
@@ -76,6 +77,9 @@ class CodeStore:
         self._check = None if check is None else _Once(check)
         front, back = (_read_only(room.arrays[name]) for name in ("front", "back"))
         self._tiles = Tiles(front, back, layout.n_front, layout.n_back, n_codes)
+        self._ids, self._corrections = (
+            _read_only(room.arrays[name][:n_codes]) if name in room.arrays else None for name in ("ids", "corrections")
+        )
 
     @classmethod
     def empty(
@@ -117,17 +121,19 @@ class CodeStore:
     @property
     def ids(self) -> NDArray[np.int64] | None:
         """The ids, ascending, or None where they are the positions."""
-        return self._column("ids")
+        self.verify()
+        return self._ids
 
     @property
     def corrections(self) -> NDArray[np.uint8] | None:
         """One byte for every code, or None where the store was made without."""
-        return self._column("corrections")
+        self.verify()
+        return self._corrections
 
     @property
     def corrected(self) -> bool:
         """Does the store have corrections?"""
-        return "corrections" in self._room.arrays
+        return self._corrections is not None
 
     @property
     def arrays(self) -> Arrays:
@@ -153,7 +159,7 @@ class CodeStore:
         words = np.empty((len(positions), self.layout.n_words), self.layout.dtype)
         read_tiles(self.tiles, positions, words)
         as_bytes = words.view(np.uint8).reshape(len(words), self.layout.n_words * self.layout.dtype.itemsize)
-        return np.ascontiguousarray(as_bytes[:, : bytes_per_code(self.n_bits)])
+        return np.ascontiguousarray(as_bytes[:, : self.n_bytes])
 
     def ids_at(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         ids = self.ids
@@ -188,38 +194,33 @@ class CodeStore:
             known = self.find(new_ids)[1]
             if known.any():
                 raise ValueError(f"ids must be new, got {new_ids[known][0]}, which is already in the index")
-        return self._with(Rows(codes, new_ids, self._check_corrections(corrections, len(codes))))
+        rows = Rows(codes, new_ids, self._check_corrections(corrections, len(codes)))
+        return self._changed(rows, gone=_NOWHERE)
 
     def upserted(self, codes: NDArray[np.uint8], ids: ArrayLike, corrections: ArrayLike | None = None) -> "CodeStore":
         """A store with these packed codes too, in the place of those that have the same ids."""
         new_ids = _check_new_ids(ids, len(codes))
         positions, known = self.find(new_ids)
         rows = Rows(codes, new_ids, self._check_corrections(corrections, len(codes)))
-        return self._with(rows, without=np.sort(positions[known]))
+        return self._changed(rows, gone=np.sort(positions[known]))
 
     def removed(self, ids: ArrayLike) -> "CodeStore":
         """A store without the codes with these ids, which must be there."""
-        positions = np.unique(self.positions_of(ids))
-        nothing = np.empty(0, np.int64)
-        corrections = nothing.astype(np.uint8) if self.corrected else None
-        no_rows = Rows(np.empty((0, bytes_per_code(self.n_bits)), np.uint8), nothing, corrections)
-        return self._with(no_rows, without=positions)
+        no_rows = Rows(np.empty((0, self.n_bytes), np.uint8), _NOWHERE)
+        return self._changed(no_rows, gone=np.unique(self.positions_of(ids)))
 
     def subset(self, positions: NDArray[np.int64]) -> "CodeStore":
         """Some of the codes, in the order of the positions, which ascend; their ids stay."""
         columns = columns_of(self.layout, ids=True, corrections=self.corrected)
         room = Room.empty(columns, len(positions))
-        copy_columns(columns, self._with_ids(), room.arrays, Runs.of_positions(positions))
+        copy_columns(columns, self._source(columns), room.arrays, Runs.of_positions(positions))
         return CodeStore(self.n_bits, self.layout, room, len(positions), self.next_id, self.metadata)
 
-    def _column(self, name: str) -> Any:
-        column = self.arrays.get(name)
-        return None if column is None else _read_only(column[: self.n_codes])
-
-    def _with_ids(self) -> Arrays:
-        """All columns, that of the ids in any case."""
-        arrays = self.arrays
-        return arrays if "ids" in arrays else {**arrays, "ids": np.arange(self.n_codes, dtype=np.int64)}
+    def _source(self, columns: Mapping[str, Column]) -> Arrays:
+        """The arrays to copy these columns from; running numbers are written out where they are wanted."""
+        if "ids" in columns and self._ids is None:
+            return {**self.arrays, "ids": np.arange(self.n_codes, dtype=np.int64)}
+        return self.arrays
 
     def _running_ids(self, n: int) -> NDArray[np.int64]:
         if n and self.next_id + n - 1 > _LARGEST_ID:
@@ -236,9 +237,8 @@ class CodeStore:
             raise ValueError(f"corrections must be uint8 of shape ({n},), got {array.dtype} of shape {array.shape}")
         return array
 
-    def _with(self, rows: Rows, without: NDArray[np.int64] | None = None) -> "CodeStore":
+    def _changed(self, rows: Rows, gone: NDArray[np.int64]) -> "CodeStore":
         """A store without the codes at some positions, which ascend, and with some rows, in any order, besides."""
-        gone = np.empty(0, np.int64) if without is None else without
         if not len(rows.ids) and not len(gone):
             return self
         if np.any(np.diff(rows.ids) < 0):
@@ -257,7 +257,7 @@ class CodeStore:
         room = self._take_places_behind()
         if room.capacity < n_after or room.arrays.keys() != columns.keys():
             room = Room.empty(columns, max(n_after, int(_GROWTH * n_before)))
-            copy_columns(columns, self._with_ids(), room.arrays, Runs.of_positions(np.arange(n_before)))
+            copy_columns(columns, self._source(columns), room.arrays, Runs.everything(n_before))
         return self._written(room, n_after, rows, np.arange(n_before, n_after))
 
     def _take_places_behind(self) -> Room:
@@ -277,7 +277,7 @@ class CodeStore:
         running = np.concatenate([last_kept, rows.ids[-1:]]).max(initial=-1) == n_after - 1
         columns = columns_of(self.layout, ids=not running, corrections=self.corrected)
         room = Room.empty(columns, n_after)
-        copy_columns(columns, self._with_ids(), room.arrays, runs)
+        copy_columns(columns, self._source(columns), room.arrays, runs)
         positions = before - np.searchsorted(gone, before) + np.arange(len(before))
         return self._written(room, n_after, rows, positions)
 

@@ -40,20 +40,18 @@ def test_tiles_give_back_what_was_written_to_any_positions(n_bits, layout_of):
     positions = np.random.default_rng(1).permutation(200)[:150]
     tiles = empty_tiles(200, layout)
     write_tiles(tiles, positions, words)
-    read = np.empty_like(words)
-    read_tiles(tiles, positions, read)
-    np.testing.assert_array_equal(read, words)
-    others = np.setdiff1d(np.arange(200), positions)
-    read = np.ones((50, layout.n_words), layout.dtype)
-    read_tiles(tiles, others, read)
-    assert not read.any()
+    for order in (np.arange(150), np.random.default_rng(2).permutation(150)):
+        read = np.empty_like(words)
+        read_tiles(tiles, positions[order], read)
+        np.testing.assert_array_equal(read, words[order])
 
 
 @pytest.mark.parametrize("n_bits", LENGTHS)
 def test_both_halves_begin_on_a_cache_line_and_the_first_half_of_the_words_stands_in_front(n_bits):
     codes = random_codes(64, n_bits, seed=0)
     tiles = tiled(codes, n_bits)
-    assert all(half.ctypes.data % 64 == 0 for half in (tiles.front, tiles.back) if half.size)
+    assert tiles.front.ctypes.data % 64 == 0
+    assert tiles.back.size == 0 or tiles.back.ctypes.data % 64 == 0
     words = as_tile_words(codes, word_layout(n_bits))
     half = max(1, words.shape[1] // 2)
     np.testing.assert_array_equal(tiles.front.reshape(-1, 64).T, words[:, :half])

@@ -1,7 +1,7 @@
 """How codes lie in memory.
 
 A **tile** is 64 codes. It holds word 0 of all 64, then word 1 of all 64, and so on, so that a vector register holds one
-word of several codes and a distance needs no sum across a register. The last tile is filled up.
+word of several codes and a distance needs no sum across a register. The last tile may have room left.
 
 The first half of a code's words, the **front**, lies apart from the other half, the **back**::
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hashlearn.codes import bytes_per_code
 from hashlearn.compiled import lean
-from hashlearn.search.kernels.simd import TILE
+from hashlearn.search.kernels.simd import TILE, copy_words
 
 _CACHE_LINE = 64
 
@@ -102,18 +102,18 @@ def n_tiles(n_codes: int) -> int:
 
 
 def room_for(n_codes: int, n_words: int, dtype: np.dtype) -> Words:
-    """Room for so many words of so many codes in tiles, all zero.
+    """Room for so many words of so many codes in tiles, with anything in it.
 
     It begins on a cache line's boundary: a register across two lines costs twice as much.
     """
     n_bytes = n_tiles(n_codes) * TILE * n_words * dtype.itemsize
-    room = np.zeros(n_bytes + _CACHE_LINE, np.uint8)
+    room = np.empty(n_bytes + _CACHE_LINE, np.uint8)
     start = -room.ctypes.data % _CACHE_LINE
     return room[start : start + n_bytes].view(dtype)
 
 
 def empty_tiles(n_codes: int, layout: Layout) -> Tiles:
-    """Tiles of so many codes, all zero."""
+    """Tiles of so many codes, to be written."""
     front, back = (room_for(n_codes, n_words, layout.dtype) for n_words in (layout.n_front, layout.n_back))
     return Tiles(front, back, layout.n_front, layout.n_back, n_codes)
 
@@ -164,18 +164,22 @@ def read_tiles(tiles, positions, words):
 def copy_runs(source, target, n_words, starts, lengths, target_starts):
     """Copy runs of codes from positions of one array to positions of another, both in tiles of ``n_words`` words.
 
-    Within a tile the words of neighboring codes are neighbors too, so that a run is copied at the speed of memory.
+    Whole tiles that stay tiles, and arrays of one word, are copied in one piece; otherwise the words of neighbors in a
+    tile are.
     """
     for run in range(starts.size):
         position, place, left = starts[run], target_starts[run], lengths[run]
         while left > 0:
             lane, target_lane = position % TILE, place % TILE
-            n = min(left, TILE - lane, TILE - target_lane)
-            for word in range(n_words):
-                first = (position // TILE * n_words + word) * TILE + lane
-                target_first = (place // TILE * n_words + word) * TILE + target_lane
-                for i in range(n):
-                    target[target_first + i] = source[first + i]
+            first = position // TILE * TILE * n_words + lane
+            target_first = place // TILE * TILE * n_words + target_lane
+            if n_words == 1 or (lane == 0 and target_lane == 0 and left >= TILE):
+                n = left if n_words == 1 else left // TILE * TILE
+                copy_words(source, first, target, target_first, n * n_words)
+            else:
+                n = min(left, TILE - max(lane, target_lane))
+                for word in range(n_words):
+                    copy_words(source, first + word * TILE, target, target_first + word * TILE, n)
             position += n
             place += n
             left -= n
