@@ -219,6 +219,18 @@ def method_seconds() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
+def duplicate_contenders() -> str:
+    """What each contender found of the true pairs, and how long it took; the newest measurement of each."""
+    runs = benchmark_runs("duplicates")
+    newest = {(line["set"], line["contender"]): line for run in runs for line in run["lines"]}
+    rows = [["set", "", "seconds", "recall", "precision", "memory above the data"]]
+    for (name, contender), line in newest.items():
+        memory = f"{line['megabytes_above_data']:.0f} MB" if "megabytes_above_data" in line else ""
+        measured = [f"{line['seconds']:.1f}", f"{line['recall']:.3f}", f"{line['precision']:.3f}", memory]
+        rows.append([name, contender, *measured])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
 def machines(runs: list[dict]) -> str:
     """On which processors the runs were made."""
     count = Counter(f"{run['processor']}, {run['cores']} cores" for run in runs)
@@ -233,6 +245,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "search": search_ratios,
     "training": training_ratios,
     "methods": method_seconds,
+    "duplicates": duplicate_contenders,
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
     **{
         f"table-2 {dataset}": partial(paper_tables, "table-2", dataset)
