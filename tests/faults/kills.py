@@ -43,14 +43,15 @@ class Expected:
         return "old" if found == self.old or found in self.saving.incomplete else "mixed"
 
 
-def kill(saving: Saving, expected: Expected, moment: int) -> Counter[str]:
-    """Kill the call at one of its operations, look at what is there, and repeat it."""
+def kill(saving: Saving, expected: Expected, *moments: int) -> Counter[str]:
+    """Kill the call, and its repetitions, at one of their operations, look at what is there, and repeat it."""
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         saving.prepare(folder)
-        counts["killed"] += killed_at(lambda: saving.save(folder), moment)
-        counts[expected.state(folder)] += 1
+        for moment in moments:
+            counts["killed"] += killed_at(lambda: saving.save(folder), moment)
+            counts[expected.state(folder)] += 1
         saving.save(folder)
         counts["not repeated"] += expected.state(folder) != "new"
         counts["leftovers"] += listing(folder) != expected.files

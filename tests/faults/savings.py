@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from PIL import Image
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
@@ -19,8 +20,10 @@ from sklearn.preprocessing import Normalizer
 from hashlearn import ITQ, HammingIndex, SimilaritySearch, load, save
 from hashlearn.cli import main
 from hashlearn.cli.code_files import read_codes
+from hashlearn.experiments.data_cache import CachedData
 from hashlearn.experiments.result_lines import ResultFolder
-from hashlearn.files import replacing_together, write_text
+from hashlearn.experiments.settings import ArrayFile, DatasetSettings
+from hashlearn.files import LEFTOVER, replacing_together, write_text
 
 X = np.random.RandomState(0).randn(60, 8)
 OLD, NEW = (ITQ(n_bits=8, random_state=seed, max_iter=3).fit(X) for seed in (0, 1))
@@ -153,6 +156,39 @@ def _read_lines(folder: Path) -> list[int]:
     return sorted({line["key"] for line in ResultFolder(folder / "results").lines(["digits"])})
 
 
+def _photos(folder: Path) -> None:
+    (folder / "photos").mkdir()
+    for number in range(2):
+        pixels = np.random.RandomState(number).randint(0, 255, (16, 16)).astype(np.uint8)
+        Image.fromarray(pixels).save(folder / "photos" / f"{number}.png")
+
+
+def _written_by(*arguments: str, inputs: Callable[[Path], Any] = _index_before) -> Saving:
+    """A command whose last argument is the file that it makes."""
+    return Saving(
+        inputs, lambda folder: command(folder, *arguments), lambda folder: (folder / arguments[-1]).read_bytes()
+    )
+
+
+def _cache_data(folder: Path) -> CachedData:
+    labels = ArrayFile(str(folder / "labels.npy"))
+    settings = DatasetSettings("own", features=ArrayFile(str(folder / "vectors.npy")), labels=labels, n_queries=10)
+    return CachedData.of(settings, folder / "cache")
+
+
+def _rows(folder: Path) -> None:
+    (folder / "cache").mkdir()
+    np.save(folder / "vectors.npy", X)
+    np.save(folder / "labels.npy", np.arange(len(X)) % 3)
+
+
+def _read_data(folder: Path) -> bytes:
+    """Of the dataset in the cache; nobody makes it here."""
+    (place,) = [path for path in (folder / "cache").glob("own-*") if path.is_dir() and not path.name.endswith(LEFTOVER)]
+    data = CachedData(place)
+    return np.concatenate([np.ravel(data.database), np.ravel(data.labels), np.ravel(data.queries)]).tobytes()
+
+
 SAVINGS = {
     "text": Saving(
         lambda folder: write_text(folder / "file", "old"),
@@ -187,5 +223,14 @@ SAVINGS = {
     "encode": Saving(_encoded_before, _encode("vectors.npy"), _read_codes),
     "first encode": Saving(_inputs, _encode("vectors.npy"), _read_codes),
     "index add": Saving(_index_before, _add_to_index, _read_index),
+    "index build": Saving(
+        _index_before,
+        lambda folder: command(folder, "index", "build", "codes.npy", "--ids", "ids.npy", "-o", "codes.hli"),
+        _read_index,
+    ),
+    "neighbors": _written_by("search", "model", "codes.npy", "vectors.npy", "-k", "3", "-o", "neighbors.npz"),
+    "near-duplicates": _written_by("near-duplicates", "codes.npy", "-o", "pairs.tsv"),
+    "features": _written_by("features", "gist", "photos", "-o", "gist.npy", inputs=_photos),
+    "data cache": Saving(_rows, _cache_data, _read_data),
     "results": Saving(_append(1), _append(2), _read_lines),
 }

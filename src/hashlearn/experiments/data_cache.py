@@ -43,7 +43,7 @@ class CachedData:
         source = source_data(settings)
         target = cache / f"{settings.name}-{source.digest}"
         cache.mkdir(parents=True, exist_ok=True)
-        with exclusive(target):
+        with exclusive(cache):
             if not target.is_dir():
                 beside = target.with_name(target.name + LEFTOVER)
                 shutil.rmtree(beside, ignore_errors=True)
