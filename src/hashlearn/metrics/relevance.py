@@ -115,6 +115,8 @@ def relevance_of_labels(query_labels: ArrayLike, labels: ArrayLike) -> Relevance
 
 
 def _label_array(labels: ArrayLike, name: str) -> NDArray:
+    if isinstance(labels, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be masked; fill it with {name}.filled(value)")
     array = np.asarray(labels)
     if array.dtype == np.object_ and array.ndim == 1 and all(isinstance(label, str) for label in array):
         array = array.astype(np.str_)
