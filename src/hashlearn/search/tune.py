@@ -16,7 +16,7 @@ from hashlearn.codes.results import count_found
 from hashlearn.hashers.saving import n_bits_of
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.rows.blocks import Source
-from hashlearn.search.code_neighbors import nearest_codes
+from hashlearn.search.code_search import CodeSearch
 from hashlearn.search.exact import nearest_vectors
 from hashlearn.search.tuning import Tuning
 from hashlearn.search.vector_file import VectorFile
@@ -196,8 +196,8 @@ def _measured(found_with: Callable[[int], NDArray], truth: NDArray, most: int, t
             enough = middle
         else:
             too_few = middle
-    measured = tuple(sorted(recalls))
-    return Tuning(k, target, measured, *(tuple(of[n] for n in measured) for of in (recalls, milliseconds)))
+    tried = tuple(sorted(recalls))
+    return Tuning(k, target, tried, tuple(recalls[n] for n in tried), tuple(milliseconds[n] for n in tried))
 
 
 class _Sample(NamedTuple):
@@ -236,7 +236,7 @@ class _Sample(NamedTuple):
             hasher.fit(self.vectors)
         except ValueError:
             return None
-        order = nearest_codes(hasher, self.vectors, self.queries, len(self.vectors)).ids
+        order = CodeSearch.of(hasher, self.vectors).nearest(self.queries, len(self.vectors)).ids
         ranks = np.empty_like(order)
         np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
         of_truth = np.sort(np.take_along_axis(ranks, self.truth, axis=1), axis=None)
