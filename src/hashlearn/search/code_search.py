@@ -1,6 +1,7 @@
 """Codes and the hasher that made them, searched by whatever the hasher has to compare a query with a code."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from hashlearn.search.index import HammingIndex
 from hashlearn.search.rerank import rerank_exact
 
 
-class CodeSearch(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class CodeSearch:
     """The codes of vectors that are at hand: row i of them has id i.
 
     A hasher with ``query_weights`` is searched by an :class:`AsymmetricIndex`, with its corrections; any other by
