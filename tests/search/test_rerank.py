@@ -79,18 +79,18 @@ def test_exact_reranking_is_by_the_metric_whatever_holds_the_vectors(case, metri
             np.testing.assert_allclose(distances[query], expected[order], rtol=1e-5, atol=1e-6)
 
 
-def test_a_candidate_that_many_queries_share_is_read_once_and_in_the_order_of_the_file(case):
+def test_a_candidate_that_many_queries_share_is_read_once_and_in_the_order_of_the_file(case, monkeypatch):
     _, vectors, queries, candidates, _ = case
-    file = VectorFile.create(None, 12).add(vectors, np.random.default_rng(2).permutation(200))
+    view = VectorFile.create(None, 12).add(vectors, np.random.default_rng(2).permutation(200)).view
     read = []
 
-    class Watched(VectorView):
-        def read(self, places):
-            read.append(places)
-            return super().read(places)
+    def watched(self, places):
+        read.append(places)
+        return stored(self, places)
 
-    view = file.view
-    rerank_exact(Watched(view.name, view.file, view.layout, view.state), queries, candidates, k=3)
+    stored = VectorView.stored
+    monkeypatch.setattr(VectorView, "stored", watched)
+    rerank_exact(view, queries, candidates, k=3)
     np.testing.assert_array_equal(np.concatenate(read), np.unique(view.find(np.unique(candidates))))
 
 

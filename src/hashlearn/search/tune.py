@@ -50,7 +50,6 @@ def tune(
     target_recall: float = 0.95,
     *,
     vectors: Any,
-    id_of: Callable[[NDArray[np.int64]], Any] | None = None,
     other_n_bits: Iterable[int] | None = None,
     n_queries: int = 200,
     random_state: Any = 0,
@@ -71,8 +70,6 @@ def tune(
         The share of the true k nearest that is to be found, 0 to 1.
     vectors : VectorFile, VectorView, array, memmap or CSR matrix
         What candidates are reranked by; row i of an array is the vector of id i.
-    id_of : callable or None
-        Turns ids of ``vectors`` into those that ``search`` returns, where these are others.
     other_n_bits : iterable of int, or None
         Lengths of code to learn and judge, on a sample of 10000 vectors, so that you see whether they need fewer
         candidates. None is twice and four times the length, unless 2 k candidates suffice already.
@@ -98,15 +95,14 @@ def tune(
     metric = getattr(search, "metric", "euclidean")
     nearest = nearest_vectors(database.rows, asked.vectors, k + asked.n_own, metric).ids
     truth = _first_others(nearest, asked.own, k)
-    names = database.ids if id_of is None else np.asarray(id_of(database.ids))
 
     def found_with(candidates: int) -> NDArray:
         n_own = asked.n_own
         _, ids = search.search(asked.vectors, k + n_own, candidates=candidates + n_own, rerank=vectors)
-        return _first_others(np.asarray(ids), names[asked.own], k)
+        return _first_others(np.asarray(ids), database.ids[asked.own], k)
 
     most = min(database.n - asked.n_own, _MOST_CANDIDATES * k)
-    tuning = _measured(found_with, names[truth], most, target_recall)
+    tuning = _measured(found_with, database.ids[truth], most, target_recall)
     lengths = _lengths_to_try(tuning, search.hasher) if other_n_bits is None else other_n_bits
     sample = _Sample.of(database, asked, truth, rng)
     needed = {n: sample.candidates_needed(_with_n_bits(search.hasher, n), target_recall) for n in lengths}
