@@ -10,8 +10,8 @@ The contenders read the same vectors and must find the same neighbors:
 - ``numpy, sorted``: the same with every row once and in ascending order;
 - ``rerank_exact``: of the same memmap, and of a VectorFile of float32 and of int8.
 
-Times are medians over rounds in which all take turns. A run adds one line to ``results/rerank.jsonl``. The files are
-removed at the end; without a folder they are in the temporary folder, which must be on the disk you ask about.
+Times are medians over rounds in which all take turns. A run adds one line to ``results/rerank.jsonl``. The files (2.25
+times as large as told) are made once in the folder and stay there: remove them afterwards.
 """
 
 import os
@@ -24,7 +24,6 @@ import argparse
 import ctypes
 import mmap
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +38,7 @@ from hashlearn.search import Calibration, VectorFile, rerank_exact
 K = 10
 BLOCK_ROWS = 1 << 14
 OURS = "rerank_exact, float32 file"
+DONE = "made.txt"
 
 Search = Callable[[NDArray, NDArray], NDArray]
 
@@ -54,24 +54,25 @@ class Turn(NamedTuple):
 def main() -> None:
     options = parse()
     n = int(options.gigabytes * 2**30) // (4 * options.features)
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        files = make_files(Path(folder), n, options.features)
-        rng = np.random.default_rng(1)
-        queries = rng.normal(size=(options.queries, options.features)).astype(np.float32)
-        rerank_exact(queries, queries, [[0]] * len(queries), 1)  # compiles
-        turns: dict[str, list[Turn]] = {name: [] for name in files}
-        for _ in range(options.rounds):
-            candidates = rng.integers(0, n, (options.queries, options.candidates))
-            for name, (path, open_file) in files.items():
-                turns[name].append(measure(open_file, path, queries, candidates))
-                print(f"  {name:<28} {1000 * turns[name][-1].seconds:>10.1f} ms", flush=True)
-                if "int8" not in name and not np.array_equal(turns[name][-1].found, turns["numpy"][-1].found):
-                    raise SystemExit(f"{name} finds other neighbors than numpy")
+    make_files(options.folder, n, options.features)
+    rng = np.random.default_rng(1)
+    queries = rng.normal(size=(options.queries, options.features)).astype(np.float32)
+    rerank_exact(queries, queries, [[0]] * len(queries), 1)  # compiles
+    turns: dict[str, list[Turn]] = {name: [] for name in CONTENDERS}
+    for _ in range(options.rounds):
+        candidates = rng.integers(0, n, (options.queries, options.candidates))
+        for name, (file, open_file) in CONTENDERS.items():
+            turns[name].append(measure(open_file, options.folder / file, queries, candidates))
+            print(f"  {name:<28} {1000 * turns[name][-1].seconds:>10.1f} ms", flush=True)
+            if "int8" not in name and not np.array_equal(turns[name][-1].found, turns["numpy"][-1].found):
+                raise SystemExit(f"{name} finds other neighbors than numpy")
     medians = {name: statistics.median(turn.seconds for turn in of_one) for name, of_one in turns.items()}
-    in_memory = max(turn.in_memory for of_one in turns.values() for turn in of_one)
-    print(f"in memory before a turn: at most {in_memory:.2%} of a file")
+    in_memory = {name: max(turn.in_memory for turn in of_one) for name, of_one in turns.items()}
     for name, median in medians.items():
-        print(f"{name:<28} {1000 * median:>10.1f} ms  {medians['numpy'] / median:>6.2f} x the speed of numpy")
+        print(
+            f"{name:<28} {1000 * median:>10.1f} ms  {medians['numpy'] / median:>6.2f} x the speed of numpy, "
+            f"at most {in_memory[name]:.2%} of the file in memory before"
+        )
     ratio = medians["numpy"] / medians[OURS]
     print(f"at least 2 times the speed of numpy: {'yes' if ratio >= 2 else 'NO'}, {ratio:.2f}")
     run = {"gigabytes": options.gigabytes, "n_vectors": n, "n_features": options.features, "n_queries": options.queries}
@@ -87,7 +88,9 @@ def main() -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--folder", type=Path, help="where the files are made; by default the temporary folder")
+    parser.add_argument(
+        "--folder", type=Path, required=True, help="where the files are, or are made; remove them after"
+    )
     parser.add_argument("--gigabytes", type=float, default=4.0, help="of the float32 vectors")
     parser.add_argument("--features", type=int, default=512)
     parser.add_argument("--queries", type=int, default=100)
@@ -97,8 +100,10 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def make_files(folder: Path, n: int, d: int) -> dict[str, tuple[Path, Callable[[Path], Search]]]:
-    """The same random vectors as an .npy file and as vector files, by contender, each with who opens it."""
+def make_files(folder: Path, n: int, d: int) -> None:
+    """The same random vectors as an .npy file and as vector files, unless they are there."""
+    if (folder / DONE).exists() and (folder / DONE).read_text() == f"{n} x {d}":
+        return
     array = np.lib.format.open_memmap(folder / "vectors.npy", "w+", np.float32, (n, d))
     rng = np.random.default_rng(0)
     for start in range(0, n, BLOCK_ROWS):
@@ -107,13 +112,7 @@ def make_files(folder: Path, n: int, d: int) -> dict[str, tuple[Path, Callable[[
     array.flush()
     VectorFile.create(folder / "float32.hlv", d).add(array)
     VectorFile.create(folder / "int8.hlv", d, "int8", Calibration.of(array[:BLOCK_ROWS])).add(array)
-    return {
-        "numpy": (folder / "vectors.npy", numpy_as_written),
-        "numpy, sorted": (folder / "vectors.npy", numpy_sorted),
-        "rerank_exact, memmap": (folder / "vectors.npy", ours_of_memmap),
-        OURS: (folder / "float32.hlv", ours_of_file),
-        "rerank_exact, int8 file": (folder / "int8.hlv", ours_of_file),
-    }
+    (folder / DONE).write_text(f"{n} x {d}")
 
 
 def numpy_as_written(path: Path) -> Search:
@@ -146,6 +145,16 @@ def ours_of_file(path: Path) -> Search:
     vectors = VectorFile.open(path)
     len(vectors)  # reads the ids, which stay in memory
     return lambda queries, candidates: rerank_exact(vectors, queries, candidates, K).ids
+
+
+CONTENDERS: dict[str, tuple[str, Callable[[Path], Search]]] = {
+    "numpy": ("vectors.npy", numpy_as_written),
+    "numpy, sorted": ("vectors.npy", numpy_sorted),
+    "rerank_exact, memmap": ("vectors.npy", ours_of_memmap),
+    OURS: ("float32.hlv", ours_of_file),
+    "rerank_exact, int8 file": ("int8.hlv", ours_of_file),
+}
+"""Who takes part: the file, and who opens it."""
 
 
 def measure(open_file: Callable[[Path], Search], path: Path, queries: NDArray, candidates: NDArray) -> Turn:

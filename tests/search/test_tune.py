@@ -110,3 +110,8 @@ def test_the_plot_is_a_picture_of_the_kind_that_its_name_says(tmp_path):
 def test_bad_input_is_named(X, search, words, options):
     with pytest.raises(ValueError, match=words):
         tune(search, **{"vectors": X[:2800], **options})
+
+
+def test_a_search_without_vectors_cannot_be_tuned(X):
+    with pytest.raises(ValueError, match="search must hold at least 2 vectors to be tuned, got 0"):
+        tune(SimilaritySearch(ITQ(n_bits=8).fit(X)), vectors=X)

@@ -90,6 +90,8 @@ def tune(
     target_recall = check_number("target_recall", target_recall, low=0, high=1)
     n_queries, rng = check_integer("n_queries", n_queries, low=1), check_random_state(random_state)
     database = _Database.of(search, vectors)
+    if database.n < 2:
+        raise ValueError(f"search must hold at least 2 vectors to be tuned, got {database.n}")
     k = check_integer("k", k, low=1, high=database.n - 1)
     asked = _drawn(database, n_queries, rng) if queries is None else _given(queries)
     metric = getattr(search, "metric", "euclidean")
@@ -103,7 +105,9 @@ def tune(
 
     most = min(database.n - asked.n_own, _MOST_CANDIDATES * k)
     tuning = _measured(found_with, database.ids[truth], most, target_recall)
-    lengths = _lengths_to_try(tuning, search.hasher) if other_n_bits is None else other_n_bits
+    lengths = _lengths_to_try(tuning, search.hasher) if other_n_bits is None else list(other_n_bits)
+    if not lengths:
+        return tuning
     sample = _Sample.of(database, asked, truth, rng)
     needed = {n: sample.candidates_needed(_with_n_bits(search.hasher, n), target_recall) for n in lengths}
     return replace(tuning, by_n_bits={n: max(k, c) for n, c in needed.items() if c is not None})
