@@ -183,7 +183,7 @@ def _check_creation(place: Place, wanted: dict[str, Any], create: bool) -> None:
 
 
 def _checked(n_bits: Any, id_type: Any, model: Any, n_features: Any) -> dict[str, Any]:
-    """What the caller says about the codes, without what he leaves open."""
+    """What the caller says about the codes, without what is left open."""
     said: dict[str, Any] = {}
     if n_bits is not None:
         said["n_bits"] = check_integer("n_bits", n_bits, low=1, high=MAX_BITS)
