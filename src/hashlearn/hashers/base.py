@@ -74,7 +74,7 @@ def _whole(learn: Callable[..., Any]) -> Callable[..., Any]:
 class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all hashers: scikit-learn's estimator rules, packed codes out.
 
-    ``fit(X)`` learns, ``decision_function(X)`` gives one score a bit, ``transform(X)`` the packed codes, and
+    ``fit(X)`` learns, ``decision_function(X)`` gives one score for each bit, ``transform(X)`` the packed codes, and
     ``save(folder)`` keeps the model for :func:`hashlearn.load`.
 
     X is an array, a memmap, a sparse matrix, a DataFrame, the path of a file of vectors or a list of them, or a
