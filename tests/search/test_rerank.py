@@ -70,8 +70,8 @@ def test_reranking_finds_more_true_neighbors_than_codes_alone():
         found = search.search(queries, 10, **options).ids
         return np.mean([len(np.intersect1d(row, true)) for row, true in zip(found, truth)]) / 10
 
-    assert recall() < recall(rerank="asymmetric", candidates=10) < recall(rerank=X, candidates=10)
-    assert recall(rerank=X, candidates=200) == 1.0
+    assert recall() < recall(rerank="asymmetric", candidates=100) < recall(rerank=X, candidates=100)
+    assert recall(rerank=X, candidates=2000) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_it_finds_what_hasher_and_index_find(X, search):
 
 
 def test_exact_reranking_of_all_is_brute_force(X, search):
-    found = search.search(X[:20], 5, rerank=X, candidates=100)
+    found = search.search(X[:20], 5, rerank=X, candidates=300)
     distances = np.linalg.norm(X[:20, None] - X, axis=2)
     np.testing.assert_array_equal(found.ids, np.argsort(distances, axis=1)[:, :5])
 

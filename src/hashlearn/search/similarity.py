@@ -6,7 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from hashlearn.checks import check_integer
@@ -16,7 +17,7 @@ from hashlearn.hashers.pipelines import check_hasher
 from hashlearn.hashers.saving import digest_of, load_with_digest, n_bits_of, save_hasher
 from hashlearn.search.file_format import fingerprint
 from hashlearn.search.index import HammingIndex
-from hashlearn.search.rerank import Reranked, rerank_asymmetric, rerank_exact
+from hashlearn.search.rerank import rerank_asymmetric, rerank_exact
 
 FORMAT = FolderFormat(title="hashlearn similarity search", version=2, manifest="search.json")
 HASHER = "hasher"
@@ -56,6 +57,11 @@ class SimilaritySearch:
     def __len__(self) -> int:
         return len(self.index)
 
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """The ids, ascending."""
+        return self.index.ids
+
     def __repr__(self) -> str:
         return f"SimilaritySearch({self.hasher!r}, {len(self)} vectors)"
 
@@ -77,36 +83,35 @@ class SimilaritySearch:
         return self
 
     def search(
-        self, X: ArrayLike, k: int = 10, *, rerank: Any = None, candidates: int = 4, **options: Any
-    ) -> Neighbors | Reranked:
+        self, X: ArrayLike, k: int = 10, *, rerank: Any = None, candidates: int | None = None, **options: Any
+    ) -> Neighbors:
         """The k nearest of each query vector.
 
         Parameters
         ----------
         X : array of shape (n_queries, n_features)
         k : int
-        rerank : None, "asymmetric", or an array, memmap or CSR matrix of vectors
-            None orders by Hamming distance. ``"asymmetric"`` orders ``candidates * k`` codes by the query's scores
-            against their bits. Vectors, row i being that of id i, order them by exact distance.
-        candidates : int
-            How many times k codes to find before ordering them.
+        rerank : None, "asymmetric", VectorFile, or an array, memmap or CSR matrix of vectors
+            None orders by Hamming distance. ``"asymmetric"`` orders the candidates by the query's scores against their
+            bits. Vectors, row i of an array being that of id i, order them by exact distance.
+        candidates : int or None
+            How many codes to find before ordering them; by default 4 k. See :func:`hashlearn.search.tune`.
         **options
             ``subset``, ``method`` and ``n_jobs`` of :meth:`HammingIndex.search`.
 
         Returns
         -------
-        Neighbors or Reranked
+        Neighbors
             ``(distances, ids)``, nearest first, ties by the lowest id: Hamming distances, or those that reranking is
             by.
         """
         k = check_integer("k", k, low=1)
-        candidates = check_integer("candidates", candidates, low=1)
+        n_found = 4 * k if candidates is None else check_integer("candidates", candidates, low=1)
         if rerank is None:
             return self.index.search(self.hasher.transform(X), k, **options)
         if isinstance(rerank, str) and rerank != "asymmetric":
             raise ValueError(f"rerank must be None, 'asymmetric' or the vectors, got {rerank!r}")
-        n_found = max(k, min(candidates * k, len(self)))
-        found = self.index.search(self.hasher.transform(X), n_found, **options).ids
+        found = self.index.search(self.hasher.transform(X), max(k, min(n_found, len(self))), **options).ids
         if isinstance(rerank, str):
             return rerank_asymmetric(self.index, self.hasher.decision_function(X), found, k)
         return rerank_exact(rerank, X, found, k)
