@@ -115,8 +115,7 @@ class Encoder:
         if not self.has_weights:
             return Encoded(codes, None)
         last, rows = self._before_last(rows)
-        values = last.corrections(rows, codes)
-        return Encoded(codes, Corrections(values, last.correction_scale_, last.correction_offset_))
+        return Encoded(codes, last.corrections(rows, codes))
 
     def codes(self, X: Any) -> NDArray[np.uint8]:
         """Packed codes of queries."""
