@@ -2,6 +2,8 @@
 
 import json
 import struct
+import subprocess
+import sys
 import zlib
 
 import numpy as np
@@ -232,3 +234,28 @@ def test_ids_that_are_not_there_are_named(tmp_path):
         file.take([1, 5])
     assert 4 in file
     assert 5 not in file
+
+
+WRITER = """
+import sys
+import numpy as np
+from hashlearn.search import VectorFile
+file = VectorFile.open(sys.argv[1])
+while True:
+    n = len(file)
+    file.add(np.arange(n, n + 700)[:, None] + np.arange(3.0))
+    print(len(file), flush=True)
+"""
+
+
+def test_what_a_killed_process_has_reported_as_added_is_there_and_nothing_half(tmp_path):
+    VectorFile.create(tmp_path / "v", 3)
+    for round in range(2):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, tmp_path / "v"], stdout=subprocess.PIPE, text=True)
+        reported = [int(writer.stdout.readline()) for _ in range(3 + round)]
+        writer.kill()
+        reported += [int(line) for line in writer.communicate()[0].splitlines()]
+        file = VectorFile.open(tmp_path / "v")
+        assert len(file) >= reported[-1]
+        assert len(file) % 700 == 0
+        np.testing.assert_array_equal(file.take(file.ids), file.ids[:, None] + np.arange(3.0))

@@ -66,9 +66,34 @@ def neighbor_recall(
         Codes at the distance where the first k end: ``"expected"`` takes the mean over all choices among them (the
         hypergeometric expectation), ``"stable"`` those first in the database.
     """
+    return float(neighbor_recalls(codes, query_codes, n_bits, neighbors, k, [k], ties)[0])
+
+
+def neighbor_recalls(
+    codes: ArrayLike,
+    query_codes: ArrayLike,
+    n_bits: int,
+    neighbors: ArrayLike,
+    k: int = 10,
+    positions: ArrayLike = (10, 100),
+    ties: Ties = "expected",
+) -> NDArray[np.float64]:
+    """Recall k@N: the share of the k nearest vectors that are among the N nearest codes, query mean, for every N.
+
+    Parameters
+    ----------
+    codes, query_codes, n_bits, neighbors, k, ties
+        As in :func:`neighbor_recall`, which is k@k.
+    positions : array-like of int, shape (n_positions,)
+        The N.
+
+    Returns
+    -------
+    ndarray of shape (n_positions,)
+    """
     nearest = check_depth(neighbors, k)
     relevance = TrueNeighbor(nearest[:, :k], len(np.asarray(codes)))
-    return float(score_codes(codes, query_codes, n_bits, relevance, [k], ties).hits.mean() / k)
+    return score_codes(codes, query_codes, n_bits, relevance, positions, ties).hits.mean(axis=0) / k
 
 
 def score_vectors(

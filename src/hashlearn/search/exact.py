@@ -133,7 +133,7 @@ class _Search:
         self.seen = view(queries)
         self.upper = np.full((len(queries), k), np.inf, np.float32)  # the k least upper bounds so far
         self.kept: list[_Near] = []
-        self.best = _Near(*(np.empty(0, np.int64) for _ in range(2)), np.empty(0))
+        self.best = _Near(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
     def look_at(self, part: slice, block: NDArray) -> None:
         """Keep the pairs of a query and a row of the block that may be near."""
@@ -153,6 +153,8 @@ class _Search:
 
     def settle(self) -> None:
         """Reduce the pairs to the k nearest of each query, by distances in float64."""
+        if not self.kept:
+            return
         pairs = _Near(*map(np.concatenate, zip(*self.kept)))
         possible = pairs.distance <= self.limits[pairs.query]
         query, row = pairs.query[possible], pairs.row[possible]

@@ -1,11 +1,10 @@
 """Exact distances of pairs of a stored vector and a query; a vector is read once, in the order in which they lie."""
 
-from itertools import zip_longest
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import gen_batches
 
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import RowBlocks
@@ -98,15 +97,13 @@ def as_distances(numbers: NDArray, metric: str) -> NDArray:
     return numbers + 1 if metric == "cosine" else numbers
 
 
-def _with_read_ahead(reader: Reader, places: NDArray[np.int64]) -> Any:
+def _with_read_ahead(reader: Reader, places: NDArray[np.int64]) -> Iterator[slice]:
     """Slices of the places, each when its vectors are asked of the disk and those of the next one, too."""
     step = max(1, _BLOCK_ELEMENTS // reader.n_features)
-    parts = list(gen_batches(len(places), step)) if len(places) else []
-    for part in parts[:1]:
-        reader.expect(places[part])
-    for part, following in zip_longest(parts, parts[1:]):
-        if following is not None:
-            reader.expect(places[following])
+    parts = [slice(start, min(start + step, len(places))) for start in range(0, len(places), step)]
+    reader.expect(places[:step])
+    for part in parts:
+        reader.expect(places[part.stop : part.stop + step])
         yield part
 
 

@@ -16,7 +16,7 @@ from hashlearn.codes.results import count_found
 from hashlearn.hashers.saving import n_bits_of
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.rows.blocks import Source
-from hashlearn.search.code_neighbors import nearest_codes
+from hashlearn.search.code_search import CodeSearch
 from hashlearn.search.exact import nearest_vectors
 from hashlearn.search.tuning import Tuning
 from hashlearn.search.vector_file import VectorFile
@@ -50,7 +50,6 @@ def tune(
     target_recall: float = 0.95,
     *,
     vectors: Any,
-    id_of: Callable[[NDArray[np.int64]], Any] | None = None,
     other_n_bits: Iterable[int] | None = None,
     n_queries: int = 200,
     random_state: Any = 0,
@@ -71,8 +70,6 @@ def tune(
         The share of the true k nearest that is to be found, 0 to 1.
     vectors : VectorFile, VectorView, array, memmap or CSR matrix
         What candidates are reranked by; row i of an array is the vector of id i.
-    id_of : callable or None
-        Turns ids of ``vectors`` into those that ``search`` returns, where these are others.
     other_n_bits : iterable of int, or None
         Lengths of code to learn and judge, on a sample of 10000 vectors, so that you see whether they need fewer
         candidates. None is twice and four times the length, unless 2 k candidates suffice already.
@@ -93,21 +90,24 @@ def tune(
     target_recall = check_number("target_recall", target_recall, low=0, high=1)
     n_queries, rng = check_integer("n_queries", n_queries, low=1), check_random_state(random_state)
     database = _Database.of(search, vectors)
+    if database.n < 2:
+        raise ValueError(f"search must hold at least 2 vectors to be tuned, got {database.n}")
     k = check_integer("k", k, low=1, high=database.n - 1)
     asked = _drawn(database, n_queries, rng) if queries is None else _given(queries)
     metric = getattr(search, "metric", "euclidean")
     nearest = nearest_vectors(database.rows, asked.vectors, k + asked.n_own, metric).ids
     truth = _first_others(nearest, asked.own, k)
-    names = database.ids if id_of is None else np.asarray(id_of(database.ids))
 
     def found_with(candidates: int) -> NDArray:
         n_own = asked.n_own
         _, ids = search.search(asked.vectors, k + n_own, candidates=candidates + n_own, rerank=vectors)
-        return _first_others(np.asarray(ids), names[asked.own], k)
+        return _first_others(np.asarray(ids), database.ids[asked.own], k)
 
     most = min(database.n - asked.n_own, _MOST_CANDIDATES * k)
-    tuning = _measured(found_with, names[truth], most, target_recall)
-    lengths = _lengths_to_try(tuning, search.hasher) if other_n_bits is None else other_n_bits
+    tuning = _measured(found_with, database.ids[truth], most, target_recall)
+    lengths = _lengths_to_try(tuning, search.hasher) if other_n_bits is None else list(other_n_bits)
+    if not lengths:
+        return tuning
     sample = _Sample.of(database, asked, truth, rng)
     needed = {n: sample.candidates_needed(_with_n_bits(search.hasher, n), target_recall) for n in lengths}
     return replace(tuning, by_n_bits={n: max(k, c) for n, c in needed.items() if c is not None})
@@ -196,8 +196,8 @@ def _measured(found_with: Callable[[int], NDArray], truth: NDArray, most: int, t
             enough = middle
         else:
             too_few = middle
-    measured = tuple(sorted(recalls))
-    return Tuning(k, target, measured, *(tuple(of[n] for n in measured) for of in (recalls, milliseconds)))
+    tried = tuple(sorted(recalls))
+    return Tuning(k, target, tried, tuple(recalls[n] for n in tried), tuple(milliseconds[n] for n in tried))
 
 
 class _Sample(NamedTuple):
@@ -236,7 +236,7 @@ class _Sample(NamedTuple):
             hasher.fit(self.vectors)
         except ValueError:
             return None
-        order = nearest_codes(hasher, self.vectors, self.queries, len(self.vectors)).ids
+        order = CodeSearch.of(hasher, self.vectors).nearest(self.queries, len(self.vectors)).ids
         ranks = np.empty_like(order)
         np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
         of_truth = np.sort(np.take_along_axis(ranks, self.truth, axis=1), axis=None)

@@ -92,9 +92,9 @@ class Tuning:
     def from_dict(cls, said: dict[str, Any]) -> "Tuning":
         """The tuning of which :meth:`to_dict` has given the measurements."""
         try:
-            curve = (tuple(said[name]) for name in ("candidates", "recalls", "milliseconds"))
+            curve = {name: tuple(said[name]) for name in ("candidates", "recalls", "milliseconds")}
             by_n_bits = {int(n): int(c) for n, c in said["by_n_bits"].items()}
-            return cls(int(said["k"]), float(said["target_recall"]), *curve, by_n_bits)
+            return cls(k=int(said["k"]), target_recall=float(said["target_recall"]), by_n_bits=by_n_bits, **curve)
         except (AttributeError, KeyError, TypeError, ValueError):
             raise ValueError("a tuning must be as Tuning.to_dict gives it, got something else") from None
 

@@ -3,6 +3,7 @@
 import os
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
@@ -50,10 +51,14 @@ class VectorFile:
     ([[4.0, 5.0], [0.0, 1.0]], 0)
     """
 
-    def __init__(self, path: Path | None, view: VectorView, pinned: int | None = None):
+    def __init__(
+        self, path: Path | None, view: VectorView, *, nameless: FileIO | None = None, pinned: int | None = None
+    ):
         self.path, self.view = path, view
-        self._pinned = pinned
+        self._nameless, self._pinned = nameless, pinned
         self._changing = threading.RLock()
+        if nameless is not None:
+            weakref.finalize(self, nameless.close)
 
     @classmethod
     def create(
@@ -81,7 +86,7 @@ class VectorFile:
         if path is None:
             file = _nameless_file()
             write_at(file, 0, head)
-            return cls(None, _view_of(file, _NAMELESS))
+            return cls(None, _view_of(file, _NAMELESS), nameless=file)
         with replacing(path) as (beside,):
             beside.write_bytes(head)
         return cls.open(path)
@@ -98,16 +103,17 @@ class VectorFile:
             behind them, in place of what is there.
         """
         path = Path(os.path.realpath(path))
-        view = _view_of(FileIO(path), path)
-        if n_records is None:
-            return cls(path, view)
-        n_records = check_integer("n_records", n_records, low=0)
-        if n_records > view.n_records:
-            raise ValueError(
-                f"{path}: {view.n_records} records, {n_records} are wanted; it is older than what names it"
-            )
-        state = view.state._replace(n_records=n_records)
-        return cls(path, VectorView(path, view.file, view.layout, state), pinned=n_records)
+        with FileIO(path) as file:
+            view = _view_of(file, path)
+            if n_records is None:
+                return cls(path, view)
+            n_records = check_integer("n_records", n_records, low=0)
+            if n_records > view.n_records:
+                raise ValueError(
+                    f"{path}: {view.n_records} records, {n_records} are wanted; it is older than what names it"
+                )
+            first = VectorView(path, file, view.layout, view.state._replace(n_records=n_records))
+            return cls(path, first, pinned=n_records)
 
     def __len__(self) -> int:
         return len(self.view)
@@ -209,7 +215,8 @@ class VectorFile:
         with self._change() as change:
             self.view = change.before
             self.save(self.path)
-            self.view, self._pinned = _view_of(FileIO(self.path), self.path), None
+            with FileIO(self.path) as file:
+                self.view = _view_of(file, self.path)
         return self
 
     def _checked_rows(self, vectors: Any) -> RowBlocks:
@@ -221,38 +228,41 @@ class VectorFile:
     @contextmanager
     def _change(self) -> Iterator["_Change"]:
         """Be alone with the file, and know what is in it now."""
-        if self.path is None:
-            with self._changing, naming(_NAMELESS):
-                yield _Change(self.view.file, self.view, is_durable=False)
-            return
-        with self._changing, exclusive(self.path), naming(self.path), opened_within(self.path) as file:
-            yield _Change(file, self._view_now(file), is_durable=True)
-            self._pinned = None
+        with self._changing:
+            if self._nameless is not None:
+                with naming(_NAMELESS):
+                    yield _Change(self._nameless, self._nameless, self.view, is_durable=False)
+                return
+            assert self.path is not None
+            with exclusive(self.path), naming(self.path), opened_within(self.path) as out, FileIO(self.path) as file:
+                yield _Change(out, file, self._view_now(out, file), is_durable=True)
+                self._pinned = None
 
-    def _view_now(self, file: FileIO) -> VectorView:
+    def _view_now(self, out: FileIO, file: FileIO) -> VectorView:
         """What the file holds, changes of others too; of one opened for fewer records, only these are left."""
-        assert self.path is not None
-        now = _view_of(FileIO(self.path), self.path)
+        now = _view_of(file, self.view.name)
         if self._pinned is None:
-            same = os.path.sameopenfile(now.file.fileno(), self.view.file.fileno()) and now.state == self.view.state
-            return self.view if same else now
+            is_known = (now.inode, now.state) == (self.view.inode, self.view.state)
+            return self.view if is_known else now
         state = now.state._replace(sequence=now.state.sequence + 1, n_records=self._pinned)
-        write_at(file, state.place(now.layout), state.packed())
-        os.fsync(file.fileno())
-        return VectorView(self.path, now.file, now.layout, state)
+        write_at(out, state.place(now.layout), state.packed())
+        os.fsync(out.fileno())
+        return VectorView(self.view.name, file, now.layout, state)
 
 
 class _Change(NamedTuple):
-    """A file that is open to be written, and what is in it.
+    """A file that is being changed, and what is in it.
 
     Attributes
     ----------
-    file : FileIO
+    out, file : FileIO
+        To write to, and to read from.
     before : VectorView
     is_durable : bool
         Wait for the disk?
     """
 
+    out: FileIO
     file: FileIO
     before: VectorView
     is_durable: bool
@@ -261,33 +271,33 @@ class _Change(NamedTuple):
         """What the file holds once these records are in it; without rows they are removals."""
         view, layout = self.before, self.before.layout
         n_before, n_after = view.n_records, view.n_records + len(keys)
-        size = os.fstat(self.file.fileno()).st_size
+        size = os.fstat(self.out.fileno()).st_size
         try:
-            self.file.truncate(max(size, layout.size(n_after)))
+            self.out.truncate(max(size, layout.size(n_after)))
             for first, run in _runs_within_segments(keys, n_before):
-                write_at(self.file, int(layout.keys_at(first)), np.ascontiguousarray(run, "<i8"))
+                write_at(self.out, int(layout.keys_at(first)), np.ascontiguousarray(run, "<i8"))
             n_clipped = sum(self._write(layout, n_before + part.start, block) for part, block in rows or ())
             self._sync()
         except BaseException:
-            self.file.truncate(size)
+            self.out.truncate(size)
             raise
         largest = int(keys.max(initial=-1))
         before = view.state
         state = State(before.sequence + 1, n_after, max(before.next_id, largest + 1), before.n_clipped + n_clipped)
-        write_at(self.file, state.place(layout), state.packed())
+        write_at(self.out, state.place(layout), state.packed())
         self._sync()
-        return VectorView(view.name, view.file, layout, state, view.table.extended(keys, n_before))
+        return VectorView(view.name, self.file, layout, state, view.table.extended(keys, n_before))
 
     def _write(self, layout: Layout, first: int, block: NDArray) -> int:
         """Write vectors from a place on; returns how many of their values were clipped."""
         stored, n_clipped = layout.values.stored(block)
         for place, run in _runs_within_segments(stored, first):
-            write_at(self.file, int(layout.rows_at(place)), np.ascontiguousarray(run))
+            write_at(self.out, int(layout.rows_at(place)), np.ascontiguousarray(run))
         return n_clipped
 
     def _sync(self) -> None:
         if self.is_durable:
-            os.fsync(self.file.fileno())
+            os.fsync(self.out.fileno())
 
 
 def _runs_within_segments(records: NDArray, first: int) -> Iterator[tuple[int, NDArray]]:
@@ -318,5 +328,5 @@ def _view_of(file: FileIO, name: Path | str) -> VectorView:
 
 
 def _nameless_file() -> FileIO:
-    file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 the views close it
+    file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 closed with its VectorFile
     return getattr(file, "file", file)

@@ -1,6 +1,7 @@
 """The vectors of a file as they are at one moment."""
 
 import mmap
+import os
 from collections.abc import Iterable
 from functools import cached_property
 from io import FileIO
@@ -27,15 +28,18 @@ class VectorView(Source):
     ----------
     shape : (n, n_features)
     dtype : float32
+    inode : tuple of int
+        Device and number of the file, whatever its name.
     """
 
     dtype = np.dtype(np.float32)
 
     def __init__(self, name: Path | str, file: FileIO, layout: Layout, state: State, table: RecordTable | None = None):
-        self.name, self.file, self.layout, self.state = name, file, layout, state
+        self.name, self.layout, self.state = name, layout, state
         if table is not None:
             self.table = table
-        # An empty file cannot be mapped, but this one has a header.
+        status = os.fstat(file.fileno())
+        self.inode = status.st_dev, status.st_ino
         self._mapped = mmap.mmap(file.fileno(), layout.size(state.n_records), access=mmap.ACCESS_READ)
         expect_nothing_else(self._mapped)
         self._keys = self._of_segments("<i8", (SEGMENT,), 0)
