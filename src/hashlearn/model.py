@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from hashlearn.hashers.saving import load_hasher, save_hasher
-from hashlearn.search.similarity import FORMAT, SimilaritySearch
+from hashlearn.search.search_folder import FORMAT
+from hashlearn.search.similarity import SimilaritySearch
 
 
 def save(model: Any, folder: str | Path) -> None:

@@ -16,6 +16,7 @@ MOST_SINGULAR_ROUNDS = 6
 WITHOUT_ORACLE = {
     "psh": "the paper gives no rule for encoding with PSH alone, and no program",
     "sah": "our own",
+    "abh": "our own",
 }
 """Methods that no published program is compared with, and why."""
 

@@ -5,7 +5,7 @@ from hashlearn.search.asymmetric import AsymmetricIndex
 from hashlearn.search.exact import nearest_vectors
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.rerank import rerank_asymmetric, rerank_exact
-from hashlearn.search.results import Pairs
+from hashlearn.search.results import Pairs, Record
 from hashlearn.search.similarity import SimilaritySearch
 from hashlearn.search.tune import tune
 from hashlearn.search.tuning import Tuning
@@ -20,6 +20,7 @@ __all__ = [
     "Neighbors",
     "Pairs",
     "RangeResult",
+    "Record",
     "SimilaritySearch",
     "Tuning",
     "VectorFile",

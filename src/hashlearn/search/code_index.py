@@ -115,9 +115,18 @@ class CodeIndex(ABC, Generic[Engine]):
         return store.ids_at(np.arange(len(store)))
 
     @property
+    def next_id(self) -> int:
+        """One more than the largest id there has ever been."""
+        return self._engine.store.next_id
+
+    @property
     def nbytes(self) -> int:
         """Bytes of memory, or of the mapped file, that codes and ids take."""
         return self._engine.store.nbytes
+
+    def find(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Places of ids in the order of :attr:`ids`, and which of them are there; other places mean nothing."""
+        return self._engine.store.find(ids)
 
     def remove(self, ids: ArrayLike) -> Self:
         """Remove codes, by a copy of the others.

@@ -95,8 +95,14 @@ def rerank_exact(
     """
     wanted = _check_candidates(candidates)
     check_choice("metric", metric, METRICS)
+    return rerank_read(*_reader(vectors, wanted[wanted != NO_ID]), query_vectors, wanted, k, metric)
+
+
+def rerank_read(
+    reader: Reader, places: NDArray[np.int64], query_vectors: ArrayLike, wanted: NDArray[np.int64], k: int, metric: str
+) -> Neighbors:
+    """As :func:`rerank_exact`, by a reader, with the places there of the candidates that are not -1."""
     there = wanted != NO_ID
-    reader, places = _reader(vectors, wanted[there])
     queries = as_rows(query_vectors)
     if queries.shape != (len(wanted), reader.n_features):
         raise ValueError(f"query_vectors must have shape ({len(wanted)}, {reader.n_features}), got {queries.shape}")
