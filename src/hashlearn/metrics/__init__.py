@@ -3,6 +3,7 @@
 from hashlearn.metrics.curves import RadiusCurve, curve_positions, precision_at, radius_curve, recall_at
 from hashlearn.metrics.evaluate import evaluate, evaluate_vectors
 from hashlearn.metrics.evaluation import Evaluation
+from hashlearn.metrics.explain import CodeStatistics, explain_codes
 from hashlearn.metrics.lookup import Lookup, radius_lookup
 from hashlearn.metrics.neighbors import neighbor_recall, score_vectors, true_neighbors
 from hashlearn.metrics.ranking import (
@@ -17,6 +18,7 @@ from hashlearn.metrics.ranking import (
 from hashlearn.metrics.relevance import Relevance, TrueNeighbor, relevance_of_labels
 
 __all__ = [
+    "CodeStatistics",
     "Evaluation",
     "Histograms",
     "Lookup",
@@ -28,6 +30,7 @@ __all__ = [
     "curve_positions",
     "evaluate",
     "evaluate_vectors",
+    "explain_codes",
     "mean_average_precision",
     "neighbor_recall",
     "precision_at",
