@@ -21,6 +21,7 @@ from hashlearn.cli import (
     near_duplicates,
     paper,
     search,
+    serve,
     version,
 )
 from hashlearn.cli.errors import INTERRUPTED, complaint, exit_code
@@ -36,7 +37,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (methods, fit, encode, search, near_duplicates, evaluate, demo, version):
+for verb in (methods, fit, encode, search, near_duplicates, evaluate, serve, demo, version):
     app.command(verb.__name__.rpartition(".")[2].replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)
 for group in (index, features, data, experiment, paper):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
