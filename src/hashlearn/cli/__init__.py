@@ -22,6 +22,7 @@ from hashlearn.cli import (
     near_duplicates,
     paper,
     search,
+    serve,
     tune,
     version,
 )
