@@ -72,7 +72,7 @@ class FolderFormat(NamedTuple):
                 with suppress(OSError):  # not empty: another has begun to save there
                     target.rmdir()
             raise
-        self._collect(target)
+        self.collect(target)
 
     def open(self, folder: str | Path, read: Callable[[Path, dict[str, Any]], Opened]) -> Opened:
         """What ``read`` makes of the folder of the newest generation and of its manifest."""
@@ -132,7 +132,7 @@ class FolderFormat(NamedTuple):
             return self._current(folder)
         return None
 
-    def _collect(self, folder: Path) -> None:
+    def collect(self, folder: Path) -> None:
         """Remove generations that nobody writes and the manifest does not name."""
         for path in folder.iterdir():
             if _NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink():

@@ -20,7 +20,19 @@ GROUPS = {
     "experiment": ["run", "show", "report"],
     "paper": ["run", "show", "report"],
 }
-VERBS = ["methods", "fit", "encode", "search", "near-duplicates", "evaluate", "demo", "version"]
+VERBS = [
+    "methods",
+    "fit",
+    "encode",
+    "search",
+    "tune",
+    "near-duplicates",
+    "evaluate",
+    "serve",
+    "explain",
+    "demo",
+    "version",
+]
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -26,7 +26,16 @@ FEW = SplitRule(per_class=2)
 
 
 def test_every_name_is_known_in_any_case():
-    assert set(DATASETS) == {"mnist", "fashion-mnist", "cifar-10", "flickr25k", "nus-wide", "digits"}
+    assert set(DATASETS) == {
+        "mnist",
+        "fashion-mnist",
+        "cifar-10",
+        "cifar-10-cnn",
+        "ag-news-minilm",
+        "flickr25k",
+        "nus-wide",
+        "digits",
+    }
     assert load("Digits").name == "digits"
 
 

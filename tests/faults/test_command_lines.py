@@ -3,22 +3,26 @@
 import os
 
 import pytest
-from faults.command_lines import LINES, World, attack_many, run_line
+from faults.command_lines import LINES, World, attack_many
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="no fork there")
 
 
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    return World(tmp_path_factory.mktemp("world"))
+
+
 def test_hostile_command_lines():
-    counts, faults = attack_many(60, seed=0)
+    counts, faults = attack_many(40, seed=0)
     assert faults == []
     assert counts["refused"] > 20
 
 
-def test_the_lines_that_are_changed_are_good_ones(tmp_path):
-    place = World(tmp_path).place
+def test_the_lines_that_are_changed_are_good_ones(world):
     for line in LINES:
-        if line.startswith(("index add", "near-duplicates", "evaluate", "data", "experiment show")):
-            assert run_line(place, line.split()).code == 0, line
+        if line.startswith(("index info", "near-duplicates", "evaluate", "data", "experiment show")):
+            assert world.attack(line.split()) == ("done", []), line
 
 
 @pytest.mark.parametrize(
@@ -34,12 +38,10 @@ def test_the_lines_that_are_changed_are_good_ones(tmp_path):
         "data info mnist --folder ~nobody-of-that-name",
         "encode model vectors.npy -o odd/deep.npy",
         "encode model vectors.npy -o odd/dangling.npy/x.npy",
-        "encode model vectors.npy -o odd/round.npy",
         "fit vectors.npy -o odd/round.npy",
         "experiment show odd/deep.toml",
     ],
 )
-def test_places_that_are_traps(line, tmp_path):
+def test_places_that_are_traps(line, world):
     """Pipes that nobody writes to, links in a circle, users that are not there, files of others."""
-    ended, faults = World(tmp_path).attack(line.split())
-    assert (ended, faults) == ("refused", [])
+    assert world.attack(line.split()) == ("refused", [])

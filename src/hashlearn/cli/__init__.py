@@ -14,6 +14,7 @@ from hashlearn.cli import (
     encode,
     evaluate,
     experiment,
+    explain,
     features,
     fit,
     index,
@@ -21,6 +22,8 @@ from hashlearn.cli import (
     near_duplicates,
     paper,
     search,
+    serve,
+    tune,
     version,
 )
 from hashlearn.cli.errors import INTERRUPTED, complaint, exit_code
@@ -36,7 +39,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (methods, fit, encode, search, near_duplicates, evaluate, demo, version):
+for verb in (methods, fit, encode, search, tune, near_duplicates, evaluate, serve, explain, demo, version):
     app.command(verb.__name__.rpartition(".")[2].replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)
 for group in (index, features, data, experiment, paper):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2])

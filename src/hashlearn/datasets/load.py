@@ -47,8 +47,8 @@ def load(
     Parameters
     ----------
     name : str or Path
-        One of ``DATASETS`` (mnist, fashion-mnist, cifar-10, flickr25k, nus-wide, digits), or a file of vectors, or a
-        folder with the original files of one of them.
+        One of ``DATASETS`` (mnist, fashion-mnist, cifar-10, cifar-10-cnn, ag-news-minilm, flickr25k, nus-wide, digits),
+        or a file of vectors, or a folder with the original files of one of them.
     folder : str or Path, optional
         Where the named dataset is looked for; by default what the environment variable ``HASHLEARN_DATA`` says. What
         is not there is looked for in the cache (``HASHLEARN_CACHE``), then downloaded.

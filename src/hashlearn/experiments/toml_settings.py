@@ -118,6 +118,10 @@ def _method(name: str, entries: Any, path: Path) -> MethodSettings:
     if "ranking" in entries:
         check_choice(f"{where}: ranking", entries["ranking"], RANKINGS)
     on = check_kind(where, "on", entries.get("on", {}), dict)
+    for each in check_kind(where, "union_of", entries.get("union_of", []), list):
+        check_kind(where, "union_of", each, str)
+    if "union_of" in entries and entries.keys() & {"method", "params", "on", "as_published"}:
+        raise ValueError(f"{where} must have union_of, or method with its params, not both")
     settings = MethodSettings(name, **entries)
     if settings.as_published and not hasattr(method_named(settings.method), "paper"):
         raise ValueError(f"{where}: {settings.method} has no published settings for as_published")
@@ -127,7 +131,11 @@ def _method(name: str, entries: Any, path: Path) -> MethodSettings:
 
 
 def check_parameters(where: str, method: MethodSettings, params: Entries) -> None:
-    """Refuse parameters that the method does not have."""
+    """Refuse parameters that the method does not have; a union has none."""
+    if method.union_of and params:
+        raise ValueError(f"{where}: {method.title} is a union and has no parameter {next(iter(params))!r}")
+    if method.union_of:
+        return
     cls: Any = method_named(method.method)
     known = [name for name in cls().get_params(deep=False) if name not in ("n_bits", "random_state")]
     for unknown in params.keys() - set(known):
