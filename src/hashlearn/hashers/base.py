@@ -259,7 +259,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )
 
     def _small_scores(self, X: Any) -> NDArray:
-        check_finite(X, 0)
+        if not np.isfinite(X).all():
+            check_finite(X, 0)
         return self._prepared(X.dtype)(np.ascontiguousarray(X))
 
     def _scores(self, block: NDArray) -> NDArray:

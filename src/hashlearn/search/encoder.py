@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from hashlearn.checks import check_choice
-from hashlearn.codes import Corrections
-from hashlearn.hashers.base import Hasher, has_learned
+from hashlearn.codes import Corrections, pack
+from hashlearn.hashers.base import SMALL_ROWS, Hasher, has_learned
 from hashlearn.hashers.pipelines import as_hasher, check_hasher
 from hashlearn.hashers.saving import n_bits_of
 from hashlearn.linalg.projections import unit_rows
@@ -119,7 +119,10 @@ class Encoder:
 
     def codes(self, X: Any) -> NDArray[np.uint8]:
         """Packed codes of queries."""
-        return self._reader.transform(self._seen(X))
+        rows = self._seen(X)
+        if type(rows) is np.ndarray and len(rows) <= SMALL_ROWS:  # without what scikit-learn puts around transform
+            return pack(self._reader.decision_function(rows) > 0)
+        return self._reader.transform(rows)
 
     def weights(self, X: Any) -> NDArray[np.float32]:
         """Weights of queries for the bits of codes: a code is near where weights times bits, +1 or -1, is small."""
