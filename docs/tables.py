@@ -193,6 +193,17 @@ def search_ratios() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
+def rerank_seconds() -> str:
+    """Time to rerank from a file that is not in memory, and how many times longer numpy takes."""
+    runs = benchmark_runs("rerank")
+    rows = [["", "milliseconds", "times the speed of numpy"]]
+    for name in runs[-1]["seconds"]:
+        seconds = [run["seconds"][name] for run in runs]
+        ratios = [run["seconds"]["numpy"] / run["seconds"][name] for run in runs]
+        rows.append([name, span([1000 * each for each in seconds], 0), span(ratios, 1)])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
 def training_ratios() -> str:
     """What the training benchmark measured, beside what is wanted."""
     runs = [run for run in benchmark_runs("training") if not run["quick"]]
@@ -231,6 +242,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "distance to the paper": distance_to_paper,
     "range over runs": range_over_runs,
     "search": search_ratios,
+    "rerank": rerank_seconds,
     "training": training_ratios,
     "methods": method_seconds,
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},

@@ -14,7 +14,7 @@ def read_json(path: str | Path) -> Any:
         raise ValueError(f"{path} is truncated, damaged or no JSON") from None
 
 
-def parsed_json(text: str) -> Any:
+def parsed_json(text: str | bytes) -> Any:
     """As json.loads, with a ValueError for what is nested too deeply too."""
     try:
         return json.loads(text)

@@ -20,7 +20,20 @@ GROUPS = {
     "experiment": ["run", "show", "report"],
     "paper": ["run", "show", "report"],
 }
-VERBS = ["methods", "fit", "encode", "search", "near-duplicates", "evaluate", "explain", "recommend", "demo", "version"]
+VERBS = [
+    "methods",
+    "fit",
+    "encode",
+    "search",
+    "tune",
+    "near-duplicates",
+    "evaluate",
+    "serve",
+    "explain",
+    "recommend",
+    "demo",
+    "version",
+]
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -17,6 +17,7 @@ WITHOUT_ORACLE = {
     "knnh": "the published program needs MATLAB, and moves rows one after the other, which the paper does not",
     "psh": "the paper gives no rule for encoding with PSH alone, and no program",
     "sah": "our own",
+    "abh": "our own",
 }
 """Methods that no published program is compared with, and why."""
 

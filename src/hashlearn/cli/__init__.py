@@ -23,6 +23,8 @@ from hashlearn.cli import (
     paper,
     recommend,
     search,
+    serve,
+    tune,
     version,
 )
 from hashlearn.cli.errors import INTERRUPTED, complaint, exit_code
@@ -38,7 +40,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (methods, fit, encode, search, near_duplicates, evaluate, explain, recommend, demo, version):
+for verb in (methods, fit, encode, search, tune, near_duplicates, evaluate, serve, explain, recommend, demo, version):
     app.command(verb.__name__.rpartition(".")[2].replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)
 for group in (index, features, data, experiment, paper):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2])

@@ -1,7 +1,7 @@
 """The datasets known by name: where they are looked for, from where they are downloaded, how they are split.
 
 Only files of which the address and the checksum are published are downloaded. The others the user puts into a folder;
-``wanted`` tells him which.
+``wanted`` says which.
 """
 
 from collections.abc import Callable
