@@ -30,6 +30,7 @@ VERBS = [
     "evaluate",
     "serve",
     "explain",
+    "recommend",
     "demo",
     "version",
 ]

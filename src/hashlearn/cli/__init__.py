@@ -21,6 +21,7 @@ from hashlearn.cli import (
     methods,
     near_duplicates,
     paper,
+    recommend,
     search,
     serve,
     tune,
@@ -39,7 +40,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (methods, fit, encode, search, tune, near_duplicates, evaluate, serve, explain, demo, version):
+for verb in (methods, fit, encode, search, tune, near_duplicates, evaluate, serve, explain, recommend, demo, version):
     app.command(verb.__name__.rpartition(".")[2].replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)
 for group in (index, features, data, experiment, paper):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
