@@ -94,10 +94,10 @@ def test_more_requests_than_are_allowed_are_503(limited):
     slow = [threading.Thread(target=_raw, args=(limited, head)) for _ in range(2)]
     for thread in slow:
         thread.start()
+    while "hashlearn_requests_running 3.0" not in limited.client.get("/metrics").text:  # both, and this one
+        assert all(thread.is_alive() for thread in slow)
     response = limited.post("/v1/search", {"id": 1, "k": 1})
-    while response.status_code != 503:  # until both have arrived
-        response = limited.post("/v1/search", {"id": 1, "k": 1})
-        assert any(thread.is_alive() for thread in slow)
+    assert response.status_code == 503
     assert int(response.headers["Retry-After"]) > 0
     assert "2 requests" in error_of(response)[1]
     assert limited.client.get("/readyz").status_code == 200
