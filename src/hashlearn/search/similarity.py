@@ -204,6 +204,17 @@ class SimilaritySearch:
             for id, code, text, vector in zip(wanted[known].tolist(), codes, texts, vectors)
         ]
 
+    def payloads(self, ids: ArrayLike) -> list[dict[str, Any] | None]:
+        """The payload of each id; None for one that is not there."""
+        state = self._state
+        positions, known = state.find(ids_to_find(ids, state))
+        texts = iter(state.payload_texts_at(positions[known]))
+        return [json.loads(next(texts)) if there else None for there in known.tolist()]
+
+    def encode(self, X: ArrayLike) -> NDArray[np.uint8]:
+        """Packed codes of vectors, as :meth:`add` keeps them and :meth:`search_codes` takes them."""
+        return self._state.encoder.codes(X)
+
     def search(
         self,
         X: ArrayLike,
