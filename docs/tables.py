@@ -281,6 +281,28 @@ def method_seconds() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
+FAULTS = {
+    "kills": "killed at a file operation of a save, and in its repetition",
+    "full disks": "no space left from a file operation of a save on",
+    "corruptions": "a damaged file of every format",
+    "lines": "a hostile command line",
+    "reads": "a read beside two savers",
+    "interrupts": "Ctrl-C at a bytecode of a change or a save",
+}
+
+
+def faults() -> str:
+    """How often every attack was tried, and how often something was wrong."""
+    runs = benchmark_runs("faults")
+    words = list(runs[0]["wrong"])
+    rows = [["", "tried", *words]]
+    for kind, title in FAULTS.items():
+        lines = [run for run in runs if run["kind"] == kind]
+        counts = [sum(line["times"] for line in lines), *(sum(line["wrong"][word] for line in lines) for word in words)]
+        rows.append([title, *(f"{count:,}" for count in counts)])
+    return markdown(rows)
+
+
 def machines(runs: list[dict]) -> str:
     """On which processors the runs were made."""
     count = Counter(f"{run['processor']}, {run['cores']} cores" for run in runs)
@@ -300,6 +322,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "rerank": rerank_seconds,
     "training": training_ratios,
     "methods": method_seconds,
+    "faults": faults,
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
     **{
         f"table-2 {dataset}": partial(paper_tables, "table-2", dataset)
