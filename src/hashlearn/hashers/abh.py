@@ -134,7 +134,6 @@ class ABH(Hasher):
         self.random_state = random_state
 
     def fit(self, X, y=None):
-        """Learn from the rows of X; labels are never used."""
         rng = self._rng()
         rows = self._sampled(self._rows_to_fit(X), rng)
         sample = rows.draw(START_ROWS, rng)

@@ -114,7 +114,18 @@ class PSH(AnchoredHasher):
         return {"n_distances": 1, "spectral": spectral, "rescale": self.rescale}
 
     def fit_summary(self, summary):
-        """The loop of JPSH's Algorithm 1 with P, R and B only."""
+        """The loop of JPSH's Algorithm 1 with P, R and B only.
+
+        Parameters
+        ----------
+        summary : AnchorSummary
+            What :meth:`summarize` of this method returned, also with another ``n_bits``.
+
+        Returns
+        -------
+        PSH
+            This object.
+        """
         C = summary.anchors_with_bias() if self.bias else summary.anchors.astype(np.float64)
         S = anchor_similarity(summary.anchors, self.n_anchor_neighbors)  # eq. 6
         rule = PenaltyRule(self.lambda1, self.lambda2, self.epsilon, self.graph_ridge, self.bias)
