@@ -4,7 +4,8 @@
     python docs/tables.py --check    # say which are not what the files say, and change nothing
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; the names are the keys of TABLES. The files are
-``results/*.jsonl`` (``hashlearn paper run``) and ``benchmarks/results/*.jsonl`` (the scripts of ``benchmarks/``).
+``results/*.jsonl`` (``hashlearn paper run``), ``results/embeddings/*.jsonl`` (``hashlearn experiment run``) and
+``benchmarks/results/*.jsonl`` (the scripts of ``benchmarks/``).
 """
 
 import json
@@ -17,8 +18,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from hashlearn.experiments import Experiment, ResultFolder, Results, paper_experiment
+from hashlearn.experiments import Experiment, ResultFolder, Results, paper_experiment, read_experiment
 from hashlearn.experiments.summary import Comparison, MeasureTable, distances, measure_tables
+from hashlearn.experiments.tasks import REFERENCE
 from hashlearn.experiments.text_tables import as_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -167,6 +169,55 @@ def range_over_runs() -> str:
     return markdown(rows)
 
 
+EMBEDDINGS_BITS = 64
+SIGN_BITS = "sign bits"
+
+
+def embeddings(dataset: str) -> str:
+    """Every method on one set of embeddings: all measures, and the number of runs behind them."""
+    experiment = read_experiment(ROOT / "experiments" / "embeddings.toml")
+    results = Results(ResultFolder(ROOT / "results" / "embeddings").lines([dataset]))
+    tables = [table for table in measure_tables(experiment, results) if table.dataset.name == dataset]
+    values: dict[tuple[str, int], list[str]] = {}
+    runs: dict[tuple[str, int], int] = {}
+    for table in tables:
+        for row in table.rows:
+            for bits, cell in zip(table.bits, row.cells):
+                if cell.ours and (bits == EMBEDDINGS_BITS or row.title == SIGN_BITS):
+                    values.setdefault((row.title, bits), []).append(f"{cell.ours.mean:.3f}")
+                    runs[row.title, bits] = cell.ours.n
+    rows = [["", "bits", *(table.measure.title for table in tables), "runs"]]
+    rows.append([REFERENCE, "", *("" if table.reference is None else f"{table.reference:.3f}" for table in tables), ""])
+    rows += [[title, str(bits), *texts, str(runs[title, bits])] for (title, bits), texts in values.items()]
+    return markdown(rows)
+
+
+def starts() -> str:
+    """What both starts of JPSH reach on every set, what is known without labels, and what the default takes."""
+    by_dataset: dict[str, dict[int, dict]] = {}
+    for run in benchmark_runs("starts"):
+        by_dataset.setdefault(run["dataset"], {})[run["seed"]] = run  # the last run of a seed counts
+    rows = [["", "rows", "features", "explained", "directions", "even", "spectral start", "ITQ start", "taken"]]
+    for dataset, seeds in sorted(by_dataset.items(), key=lambda item: -_mean(item[1].values(), "directions")):
+        runs = list(seeds.values())
+        numbers = [
+            f"{_mean(runs, 'explained'):.2f}",
+            f"{_mean(runs, 'directions'):.0f}",
+            f"{_mean(runs, 'clusters'):.2f}",
+        ]
+        reached = [
+            " / ".join(f"{_mean([run[start] for run in runs], name):.3f}" for name in ("mAP", "precision_at_100"))
+            for start in ("spectral", "itq")
+        ]
+        taken = ", ".join(sorted({"ITQ" if run["chosen"] == "itq" else run["chosen"] for run in runs}))
+        rows.append([dataset, f"{runs[0]['rows']:,}", f"{runs[0]['features']:,}", *numbers, *reached, taken])
+    return markdown(rows)
+
+
+def _mean(runs: Iterable[dict], name: str) -> float:
+    return statistics.fmean(run[name] for run in runs)
+
+
 def benchmark_runs(name: str) -> list[dict]:
     """The runs of a benchmark, oldest first."""
     lines = (ROOT / "benchmarks" / "results" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
@@ -190,6 +241,17 @@ def search_ratios() -> str:
         [f"{peer}, 1 query", *(ratios(1, n_bits, peer) for n_bits in LENGTHS)],
         ["counting all bits, 100 queries", *(ratios(100, n_bits, limit) for n_bits in LENGTHS)],
     ]
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
+def rerank_seconds() -> str:
+    """Time to rerank from a file that is not in memory, and how many times longer numpy takes."""
+    runs = benchmark_runs("rerank")
+    rows = [["", "milliseconds", "times the speed of numpy"]]
+    for name in runs[-1]["seconds"]:
+        seconds = [run["seconds"][name] for run in runs]
+        ratios = [run["seconds"]["numpy"] / run["seconds"][name] for run in runs]
+        rows.append([name, span([1000 * each for each in seconds], 0), span(ratios, 1)])
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
@@ -219,6 +281,28 @@ def method_seconds() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
+FAULTS = {
+    "kills": "killed at a file operation of a save, and in its repetition",
+    "full disks": "no space left from a file operation of a save on",
+    "corruptions": "a damaged file of every format",
+    "lines": "a hostile command line",
+    "reads": "a read beside two savers",
+    "interrupts": "Ctrl-C at a bytecode of a change or a save",
+}
+
+
+def faults() -> str:
+    """How often every attack was tried, and how often something was wrong."""
+    runs = benchmark_runs("faults")
+    words = list(runs[0]["wrong"])
+    rows = [["", "tried", *words]]
+    for kind, title in FAULTS.items():
+        lines = [run for run in runs if run["kind"] == kind]
+        counts = [sum(line["times"] for line in lines), *(sum(line["wrong"][word] for line in lines) for word in words)]
+        rows.append([title, *(f"{count:,}" for count in counts)])
+    return markdown(rows)
+
+
 def machines(runs: list[dict]) -> str:
     """On which processors the runs were made."""
     count = Counter(f"{run['processor']}, {run['cores']} cores" for run in runs)
@@ -230,9 +314,15 @@ TABLES: dict[str, Callable[[], str]] = {
     "measured": measured,
     "distance to the paper": distance_to_paper,
     "range over runs": range_over_runs,
+    "starts": starts,
+    **{
+        f"embeddings {dataset}": partial(embeddings, dataset) for dataset in ("cifar-10-cnn", "ag-news-minilm", "mnist")
+    },
     "search": search_ratios,
+    "rerank": rerank_seconds,
     "training": training_ratios,
     "methods": method_seconds,
+    "faults": faults,
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
     **{
         f"table-2 {dataset}": partial(paper_tables, "table-2", dataset)

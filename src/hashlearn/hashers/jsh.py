@@ -14,18 +14,8 @@ import numpy as np
 
 from hashlearn.hashers.anchored import AnchoredHasher
 from hashlearn.hashers.base import LinearScorer
-from hashlearn.hashers.jpsh import (
-    PAIRWISE_RANGES,
-    ROUND_RANGES,
-    SPECTRAL_NEIGHBORS,
-    is_spectral,
-    pairwise_loss,
-    pairwise_weights,
-    row_penalty,
-    settled,
-    signs,
-    starting_codes,
-)
+from hashlearn.hashers.jpsh import PAIRWISE_RANGES, ROUND_RANGES, pairwise_loss, pairwise_weights, row_penalty, settled
+from hashlearn.hashers.starts import SPECTRAL_NEIGHBORS, is_spectral, signs, starting_codes
 from hashlearn.linalg.rotations import nearest_rotation
 
 

@@ -13,15 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from hashlearn.hashers.anchored import AnchoredHasher
-from hashlearn.hashers.jpsh import (
-    PERSONALIZED_RANGES,
-    ROUND_RANGES,
-    SPECTRAL_NEIGHBORS,
-    is_spectral,
-    settled,
-    signs,
-    starting_codes,
-)
+from hashlearn.hashers.jpsh import PERSONALIZED_RANGES, ROUND_RANGES, settled
+from hashlearn.hashers.starts import SPECTRAL_NEIGHBORS, is_spectral, signs, starting_codes
 from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
 from hashlearn.linalg.rotations import nearest_rotation
 

@@ -44,7 +44,9 @@ class Evaluation:
     n_neighbors : int or None
         The k of ``neighbor_recall``.
     neighbor_recall : float or None
-        Recall@k of the true Euclidean neighbors.
+        Recall k@k: the share of the k nearest vectors that are among the k nearest codes.
+    neighbor_recall_at_100 : float or None
+        Recall k@100: the share that is among the 100 nearest codes, which reranking can put first.
     """
 
     n_queries: int
@@ -62,6 +64,7 @@ class Evaluation:
     lookup: Lookup | None = None
     n_neighbors: int | None = None
     neighbor_recall: float | None = None
+    neighbor_recall_at_100: float | None = None
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
         """All numbers as plain lists and floats; undefined ones (NaN) as None. ``per_query`` adds the queries' own."""
@@ -97,7 +100,9 @@ class Evaluation:
                 ("mAP of the best 100 queries (the paper's Pre@100)", _shown(self.pre100_of_the_paper)),
             ]
         if self.neighbor_recall is not None:
-            lines.append((f"recall@{self.n_neighbors} of true neighbors", _shown(self.neighbor_recall)))
+            k = self.n_neighbors
+            lines.append((f"recall {k}@{k} of true neighbors", _shown(self.neighbor_recall)))
+            lines.append((f"recall {k}@100 of true neighbors", _shown(self.neighbor_recall_at_100)))
         if self.lookup is not None:
             within = f"look-up within radius {self.lookup.radius}: "
             lines += [

@@ -10,7 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_integer
 from hashlearn.codes import check_codes
 from hashlearn.codes.results import NO_DISTANCE, NO_ID, Neighbors, RangeResult
-from hashlearn.stores.arguments import check_ids, check_key, check_vectors, payload_of, payload_texts
+from hashlearn.stores.arguments import (
+    check_ids,
+    check_key,
+    check_new_ids,
+    check_vectors,
+    distinct,
+    payload_of,
+    payload_texts,
+)
 from hashlearn.stores.base import Block, Description, Engine, Hits, IdType, Record, Rows, id_array
 from hashlearn.stores.filters import parse_filter
 
@@ -93,7 +101,7 @@ class Store:
         """
         packed = check_codes(codes, self.n_bits)
         n = len(packed)
-        checked = check_ids(ids, self.id_type, n)
+        checked = check_new_ids(ids, self.id_type, n)
         rows = Rows(checked, packed, payload_texts(payloads, n), check_vectors(vectors, n, self.n_features))
         if n:
             with self._explained():
@@ -105,7 +113,7 @@ class Store:
         if not len(checked):
             return 0
         with self._explained():
-            return self._engine.delete(checked)
+            return self._engine.delete(distinct(checked))
 
     def get(self, ids: ArrayLike) -> list[Record]:
         """The rows with these ids, in their order; ids that are not there are left out."""
@@ -113,7 +121,7 @@ class Store:
         if not len(checked):
             return []
         with self._explained():
-            found = {id: (code, payload) for id, code, payload in self._engine.get(checked)}
+            found = {id: (code, payload) for id, code, payload in self._engine.get(distinct(checked))}
         records = []
         for id in checked.tolist():
             if id in found:
@@ -127,7 +135,7 @@ class Store:
             raise ValueError(f"{self.uri} keeps no vectors: it was made without n_features")
         checked = check_ids(ids, self.id_type)
         with self._explained():
-            found = dict(self._engine.vectors(checked)) if len(checked) else {}
+            found = dict(self._engine.vectors(distinct(checked))) if len(checked) else {}
         missing = [id for id in checked.tolist() if id not in found]
         if missing:
             raise ValueError(f"ids must be in the store, got {missing[0]!r}, which is not")
