@@ -32,6 +32,9 @@ MODULES = {
 }
 
 
+MADE_BY_FUNCTIONS = (hashlearn.stores.Store, hashlearn.Duplicates)
+
+
 def public_objects():
     for module, names in MODULES.items():
         for name in names:
@@ -42,7 +45,11 @@ def public_objects():
 
 def is_result(thing):
     """Results of functions list their attributes; nobody calls their constructors."""
-    return dataclasses.is_dataclass(thing) or (inspect.isclass(thing) and issubclass(thing, tuple))
+    return (
+        thing in MADE_BY_FUNCTIONS
+        or dataclasses.is_dataclass(thing)
+        or (inspect.isclass(thing) and issubclass(thing, tuple))
+    )
 
 
 def public_methods():

@@ -182,6 +182,7 @@ class ABH(Hasher):
         Parameters
         ----------
         X : array of shape (n, n_features), or another source of rows as for ``fit``
+            The rows that the codes are of.
         codes : array of shape (n, ceil(n_bits / 8)), uint8, or None
             The codes of these rows where you have them already; found by :meth:`transform` if None.
 
@@ -211,10 +212,12 @@ class ABH(Hasher):
         Parameters
         ----------
         Q : array of shape (n, n_features), or another source of rows as for ``fit``
+            Queries.
 
         Returns
         -------
         ndarray of shape (n, n_bits), float32
+            For :meth:`hashlearn.AsymmetricIndex.search`.
         """
         if self._is_small(Q):
             return self._small_weights(Q)
@@ -230,6 +233,7 @@ class ABH(Hasher):
         Parameters
         ----------
         codes : array of shape (n, ceil(n_bits / 8)), uint8
+            Packed codes.
 
         Returns
         -------

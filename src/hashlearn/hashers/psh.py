@@ -39,10 +39,12 @@ class PSH(AnchoredHasher):
         Rounds of the alternation.
     tol : float or None, default=None
         Stop when the objective changes by less than this share; None for exactly ``max_iter`` rounds.
-    epsilon, graph_ridge, bias, rescale, solver_tol, keep_weights
+    epsilon, graph_ridge, bias, rescale, anchors, kmeans_max_iter, kmeans_sample
         As in :class:`~hashlearn.hashers.jpsh.JPSH`.
-    anchors, kmeans_max_iter, kmeans_sample, init, random_state
-        As in :class:`~hashlearn.hashers.jpsh.JPSH`, with a random start.
+    init : {"random", "itq", "spectral"} or ndarray of shape (n_bits, n_anchors), default="random"
+        The anchors' codes to start from.
+    solver_tol, keep_weights, random_state
+        As in :class:`~hashlearn.hashers.jpsh.JPSH`.
 
     Attributes
     ----------
