@@ -16,9 +16,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hashlearn.experiments import Experiment, ResultFolder, Results, paper_experiment, read_experiment
+from hashlearn.experiments.measures import MEASURES
 from hashlearn.experiments.summary import Comparison, MeasureTable, distances, measure_tables
 from hashlearn.experiments.tasks import REFERENCE
 from hashlearn.experiments.text_tables import as_markdown
@@ -173,22 +174,71 @@ EMBEDDINGS_BITS = 64
 SIGN_BITS = "sign bits"
 
 
-def embeddings(dataset: str) -> str:
-    """Every method on one set of embeddings: all measures, and the number of runs behind them."""
+class EmbeddingRow(NamedTuple):
+    """What a method measured on a set of embeddings: the number of runs, and measure -> mean."""
+
+    n_runs: int
+    means: dict[str, float]
+
+
+def embedding_rows(dataset: str) -> tuple[dict[str, float | None], dict[tuple[str, int], EmbeddingRow]]:
+    """The measures of the float vectors, and what is stored for every method and length."""
     experiment = read_experiment(ROOT / "experiments" / "embeddings.toml")
     results = Results(ResultFolder(ROOT / "results" / "embeddings").lines([dataset]))
     tables = [table for table in measure_tables(experiment, results) if table.dataset.name == dataset]
-    values: dict[tuple[str, int], list[str]] = {}
-    runs: dict[tuple[str, int], int] = {}
+    rows: dict[tuple[str, int], EmbeddingRow] = {}
     for table in tables:
         for row in table.rows:
             for bits, cell in zip(table.bits, row.cells):
-                if cell.ours and (bits == EMBEDDINGS_BITS or row.title == SIGN_BITS):
-                    values.setdefault((row.title, bits), []).append(f"{cell.ours.mean:.3f}")
-                    runs[row.title, bits] = cell.ours.n
-    rows = [["", "bits", *(table.measure.title for table in tables), "runs"]]
-    rows.append([REFERENCE, "", *("" if table.reference is None else f"{table.reference:.3f}" for table in tables), ""])
-    rows += [[title, str(bits), *texts, str(runs[title, bits])] for (title, bits), texts in values.items()]
+                if cell.ours:
+                    found = rows.setdefault((row.title, bits), EmbeddingRow(cell.ours.n, {}))
+                    found.means[table.measure.name] = cell.ours.mean
+    return {table.measure.name: table.reference for table in tables}, rows
+
+
+def embeddings(dataset: str) -> str:
+    """Every method at 64 bits, and sign bits, on one set of embeddings."""
+    floats, found = embedding_rows(dataset)
+    rows = [["", "bits", *(MEASURES[name].title for name in floats), "runs"]]
+    rows.append([REFERENCE, "", *("" if value is None else f"{value:.3f}" for value in floats.values()), ""])
+    for (title, bits), row in found.items():
+        if bits == EMBEDDINGS_BITS or title == SIGN_BITS:
+            rows.append([title, str(bits), *(f"{row.means[name]:.3f}" for name in floats), str(row.n_runs)])
+    return markdown(rows)
+
+
+def embeddings_by_bits(dataset: str) -> str:
+    """mAP / 10@10 of the methods that have been run at several lengths."""
+    _, found = embedding_rows(dataset)
+    lengths = sorted({bits for title, bits in found if title != SIGN_BITS})
+    titles = [title for title, n in Counter(title for title, _ in found).items() if n > 1]
+    rows = [["", *(f"{bits} bits" for bits in lengths)]]
+    for title in titles:
+        cells = [found.get((title, bits)) for bits in lengths]
+        rows.append([title, *(_both(cell.means) if cell else "" for cell in cells)])
+    return markdown(rows)
+
+
+def _both(means: dict[str, float]) -> str:
+    return f"{means['mAP']:.3f} / {means['recall_at_10']:.3f}"
+
+
+SHORT_ROWS = ("ITQ", "SAH", "half ITQ, half JPSH", "JPSH", "ABH")
+
+
+def embeddings_short() -> str:
+    """mAP / precision@100 / 10@10 of a few methods on the two sets of embeddings."""
+    shown = ("mAP", "precision_at_100", "recall_at_10")
+    sets = {"CIFAR-10, EfficientNet": "cifar-10-cnn", "AG News, MiniLM": "ag-news-minilm"}
+    measured = [embedding_rows(name) for name in sets.values()]
+    rows = [["", *sets, "runs"]]
+    rows.append([REFERENCE, *(" / ".join(f"{floats[name]:.3f}" for name in shown) for floats, _ in measured), ""])
+    for title in SHORT_ROWS:
+        cells = [found.get((title, EMBEDDINGS_BITS)) for _, found in measured]
+        if any(cells):
+            texts = [" / ".join(f"{cell.means[name]:.3f}" for name in shown) if cell else "" for cell in cells]
+            name = f"**{title}**" if title == "JPSH" else title
+            rows.append([name, *texts, span((cell.n_runs for cell in cells if cell), 0)])
     return markdown(rows)
 
 
@@ -350,6 +400,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "distance to the paper": distance_to_paper,
     "range over runs": range_over_runs,
     "starts": starts,
+    "embeddings short": embeddings_short,
+    "embeddings by bits": partial(embeddings_by_bits, "ag-news-minilm"),
     **{
         f"embeddings {dataset}": partial(embeddings, dataset) for dataset in ("cifar-10-cnn", "ag-news-minilm", "mnist")
     },

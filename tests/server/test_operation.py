@@ -3,7 +3,10 @@
 import signal
 import threading
 
+import numpy as np
 from served import Server, error_of
+
+from hashlearn import SimilaritySearch
 
 
 def test_health_info_and_schema(server):
@@ -64,6 +67,20 @@ def test_a_request_that_runs_is_answered_before_the_end(folder):
         asking.join()
         assert status == 0
         assert len(answers[0].json()["results"]) == 1000
+
+
+def test_rows_that_another_process_saves_are_taken_over(make_search, tmp_path):
+    folder = make_search(tmp_path / "search")
+    with Server(folder, "--refresh", 0.1) as server:
+        server.ready()
+        other = SimilaritySearch.open(folder)
+        other.upsert(np.ones((1, 64), np.float32), [4242], [{"by": "another"}])
+        other.save()
+        server.wait_for("refreshed")
+        assert server.client.get("/v1/points/4242").json()["payload"] == {"by": "another"}
+        assert server.put({"id": 4243, "vector": [0.0] * 64}).status_code == 200
+        other.refresh()
+        assert 4243 in other
 
 
 def test_a_fault_of_ours_is_a_500_without_its_cause(make_search, tmp_path):

@@ -135,7 +135,6 @@ class ABH(Hasher):
         self.random_state = random_state
 
     def fit(self, X, y=None):
-        """Learn from the rows of X; labels are never used."""
         rng = self._rng()
         rows = self._sampled(self._rows_to_fit(X), rng)
         sample = rows.draw(START_ROWS, rng)
@@ -183,6 +182,7 @@ class ABH(Hasher):
         Parameters
         ----------
         X : array of shape (n, n_features), or another source of rows as for ``fit``
+            The rows that the codes are of.
         codes : array of shape (n, ceil(n_bits / 8)), uint8, or None
             The codes of these rows where you have them already; found by :meth:`transform` if None.
 
@@ -212,10 +212,12 @@ class ABH(Hasher):
         Parameters
         ----------
         Q : array of shape (n, n_features), or another source of rows as for ``fit``
+            Queries.
 
         Returns
         -------
         ndarray of shape (n, n_bits), float32
+            For :meth:`hashlearn.AsymmetricIndex.search`.
         """
         if self._is_small(Q):
             return self._small_weights(Q)
@@ -231,6 +233,7 @@ class ABH(Hasher):
         Parameters
         ----------
         codes : array of shape (n, ceil(n_bits / 8)), uint8
+            Packed codes.
 
         Returns
         -------

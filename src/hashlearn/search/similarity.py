@@ -146,6 +146,11 @@ class SimilaritySearch:
         return self._state.tuning
 
     @property
+    def folder(self) -> Path | None:
+        """Where it was opened from or saved to."""
+        return None if self._saved is None else self._saved.folder
+
+    @property
     def index(self) -> Index:
         """A copy, at no cost, of the index of the codes. Its ids are keys where those of the search are strings."""
         return self._state.index.copy()

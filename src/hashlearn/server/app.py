@@ -59,6 +59,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Warm up beside the first requests, so that /healthz answers meanwhile; at the end, finish what runs."""
     service: Service = app.state.service
     warming = asyncio.create_task(service.start())
+    following = asyncio.create_task(service.follow())
     yield
+    following.cancel()
     await warming
     await service.stop()

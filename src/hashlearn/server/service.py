@@ -18,7 +18,7 @@ from hashlearn.server.metrics import Metrics
 from hashlearn.server.searching import search_together
 from hashlearn.server.settings import Settings
 from hashlearn.server.together import Together
-from hashlearn.server.writing import Change, write_together
+from hashlearn.server.writing import Change, take_over, write_together
 
 Result = TypeVar("Result")
 
@@ -63,6 +63,13 @@ class Service:
         await self.run(self.search.warm)
         self.ready = True
         log_event("ready", rows=len(self.search))
+
+    async def follow(self) -> None:
+        """Take over what other processes save, again and again."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self.settings.refresh_seconds)
+            await loop.run_in_executor(self.writing, take_over, self.search)
 
     async def stop(self) -> None:
         """Let the threads end what they do."""
