@@ -1,5 +1,6 @@
 """``hashlearn serve``."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,6 +30,7 @@ def run(
     """Serve a saved search over HTTP."""
     from hashlearn.search import SimilaritySearch
     from hashlearn.server import Settings, create_app
+    from hashlearn.server.page import add_page
     from hashlearn.server.run import run_server
 
     settings = Settings(
@@ -42,4 +44,6 @@ def run(
         timeout_seconds=timeout,
         threads=threads,
     )
-    run_server(create_app(SimilaritySearch.open(search), settings), host, port)
+    app = create_app(SimilaritySearch.open(search), settings)
+    add_page(app, title=Path(search).resolve().name)
+    run_server(app, host, port)
