@@ -72,7 +72,7 @@ class FolderFormat(NamedTuple):
                 with suppress(OSError):  # not empty: another has begun to save there
                     target.rmdir()
             raise
-        self._collect(target)
+        self.collect(target)
 
     def open(self, folder: str | Path, read: Callable[[Path, dict[str, Any]], Opened]) -> Opened:
         """What ``read`` makes of the folder of the newest generation and of its manifest."""
@@ -132,7 +132,7 @@ class FolderFormat(NamedTuple):
             return self._current(folder)
         return None
 
-    def _collect(self, folder: Path) -> None:
+    def collect(self, folder: Path) -> None:
         """Remove generations that nobody writes and the manifest does not name."""
         for path in folder.iterdir():
             if _NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
@@ -179,10 +179,15 @@ def _new_generation(folder: Path, stack: ExitStack) -> Path:
     """A new folder that is locked until the stack is left."""
     while True:
         generation = folder / f"generation-{os.getpid()}-{secrets.token_hex(8)}"
-        generation.mkdir(parents=True)
-        with suppress(FileNotFoundError):  # another took it for a leftover before it was locked
+        try:
+            generation.mkdir(parents=True)
             stack.enter_context(exclusive(generation))
             return generation
+        except FileNotFoundError:  # another took it for a leftover before it was locked
+            continue
+        except BaseException:
+            shutil.rmtree(generation, ignore_errors=True)
+            raise
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Progress of long work, through one small callback.
 
-A library user sees nothing unless he asks::
+A library user sees nothing without asking for it::
 
     with hashlearn.progress.reporting(lambda task, done, total: ...):
         hasher.fit(X)

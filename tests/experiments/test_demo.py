@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hashlearn import ITQ, METHODS
+from hashlearn import ITQ, METHODS, Corrections
 from hashlearn.cli import main
 from hashlearn.experiments.demo import digits_split, run_demo
 from hashlearn.experiments.demo_page import cells, demo_page, is_best, problems
@@ -58,8 +58,8 @@ def test_a_method_for_real_queries_is_ranked_by_them(monkeypatch):
         def query_weights(self, X):
             return -self.decision_function(X)
 
-        def corrections(self, X):
-            return np.zeros(len(X))
+        def corrections(self, X, codes):
+            return Corrections.of(np.zeros(len(X)), scale=1.0, offset=0.0)
 
     monkeypatch.setitem(METHODS, "real", Real)
     codes, real = run_demo(["itq", "real"], bits=(16,)).runs

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hashlearn import ITQ, METHODS
-from hashlearn.codes import unpack
+from hashlearn.codes import Corrections, unpack
 from hashlearn.experiments import ResultFolder, read_experiment, run_experiment
 from hashlearn.experiments.data_cache import CachedData
 from hashlearn.experiments.judge import neighbor_hits
@@ -20,8 +20,8 @@ class Asymmetric(ITQ):
     def query_weights(self, X):
         return -self.decision_function(X)
 
-    def corrections(self, X):
-        return np.where(np.arange(len(X)) % 2, 1e6, 0.0)
+    def corrections(self, X, codes):
+        return Corrections.of(np.where(np.arange(len(X)) % 2, 1e6, 0.0), scale=1e4, offset=0.0)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from hashlearn.metrics import (
     evaluate_vectors,
     mean_average_precision,
     neighbor_recall,
+    neighbor_recalls,
     precision_at,
     radius_curve,
     radius_lookup,
@@ -62,7 +63,9 @@ def test_it_gives_what_the_single_functions_give(data, ties):
     assert result.lookup == radius_lookup(histograms, 3)
     nearest = true_neighbors(X, Xq, 10)
     assert result.n_neighbors == 10
-    assert result.neighbor_recall == neighbor_recall(codes, queries, 16, nearest, 10, ties)
+    assert result.neighbor_recall == pytest.approx(neighbor_recall(codes, queries, 16, nearest, 10, ties))
+    at_100 = neighbor_recalls(codes, queries, 16, nearest, 10, [100], ties)[0]
+    assert result.neighbor_recall_at_100 == pytest.approx(at_100)
     assert (result.n_queries, result.n_database, result.n_bits, result.ties) == (120, 300, 16, ties)
 
 
@@ -72,7 +75,8 @@ def test_neighbors_may_stand_for_the_vectors(data):
     by_rows = evaluate(codes, queries, 16, neighbors=true_neighbors(X, Xq, 20), k=7)
     assert by_rows.neighbor_recall == by_vectors.neighbor_recall
     assert by_vectors.mAP is by_vectors.lookup is by_vectors.precision_at is None
-    assert "recall@7 of true neighbors" in by_vectors.table()
+    assert "recall 7@7 of true neighbors" in by_vectors.table()
+    assert "recall 7@100 of true neighbors" in by_vectors.table()
     assert "mAP" not in by_vectors.table()
 
 

@@ -7,7 +7,18 @@ import scipy.sparse
 
 from hashlearn import ITQ
 from hashlearn.codes import pack, unpack
-from hashlearn.search import HammingIndex, SimilaritySearch, rerank, rerank_asymmetric, rerank_exact
+from hashlearn.codes.results import count_found
+from hashlearn.search import (
+    Calibration,
+    HammingIndex,
+    SimilaritySearch,
+    VectorFile,
+    VectorView,
+    pair_distances,
+    rerank,
+    rerank_asymmetric,
+    rerank_exact,
+)
 
 
 @pytest.fixture
@@ -32,23 +43,69 @@ def test_asymmetric_distances_are_minus_the_queries_scores_times_the_signs_of_th
         np.testing.assert_allclose(distances[query], expected[order], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("block", [1 << 22, 1])
-def test_exact_reranking_is_by_euclidean_distance_whatever_holds_the_vectors(case, block, monkeypatch, tmp_path):
-    monkeypatch.setattr(rerank, "_BLOCK_ELEMENTS", block)
+DISTANCES = {
+    "euclidean": lambda X, q: np.linalg.norm(X - q, axis=1),
+    "cosine": lambda X, q: 1 - X @ q / (np.linalg.norm(X, axis=1) * np.linalg.norm(q)),
+    "dot": lambda X, q: -X @ q,
+}
+
+
+def holders(vectors, folder):
+    """The same vectors in everything that can hold them."""
+    np.save(folder / "vectors.npy", vectors)
+    backward = np.arange(len(vectors))[::-1]
+    yield vectors
+    yield vectors.astype(np.float64)
+    yield np.load(folder / "vectors.npy", mmap_mode="r")
+    yield str(folder / "vectors.npy")
+    yield scipy.sparse.csr_matrix(vectors)
+    yield pd.DataFrame(vectors)
+    file = VectorFile.create(folder / "vectors.hlv", vectors.shape[1]).add(vectors[backward], backward)
+    yield file
+    yield file.view
+
+
+@pytest.mark.parametrize("metric", DISTANCES)
+@pytest.mark.parametrize("block", [1 << 21, 1])
+def test_exact_reranking_is_by_the_metric_whatever_holds_the_vectors(case, metric, block, monkeypatch, tmp_path):
+    monkeypatch.setattr(pair_distances, "_BLOCK_ELEMENTS", block)
     _, vectors, queries, candidates, _ = case
-    np.save(tmp_path / "vectors.npy", vectors)
-    for holder in (
-        vectors,
-        np.load(tmp_path / "vectors.npy", mmap_mode="r"),
-        scipy.sparse.csr_matrix(vectors),
-        pd.DataFrame(vectors),
-    ):
-        distances, ids = rerank_exact(holder, queries, candidates, k=7)
+    for holder in holders(vectors, tmp_path):
+        distances, ids = rerank_exact(holder, queries, candidates, k=7, metric=metric)
         for query, row in enumerate(candidates):
-            expected = np.linalg.norm(vectors[row] - queries[query], axis=1)
+            expected = DISTANCES[metric](vectors[row], queries[query])
             order = np.argsort(expected)[:7]
             np.testing.assert_array_equal(ids[query], row[order])
-            np.testing.assert_allclose(distances[query], expected[order], rtol=1e-5)
+            np.testing.assert_allclose(distances[query], expected[order], rtol=1e-5, atol=1e-6)
+
+
+def test_a_candidate_that_many_queries_share_is_read_once_and_in_the_order_of_the_file(case, monkeypatch):
+    _, vectors, queries, candidates, _ = case
+    view = VectorFile.create(None, 12).add(vectors, np.random.default_rng(2).permutation(200)).view
+    read = []
+
+    def watched(self, places):
+        read.append(places)
+        return stored(self, places)
+
+    stored = VectorView.stored
+    monkeypatch.setattr(VectorView, "stored", watched)
+    rerank_exact(view, queries, candidates, k=3)
+    np.testing.assert_array_equal(np.concatenate(read), np.unique(view.find(np.unique(candidates))))
+
+
+def test_a_vector_of_zeros_has_no_angle_and_distance_one():
+    assert rerank_exact([[0.0, 0.0], [1.0, 0.0]], [[1.0, 0.0]], [[0, 1]], 2, "cosine").distances.tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize(("dtype", "recall"), [("float32", 1.0), ("float16", 0.99), ("int8", 0.93)])
+def test_vectors_kept_with_less_precision_find_almost_the_same(dtype, recall):
+    X = np.random.default_rng(3).normal(size=(2000, 32)).astype(np.float32)
+    calibration = Calibration.of(X) if dtype == "int8" else None
+    file = VectorFile.create(None, 32, dtype, calibration).add(X)
+    everything = np.tile(np.arange(2000), (50, 1))
+    truth = rerank_exact(X, X[:50], everything, 10).ids
+    assert count_found(rerank_exact(file, X[:50], everything, 10).ids, truth).mean() / 10 >= recall
 
 
 def test_places_without_a_candidate_stay_empty_and_ties_go_to_the_lowest_id():
@@ -70,8 +127,13 @@ def test_reranking_finds_more_true_neighbors_than_codes_alone():
         found = search.search(queries, 10, **options).ids
         return np.mean([len(np.intersect1d(row, true)) for row, true in zip(found, truth)]) / 10
 
-    assert recall() < recall(rerank="asymmetric", candidates=10) < recall(rerank=X, candidates=10)
-    assert recall(rerank=X, candidates=200) == 1.0
+    assert recall() < recall(rerank="asymmetric", candidates=100) < recall(rerank=X, candidates=100)
+    assert recall(rerank=X, candidates=2000) == 1.0
+
+
+def short(vectors):
+    """A vector file with fewer vectors than there are ids."""
+    return VectorFile.create(None, 12).add(vectors[:50])
 
 
 @pytest.mark.parametrize(
@@ -80,6 +142,13 @@ def test_reranking_finds_more_true_neighbors_than_codes_alone():
         ("query_scores must have shape (9, 20)", lambda i, v, q, c, s: rerank_asymmetric(i, s[:, :5], c, 3)),
         ("query_vectors must have shape (9, 12)", lambda i, v, q, c, s: rerank_exact(v, q[:2], c, 3)),
         ("vectors must have a row for every id", lambda i, v, q, c, s: rerank_exact(v[:50], q, c, 3)),
+        (
+            "metric must be one of 'euclidean', 'cosine', 'dot', got 'l1'",
+            lambda i, v, q, c, s: rerank_exact(v, q, c, 3, "l1"),
+        ),
+        ("k must be at least 1, got 0", lambda i, v, q, c, s: rerank_exact(v, q, c, 0)),
+        ("candidates must be ids, or -1 for none, got -2", lambda i, v, q, c, s: rerank_exact(v, q, c * 0 - 2, 3)),
+        ("candidates must be in a vector file without a name", lambda i, v, q, c, s: rerank_exact(short(v), q, c, 3)),
         ("candidates must be ids of shape", lambda i, v, q, c, s: rerank_exact(v, q, c[0], 3)),
         ("ids must be in the index, got 200", lambda i, v, q, c, s: rerank_asymmetric(i, s, c * 0 + 200, 3)),
     ],

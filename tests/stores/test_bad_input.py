@@ -170,6 +170,7 @@ def test_a_store_that_is_not_there(uri, kind, tmp_path):
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     ("options", "says"),
     [

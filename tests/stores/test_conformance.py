@@ -164,7 +164,7 @@ def test_deleting_counts_what_was_there(make):
     store = make(8)
     codes = np.arange(10, dtype=np.uint8)[:, None]
     store.upsert(range(10), codes)
-    assert store.delete([3, 5, 77]) == 2
+    assert store.delete([3, 5, 77, 5]) == 2
     assert store.delete([3]) == 0
     assert len(store) == 8
     assert store.search(codes[3:4], k=1).distances[0, 0] == 1
@@ -240,7 +240,8 @@ def test_vectors_are_kept_for_reranking(make):
     vectors = np.random.default_rng(0).standard_normal((50, 5)).astype(np.float32)
     store = make(8, n_features=5)
     store.upsert(range(50), random_codes(50, 8), vectors)
-    assert np.array_equal(store.vectors([49, 3, 17]), vectors[[49, 3, 17]])
+    assert np.array_equal(store.vectors([49, 3, 17, 49]), vectors[[49, 3, 17, 49]])
+    assert [record.id for record in store.get([7, 99, 7])] == [7, 7]
     store.upsert([3], random_codes(1, 8), vectors[:1].astype(np.float64))
     assert np.array_equal(store.vectors([3]), vectors[:1])
     with pytest.raises(ValueError, match="ids must be in the store, got 99"):

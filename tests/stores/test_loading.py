@@ -1,5 +1,8 @@
 """Many codes: block by block, with progress, and going on after an interruption."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -50,6 +53,33 @@ def test_a_load_goes_on_where_it_was_interrupted(make, monkeypatch):
     assert len(store) == 1000
     assert np.array_equal([record.code for record in store.get(range(1000))], codes)
     assert load_codes(store, codes, block_rows=200) == 0  # a load that has ended begins anew
+
+
+LOADER = """
+import sys, numpy as np
+from hashlearn.progress import reporting
+from hashlearn.stores import load_codes, loading, open_store
+loading.SECONDS_BETWEEN_NOTES = 0
+with open_store(sys.argv[1]) as store, reporting(lambda task, done, total: print(done, flush=True)):
+    load_codes(store, sys.argv[2], block_rows=100)
+"""
+
+
+def test_a_load_goes_on_after_its_process_was_killed(make, uri, tmp_path):
+    codes = random_codes(20_000)
+    np.save(tmp_path / "codes.npy", codes)
+    make(24).close()
+    command = [sys.executable, "-c", LOADER, uri, str(tmp_path / "codes.npy")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as loader:
+        for line in loader.stdout:
+            if int(line) == 5:
+                loader.kill()
+                break
+    store = make(24)
+    assert 500 <= load_codes(store, tmp_path / "codes.npy", block_rows=100) < 20_000
+    assert len(store) == 20_000
+    sample = np.random.default_rng(0).permutation(20_000)[:500]
+    assert np.array_equal([record.code for record in store.get(sample)], codes[sample])
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)

@@ -80,6 +80,22 @@ def test_several_writers_at_once_lose_nothing(make, uri):
         assert store.within(np.array([[2]], np.uint8), 0).ids.tolist() == [id for id in range(200, 300) if id % 20]
 
 
+def test_writers_of_the_same_ids_leave_one_row_of_each(make, uri):
+    make(8).close()
+
+    def write(worker: int) -> None:
+        with open_store(uri) as store:
+            store.upsert(range(50), np.full((50, 1), worker, np.uint8))
+            store.keep_note("last", f"{worker}")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    with open_store(uri) as store:
+        assert len(store) == 50
+        assert sorted(id for block in store.scan() for id in block.ids.tolist()) == list(range(50))
+        assert store.note("last") in "0123"
+
+
 def test_a_store_that_another_process_holds_open(make, uri, kind):
     make(8).close()
     holder = subprocess.Popen(

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from hashlearn.cli.arrays import read_matrix
 from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.code_files import FORCE, CodeFile, check_ending, check_made_by, read_codes, read_sidecar
-from hashlearn.cli.model_files import encoded, files_of_model, load_model
+from hashlearn.cli.model_files import encoded, files_of_model, load_model, naming
 from hashlearn.cli.places import check_places, with_sidecars
+from hashlearn.cli.reranking import METRIC, VECTORS, read_behind, read_queries, search_with
 
-EXAMPLE = "Example: hashlearn search model/ codes.npy queries.npy -k 10 --out neighbors.npz"
+EXAMPLE = "Example: hashlearn search model/ codes.npy queries.npy -k 10 --rerank vectors.npy --out neighbors.npz"
 
 
 def run(
@@ -21,33 +22,52 @@ def run(
     codes: Annotated[str, typer.Argument(help="The codes to search: .npy from 'hashlearn encode'.")],
     queries: Annotated[str, typer.Argument(help="Vectors of the queries, or their codes with a sidecar.")],
     k: Annotated[int, typer.Option("-k", min=1, help="Neighbors of a query.")] = 10,
+    rerank: Annotated[
+        str | None, typer.Option(metavar="VECTORS", help=f"Order candidates by exact distance to {VECTORS}.")
+    ] = None,
+    candidates: Annotated[
+        int | None, typer.Option(min=1, help="Codes to rerank; by default 4 k. See 'hashlearn tune'.")
+    ] = None,
+    metric: Annotated[str | None, typer.Option(help=f"{METRIC} By default euclidean.")] = None,
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", help="An .npz file of distances (int32) and ids (int64); otherwise printed."),
+        typer.Option("--out", "-o", help="An .npz file of distances and ids (int64); otherwise printed."),
     ] = None,
     array: Annotated[str | None, typer.Option(help="The array, of a file of queries with several.")] = None,
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
 ) -> None:
-    """Find the nearest codes of queries, ties by lowest id."""
-    from hashlearn.search import HammingIndex
-
-    check_places({"--out": out}, [*files_of_model(model), *with_sidecars(codes, queries)])
+    """Find the nearest codes of queries, or the nearest vectors among candidates; ties by lowest id."""
+    check_places({"--out": out}, [*files_of_model(model), *with_sidecars(codes, queries), rerank])
+    if rerank is None and (candidates is not None or metric is not None):
+        raise ValueError("--candidates and --metric need --rerank, the vectors to order by")
     if out is not None:
         check_ending(out, ".npz")
     hasher, identity = load_model(model)
     database = read_codes(codes, hasher.n_bits)
-    query_file = _query_codes(hasher, identity, queries, array)
-    for file in (database, query_file):
-        check_made_by(file, identity, force)
+    check_made_by(database, identity, force)
     if k > len(database.codes):
         raise ValueError(f"-k must be at most the {len(database.codes)} codes of {codes}, got {k}")
-    with progress_bars():
-        distances, ids = HammingIndex(hasher.n_bits).add(database.codes).search(query_file.codes, k)
+    if rerank is None:
+        query_file = _query_codes(hasher, identity, queries, array)
+        check_made_by(query_file, identity, force)
+        distances, ids = _nearest_codes(database, query_file, k)
+    else:
+        vectors, asked = read_behind(rerank, database, hasher), read_queries(queries, hasher, array)
+        search = search_with(hasher, database, vectors, rerank, metric or "euclidean")
+        with naming(queries), progress_bars():
+            distances, ids = search.search(asked, k, candidates=candidates or 4 * k, rerank=vectors)
     if out is None:
         print_neighbors(distances, ids)
     else:
         write_neighbors(out, distances=distances, ids=ids)
         typer.echo(f"{out}: the {k} nearest of {len(database.codes)} codes for {len(ids)} queries")
+
+
+def _nearest_codes(database: CodeFile, queries: CodeFile, k: int) -> Any:
+    from hashlearn.search import HammingIndex
+
+    with progress_bars():
+        return HammingIndex(database.n_bits).add(database.codes).search(queries.codes, k)
 
 
 def _query_codes(hasher: Any, identity: dict[str, Any], queries: str, array: str | None) -> CodeFile:
@@ -66,7 +86,7 @@ def write_neighbors(out: str, **arrays: NDArray) -> None:
         np.savez(file, allow_pickle=False, **arrays)
 
 
-def print_neighbors(distances: Iterable[NDArray[np.int32]], ids: Iterable[NDArray[np.int64]]) -> None:
+def print_neighbors(distances: Iterable[NDArray], ids: Iterable[NDArray[np.int64]]) -> None:
     """A line a query: its number, then ``id:distance`` nearest first."""
     for query, (row, found) in enumerate(zip(distances, ids)):
-        typer.echo(f"{query}\t" + " ".join(f"{i}:{d}" for i, d in zip(found, row)))
+        typer.echo(f"{query}\t" + " ".join(f"{i}:{d:.6g}" for i, d in zip(found, row)))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 NO_DISTANCE = np.iinfo(np.int32).max
 """Distance of a place that no code fills: above every distance, so that rows ascend and ``distances <= r`` drops it."""
@@ -58,3 +58,15 @@ class RangeResult:
 
     def __iter__(self) -> Iterator[Neighbors]:
         return (self[query] for query in range(len(self)))
+
+
+def count_found(ids: ArrayLike, truth: ArrayLike) -> NDArray[np.int64]:
+    """How many ids of a row of ``truth`` are in the same row of ``ids``, shape (n_queries,); -1 and None are no ids.
+
+    Examples
+    --------
+    >>> count_found([[3, 1, 7], [2, -1, -1]], [[7, 3], [1, -1]])
+    array([2, 0])
+    """
+    pairs = zip(np.asarray(ids).tolist(), np.asarray(truth).tolist(), strict=True)
+    return np.array([len((set(found) & set(true)) - {NO_ID, None}) for found, true in pairs], np.int64)

@@ -35,7 +35,8 @@ def estimate_vectors(hasher: Any, codes: NDArray[np.uint8], database: NDArray, q
     is from changing it.
     """
     if has_real_queries(hasher):
-        return vectors_of_estimates(hasher.query_weights(queries), codes, hasher.n_bits, hasher.corrections(database))
+        corrections = hasher.corrections(database, codes).numbers()
+        return vectors_of_estimates(hasher.query_weights(queries), codes, hasher.n_bits, corrections)
     return vectors_of_estimates(-hasher.decision_function(queries), codes, hasher.n_bits, np.zeros(len(codes)))
 
 

@@ -4,6 +4,7 @@ CLASS_NAMES = {
     "lsh": "LSH",
     "sh": "SH",
     "itq": "ITQ",
+    "knnh": "KNNH",
     "sp": "SP",
     "sgh": "SGH",
     "agh": "AGH",
@@ -15,6 +16,7 @@ CLASS_NAMES = {
     "psh": "PSH",
     "jpsh": "JPSH",
     "sah": "SAH",
+    "abh": "ABH",
 }
 """File ``hashers/<name>.py`` -> class in it, in the order of lists and tables. The file's name is also the method's
 name on the command line and in experiments. The class is exported by :mod:`hashlearn`."""

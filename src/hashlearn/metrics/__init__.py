@@ -1,10 +1,20 @@
 """Measure how good codes are, by labels and by true neighbors; equal distances count by a rule you choose."""
 
-from hashlearn.metrics.curves import RadiusCurve, curve_positions, precision_at, radius_curve, recall_at
+from hashlearn.metrics.curves import (
+    RadiusCurve,
+    curve_positions,
+    pooled_precision,
+    pooled_recall,
+    precision_at,
+    radius_curve,
+    recall_at,
+)
 from hashlearn.metrics.evaluate import evaluate, evaluate_vectors
 from hashlearn.metrics.evaluation import Evaluation
+from hashlearn.metrics.explain import CodeStatistics, explain_codes
 from hashlearn.metrics.lookup import Lookup, radius_lookup
-from hashlearn.metrics.neighbors import neighbor_recall, score_vectors, true_neighbors
+from hashlearn.metrics.neighbors import neighbor_recall, neighbor_recalls, score_vectors, true_neighbors
+from hashlearn.metrics.ranked import recall_of_ids, score_ids
 from hashlearn.metrics.ranking import (
     Histograms,
     RankingScores,
@@ -15,8 +25,10 @@ from hashlearn.metrics.ranking import (
     top_query_map,
 )
 from hashlearn.metrics.relevance import Relevance, TrueNeighbor, relevance_of_labels
+from hashlearn.metrics.scorer import neighbor_scorer
 
 __all__ = [
+    "CodeStatistics",
     "Evaluation",
     "Histograms",
     "Lookup",
@@ -28,15 +40,22 @@ __all__ = [
     "curve_positions",
     "evaluate",
     "evaluate_vectors",
+    "explain_codes",
     "mean_average_precision",
     "neighbor_recall",
+    "neighbor_recalls",
+    "neighbor_scorer",
+    "pooled_precision",
+    "pooled_recall",
     "precision_at",
     "radius_curve",
     "radius_lookup",
     "ranking_histograms",
     "recall_at",
+    "recall_of_ids",
     "relevance_of_labels",
     "score_codes",
+    "score_ids",
     "score_vectors",
     "top_query_map",
     "true_neighbors",

@@ -10,7 +10,7 @@ from hashlearn.codes import check_codes
 from hashlearn.metrics.curves import curve_positions, pooled_precision, pooled_recall, radius_curve
 from hashlearn.metrics.evaluation import Evaluation
 from hashlearn.metrics.lookup import EmptyBalls, radius_lookup
-from hashlearn.metrics.neighbors import check_depth, neighbor_recall, score_vectors, true_neighbors
+from hashlearn.metrics.neighbors import check_depth, neighbor_recalls, score_vectors, true_neighbors
 from hashlearn.metrics.ranking import RankingScores, check_not_empty, ranking_histograms, score_codes, top_query_map
 from hashlearn.metrics.relevance import Relevance, relevance_of_labels
 from hashlearn.metrics.ties import Ties, check_positions, check_ties
@@ -46,10 +46,11 @@ def evaluate(
         Classes, or 0/1 matrices of labels of which one shared is enough. They bring mAP, precision, recall, the curves
         and the look-up.
     vectors, query_vectors : array-like of shape (n, n_features), optional
-        The vectors behind the codes. They bring recall@k of the true Euclidean neighbors.
+        The vectors behind the codes. They bring recall k@k and k@100 of the true Euclidean neighbors.
     neighbors : array-like of int, shape (n_queries, at least k), optional
         Those neighbors, nearest first, instead of the vectors.
     k : int, default=10
+        How many neighbors count, at least 1.
     positions : array-like of int, optional
         The N of precision@N and recall@N; by default 1, 31, 61, 91, 100, 200, ... up to 1000 or the database's size.
     radius : int, default=2
@@ -58,6 +59,11 @@ def evaluate(
         How equal distances are ranked; see :mod:`hashlearn.metrics.ties`.
     empty : {"zero", "skip"}
         How the look-up counts queries that find nothing.
+
+    Returns
+    -------
+    Evaluation
+        All numbers that could be computed from what was given.
 
     Examples
     --------
@@ -87,8 +93,8 @@ def evaluate(
         numbers["radius_curve"] = radius_curve(histograms)
         numbers["lookup"] = radius_lookup(histograms, radius, empty)
     if nearest is not None:
-        numbers["n_neighbors"] = k
-        numbers["neighbor_recall"] = neighbor_recall(database, queries, n_bits, nearest, k, ties)
+        recalls = neighbor_recalls(database, queries, n_bits, nearest, k, [k, 100], ties)
+        numbers |= {"n_neighbors": k, "neighbor_recall": float(recalls[0]), "neighbor_recall_at_100": float(recalls[1])}
     return Evaluation(*sizes, n_bits=int(n_bits), ties=ties, **numbers)
 
 
@@ -109,9 +115,26 @@ def evaluate_vectors(
     Parameters
     ----------
     vectors, query_vectors : array-like of shape (n, n_features)
+        The database, and the queries.
     labels, query_labels : array-like of shape (n,) or (n, n_labels)
-    k, positions, ties
-        As in :func:`evaluate`.
+        Classes, or 0/1 matrices of labels of which one shared is enough.
+    k : int, default=10
+        Only named in the result.
+    positions : array-like of int, optional
+        The N of precision@N and recall@N, as in :func:`evaluate`.
+    ties : {"expected", "stable", "optimistic", "pessimistic"}
+        How equal distances are ranked, as in :func:`evaluate`.
+
+    Returns
+    -------
+    Evaluation
+        The numbers that need labels.
+
+    Examples
+    --------
+    >>> result = evaluate_vectors([[0.0], [1.0], [9.0]], [[0.2]], labels=[0, 0, 1], query_labels=[0])
+    >>> result.mAP
+    1.0
     """
     k = check_integer("k", k, low=1)
     sizes = _n_rows(query_vectors), _n_rows(vectors)
@@ -120,9 +143,8 @@ def evaluate_vectors(
     if relevance is None:
         raise ValueError("give query_labels and labels to judge by")
     scores = score_vectors(vectors, query_vectors, relevance, _with_100(_positions(positions, sizes[1])), ties)
-    return Evaluation(
-        *sizes, n_bits=None, ties=check_ties(ties), n_neighbors=k, neighbor_recall=1.0, **_label_numbers(scores)
-    )
+    numbers = {"n_neighbors": k, "neighbor_recall": 1.0, "neighbor_recall_at_100": 1.0, **_label_numbers(scores)}
+    return Evaluation(*sizes, n_bits=None, ties=check_ties(ties), **numbers)
 
 
 def _label_numbers(scores: RankingScores) -> dict[str, Any]:

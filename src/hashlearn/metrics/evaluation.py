@@ -44,7 +44,9 @@ class Evaluation:
     n_neighbors : int or None
         The k of ``neighbor_recall``.
     neighbor_recall : float or None
-        Recall@k of the true Euclidean neighbors.
+        Recall k@k: the share of the k nearest vectors that are among the k nearest codes.
+    neighbor_recall_at_100 : float or None
+        Recall k@100: the share that is among the 100 nearest codes, which reranking can put first.
     """
 
     n_queries: int
@@ -62,18 +64,49 @@ class Evaluation:
     lookup: Lookup | None = None
     n_neighbors: int | None = None
     neighbor_recall: float | None = None
+    neighbor_recall_at_100: float | None = None
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
-        """All numbers as plain lists and floats; undefined ones (NaN) as None. ``per_query`` adds the queries' own."""
+        """All numbers as plain lists and floats; undefined ones (NaN) as None.
+
+        Parameters
+        ----------
+        per_query : bool, default=False
+            Whether the numbers of every single query are among them.
+
+        Returns
+        -------
+        dict
+            Names and numbers.
+        """
         names = [field.name for field in fields(self) if per_query or field.name not in _PER_QUERY]
         return {name: _plain(getattr(self, name)) for name in names}
 
     def to_json(self, per_query: bool = False, indent: int | None = 2) -> str:
-        """:meth:`to_dict` as JSON."""
+        """:meth:`to_dict` as JSON.
+
+        Parameters
+        ----------
+        per_query : bool, default=False
+            As in :meth:`to_dict`.
+        indent : int or None, default=2
+            As in :func:`json.dumps`.
+
+        Returns
+        -------
+        str
+            JSON.
+        """
         return json.dumps(self.to_dict(per_query), indent=indent, allow_nan=False)
 
     def table(self) -> str:
-        """The numbers as plain text, a line each, then precision and recall by position."""
+        """The numbers as plain text.
+
+        Returns
+        -------
+        str
+            One line for each number, then precision and recall by position.
+        """
         names = [name for name, _ in self._lines()]
         width = max(map(len, names))
         text = [f"{name:<{width}}  {value:>8}" for name, value in self._lines()]
@@ -97,7 +130,9 @@ class Evaluation:
                 ("mAP of the best 100 queries (the paper's Pre@100)", _shown(self.pre100_of_the_paper)),
             ]
         if self.neighbor_recall is not None:
-            lines.append((f"recall@{self.n_neighbors} of true neighbors", _shown(self.neighbor_recall)))
+            k = self.n_neighbors
+            lines.append((f"recall {k}@{k} of true neighbors", _shown(self.neighbor_recall)))
+            lines.append((f"recall {k}@100 of true neighbors", _shown(self.neighbor_recall_at_100)))
         if self.lookup is not None:
             within = f"look-up within radius {self.lookup.radius}: "
             lines += [

@@ -138,7 +138,9 @@ class RowBlocks:
         parts: int = 1,
         workers: Workers | None = None,
     ):
-        self.source: Source = source if isinstance(source, Source) else ArrayRows(source)
+        # Asking an array whether it is a Source takes longer than encoding it, where it has but one row.
+        is_array = isinstance(source, np.ndarray) or not isinstance(source, Source)
+        self.source: Source = ArrayRows(source) if is_array else source
         self.name, self.first, self.offset, self.parts, self.workers = name, first, offset, parts, workers
         check_vectors(name, self.source.shape, self.source.dtype)
         self.shape = self.source.shape

@@ -1,38 +1,32 @@
-"""Order candidates found by Hamming distance by something finer.
+"""Order candidates that codes have found by something finer.
 
-Codes lose what a score was beyond its sign. Of ``c k`` candidates by Hamming distance the best k are kept, either by
+Codes lose what a score was beyond its sign. Of the candidates of a query the best k are kept, either by
 
 - the **asymmetric** distance of the query to a candidate's bits, ``-sum_j s_j (2 b_j - 1)`` with the query's scores
   s (its ``decision_function``): the query is not quantized, and nothing but codes is stored
   (A. Gordo and F. Perronnin, Asymmetric distances for binary embeddings, CVPR 2011); or
-- the **exact** Euclidean distance of the original vectors, which may stay on disk.
+- the **exact** distance of the vectors, which may stay on disk.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes import unpack
-from hashlearn.codes.results import NO_ID
+from hashlearn.codes.results import NO_ID, Neighbors
 from hashlearn.rows import as_rows
 from hashlearn.search.index import HammingIndex
+from hashlearn.search.pair_distances import METRICS, Reader, RowsReader, VectorPairs, as_distances, pair_distances
+from hashlearn.search.vector_file import VectorFile
+from hashlearn.search.vector_view import VectorView
 
 _BLOCK_ELEMENTS = 1 << 22
 
 
-class Reranked(NamedTuple):
-    """The nearest candidates of each query, nearest first, ties by the lowest id.
-
-    ``distances`` are float32. A place that nothing fills has id -1 and distance infinity.
-    """
-
-    distances: NDArray[np.float32]
-    ids: NDArray[np.int64]
-
-
-def rerank_asymmetric(index: HammingIndex, query_scores: ArrayLike, candidates: ArrayLike, k: int) -> Reranked:
+def rerank_asymmetric(index: HammingIndex, query_scores: ArrayLike, candidates: ArrayLike, k: int) -> Neighbors:
     """The k candidates of each query with the smallest asymmetric distances, which may be negative.
 
     Parameters
@@ -45,11 +39,16 @@ def rerank_asymmetric(index: HammingIndex, query_scores: ArrayLike, candidates: 
         Ids, as :meth:`HammingIndex.search` returns them; -1 is no candidate.
     k : int
 
+    Returns
+    -------
+    Neighbors
+        Nearest first, ties by the lowest id. A place that nothing fills has id -1 and distance infinity.
+
     Examples
     --------
     >>> index = HammingIndex(8).add(np.array([[0b10000000], [0b01000000]], dtype=np.uint8))
     >>> rerank_asymmetric(index, [[-0.5, 2, -1, -1, -1, -1, -1, -1]], [[0, 1]], k=1)
-    Reranked(distances=array([[-8.5]], dtype=float32), ids=array([[1]]))
+    Neighbors(distances=array([[-8.5]], dtype=float32), ids=array([[1]]))
     """
     wanted = _check_candidates(candidates)
     scores = np.asarray(query_scores, np.float32)
@@ -66,38 +65,72 @@ def rerank_asymmetric(index: HammingIndex, query_scores: ArrayLike, candidates: 
     return _nearest(results, wanted, k)
 
 
-def rerank_exact(vectors: Any, query_vectors: ArrayLike, candidates: ArrayLike, k: int) -> Reranked:
-    """The k candidates of each query whose original vectors are nearest.
+def rerank_exact(
+    vectors: Any, query_vectors: ArrayLike, candidates: ArrayLike, k: int, metric: str = "euclidean"
+) -> Neighbors:
+    """The k candidates of each query whose vectors are nearest.
+
+    Every candidate's vector is read once for all queries, in the order in which they lie. Those of a
+    :class:`~hashlearn.search.VectorFile` are asked of the disk many at a time.
 
     Parameters
     ----------
-    vectors : array, memmap, sparse matrix or DataFrame of shape (n, n_features)
-        Row i is the vector of id i. Only the candidates' rows are read.
+    vectors : VectorFile, VectorView, or array, memmap, sparse matrix, DataFrame or file of shape (n, n_features)
+        Row i of an array is the vector of id i. Only the candidates' rows are read.
     query_vectors : array of shape (n_queries, n_features)
     candidates, k
         As in :func:`rerank_asymmetric`.
+    metric : {"euclidean", "cosine", "dot"}, default="euclidean"
+        Euclidean distance, 1 - cosine, or negative inner product.
+
+    Returns
+    -------
+    Neighbors
+        Nearest first, ties by the lowest id. A place that nothing fills has id -1 and distance infinity.
+
+    Examples
+    --------
+    >>> rerank_exact([[0.0], [3.0], [1.0]], [[0.8]], [[0, 1, 2]], k=2)
+    Neighbors(distances=array([[0.2, 0.8]], dtype=float32), ids=array([[2, 0]]))
     """
     wanted = _check_candidates(candidates)
-    rows_of, queries = as_rows(vectors), as_rows(query_vectors)
-    if queries.shape != (len(wanted), rows_of.shape[1]):
-        raise ValueError(f"query_vectors must have shape ({len(wanted)}, {rows_of.shape[1]}), got {queries.shape}")
-    if wanted.size and wanted.max() >= len(rows_of):
-        raise ValueError(f"vectors must have a row for every id, got {len(rows_of)} rows for id {wanted.max()}")
-    results = np.empty(wanted.shape, np.float32)
-    for rows in _blocks(wanted, rows_of.shape[1]):
-        ids = wanted[rows]
-        # each row once and in ascending order: what a memory-mapped file is read fastest in
-        unique, place = np.unique(np.maximum(ids, 0), return_inverse=True)
-        found = rows_of.take(unique)[place.reshape(ids.shape)]
-        difference = found - queries.take(np.arange(len(wanted))[rows])[:, None, :]
-        results[rows] = np.sqrt(np.einsum("qcd,qcd->qc", difference, difference))
-    return _nearest(results, wanted, k)
+    check_choice("metric", metric, METRICS)
+    return rerank_read(*_reader(vectors, wanted[wanted != NO_ID]), query_vectors, wanted, k, metric)
+
+
+def rerank_read(
+    reader: Reader, places: NDArray[np.int64], query_vectors: ArrayLike, wanted: NDArray[np.int64], k: int, metric: str
+) -> Neighbors:
+    """As :func:`rerank_exact`, by a reader, with the places there of the candidates that are not -1."""
+    there = wanted != NO_ID
+    queries = as_rows(query_vectors)
+    if queries.shape != (len(wanted), reader.n_features):
+        raise ValueError(f"query_vectors must have shape ({len(wanted)}, {reader.n_features}), got {queries.shape}")
+    pairs = VectorPairs(places, np.nonzero(there)[0])
+    numbers = pair_distances(reader, pairs, queries.take(np.arange(len(queries))), metric)
+    distances = np.full(wanted.shape, np.inf, np.float32)
+    distances[there] = as_distances(numbers, metric)
+    return _nearest(distances, wanted, k)
+
+
+def _reader(vectors: Any, ids: NDArray[np.int64]) -> tuple[Reader, NDArray[np.int64]]:
+    """Who reads the vectors, and the places of those with these ids."""
+    if isinstance(vectors, VectorFile):
+        vectors = vectors.view
+    if isinstance(vectors, VectorView):
+        return vectors, vectors.places_of(ids, "candidates")
+    rows = as_rows(vectors)
+    if len(ids) and ids.max() >= len(rows):
+        raise ValueError(f"vectors must have a row for every id, got {len(rows)} rows for id {ids.max()}")
+    return RowsReader(rows), ids
 
 
 def _check_candidates(candidates: ArrayLike) -> NDArray[np.int64]:
     wanted = np.asarray(candidates)
     if wanted.ndim != 2 or not np.issubdtype(wanted.dtype, np.integer):
         raise ValueError(f"candidates must be ids of shape (n_queries, n), got {wanted.dtype} of shape {wanted.shape}")
+    if wanted.size and wanted.min() < NO_ID:
+        raise ValueError(f"candidates must be ids, or -1 for none, got {wanted.min()}")
     return wanted.astype(np.int64)
 
 
@@ -106,11 +139,12 @@ def _blocks(candidates: NDArray[np.int64], width: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, len(candidates), step))
 
 
-def _nearest(distances: NDArray[np.float32], candidates: NDArray[np.int64], k: int) -> Reranked:
+def _nearest(distances: NDArray[np.float32], candidates: NDArray[np.int64], k: int) -> Neighbors:
+    k = check_integer("k", k, low=1)
     distances[candidates == NO_ID] = np.inf
     order = np.lexsort((candidates, distances), axis=1)[:, :k]
     nearest = np.full((len(distances), k), np.inf, np.float32)
     ids = np.full((len(distances), k), NO_ID, np.int64)
     nearest[:, : order.shape[1]] = np.take_along_axis(distances, order, axis=1)
     ids[:, : order.shape[1]] = np.take_along_axis(candidates, order, axis=1)
-    return Reranked(nearest, ids)
+    return Neighbors(nearest, ids)

@@ -1,180 +1,500 @@
-"""Vectors in, neighbors out: a hasher and an index as one object, and as one folder."""
+"""Vectors in, neighbors out: a hasher, an index, ids and payloads as one object, and as one folder."""
 
-import re
-import shutil
-from contextlib import suppress
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from numpy.typing import ArrayLike
-from sklearn.base import clone
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.checks import check_integer
-from hashlearn.codes.results import Neighbors
-from hashlearn.generations import FolderFormat
-from hashlearn.hashers.pipelines import check_hasher
-from hashlearn.hashers.saving import digest_of, load_with_digest, n_bits_of, save_hasher
-from hashlearn.search.file_format import fingerprint
-from hashlearn.search.index import HammingIndex
-from hashlearn.search.rerank import Reranked, rerank_asymmetric, rerank_exact
+from hashlearn.checks import check_choice
+from hashlearn.codes.results import Neighbors, RangeResult
+from hashlearn.hashers.saving import digest_of
+from hashlearn.rows import as_rows
+from hashlearn.search.changes import Change, as_texts
+from hashlearn.search.encoder import Encoder
+from hashlearn.search.kept_vectors import DTYPES, KeptVectors, VectorsKind
+from hashlearn.search.results import Record
+from hashlearn.search.row_ids import ids_to_find, ids_to_put, running_ids
+from hashlearn.search.search_folder import (
+    Opened,
+    Saved,
+    alone_with,
+    append_changes,
+    applied,
+    is_worth_a_journal,
+    open_folder,
+    read_news,
+    write_generation,
+)
+from hashlearn.search.searching import by_codes, codes_within, order_of, reranked, reranked_within
+from hashlearn.search.state import Index, NewRows, State
+from hashlearn.search.tune import tune
+from hashlearn.search.tuned import ByPosition
+from hashlearn.search.tuning import Tuning
+from hashlearn.search.vector_file import VectorFile
+from hashlearn.search.vector_values import Calibration
+from hashlearn.stores.arguments import payload_texts
 
-FORMAT = FolderFormat(title="hashlearn similarity search", version=2, manifest="search.json")
-HASHER = "hasher"
-CODES = "codes.hli"
+_LENGTH_CHECKS = 16
+"""Calls whose rows are compared with those of the fit, before it is taken for granted that they are alike."""
 
 
 class SimilaritySearch:
     """Search vectors by learned codes.
 
+    Any number of threads may search while another changes the search: a call sees the rows as they were when it began,
+    and waits for nobody. Changes wait for one another. A change that raises leaves the search as it was.
+
     Parameters
     ----------
     hasher : Hasher, or a pipeline of scikit-learn that ends in one
         Fitted or not. :meth:`fit` learns with a copy of it.
-
-    Attributes
-    ----------
-    hasher : Hasher or Pipeline
-    index : HammingIndex
-        The codes of the vectors added.
+    metric : {"euclidean", "cosine", "dot"} or None
+        What is near: a small distance, a small angle, a large inner product. For "cosine" the hasher sees all rows
+        scaled to length one. None is the metric of the hasher if it has one, otherwise "euclidean".
+    query : {"code", "real"} or None
+        How a query is compared with codes: by its own code, in Hamming distance, or by its real scores, which finds
+        more and takes longer. None is "code", but "real" for a hasher made for it, such as ABH.
+    keep_vectors : {"float32", "float16", "int8"} or None
+        Keep the vectors, on disk, and order candidates by them.
 
     Examples
     --------
     >>> from hashlearn import ITQ
     >>> from sklearn.datasets import load_digits
-    >>> X, _ = load_digits(return_X_y=True)
-    >>> search = SimilaritySearch(ITQ(n_bits=32, random_state=0)).fit(X).add(X)
-    >>> search.search(X[:3], k=1).distances.tolist()
-    [[0], [0], [0]]
-    >>> search.search(X[:3], k=1, rerank=X).ids.tolist()
-    [[0], [1], [2]]
+    >>> X, y = load_digits(return_X_y=True)
+    >>> search = SimilaritySearch(ITQ(n_bits=32, random_state=0), metric="cosine", keep_vectors="float16").fit(X)
+    >>> search.add(X, ids=[f"digit-{row:04}" for row in range(len(X))], payloads=[{"label": int(label)} for label in y])
+    SimilaritySearch(ITQ(n_bits=32, random_state=0), 1797 vectors)
+    >>> search.search(X[:2], k=2, filter={"label": {"$ne": 0}}).ids.tolist()
+    [['digit-0505', 'digit-1507'], ['digit-0001', 'digit-0093']]
+    >>> "digit-0001" in search.remove(["digit-0001"])
+    False
     """
 
-    def __init__(self, hasher: Any):
-        self.hasher = check_hasher("hasher", hasher)
-        self.index = HammingIndex(n_bits_of(hasher))
+    def __init__(
+        self, hasher: Any, *, metric: str | None = None, query: str | None = None, keep_vectors: str | None = None
+    ):
+        if keep_vectors is not None:
+            check_choice("keep_vectors", keep_vectors, DTYPES)
+        self._begin(State.empty(Encoder(hasher, metric, query)), keep_vectors, None, None)
+
+    def _begin(self, state: State, keep: str | None, kind: VectorsKind | None, saved: Saved | None) -> None:
+        # All that a search needs hangs on this one reference, which a change replaces at its end.
+        self._state = state
+        self._keep, self._kind, self._saved = keep, kind, saved
+        self._unsaved: VectorFile | None = None
+        self._touched: dict[Any, bool] = {}
+        """Ids of rows that have changed since the last save, and whether they were added."""
+        self._is_whole = saved is None
+        """Does the next save write everything?"""
+        self._length_checks = _LENGTH_CHECKS
+        # Reentrant, for a debugger that raises on the way out of a "with" leaves the lock to its thread.
+        self._changing = threading.RLock()
 
     def __len__(self) -> int:
-        return len(self.index)
+        return len(self._state)
+
+    def __contains__(self, id: Any) -> bool:
+        """Is there a row with this id?"""
+        state = self._state
+        if state.names is None:
+            return id in state.index
+        return isinstance(id, str) and bool(state.names.find(as_texts([id]))[1][0])
+
+    def __iter__(self) -> Iterator[Any]:
+        """The ids, ascending, as they are when the iteration begins."""
+        return iter(self.ids.tolist())
 
     def __repr__(self) -> str:
         return f"SimilaritySearch({self.hasher!r}, {len(self)} vectors)"
 
+    @property
+    def ids(self) -> NDArray[Any]:
+        """All ids, ascending: int64, or objects that are strings."""
+        return self._state.ids
+
+    @property
+    def hasher(self) -> Any:
+        """The hasher or pipeline that makes the codes."""
+        return self._state.encoder.hasher
+
+    @property
+    def metric(self) -> str:
+        return self._state.encoder.metric
+
+    @property
+    def query(self) -> str:
+        return self._state.encoder.query
+
+    @property
+    def n_bits(self) -> int:
+        """Length of a code."""
+        return self._state.encoder.n_bits
+
+    @property
+    def keep_vectors(self) -> str | None:
+        return self._keep
+
+    @property
+    def tuning(self) -> Tuning | None:
+        """What :meth:`tune` has found."""
+        return self._state.tuning
+
+    @property
+    def folder(self) -> Path | None:
+        """Where it was opened from or saved to."""
+        return None if self._saved is None else self._saved.folder
+
+    @property
+    def index(self) -> Index:
+        """A copy, at no cost, of the index of the codes. Its ids are keys where those of the search are strings."""
+        return self._state.index.copy()
+
     def fit(self, X: ArrayLike) -> Self:
-        """Learn the hash functions; codes of an earlier fit are dropped, for they mean nothing to the new ones."""
-        hasher = clone(self.hasher).fit(X)
-        # One assignment: whatever interrupts it, hasher and codes belong together.
-        self.__dict__ = {**vars(self), "hasher": hasher, "index": HammingIndex(n_bits_of(hasher))}
+        """Learn the hash functions from rows; rows of an earlier fit are dropped, for their codes mean nothing now."""
+        with self._changing:
+            encoder = self._state.encoder.fitted(X)
+            calibration = Calibration.of(X) if self._keep == "int8" else None
+            self._unsaved, self._is_whole, self._touched = None, True, {}
+            self._kind = None if self._keep is None else VectorsKind(self._keep, calibration)
+            self._state = State.empty(encoder)
         return self
 
-    def add(self, X: ArrayLike, ids: ArrayLike | None = None) -> Self:
-        """Encode vectors and add their codes; see :meth:`HammingIndex.add` for the ids."""
-        self.index.add(self.hasher.transform(X), ids)
-        return self
+    def add(self, X: ArrayLike, ids: ArrayLike | None = None, payloads: Sequence[dict | None] | None = None) -> Self:
+        """Encode vectors and add them.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows (:func:`hashlearn.rows.as_rows`)
+        ids : list or array of n integers >= 0, or of n strings, or None
+            Not yet in the search; all ids of a search are of one kind. By default running numbers: one more than the
+            largest there has ever been, and so on.
+        payloads : list of n dicts, or None
+            What else is known of the rows: JSON values, for :meth:`get` and for filters. None is no payload.
+        """
+        return self._put(X, ids, payloads, only_new=True)
+
+    def upsert(self, X: ArrayLike, ids: ArrayLike, payloads: Sequence[dict | None] | None = None) -> Self:
+        """As :meth:`add`, of ids that may be there already: the new rows, payloads included, take their places."""
+        return self._put(X, ids, payloads, only_new=False)
 
     def remove(self, ids: ArrayLike) -> Self:
-        """Remove vectors by id."""
-        self.index.remove(ids)
+        """Remove rows by id; raises, and removes none, if one is not there."""
+        with self._changing:
+            state = self._state
+            wanted = ids_to_find(ids, state)
+            changed = state.removed(np.unique(state.positions_of(wanted)))
+            self._touch(wanted, added=False)
+            self._state = changed
         return self
 
+    def get(self, ids: ArrayLike) -> list[Record]:
+        """The rows with these ids, in their order; ids that are not there are left out."""
+        state = self._state
+        wanted = ids_to_find(ids, state)
+        positions, known = state.find(wanted)
+        positions = positions[known]
+        codes = state.index.codes(state.keys[positions])
+        texts = state.payload_texts_at(positions)
+        vectors: Any = [None] * len(positions)
+        if state.vectors is not None and len(positions):
+            vectors = state.vectors.take(state.numbers_at(positions))
+        return [
+            Record(id, code, json.loads(text), vector)
+            for id, code, text, vector in zip(wanted[known].tolist(), codes, texts, vectors)
+        ]
+
+    def payloads(self, ids: ArrayLike) -> list[dict[str, Any] | None]:
+        """The payloads of rows.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            Of the kind that the search has.
+
+        Returns
+        -------
+        list of dict or None
+            The payload of each id, in their order; None for one that is not there.
+        """
+        state = self._state
+        positions, known = state.find(ids_to_find(ids, state))
+        texts = iter(state.payload_texts_at(positions[known]))
+        return [json.loads(next(texts)) if there else None for there in known.tolist()]
+
+    def encode(self, X: ArrayLike) -> NDArray[np.uint8]:
+        """Packed codes of vectors, as :meth:`add` keeps them and :meth:`search_codes` takes them.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            The vectors.
+
+        Returns
+        -------
+        ndarray of shape (n, ceil(n_bits / 8)), uint8
+            A code for each.
+        """
+        return self._state.encoder.codes(X)
+
     def search(
-        self, X: ArrayLike, k: int = 10, *, rerank: Any = None, candidates: int = 4, **options: Any
-    ) -> Neighbors | Reranked:
+        self,
+        X: ArrayLike,
+        k: int = 10,
+        *,
+        candidates: int | None = None,
+        rerank: Any = None,
+        filter: dict | None = None,
+        subset: ArrayLike | None = None,
+        n_jobs: int | None = None,
+    ) -> Neighbors:
         """The k nearest of each query vector.
 
         Parameters
         ----------
         X : array of shape (n_queries, n_features)
         k : int
-        rerank : None, "asymmetric", or an array, memmap or CSR matrix of vectors
-            None orders by Hamming distance. ``"asymmetric"`` orders ``candidates * k`` codes by the query's scores
-            against their bits. Vectors, row i being that of id i, order them by exact distance.
-        candidates : int
-            How many times k codes to find before ordering them.
-        **options
-            ``subset``, ``method`` and ``n_jobs`` of :meth:`HammingIndex.search`.
+            At least 1. Where there are fewer rows, the places left over have id -1, or None among strings, and distance
+            2147483647, or infinity where distances are real.
+        candidates : int or None
+            How many codes are found, to be put in another order then. None is what :meth:`tune` has found, or 4 k.
+        rerank : None, False, "codes", "asymmetric", "vectors", or an array, memmap or file of vectors
+            What the result is ordered by. ``"codes"`` or False: the distances of the codes. ``"asymmetric"``: the
+            scores of the query against the bits of the candidates. ``"vectors"``: the distances of the vectors that are
+            kept. An array: those of its rows, row i being that of id i. None: kept vectors if there are any, otherwise
+            codes.
+        filter : dict or None
+            A condition on the payloads; see :mod:`hashlearn.stores.filters`.
+        subset : list of ids, or boolean array of shape (len(search),), or None
+            Look only among these rows; a mask is in the order of :attr:`ids`.
+        n_jobs : int or None
+            Threads: None is 1, -1 is all cores.
 
         Returns
         -------
-        Neighbors or Reranked
-            ``(distances, ids)``, nearest first, ties by the lowest id: Hamming distances, or those that reranking is
-            by.
+        distances, ids : arrays of shape (n_queries, k)
+            Nearest first, ties by the lowest id, strings by their code points. Distances are those that the result is
+            ordered by: Hamming distances (int32), or real ones (float32).
         """
-        k = check_integer("k", k, low=1)
-        candidates = check_integer("candidates", candidates, low=1)
-        if rerank is None:
-            return self.index.search(self.hasher.transform(X), k, **options)
-        if isinstance(rerank, str) and rerank != "asymmetric":
-            raise ValueError(f"rerank must be None, 'asymmetric' or the vectors, got {rerank!r}")
-        n_found = max(k, min(candidates * k, len(self)))
-        found = self.index.search(self.hasher.transform(X), n_found, **options).ids
-        if isinstance(rerank, str):
-            return rerank_asymmetric(self.index, self.hasher.decision_function(X), found, k)
-        return rerank_exact(rerank, X, found, k)
+        state = self._state
+        if self._length_checks:
+            self._check_lengths(state, X)
+        order = order_of(state, rerank)
+        mask = None if filter is None and subset is None else state.chosen(filter, subset)
+        if isinstance(order, str) and order == "codes":
+            return state.named(by_codes(state, X, k, mask, n_jobs))
+        return state.named(reranked(state, X, k, order, candidates, mask, n_jobs))
 
-    def save(self, folder: str | Path) -> None:
-        """Write hasher and codes to a folder: new, empty, or one that a search was saved to before.
+    def search_codes(
+        self,
+        codes: ArrayLike,
+        k: int = 10,
+        *,
+        filter: dict | None = None,
+        subset: ArrayLike | None = None,
+        n_jobs: int | None = None,
+    ) -> Neighbors:
+        """As :meth:`search`, of packed codes by Hamming distance."""
+        state = self._state
+        if self.query != "code":
+            raise ValueError("search_codes needs a search with query='code'; this one compares real queries with codes")
+        mask = None if filter is None and subset is None else state.chosen(filter, subset)
+        return state.named(state.index.search(codes, k, subset=mask, n_jobs=n_jobs))
 
-        The folder has a whole state at every moment, whoever reads it or saves to it meanwhile; see
-        :mod:`hashlearn.generations`. Other files in it are left alone.
+    def within(
+        self,
+        X: ArrayLike,
+        distance: float,
+        *,
+        candidates: int | None = None,
+        rerank: Any = None,
+        filter: dict | None = None,
+        subset: ArrayLike | None = None,
+        n_jobs: int | None = None,
+    ) -> RangeResult:
+        """All rows at a distance or less of each query, nearest first, ties by the lowest id.
+
+        By codes this is exact, and the distance is a number of bits, or what a real query is compared by. By vectors
+        the distance is that of the metric, and only the ``candidates`` nearest codes of a query are looked at, 1000 by
+        default; ``candidates=len(search)`` looks at all. See :meth:`search` for the arguments. The result of query q is
+        ``result[q]``: its distances and ids.
         """
-        replaced = _parts_of_version_1(Path(folder))
-        FORMAT.save(folder, self._write)
-        for path in replaced:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        state = self._state
+        if self._length_checks:
+            self._check_lengths(state, X)
+        order = order_of(state, rerank)
+        mask = None if filter is None and subset is None else state.chosen(filter, subset)
+        if isinstance(order, str) and order == "codes":
+            return state.named_range(codes_within(state, X, distance, mask, n_jobs))
+        return state.named_range(reranked_within(state, X, distance, order, candidates, mask, n_jobs))
+
+    def tune(self, queries: ArrayLike | None = None, k: int = 10, target_recall: float = 0.95) -> Tuning:
+        """Find, and keep for later searches, how many candidates a wanted recall needs; see :func:`tune`.
+
+        Parameters
+        ----------
+        queries : array of shape (n_queries, n_features), or None
+            None draws some of the kept vectors.
+        k : int
+        target_recall : float
+            Share of the true k nearest, by the kept vectors, that is to be found.
+        """
+        state = self._state
+        if state.vectors is None:
+            raise ValueError("tune needs vectors to compare with; make the search with keep_vectors='float32'")
+        view = ByPosition(state)
+        tuning = tune(view, queries, k, target_recall, vectors=view.rows)
+        with self._changing:
+            self._is_whole = True
+            self._state = replace(self._state, tuning=tuning)
+        return tuning
+
+    def warm(self) -> Self:
+        """Have everything ready that the first search would otherwise wait for: compiled loops, the encoder, tables."""
+        state = self._state
+        if len(state):
+            row = np.zeros((1, state.encoder.n_features), np.float32)
+            for X in (row, row.astype(np.float64)):
+                by_codes(state, X, min(10, len(state)), None, None)
+        return self
+
+    def save(self, folder: str | Path | None = None) -> None:
+        """Write the search to a folder; it is on the disk when this returns.
+
+        Where few rows have changed since the last save to the folder, only these are written. The folder has a whole
+        state at every moment, whoever reads it or saves to it meanwhile. Other files in it are left alone.
+
+        Parameters
+        ----------
+        folder : str, Path or None
+            New, empty, or one that a search was saved to before. None is the folder that this search was opened from or
+            saved to.
+
+        Raises
+        ------
+        ValueError
+            Another process has saved to the folder since this search has read it: :meth:`refresh` first.
+        """
+        with self._changing:
+            saved = self._saved
+            if folder is None and saved is None:
+                raise ValueError("folder must be given: this search was neither opened from a folder nor saved to one")
+            is_same = saved is not None and (folder is None or Path(folder).resolve() == saved.folder.resolve())
+            if saved is None or not is_same:
+                self._take_over(write_generation(folder, self._state, self._kind_to_save(), saved))  # type: ignore[arg-type]
+                return
+            with alone_with(saved):
+                if not self._is_whole and is_worth_a_journal(saved, len(self._touched), len(self)):
+                    if self._touched:
+                        self._take_over(append_changes(Opened(self._state, self._kind, saved), list(self._touched)))
+                else:
+                    self._take_over(write_generation(saved.folder, self._state, self._kind_to_save(), saved))
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Read what :meth:`save` wrote; the codes are memory-mapped (see :meth:`HammingIndex.open`)."""
-        return FORMAT.open(folder, cls._read)
-
-    def _write(self, generation: Path) -> dict[str, Any]:
-        """Write the parts of a state, and return the digests that tie them together."""
-        model = digest_of(self.hasher)
-        if self.index.model not in (None, model):
-            raise ValueError("index must hold codes of the hasher of this search, got those of another; add them again")
-        self.index.model = model
-        save_hasher(self.hasher, generation / HASHER)
-        self.index.save(generation / CODES)
-        return {"model": model, "codes": fingerprint(generation / CODES)}
-
-    @classmethod
-    def _read(cls, generation: Path, manifest: dict[str, Any]) -> Self:
-        if manifest["format_version"] == 1:
-            hasher_at, codes_at = _parts(generation, manifest)
-        else:
-            hasher_at, codes_at = generation / HASHER, generation / CODES
-        hasher, model = load_with_digest(hasher_at)
-        search = cls(hasher)
-        search.index = HammingIndex.open(codes_at)
-        if search.index.n_bits != n_bits_of(hasher):
-            raise ValueError(
-                f"{codes_at} has codes of {search.index.n_bits} bits, {hasher_at} is of {n_bits_of(hasher)}"
-            )
-        if manifest["format_version"] > 1:
-            _check_ties(manifest, {"model": model, "codes": fingerprint(codes_at)}, generation)
-        if search.index.model not in (None, model):
-            raise ValueError(f"{codes_at} holds codes of another model than {hasher_at}")
+        """Read what :meth:`save` wrote; codes and vectors are memory-mapped."""
+        opened = open_folder(folder)
+        search = cls.__new__(cls)
+        keep = None if opened.kind is None else opened.kind.dtype
+        search._begin(opened.state, keep, opened.kind, opened.saved)
         return search
 
+    def refresh(self) -> bool:
+        """Take over what other processes have saved since to the folder; returns whether there was something.
 
-def _check_ties(manifest: dict[str, Any], found: dict[str, str], generation: Path) -> None:
-    for part, digest in found.items():
-        if manifest.get(part) != digest:
-            raise ValueError(f"{generation} has another {part} than was saved there (the checksum does not fit)")
+        Changes of this search that are not saved are made again on top of it.
+        """
+        with self._changing:
+            if self._saved is None:
+                raise ValueError("refresh needs a folder: this search was neither opened from one nor saved to one")
+            news = read_news(Opened(self._state, self._kind, self._saved))
+            if news is None:
+                return False
+            if self._touched or self._is_whole:
+                news = self._rebased(news)
+            self._kind, self._saved, self._state = news.kind, news.saved, news.state
+            return True
 
+    def _put(self, X: Any, ids: Any, payloads: Any, *, only_new: bool) -> Self:
+        with self._changing:
+            state = self._state
+            if self._length_checks:
+                self._check_lengths(state, X)
+            encoded = state.encoder.encode(X)
+            n = len(encoded.codes)
+            if ids is None:
+                new_ids = running_ids(state, n)
+            else:
+                state, new_ids = ids_to_put(ids, state, n)
+            rows = NewRows(new_ids, encoded.codes, encoded.corrections, payload_texts(payloads, n))
+            if only_new and ids is not None:
+                known = state.find(new_ids)[1]
+                if known.any():
+                    raise ValueError(f"ids must be new, got {new_ids[known][0]!r:.60}, which is already in the search")
+            changed = state.upserted(rows)
+            if self._keep is not None and n:
+                changed = self._with_vectors(changed, X, new_ids)
+            if changed.id_type != self._state.id_type:
+                self._is_whole = True
+            self._touch(new_ids, added=only_new)
+            self._state = changed
+        return self
 
-def _parts(folder: Path, manifest: dict[str, Any]) -> list[Path]:
-    """Hasher and codes that a manifest of version 1 names."""
-    names = [str(manifest.get(part)) for part in ("hasher", "codes")]
-    if not re.fullmatch(r"hasher-[0-9a-f]{8} codes-[0-9a-f]{8}\.hli", " ".join(names)):
-        raise ValueError(f"{folder / FORMAT.manifest} names no hasher and codes of its folder, got {names}")
-    return [folder / name for name in names]
+    def _with_vectors(self, state: State, X: Any, ids: NDArray[Any]) -> State:
+        """With the vectors of rows in the file of those that are not saved."""
+        if self._kind is None or (self._kind.dtype == "int8" and self._kind.calibration is None):
+            calibration = Calibration.of(X) if self._keep == "int8" else None
+            self._kind = VectorsKind(str(self._keep), calibration)
+        if self._unsaved is None:
+            self._unsaved = self._kind.new_file(None, as_rows(X).shape[1])
+        self._unsaved.upsert(X, state.numbers_at(state.find(ids)[0]))
+        saved = None if state.vectors is None else state.vectors.saved
+        return replace(state, vectors=KeptVectors(saved, self._unsaved.view))
 
+    def _touch(self, ids: NDArray[Any], *, added: bool) -> None:
+        if self._saved is None or self._is_whole:
+            return
+        for id in ids.tolist():
+            self._touched.setdefault(id, added)
 
-def _parts_of_version_1(folder: Path) -> list[Path]:
-    """What a save replaces in a folder of version 1."""
-    with suppress(OSError, ValueError):
-        manifest = FORMAT.read_manifest(folder)
-        if manifest["format_version"] == 1:
-            return [path for path in _parts(folder, manifest) if path.exists()]
-    return []
+    def _kind_to_save(self) -> VectorsKind | None:
+        if self._keep is not None and self._kind is None:
+            return VectorsKind(self._keep, None) if self._keep != "int8" else None
+        return self._kind
+
+    def _take_over(self, opened: Opened) -> None:
+        """Go on with what was just saved."""
+        self._kind, self._saved, self._state = opened.kind, opened.saved, opened.state
+        self._unsaved, self._touched, self._is_whole = None, {}, False
+
+    def _rebased(self, news: Opened) -> Opened:
+        """The changes of this search that are not saved, on top of what another process has saved."""
+        state = self._state
+        if self._is_whole or digest_of(news.state.encoder.hasher) != digest_of(state.encoder.hasher):
+            raise ValueError(
+                f"{news.saved.folder} was saved anew by another process, and this search has other codes that are not "
+                "saved; open the folder again, or save this search to another one"
+            )
+        touched = list(self._touched)
+        ids = as_texts(touched) if state.names is not None else np.array(touched, np.int64)
+        twice = [id for id, there in zip(touched, news.state.find(ids)[1]) if there and self._touched[id]]
+        if twice:
+            raise ValueError(f"id {twice[0]!r:.60} was added here and by another process too; remove it here first")
+        positions, known = state.find(ids)
+        rows = state.rows_at(positions[known])._replace(numbers=None)
+        rebased = applied(news.state, Change(ids[~known].tolist(), rows, None, None))
+        if self._keep is not None and len(rows):
+            vectors = state.vectors.take(state.numbers_at(positions[known]))  # type: ignore[union-attr]
+            self._unsaved = None
+            rebased = self._with_vectors(rebased, vectors, rows.ids)
+        return news._replace(state=rebased)
+
+    def _check_lengths(self, state: State, X: Any) -> None:
+        self._length_checks -= 1
+        if state.encoder.check_lengths(X):
+            self._length_checks = 0

@@ -190,7 +190,7 @@ class CodeStore:
         if ids is None:
             new_ids = self._running_ids(len(codes))
         else:
-            new_ids = _check_new_ids(ids, len(codes))
+            new_ids = check_new_ids(ids, len(codes))
             known = self.find(new_ids)[1]
             if known.any():
                 raise ValueError(f"ids must be new, got {new_ids[known][0]}, which is already in the index")
@@ -199,7 +199,7 @@ class CodeStore:
 
     def upserted(self, codes: NDArray[np.uint8], ids: ArrayLike, corrections: ArrayLike | None = None) -> "CodeStore":
         """A store with these packed codes too, in the place of those that have the same ids."""
-        new_ids = _check_new_ids(ids, len(codes))
+        new_ids = check_new_ids(ids, len(codes))
         positions, known = self.find(new_ids)
         rows = Rows(codes, new_ids, self._check_corrections(corrections, len(codes)))
         return self._changed(rows, gone=np.sort(positions[known]))
@@ -335,7 +335,7 @@ def _read_only(array: NDArray) -> NDArray:
     return view
 
 
-def check_ids(ids: ArrayLike, name: str, n_wanted: int | None = None) -> NDArray[np.int64]:
+def check_ids(ids: ArrayLike, name: str, n_wanted: int | None = None, of: str = "codes") -> NDArray[np.int64]:
     """Return ids as int64 of shape (n,), or raise naming the argument."""
     array = plain_array(ids, name)
     if array.ndim != 1:
@@ -343,7 +343,7 @@ def check_ids(ids: ArrayLike, name: str, n_wanted: int | None = None) -> NDArray
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise TypeError(f"{name} must be integers, got dtype {array.dtype}")
     if n_wanted is not None and len(array) != n_wanted:
-        raise ValueError(f"{name} must be as many as the codes, got {len(array)} for {n_wanted}")
+        raise ValueError(f"{name} must be as many as the {of}, got {len(array)} for {n_wanted}")
     if array.dtype == np.uint64 and array.size and array.max() > _LARGEST_ID:
         raise ValueError(f"{name} must fit in int64, got {array.max()}")
     return np.ascontiguousarray(array, dtype=np.int64)
@@ -356,9 +356,9 @@ def plain_array(value: ArrayLike, name: str) -> NDArray:
     return np.asarray(value)
 
 
-def _check_new_ids(ids: ArrayLike, n_wanted: int) -> NDArray[np.int64]:
-    """Ids of codes to be stored: not negative, and each only once."""
-    array = check_ids(ids, "ids", n_wanted)
+def check_new_ids(ids: ArrayLike, n_wanted: int, of: str = "codes") -> NDArray[np.int64]:
+    """Ids of codes, or of something else, to be stored: not negative, and each only once."""
+    array = check_ids(ids, "ids", n_wanted, of)
     if len(array) and array.min() < 0:
         raise ValueError(f"ids must not be negative, got {array.min()}")
     ascending = np.sort(array)

@@ -19,21 +19,27 @@ NO_PAYLOAD = "{}"
 _INT64 = np.iinfo(np.int64)
 
 
-def check_ids(ids: Any, id_type: IdType, n_wanted: int | None = None) -> NDArray[Any]:
-    """Ids as an array of shape (n,), int64 or objects that are strings; no id comes twice.
+def check_ids(ids: Any, id_type: IdType) -> NDArray[Any]:
+    """Ids, integers of at least 0 or strings, as an array of shape (n,): int64, or objects that are strings."""
+    return _integers(ids) if id_type == "int64" else _strings(ids)
 
-    Parameters
-    ----------
-    ids : array, list or tuple of integers >= 0, or of strings
-    id_type : {"int64", "str"}
-        What the store has.
-    n_wanted : int or None
-        As many as these.
-    """
-    array = _integers(ids) if id_type == "int64" else _strings(ids)
-    if n_wanted is not None and len(array) != n_wanted:
-        raise ValueError(f"ids must be as many as the codes, got {len(array)} for {n_wanted}")
+
+def check_new_ids(ids: Any, id_type: IdType, n: int) -> NDArray[Any]:
+    """As :func:`check_ids`, of n rows to be written: no id comes twice."""
+    array = check_ids(ids, id_type)
+    if len(array) != n:
+        raise ValueError(f"ids must be as many as the codes, got {len(array)} for {n}")
     _refuse_repeated(array)
+    return array
+
+
+def distinct(ids: NDArray[Any]) -> NDArray[Any]:
+    """Every id once."""
+    if ids.dtype != object:
+        return np.unique(ids)
+    once = list(dict.fromkeys(ids))
+    array = np.empty(len(once), object)
+    array[:] = once
     return array
 
 

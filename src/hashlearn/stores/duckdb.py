@@ -4,7 +4,9 @@ One process at a time may write to a file, and then no other may read it; severa
 (``?mode=ro``).
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,9 @@ from hashlearn.stores.sql import DESCRIPTION, SqlEngine
 
 _NUMBERS = "('UBIGINT', 'BIGINT', 'DOUBLE', 'HUGEINT', 'UHUGEINT')"
 
+_locks: defaultdict[str, Any] = defaultdict(RLock)
+"""One for every file: two statements that insert the same id at the same time would both find that it is not there."""
+
 
 class DuckEngine(SqlEngine):
     """Codes in a file of DuckDB; see :class:`hashlearn.stores.base.Engine`."""
@@ -25,10 +30,10 @@ class DuckEngine(SqlEngine):
     code_bytes = "CAST(code AS BLOB)"
     payload_text = "CAST(payload AS VARCHAR)"
     vector_type = "<f4"
-    indexes: Sequence[str] = ()
 
     def __init__(self, place: Place):
         super().__init__(place)
+        self.lock = _locks[str(Path(place.address).absolute())]
         duckdb = require("duckdb", "duckdb")
         self.arrow = require("pyarrow", "duckdb")
         self.errors = (duckdb.Error,)
@@ -60,7 +65,7 @@ class DuckEngine(SqlEngine):
 
     def explain(self, error: Exception) -> Exception:
         reason = short(error)
-        if "lock" in reason:
+        if "Could not set lock" in reason:
             return ConnectionError(f"{self.place.shown} is open in another process, and DuckDB lets in one at a time")
         if "read-only" in reason:
             return ValueError(f"{self.place.shown} cannot be written: {reason}")
@@ -79,9 +84,6 @@ class DuckEngine(SqlEngine):
             cursor.execute(f"INSERT INTO {self.notes} VALUES (?, ?)", [DESCRIPTION, description.to_json()])
             cursor.commit()
         self.describe(description)
-
-    def use_index(self, kind: str) -> None:
-        raise AssertionError("there are no indexes")
 
     def upsert(self, rows: Rows) -> None:
         columns = ["code", "payload"] if rows.vectors is None else ["code", "payload", "vector"]

@@ -24,6 +24,8 @@ from hashlearn.stores.filters import Condition, matches
 
 METADATA_KEY = b"hashlearn"
 """Where the description stands among the metadata of the table's schema."""
+PRIMARY_KEY = {"lance-schema:unenforced-primary-key:position": "1"}
+"""Without it two writers that merge the same new id at the same time would both insert it."""
 BLOCK_ROWS = 1 << 16
 IDS_AT_ONCE = 10_000
 ATTEMPTS = 20
@@ -64,8 +66,9 @@ class LanceEngine:
 
     def create(self, description: Description) -> None:
         pa = self.arrow
+        id_type = pa.int64() if description.id_type == "int64" else pa.string()
         fields = [
-            pa.field("id", pa.int64() if description.id_type == "int64" else pa.string(), nullable=False),
+            pa.field("id", id_type, nullable=False, metadata=PRIMARY_KEY),
             pa.field("code", pa.list_(pa.uint8(), description.n_bytes), nullable=False),
             pa.field("payload", pa.string(), nullable=False),
         ]
@@ -88,7 +91,8 @@ class LanceEngine:
         if rows.vectors is not None:
             arrays.append(self._lists(rows.vectors))
         incoming = pa.table(arrays, schema=self.table.schema)
-        _committed(lambda: _merge(self.table, "id", incoming))
+        if not self._appended(incoming, rows.ids):
+            _committed(lambda: _merge(self.table, "id", incoming))
 
     def delete(self, ids: NDArray[Any]) -> int:
         n_deleted = 0
@@ -133,21 +137,22 @@ class LanceEngine:
                 yield Block(block.ids[kept], block.codes[kept], [texts[row] for row in kept] if payloads else None)
 
     def note(self, key: str) -> str | None:
-        if not self._has(self.notes):
-            return None
-        found = self.connection.open_table(self.notes).search().where(self._keyed(key)).to_list()
+        notes = self._opened(self.notes)
+        found = [] if notes is None else notes.search().where(self._keyed(key)).to_list()
         return found[0]["value"] if found else None
 
     def keep_note(self, key: str, text: str) -> None:
         pa = self.arrow
-        schema = pa.schema([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string())])
+        key_field = pa.field("key", pa.string(), nullable=False, metadata=PRIMARY_KEY)
+        schema = pa.schema([key_field, pa.field("value", pa.string())])
         table = self.connection.create_table(self.notes, schema=schema, exist_ok=True)
         incoming = pa.table([[key], [text]], schema=schema)
         _committed(lambda: _merge(table, "key", incoming))
 
     def drop_note(self, key: str) -> None:
-        if self._has(self.notes):
-            _committed(partial(self.connection.open_table(self.notes).delete, self._keyed(key)))
+        notes = self._opened(self.notes)
+        if notes is not None:
+            _committed(partial(notes.delete, self._keyed(key)))
 
     def compact(self) -> None:
         _committed(self.table.optimize)
@@ -162,13 +167,19 @@ class LanceEngine:
     def _keyed(self, key: str) -> Any:
         return self.lancedb.expr.col("key") == self.lancedb.expr.lit(key)
 
-    def _has(self, name: str) -> bool:
-        return name in self.connection.list_tables().tables
+    def _opened(self, name: str) -> Any:
+        """A table, or None if there is none of this name."""
+        try:
+            return self.connection.open_table(name)
+        except ValueError as error:
+            if "not found" not in str(error):
+                raise
+            return None
 
     def _open(self) -> None:
-        if not self._has(self.place.table):
+        self.table = self._opened(self.place.table)
+        if self.table is None:
             return
-        self.table = self.connection.open_table(self.place.table)
         told = (self.table.schema.metadata or {}).get(METADATA_KEY, b"")
         self.description = Description.from_json(told.decode(), self.place.shown)
 
@@ -180,6 +191,26 @@ class LanceEngine:
         """Expressions that choose the rows with these ids."""
         for start in range(0, len(ids), IDS_AT_ONCE):
             yield self.lancedb.expr.col("id").isin(ids[start : start + IDS_AT_ONCE].tolist())
+
+    def _appended(self, incoming: Any, ids: NDArray[Any]) -> bool:
+        """Append rows if there are none in the range of their ids, as in a load of running numbers.
+
+        A merge compares with all rows that are there, in memory; appending does not. If another process has written
+        meanwhile, and the same ids, the rows are deleted again, to be merged.
+        """
+        id, lit, listed = self.lancedb.expr.col("id"), self.lancedb.expr.lit, ids.tolist()
+        in_range = (id >= lit(min(listed))) & (id <= lit(max(listed)))
+        before = self.table.version
+        if self._n_where(in_range, at_most=1):
+            return False
+        after = _committed(lambda: self.table.add(incoming)).version
+        if after == before + 1 or self._n_where(in_range, at_most=len(ids) + 1) == len(ids):
+            return True
+        self.delete(ids)
+        return False
+
+    def _n_where(self, chosen: Any, at_most: int) -> int:
+        return len(self.table.search().where(chosen).select(["id"]).limit(at_most).to_arrow())
 
     def _found(self, ids: NDArray[Any], columns: list[str]) -> Iterator[Any]:
         for chosen in self._among(ids):

@@ -9,6 +9,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
@@ -39,6 +40,7 @@ N_LISTS, N_PROBES = 1024, 64
 
 _opened: Counter[str] = Counter()
 _opening = Lock()
+_replacing = Lock()
 
 
 class MilvusEngine:
@@ -53,6 +55,7 @@ class MilvusEngine:
         self.pymilvus = require("pymilvus", "milvus")
         self.errors = (self.pymilvus.exceptions.MilvusException,)
         self.parameters: dict[str, Any] = {}
+        self.by_index = False
         self.is_file = "://" not in place.address
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs a traceback with everything it raises
         self.client = self._file_client() if self.is_file else self._server_client()
@@ -72,7 +75,7 @@ class MilvusEngine:
         return ValueError(f"{self.place.shown}: {reason}")
 
     def create(self, description: Description) -> None:
-        """Make the collection, then the note that says it is there."""
+        """Keep the description, then make the collection: a store is there when both are."""
         if description.n_features is not None and description.n_features > MAX_FEATURES:
             raise ValueError(f"n_features must be at most {MAX_FEATURES} in Milvus, got {description.n_features}")
         types, schema = self.pymilvus.DataType, self.pymilvus.MilvusClient.create_schema(auto_id=False)
@@ -84,22 +87,23 @@ class MilvusEngine:
         schema.add_field("payload", types.JSON)
         if description.n_features is not None:
             schema.add_field("vector", types.ARRAY, element_type=types.FLOAT, max_capacity=description.n_features)
-        self._create_collection(self.collection, schema)
         if not self.client.has_collection(NOTES):
             self._create_notes()
         self.keep_note(DESCRIPTION, description.to_json())
+        self._create_collection(self.collection, schema)
         self.description = description
 
     def use_index(self, kind: str) -> None:
         """Put an IVF index in the place of the exact one."""
         if self.is_file:
             raise ValueError("index must be None for a file of Milvus Lite, which only searches exactly")
-        if self.client.describe_index(self.collection, "code").get("index_type") != "BIN_IVF_FLAT":
+        if not self._has_lists():
             self.client.release_collection(self.collection)
             self.client.drop_index(self.collection, "code")
             self.client.create_index(self.collection, self._index("BIN_IVF_FLAT", {"nlist": N_LISTS}))
             self.client.load_collection(self.collection)
         self.parameters = {"nprobe": N_PROBES}
+        self.by_index = True
 
     def upsert(self, rows: Rows) -> None:
         if self.is_file and any(isinstance(id, str) and "'" in id for id in rows.ids):
@@ -113,7 +117,7 @@ class MilvusEngine:
             row_bytes += 8 * rows.vectors.shape[1]
         step = max(1, BYTES_AT_ONCE // row_bytes)
         for start in range(0, len(rows), step):
-            self.client.upsert(self.collection, _entities(rows.part(slice(start, start + step))))
+            self._replace(self.collection, _entities(rows.part(slice(start, start + step))))
 
     def delete(self, ids: NDArray[Any]) -> int:
         """What is there is looked up first, since Milvus counts what it was asked to delete."""
@@ -135,7 +139,7 @@ class MilvusEngine:
     def nearest(self, codes: NDArray[np.uint8], k: int, condition: Condition | None) -> list[Hits]:
         wanted = min(MAX_FOUND, 2 * k + 64)
         found = [self._searched(code, wanted, condition, {}) for code in codes]
-        if self.parameters:
+        if self.by_index:
             return [hits[:k] for hits in found]
         for number, hits in enumerate(found):
             if len(hits) == wanted and (k >= wanted or hits[-1][0] == hits[k - 1][0]):
@@ -145,7 +149,7 @@ class MilvusEngine:
         return [hits[:k] for hits in found]
 
     def within(self, codes: NDArray[np.uint8], radius: int, condition: Condition | None) -> list[Hits]:
-        if self.parameters:
+        if self.by_index:
             return self._within_read(codes, radius, condition)
         limits = {"radius": radius + 1}  # exclusive
         found = [self._searched(code, MAX_FOUND, condition, limits) for code in codes]
@@ -174,7 +178,7 @@ class MilvusEngine:
         return found[0]["value"] if found else None
 
     def keep_note(self, key: str, text: str) -> None:
-        self.client.upsert(NOTES, [{"id": f"{self.collection}/{key}", "code": b"\0", "value": text}])
+        self._replace(NOTES, [{"id": f"{self.collection}/{key}", "code": b"\0", "value": text}])
 
     def drop_note(self, key: str) -> None:
         self.client.delete(NOTES, filter=self._keyed(key))
@@ -196,17 +200,25 @@ class MilvusEngine:
     def _keyed(self, key: str) -> str:
         return f"id == {literal(f'{self.collection}/{key}')}"
 
+    def _replace(self, collection: str, entities: list[dict[str, Any]]) -> None:
+        """Upsert rows. Milvus Lite deletes and inserts in two steps: two writers of a new row would both insert it."""
+        with _replacing if self.is_file else nullcontext():
+            self.client.upsert(collection, entities)
+
     def _n_bits(self) -> int:
         assert self.description is not None
         return self.description.n_bits
 
     def _describe(self) -> None:
         """Find out what is there."""
+        if not self.client.has_collection(self.collection):
+            return
         text = self.note(DESCRIPTION) if self.client.has_collection(NOTES) else None
-        if text is not None:
-            self.description = Description.from_json(text, self.place.shown)
-        elif self.client.has_collection(self.collection):
+        if text is None:
             raise ValueError(f"{self.place.shown} holds a collection {self.collection!r} that hashlearn did not make")
+        self.description = Description.from_json(text, self.place.shown)
+        if self._has_lists():
+            self.parameters = {"nprobe": N_LISTS}  # all of them: exact
 
     def _server_client(self) -> Any:
         parts = urlsplit(self.place.address)
@@ -239,6 +251,12 @@ class MilvusEngine:
         index = self.client.prepare_index_params()
         index.add_index("code", index_type=kind, metric_type="HAMMING", params=parameters)
         return index
+
+    def _has_lists(self) -> bool:
+        """Whether somebody has put an IVF index in the place of the exact one; Milvus Lite has none."""
+        if self.is_file:
+            return False
+        return self.client.describe_index(self.collection, "code").get("index_type") == "BIN_IVF_FLAT"
 
     def _create_notes(self) -> None:
         types, schema = self.pymilvus.DataType, self.pymilvus.MilvusClient.create_schema(auto_id=False)

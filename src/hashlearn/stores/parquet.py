@@ -4,7 +4,6 @@
 ``id`` of integers or strings, a column ``code`` of bytes, all of one length, and perhaps a column ``payload`` of JSON.
 """
 
-from collections.abc import Sequence
 from glob import glob
 from typing import Any, NoReturn
 
@@ -23,7 +22,6 @@ class ParquetEngine(DuckEngine):
 
     distance = "CAST(bit_count(xor(CAST(code AS BIT), CAST(CAST(? AS BLOB) AS BIT))) AS INTEGER)"
     code_bytes = "code"
-    indexes: Sequence[str] = ()
 
     def __init__(self, place: Place):
         self.paths = sorted(glob(place.address))

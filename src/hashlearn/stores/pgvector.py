@@ -16,7 +16,6 @@ from hashlearn.stores.base import Description, Hits, Place, Rows, short
 from hashlearn.stores.filters import Among, Compares, Condition, Differs, Test
 from hashlearn.stores.sql import DESCRIPTION, SqlEngine
 
-CONNECT_SECONDS = 10
 CANDIDATES = 1000
 """Codes that a search by HNSW looks at: all that pgvector allows."""
 
@@ -39,7 +38,7 @@ class PostgresEngine(SqlEngine):
         self.errors = (self.psycopg.Error,)
         self.by_index = False
         try:
-            self.connection = self.psycopg.connect(place.address, autocommit=True, connect_timeout=CONNECT_SECONDS)
+            self.connection = self.psycopg.connect(place.address, autocommit=True)
         except self.psycopg.Error as error:
             raise ConnectionError(f"no PostgreSQL server lets us in at {place.shown}: {short(error)}") from error
         try:
@@ -91,7 +90,7 @@ class PostgresEngine(SqlEngine):
                 for row in self._copied(rows):
                     copy.write(row)
                 copy.write(_COPY_ENDS)
-            # in the order of the ids, so that two writers wait for each other instead of blocking each other
+            # in the order of the ids: two writers of the same ids would otherwise stop each other by their locks
             merging = f"INSERT INTO {self.table} SELECT * FROM {incoming} ORDER BY id"
             self.rows(f"{merging} ON CONFLICT (id) DO UPDATE SET {changes}", [])
 

@@ -4,7 +4,7 @@ An engine says how its database writes a distance, a list of ids and a test of a
 written as ``?``. Table names come from the URI, where only letters, digits and _ are let through.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from threading import RLock
 from typing import Any
 
@@ -22,6 +22,7 @@ class SqlEngine:
     """Searches, look-ups and scans in SQL; a subclass adds what its database does in its own way."""
 
     errors: tuple[type[Exception], ...]
+    indexes: Sequence[str] = ()
     distance: str
     """Distance of the column ``code`` to one parameter, an integer."""
     among: str
@@ -41,6 +42,10 @@ class SqlEngine:
 
     def rows(self, statement: str, parameters: list[Any]) -> list[tuple]:
         """Run one statement and fetch its rows."""
+        raise NotImplementedError
+
+    def use_index(self, kind: str) -> None:
+        """Search by an index, where the database has one for codes."""
         raise NotImplementedError
 
     def test(self, test: Test) -> tuple[str, list[Any]]:

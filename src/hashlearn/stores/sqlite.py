@@ -7,7 +7,7 @@ padded.
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -34,7 +34,6 @@ class SqliteEngine(SqlEngine):
     code_bytes = "code"
     payload_text = "payload"
     vector_type = "<f4"
-    indexes: Sequence[str] = ()
 
     def __init__(self, place: Place):
         super().__init__(place)
@@ -85,9 +84,6 @@ class SqliteEngine(SqlEngine):
             self.rows(f"CREATE VIRTUAL TABLE {self.search_table} USING vec0(code bit[{n_bits}])", [])
             self.keep_note(DESCRIPTION, description.to_json())
         self.description = self.described(has_notes=True)
-
-    def use_index(self, kind: str) -> None:
-        raise AssertionError("there are no indexes")
 
     def upsert(self, rows: Rows) -> None:
         ids = self.ids_parameter(rows.ids)

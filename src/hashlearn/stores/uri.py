@@ -42,6 +42,7 @@ ENGINES: dict[str, Callable[[Place], Engine]] = {
 SYNONYMS = {"postgres": "postgresql"}
 WITH_MODE = ("sqlite", "duckdb")
 DEFAULT_TABLE = "codes"
+CONNECT_SECONDS = 10
 
 
 def open_store(
@@ -76,6 +77,11 @@ def open_store(
         Search by an approximate index, and build it if it is not there: "hnsw" in PostgreSQL, "ivf" in LanceDB and on
         a Milvus server. None searches exactly, whatever indexes there are.
 
+    Returns
+    -------
+    Store
+        Close it when you are done, or use it in a ``with`` statement.
+
     Raises
     ------
     ValueError
@@ -99,10 +105,9 @@ def open_store(
         _check_creation(place, wanted, create)
     engine = ENGINES[kind](place)
     try:
-        with explained(engine.errors, engine.explain):
-            description = _described(engine, place, wanted, create)
-            if index is not None:
-                _use_index(engine, place, index)
+        description = _described(engine, place, wanted, create)
+        if index is not None:
+            _use_index(engine, place, index)
     except BaseException:
         engine.close()
         raise
@@ -131,7 +136,7 @@ def parse_uri(uri: str | Path) -> tuple[str, Place]:
         raise ValueError(f"uri must name a table of letters, digits and _, got {table!r}")
     read_only = kind in WITH_MODE and _read_only(options)
     if kind == "postgresql":
-        rest = urlencode(options, quote_via=quote)
+        rest = urlencode({"connect_timeout": CONNECT_SECONDS, **options}, quote_via=quote)
         return kind, Place(_shown(uri), urlunsplit(("postgresql", parts.netloc, parts.path, rest, "")), table, False)
     if options:
         raise ValueError(f"uri must have no option {next(iter(options))!r} for {kind}, got {_shown(uri)!r}")
@@ -183,7 +188,7 @@ def _check_creation(place: Place, wanted: dict[str, Any], create: bool) -> None:
 
 
 def _checked(n_bits: Any, id_type: Any, model: Any, n_features: Any) -> dict[str, Any]:
-    """What the caller says about the codes, without what he leaves open."""
+    """What the caller says about the codes, without what is left open."""
     said: dict[str, Any] = {}
     if n_bits is not None:
         said["n_bits"] = check_integer("n_bits", n_bits, low=1, high=MAX_BITS)
@@ -203,7 +208,8 @@ def _described(engine: Engine, place: Place, wanted: dict[str, Any], create: boo
     if engine.description is None:
         _check_creation(place, wanted, create)
         id_type = cast(IdType, wanted.get("id_type", "int64"))
-        engine.create(Description(wanted["n_bits"], id_type, wanted.get("n_features"), wanted.get("model")))
+        with explained(engine.errors, engine.explain):
+            engine.create(Description(wanted["n_bits"], id_type, wanted.get("n_features"), wanted.get("model")))
     description = cast(Description, engine.description)
     for name, value in wanted.items():
         kept = getattr(description, name)
@@ -216,4 +222,5 @@ def _use_index(engine: Engine, place: Place, index: str) -> None:
     if index not in engine.indexes:
         offered = " or ".join(map(repr, engine.indexes)) or "none but None: it searches exactly"
         raise ValueError(f"index must be {offered} for {place.shown}, got {index!r}")
-    engine.use_index(index)
+    with explained(engine.errors, engine.explain):
+        engine.use_index(index)

@@ -1,0 +1,46 @@
+"""Codes and the vectors behind them, as the commands that rerank read them."""
+
+from typing import Any
+
+from hashlearn.cli.arrays import read_matrix
+from hashlearn.cli.code_files import CodeFile, read_sidecar
+from hashlearn.cli.model_files import check_features, naming
+
+VECTORS = "the vectors behind the codes, in any format, or a .hlv file whose ids are the row numbers of the codes"
+METRIC = "Distance of vectors: euclidean, cosine or dot."
+
+
+def read_behind(place: str, codes: CodeFile, hasher: Any) -> Any:
+    """The vectors behind codes: a matrix, or an opened vector file."""
+    from hashlearn.search import VectorFile
+
+    vectors: Any = VectorFile.open(place).view if place.endswith(".hlv") else read_matrix(place)
+    check_features(hasher, vectors, place)
+    if vectors.shape[0] != len(codes.codes):
+        raise ValueError(f"{place} has {vectors.shape[0]} vectors, {codes.place} has {len(codes.codes)} codes")
+    if place.endswith(".hlv") and vectors.ids[-1] != len(vectors) - 1:
+        raise ValueError(f"{place} must have the row numbers of {codes.place} as ids, got ids up to {vectors.ids[-1]}")
+    return vectors
+
+
+def read_queries(place: str, hasher: Any, array: str | None = None) -> Any:
+    """The vectors of queries; codes are refused, for nothing can be reranked by them."""
+    if array is None and read_sidecar(place) is not None:
+        raise ValueError(f"{place} holds codes; reranking needs the vectors of the queries")
+    vectors = read_matrix(place, array)
+    check_features(hasher, vectors, place)
+    return vectors
+
+
+def search_with(hasher: Any, codes: CodeFile, vectors: Any, place: str, metric: str) -> Any:
+    """A search of the codes that can be reranked by the vectors behind them, which are those of ``place``."""
+    from hashlearn.checks import check_choice
+    from hashlearn.rows import RowBlocks
+    from hashlearn.search import VectorView
+    from hashlearn.search.code_search import CodeSearch
+    from hashlearn.search.pair_distances import METRICS
+
+    check_choice("--metric", metric, METRICS)
+    with naming(place):
+        rows = RowBlocks(vectors) if isinstance(vectors, VectorView) else vectors
+        return CodeSearch.of(hasher, rows, codes.codes, metric)

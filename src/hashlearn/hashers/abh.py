@@ -1,0 +1,335 @@
+"""ABH: additive binary hashing, our own method for codes by neighborhood.
+
+A row is a sum of signed words, one word d_j for every bit::
+
+    min_{B, D}  ||X - 1 mean' - B D||_F^2     B in {-1, +1}^{n x b},  D in R^{b x d}
+
+For given bits the words D are those of least squares; for given words the bits of a row are found by search. Queries
+are not encoded. With R = b D, the row that a code stands for, and t = -2 D (q - mean), b numbers for a query::
+
+    ||q - x||^2 - ||q - mean||^2   ~   c + sum_j t_j b_j
+
+The correction c is one number for every code, kept in one byte. It makes up for the error x - R as far as that can be
+expected of the queries near x (:mod:`hashlearn.linalg.near_queries`)::
+
+    c = w_1 |x|^2 + w_2 |R|^2 + w_3 E[q | x].(x - R),      x and q seen from the mean
+
+The weights w are those with which held-out rows of the sample find most of their true neighbors.
+"""
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from hashlearn.checks import Range
+from hashlearn.codes import Corrections, check_codes, unpack
+from hashlearn.hashers.base import ENCODE_PARTS, Hasher, starting_matrix
+from hashlearn.linalg.additive import SignSearch, SignSums, signs_of, starting_words
+from hashlearn.linalg.near_queries import Geometry, NearQueries, best_weights, nearest_others
+from hashlearn.linalg.projections import unit_rows
+from hashlearn.rows import added, fold, map_blocks
+from hashlearn.rows.blocks import check_finite
+
+START_ROWS = 20_000
+"""Rows that the start and the correction are learned from, at most."""
+
+START_ROUNDS = 20
+HELD_OUT = 500
+N_NEIGHBORS = 10
+PLACES = (10, 100)
+
+BYTE_RANGE = (0.001, 0.999)
+"""Shares of the corrections of the sample below and above which the byte has its ends."""
+
+PATIENCE = 20
+"""Flips without a lower error after which the search for a row's bits ends."""
+
+
+class ABH(Hasher):
+    """Learn codes that tell real-valued queries their distances.
+
+    Compare these codes with :meth:`query_weights` of a query, not with each other: their Hamming distances mean little.
+
+    Parameters
+    ----------
+    n_bits : int, default=64
+        Length of a code, 1 to 4096; it may be more or less than the number of features.
+    metric : {"euclidean", "cosine", "dot"}, default="euclidean"
+        What is near: a small Euclidean distance, a small angle, or a large inner product.
+    max_iter : int, default=5
+        Rounds of the alternation between words and bits, at most: it ends where the error rises, as it may with more
+        bits than features.
+    ridge : float, default=1e-4
+        Added to B'B, times the number of rows, in the least squares of the words.
+    restarts : int, default=0
+        How often the search for the bits of a row starts again from the best bits with some of them flipped. Every
+        restart costs as much time as the first search and gains a little recall.
+    init : ndarray of shape (n_bits, n_features) or None, default=None
+        The words to start from; those of ITQ's bits if None.
+    train_sample : int or None, default=20000
+        Number of rows, drawn at random and held in memory, to learn from; None for all, a block at a time.
+    random_state : int, RandomState instance or None, default=None
+        Determines the samples and the rotation that ITQ starts from.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+    words_ : ndarray of shape (n_bits, n_features)
+        D.
+    reconstruction_error_ : list of float
+        The share of the variance that the codes of the training rows leave out, with the words at the start of each
+        round.
+    directions_ : ndarray of shape (n_features, n_directions)
+        The leading principal directions.
+    shrinkage_ : ndarray of shape (n_directions + 1,)
+        How much of a row's component in each of these directions, and in all others, the queries near it share.
+    correction_weights_ : ndarray of shape (3,)
+        w.
+    correction_scale_, correction_offset_ : float
+        A correction is ``correction_offset_ + correction_scale_ * byte``.
+
+    Examples
+    --------
+    >>> from hashlearn import AsymmetricIndex
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> hasher = ABH(n_bits=32, random_state=0).fit(X[100:])
+    >>> codes = hasher.transform(X[100:])
+    >>> index = AsymmetricIndex(n_bits=32).add(codes, corrections=hasher.corrections(X[100:], codes))
+    >>> _, ids = index.search(hasher.query_weights(X[:100]), k=10)
+    >>> nearest = ((X[:100, None] - X[100:]) ** 2).sum(axis=2).argmin(axis=1)
+    >>> bool((ids == nearest[:, None]).any(axis=1).mean() > 0.9)
+    True
+    """
+
+    _ranges: ClassVar[dict[str, Any]] = {
+        "n_bits": Range(int, 1, 4096),
+        "metric": Range(words=("euclidean", "cosine", "dot")),
+        "max_iter": Range(int, 0),
+        "ridge": Range(float, 0),
+        "restarts": Range(int, 0),
+        "train_sample": Range(int, 2, none=True),
+    }
+
+    def __init__(
+        self,
+        n_bits=64,
+        *,
+        metric="euclidean",
+        max_iter=5,
+        ridge=1e-4,
+        restarts=0,
+        init=None,
+        train_sample=20_000,
+        random_state=None,
+    ):
+        self.n_bits = n_bits
+        self.metric = metric
+        self.max_iter = max_iter
+        self.ridge = ridge
+        self.restarts = restarts
+        self.init = init
+        self.train_sample = train_sample
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        rng = self._rng()
+        rows = self._sampled(self._rows_to_fit(X), rng)
+        sample = rows.draw(START_ROWS, rng)
+        view = View.around_mean(sample, is_unit=self.metric == "cosine")
+        sample = view(sample)
+
+        shape = (self.n_bits, rows.shape[1])
+        D = starting_matrix(
+            "init", self.init, shape, lambda: starting_words(sample, self.n_bits, self.ridge, START_ROUNDS, rng)
+        )
+        self.reconstruction_error_, before = [], D
+        for _ in self._rounds(self.max_iter):
+            sums = fold(rows, _sums_of_block, added, CodeScorer(view, SignSearch(D, 0, 0, rows.dtype)))
+            self.reconstruction_error_.append(sums.error(D))
+            if self.reconstruction_error_[-1] > min(self.reconstruction_error_):
+                D = before
+                break
+            D, before = sums.words(self.ridge), D
+        self.mean_, self.words_ = view.mean.astype(np.float64), D.astype(np.float32)
+        self._learn_correction(sample, rng)
+        return self
+
+    def _learn_correction(self, X: NDArray, rng: np.random.RandomState) -> None:
+        """E[q | x], the weights w and the range of the byte, from a sample that is seen from the mean."""
+        geometry = Geometry.named(self.metric, self.mean_)
+        queries = np.sort(rng.choice(len(X), min(HELD_OUT, len(X)), replace=False))
+        truth = nearest_others(X, queries, min(N_NEIGHBORS, len(X) - 1), geometry)
+        near = NearQueries.of(X, queries, truth, geometry.origin)
+        self.directions_, self.shrinkage_ = near.directions, np.append(near.factors, near.rest)
+
+        signs, words = signs_of(self._search_in(X.dtype)(X)), self.words_.astype(X.dtype)
+        terms = near.terms(X, signs, words)
+        products = geometry.products(X[queries], words) @ signs.T
+        products[np.arange(len(queries)), queries] = np.inf  # a row is not its own neighbor
+        places = np.unique(np.minimum(PLACES, len(X) - 1)).tolist()
+        self.correction_weights_ = best_weights(products, terms, truth, geometry.starts, places)
+        low, high = np.quantile(terms @ self.correction_weights_, BYTE_RANGE)
+        self.correction_offset_, self.correction_scale_ = float(low), float(high - low) / 255 or 1.0
+
+    def corrections(self, X: ArrayLike, codes: ArrayLike | None = None) -> Corrections:
+        """What is added to every estimate of a code, in one byte.
+
+        The scale and the offset of the bytes are learned, so corrections of different rows go into one index.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows as for ``fit``
+            The rows that the codes are of.
+        codes : array of shape (n, ceil(n_bits / 8)), uint8, or None
+            The codes of these rows where you have them already; found by :meth:`transform` if None.
+
+        Returns
+        -------
+        Corrections
+            For :meth:`hashlearn.AsymmetricIndex.add`; their ``numbers()`` are the corrections as floats.
+        """
+        rows = self._rows(X)
+        known = check_codes(self.transform(X) if codes is None else codes, self.n_bits)
+        if len(known) != len(rows):
+            raise ValueError(f"codes must be as many as the rows of X, got {len(known)} for {len(rows)}")
+        numbers = np.empty(len(rows))
+        rows = rows.since(0, ENCODE_PARTS)
+        corrector = self._corrector(rows.dtype)
+        for part, block in self._tracked(map_blocks(rows, _corrections_of_block, corrector, known), rows):
+            numbers[part] = block
+        return Corrections.of(numbers, self.correction_scale_, self.correction_offset_)
+
+    def query_weights(self, Q: ArrayLike) -> NDArray[np.float32]:
+        """The weights that a query gives to the bits, +1 or -1, of the codes it is compared with.
+
+        Weights times bits, plus the code's correction, estimate a distance. What is the same for all codes is left out:
+        the squared Euclidean distance (for "cosine" that of rows of length one) lacks the query's own to ``mean_``, and
+        the negative inner product lacks that with ``mean_``.
+
+        Parameters
+        ----------
+        Q : array of shape (n, n_features), or another source of rows as for ``fit``
+            Queries.
+
+        Returns
+        -------
+        ndarray of shape (n, n_bits), float32
+            For :meth:`hashlearn.AsymmetricIndex.search`.
+        """
+        if self._is_small(Q):
+            return self._small_weights(Q)
+        rows = self._rows(Q)
+        weights = np.empty((len(rows), self.n_bits), np.float32)
+        for part, block in map_blocks(rows, _weights_of_block, self._weigher(rows.dtype)):
+            weights[part] = block
+        return weights
+
+    def decode(self, codes: ArrayLike) -> NDArray[np.float32]:
+        """The vectors that codes stand for.
+
+        Parameters
+        ----------
+        codes : array of shape (n, ceil(n_bits / 8)), uint8
+            Packed codes.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features), float32
+            For "cosine" they are of length one, nearly.
+        """
+        check_is_fitted(self)
+        signs = signs_of_codes(check_codes(codes, self.n_bits), self.n_bits, np.dtype(np.float32))
+        return signs @ self.words_ + self.mean_.astype(np.float32)
+
+    def _view(self, real: np.dtype) -> "View":
+        return View(self.mean_.astype(real), self.metric == "cosine")
+
+    def _search_in(self, real: np.dtype) -> SignSearch:
+        return SignSearch(self.words_, PATIENCE, self.restarts, real)
+
+    def _scorer(self, real):
+        return CodeScorer(self._view(real), self._search_in(real))
+
+    def _weigher(self, real: np.dtype) -> "Weigher":
+        geometry = Geometry.named(self.metric, self.mean_)
+        return Weigher(self._view(real), geometry, self.words_.astype(real, copy=False))
+
+    def _small_weights(self, Q: Any) -> NDArray[np.float32]:
+        check_finite(Q, 0)
+        return self._weigher(Q.dtype)(Q).astype(np.float32, copy=False)
+
+    def _corrector(self, real: np.dtype) -> "Corrector":
+        origin = Geometry.named(self.metric, self.mean_).origin
+        near = NearQueries(origin, self.directions_, self.shrinkage_[:-1], float(self.shrinkage_[-1]))
+        words = self.words_.astype(real, copy=False)
+        return Corrector(self._view(real), near, words, self.correction_weights_)
+
+
+class View(NamedTuple):
+    """Rows as the method sees them: from the mean, of length one before if the angle counts."""
+
+    mean: NDArray
+    is_unit: bool
+
+    @classmethod
+    def around_mean(cls, X: NDArray, is_unit: bool) -> "View":
+        rows = unit_rows(X) if is_unit else X
+        return cls(rows.mean(axis=0, dtype=np.float64).astype(X.dtype), is_unit)
+
+    def __call__(self, block: NDArray) -> NDArray:
+        return (unit_rows(block) if self.is_unit else block) - self.mean
+
+
+class CodeScorer(NamedTuple):
+    """Scores of the rows of a block."""
+
+    view: View
+    search: SignSearch
+
+    def __call__(self, block: NDArray) -> NDArray:
+        return self.search(self.view(block))
+
+
+class Weigher(NamedTuple):
+    """Weights of the queries of a block."""
+
+    view: View
+    geometry: Geometry
+    words: NDArray
+
+    def __call__(self, block: NDArray) -> NDArray:
+        return self.geometry.products(self.view(block), self.words)
+
+
+class Corrector(NamedTuple):
+    """Corrections of the rows of a block, whose codes are known."""
+
+    view: View
+    near: NearQueries
+    words: NDArray
+    weights: NDArray
+
+    def __call__(self, block: NDArray, codes: NDArray[np.uint8]) -> NDArray:
+        signs = signs_of_codes(codes, len(self.words), block.dtype)
+        return self.near.terms(self.view(block), signs, self.words) @ self.weights
+
+
+def signs_of_codes(codes: NDArray[np.uint8], n_bits: int, real: np.dtype) -> NDArray:
+    """+1 for the bits that are one, -1 for the others."""
+    return 2 * unpack(codes, n_bits).astype(real) - 1
+
+
+def _sums_of_block(block: NDArray, first: int, scorer: CodeScorer) -> SignSums:
+    X = scorer.view(block)
+    return SignSums.of(X, signs_of(scorer.search(X)))
+
+
+def _corrections_of_block(block: NDArray, first: int, corrector: Corrector, codes: NDArray[np.uint8]) -> NDArray:
+    return corrector(block, codes[first : first + len(block)])
+
+
+def _weights_of_block(block: NDArray, first: int, weigher: Weigher) -> NDArray:
+    return weigher(block)

@@ -1,0 +1,276 @@
+"""Rows as sums of signed words: x ~ sum_j s_j d_j with signs s_j in {-1, +1}.
+
+The words d_j are the rows of a dictionary D, one word for every bit. For given words the signs of a row minimize::
+
+    ||x - s D||^2  =  |x|^2 - 2 s.p + s G s',        p = D x,   G = D D'
+
+Flipping sign j raises this error by 4 h_j, where h_j = s_j (p_j - (G s)_j) + G_jj. For given signs the words are those
+of least squares, and B'B and B'X are all they need of the rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from hashlearn.compiled import compiled
+from hashlearn.linalg.moments import Moments
+from hashlearn.linalg.projections import principal_directions, projected
+from hashlearn.linalg.rotations import quantizing_rotation, random_rotation
+from hashlearn.rows import RowBlocks, row_slices
+
+TENURE = 4
+"""Flips during which a sign that was flipped stays as it is."""
+
+_LIMIT = 2.0**27
+"""The search computes with whole numbers up to this one. Their sums are exact in any order, so that the signs are the
+same on every machine that has the same products."""
+
+_GUESS_RIDGE = 0.05
+_WIDTHS_IN_USE = 8  # arrays of rows by bits, in single precision, while a block is searched
+_BANNED = np.int32(1 << 30)
+_LARGEST = np.int32((1 << 31) - 1)
+_SEED = np.uint64(88172645463325252)
+
+
+class SignSums(NamedTuple):
+    """What the least squares of the words need of rows X (n x d) and their signs B (n x b).
+
+    Attributes
+    ----------
+    gram : ndarray of shape (b, b)
+        B'B.
+    cross : ndarray of shape (b, d)
+        B'X.
+    square : ndarray of shape ()
+        ||X||^2.
+    n : ndarray of shape ()
+    """
+
+    gram: NDArray[np.float64]
+    cross: NDArray[np.float64]
+    square: NDArray[np.float64]
+    n: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, X: NDArray, signs: NDArray) -> "SignSums":
+        B = signs.astype(X.dtype, copy=False)
+        square = np.einsum("ij,ij->", X, X, dtype=np.float64)
+        return cls(
+            (B.T @ B).astype(np.float64), (B.T @ X).astype(np.float64), np.array(square), np.array(float(len(X)))
+        )
+
+    def words(self, ridge: float) -> NDArray[np.float64]:
+        """The words that minimize ||X - B D||^2 + ridge n ||D||^2, shape (b, d)."""
+        return scipy.linalg.solve(self.gram + ridge * self.n * np.eye(len(self.gram)), self.cross, assume_a="pos")
+
+    def error(self, words: NDArray) -> float:
+        """||X - B D||^2 / ||X||^2 with these words D; 0 if X is zero."""
+        left = self.square - 2 * (self.cross * words).sum() + (self.gram * (words @ words.T)).sum()
+        return float(left / self.square) if self.square > 0 else 0.0
+
+
+def starting_words(
+    X: NDArray, n_words: int, ridge: float, rounds: int, rng: np.random.RandomState
+) -> NDArray[np.float64]:
+    """Words for the bits of iterative quantization; beyond d words, for its bits of what the earlier words leave.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Centered rows.
+    n_words : int
+    ridge : float
+    rounds : int
+        Of the alternation between bits and rotation.
+    rng : RandomState
+    """
+    words, rest = np.empty((0, X.shape[1])), X
+    while True:
+        signs = _quantized(rest, min(n_words - len(words), X.shape[1]), rounds, rng)
+        layer = SignSums.of(rest, signs).words(ridge)
+        words = np.vstack([words, layer])
+        if len(words) == n_words:
+            return words
+        rest = rest - signs @ layer.astype(X.dtype)
+
+
+def _quantized(X: NDArray, n_bits: int, rounds: int, rng: np.random.RandomState) -> NDArray:
+    """The signs of ITQ."""
+    rows = RowBlocks(X)
+    V = projected(rows, principal_directions(Moments.of(rows), n_bits))
+    rotation, _ = quantizing_rotation(V, random_rotation(n_bits, rng), range(rounds))
+    return signs_of(V @ rotation.astype(V.dtype))
+
+
+def signs_of(scores: NDArray) -> NDArray:
+    """+1 where a score is above zero, else -1, in the precision of the scores."""
+    return np.where(scores > 0, scores.dtype.type(1), scores.dtype.type(-1))
+
+
+class SignSearch:
+    """Finds the signs of rows for given words.
+
+    A row starts with the signs of ``p (G + c I)^-1``, a linear guess. Then the flip that raises the error least is
+    taken, again and again, whether the error falls or not, and a sign that was flipped stays for ``TENURE`` flips (tabu
+    search). The search ends after ``patience`` flips without a new lowest error; the signs of the lowest count. They
+    depend on the row alone.
+
+    Parameters
+    ----------
+    words : ndarray of shape (b, d)
+    patience : int
+        0 for a plain descent: flips while the error falls.
+    restarts : int
+        How often the search is repeated from the best signs with some of them flipped at random.
+    real : numpy dtype
+        Precision of the rows.
+    """
+
+    def __init__(self, words: NDArray, patience: int, restarts: int, real: np.dtype):
+        gram = words.astype(np.float64) @ words.astype(np.float64).T
+        ridge = _GUESS_RIDGE * np.trace(gram) / len(gram) or 1.0
+        self.projection = np.ascontiguousarray(words.T, dtype=real)
+        self.guess = scipy.linalg.inv(gram + ridge * np.eye(len(gram))).astype(real)
+        # A product beyond the sum of |G_jk| leaves sign j no choice, so this sum bounds all numbers of the search.
+        largest = np.abs(gram).sum(axis=1).max()
+        self.scale = 2.0 ** np.floor(np.log2(_LIMIT / largest)) if largest > 0 else 1.0
+        self.gram = np.rint(gram * self.scale).astype(np.int32)
+        self.patience, self.restarts = patience, restarts
+
+    def __call__(self, X: NDArray) -> NDArray:
+        """Scores of centered rows, shape (n, b): the sign, times what its flip would add to the row's error.
+
+        Of a row far from all sums of words the scores are smaller than that. No score is zero: where a flip changes
+        nothing, a small number has the sign that was found.
+        """
+        scores, gram = np.empty((len(X), len(self.gram)), X.dtype), self.gram.astype(np.float64)
+        for part in row_slices(len(X), _WIDTHS_IN_USE * len(gram)):
+            products = X[part] @ self.projection
+            scores[part] = products @ self.guess
+            products *= products.dtype.type(self.scale)
+            np.clip(np.rint(products, out=products), -_LIMIT, _LIMIT, out=products)
+            # p - G s of the guess; whole numbers, exact in double precision
+            residuals = products - signs_of(scores[part]).astype(np.float64) @ gram
+            search_signs(scores[part], residuals.astype(np.int32), self.gram, self.patience, self.restarts)
+        scores *= scores.dtype.type(4 / self.scale)
+        return scores
+
+
+class _Signs(NamedTuple):
+    """Signs of a row, 0 for +1 and -1 for -1, so that ``(v ^ sign) - sign`` is v times the sign; and p - G s."""
+
+    signs: NDArray[np.int32]
+    residual: NDArray[np.int32]
+
+
+class _Flips(NamedTuple):
+    """What each flip would add to a quarter of the error; and the part of it that signs do not change.
+
+    That part is G_jj, and a large number for a sign that has to stay.
+    """
+
+    raised: NDArray[np.int32]
+    fixed: NDArray[np.int32]
+
+
+@compiled
+def search_signs(scores, residuals, gram, patience, restarts):
+    """Tabu search for the signs of every row, from those of its scores; the scores become those of what is found.
+
+    ``residuals`` are p - G s of the signs to start from.
+    """
+    n, b = scores.shape
+    now = _Signs(np.empty(b, np.int32), np.empty(b, np.int32))
+    best = _Signs(np.empty(b, np.int32), np.empty(b, np.int32))
+    flips = _Flips(np.empty(b, np.int32), np.empty(b, np.int32))
+    numbers = np.arange(b).astype(np.int32)
+    recent = np.empty(max(1, min(TENURE, b // 2)), np.int64)
+    for row in range(n):
+        for k in range(b):
+            best.signs[k] = 0 if scores[row, k] > 0 else -1
+        best.residual[:] = residuals[row]
+        lowest, chance = 0, _SEED
+        for attempt in range(restarts + 1):
+            now.signs[:] = best.signs
+            now.residual[:] = best.residual
+            _allow_all(gram, now, flips)
+            error = lowest
+            for _ in range(max(2, b // 16) if attempt > 0 else 0):
+                chance = _next_chance(chance)
+                error += _flip(np.int64(chance % np.uint64(b)), gram, now, flips)
+            lowest = _search(error, lowest, gram, now, best, flips, numbers, recent, patience)
+        for k in range(b):
+            sign = best.signs[k]
+            raised = ((best.residual[k] ^ sign) - sign) + gram[k, k]
+            scores[row, k] = (max(raised, 1) ^ sign) - sign
+
+
+@compiled
+def _search(error, lowest, gram, now, best, flips, numbers, recent, patience):
+    """One search; the lowest error, the signs of which are then in ``best``."""
+    recent[:] = -1
+    n_flips, idle = 0, 0
+    while idle <= patience:
+        j = _best_flip(flips.raised, numbers)
+        place = n_flips % len(recent)
+        if recent[place] >= 0:
+            flips.fixed[recent[place]] = gram[recent[place], recent[place]]
+        flips.fixed[j], recent[place] = _BANNED, j
+        error += _flip(j, gram, now, flips)
+        n_flips += 1
+        idle += 1
+        if error < lowest:
+            lowest, idle = error, 0
+            best.signs[:] = now.signs
+            best.residual[:] = now.residual
+    return lowest
+
+
+@compiled
+def _allow_all(gram, now, flips):
+    for k in range(len(gram)):
+        flips.fixed[k] = gram[k, k]
+        flips.raised[k] = ((now.residual[k] ^ now.signs[k]) - now.signs[k]) + gram[k, k]
+
+
+@compiled
+def _flip(j, gram, now, flips):
+    """Flip sign j; return what that adds to a quarter of the error."""
+    sign, word, added = now.signs[j], gram[j], flips.raised[j]
+    now.signs[j] = ~sign
+    for k in range(len(word)):
+        residual = now.residual[k] + (((word[k] ^ sign) - sign) << 1)
+        now.residual[k] = residual
+        flips.raised[k] = ((residual ^ now.signs[k]) - now.signs[k]) + flips.fixed[k]
+    return added
+
+
+@compiled
+def _best_flip(raised, numbers):
+    """The number of the flip that raises the error least.
+
+    The number takes the place of the lowest bits of what is compared, so that the least tells which it is.
+    """
+    low_bits = np.int32((1 << _bit_length(len(raised) - 1)) - 1)
+    least = _LARGEST
+    for k in range(len(raised)):
+        least = min(least, (raised[k] & ~low_bits) | numbers[k])
+    return np.int64(least & low_bits)
+
+
+@compiled
+def _bit_length(number):
+    length = 0
+    while number >> length:
+        length += 1
+    return length
+
+
+@compiled
+def _next_chance(state):
+    """The next number of a xorshift generator (Marsaglia, Journal of Statistical Software 8(14), 2003)."""
+    state ^= state << np.uint64(13)
+    state ^= state >> np.uint64(7)
+    return state ^ (state << np.uint64(17))

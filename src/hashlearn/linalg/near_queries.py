@@ -1,0 +1,165 @@
+"""The constant that makes up for what a code leaves out of its row, for the queries that are near the row.
+
+A row x is kept as R = s D. Its distance to a query q is, both seen from the mean and without a constant of the query::
+
+    square |x|^2 - cross (q + origin).x   =   square |x|^2 - cross (q + origin).(x - R) - cross (q + origin).R
+
+Codes and query tell the last product at search time. The terms before it depend on the row alone if the query is
+replaced by what is to be expected of the queries near x: one constant c for each code. The expectation is learned from
+a sample, as E[q | x] = A x with a factor for each of the leading principal directions: near rows agree in these, and
+hardly in the last.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.linalg.moments import Moments
+from hashlearn.linalg.projections import principal_directions
+from hashlearn.rows import RowBlocks, row_slices
+
+N_DIRECTIONS = 128
+"""Principal directions with a factor of their own; the others share one."""
+
+STEPS = (0.25, 0.1)
+PASSES = 2
+"""The search of the weights: lengths of its steps, and how often each step is tried for every weight."""
+
+
+class Geometry(NamedTuple):
+    """The distance of a query to a row: ``square |x|^2 - cross (q + origin).x``, both seen from the mean.
+
+    A constant of the query is left out.
+    """
+
+    square: float
+    cross: float
+    origin: NDArray
+
+    @classmethod
+    def named(cls, metric: str, mean: NDArray) -> "Geometry":
+        """Of the Euclidean distance (cosine: the same on rows of length one) or of the negative inner product."""
+        return cls(0.0, 1.0, mean) if metric == "dot" else cls(1.0, 2.0, np.zeros_like(mean))
+
+    def products(self, Q: NDArray, rows: NDArray) -> NDArray:
+        """-cross (q + origin).x of all queries and rows."""
+        return (-self.cross * (Q + self.origin).astype(Q.dtype)) @ rows.T
+
+    @property
+    def starts(self) -> list[tuple[float, float, float]]:
+        """Weights of |x|^2, |R|^2 and E[q + origin | x].(x - R) to begin with.
+
+        The last of them is what the module's formula says; the others stand by for data where the queries near a row
+        say little of those that rank it: sparse ones with many equal distances.
+        """
+        if self.square:
+            return [(0.5, 0.5, 0.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (1.0, 0.0, -self.cross)]
+        return [(0.0, 0.0, 0.0), (0.0, 0.0, -self.cross)]
+
+
+def nearest_others(X: NDArray, queries: NDArray[np.intp], k: int, geometry: Geometry) -> NDArray[np.intp]:
+    """Numbers of the k rows nearest to each of the rows ``queries``, itself left out; nearest first."""
+    norms = geometry.square * np.einsum("ij,ij->i", X, X)
+    nearest = np.empty((len(queries), k), np.intp)
+    for part in row_slices(len(queries), len(X)):
+        distances = geometry.products(X[queries[part]], X) + norms
+        distances[np.arange(len(distances)), queries[part]] = np.inf
+        candidates = np.sort(np.argpartition(distances, k - 1, axis=1)[:, :k], axis=1)
+        order = np.argsort(np.take_along_axis(distances, candidates, axis=1), axis=1, kind="stable")
+        nearest[part] = np.take_along_axis(candidates, order, axis=1)
+    return nearest
+
+
+class NearQueries(NamedTuple):
+    """What is to be expected of the queries near a row: ``origin + rest x + U (factors - rest) U'x``.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (d,)
+    directions : ndarray of shape (d, r)
+        U, the leading principal directions.
+    factors : ndarray of shape (r,)
+    rest : float
+        The factor of all other directions.
+    """
+
+    origin: NDArray
+    directions: NDArray
+    factors: NDArray
+    rest: float
+
+    @classmethod
+    def of(cls, X: NDArray, queries: NDArray[np.intp], nearest: NDArray[np.intp], origin: NDArray) -> "NearQueries":
+        """The factors of least squares over the pairs of a query and a row near it, within [0, 1]."""
+        moments = Moments.of(RowBlocks(X))
+        directions = principal_directions(moments, min(N_DIRECTIONS, X.shape[1])).astype(X.dtype)
+        along = X @ directions
+        q, x = np.repeat(queries, nearest.shape[1]), nearest.ravel()
+        together, square = (along[q] * along[x]).sum(axis=0), (along[x] ** 2).sum(axis=0)
+        norms = np.einsum("ij,ij->i", X, X)
+        sums = X[queries][:, None, :] @ X[nearest].transpose(0, 2, 1)
+        rest_together, rest_square = sums.sum() - together.sum(), norms[x].sum() - square.sum()
+        return cls(origin, directions, _share(together, square), float(_share(rest_together, rest_square)))
+
+    def terms(self, X: NDArray, signs: NDArray, words: NDArray) -> NDArray:
+        """|x|^2, |R|^2 and E[q + origin | x].(x - R) of every row, where R = signs @ words; shape (n, 3)."""
+        real = X.dtype
+        directions, factors = self.directions.astype(real, copy=False), self.factors.astype(real)
+        R = signs @ words
+        error, along = X - R, X @ directions
+        missed = along - signs @ (words @ directions)
+        expected = real.type(self.rest) * np.einsum("ij,ij->i", X, error) + error @ self.origin.astype(real)
+        expected += np.einsum("ij,ij,j->i", along, missed, factors - real.type(self.rest))
+        return np.stack([np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", R, R), expected], axis=1)
+
+
+def _share(together: NDArray, square: NDArray) -> NDArray:
+    """together / square within [0, 1]; 0 where there is nothing to share."""
+    return np.clip(np.where(square > 0, together / np.where(square > 0, square, 1), 0), 0, 1)
+
+
+def recall(estimates: NDArray, truth: NDArray[np.intp], places: Sequence[int]) -> float:
+    """The share of the true neighbors among the first 10, 100, ... (``places``) by the estimates, the mean of these.
+
+    An estimate that is equal to the first one beyond the place does not count.
+    """
+    limits = np.partition(estimates, places, axis=1)[:, places]
+    return float((np.take_along_axis(estimates, truth, axis=1)[:, :, None] < limits[:, None, :]).mean())
+
+
+def best_weights(
+    products: NDArray,
+    features: NDArray,
+    truth: NDArray[np.intp],
+    starts: Sequence[tuple[float, ...]],
+    places: Sequence[int],
+) -> NDArray[np.float64]:
+    """The weights of the features for which ``products + features @ weights`` has the best recall.
+
+    Parameters
+    ----------
+    products : ndarray of shape (n_queries, n)
+    features : ndarray of shape (n, n_features)
+    truth : ndarray of int, shape (n_queries, k)
+        Rows of the true neighbors.
+    starts : weights to begin with
+        The best of them is then changed step by step.
+    places : list of int
+        See :func:`recall`.
+    """
+
+    def score(weights: NDArray) -> float:
+        return recall(products + (features @ weights).astype(products.dtype), truth, places)
+
+    candidates = [np.array(start) for start in starts]
+    scores = [score(weights) for weights in candidates]
+    best, weights = max(scores), candidates[int(np.argmax(scores))]
+    for step in STEPS:
+        for move in PASSES * [*np.eye(len(weights)), *-np.eye(len(weights))]:
+            moved = weights + step * move
+            found = score(moved)
+            if found > best:
+                best, weights = found, moved
+    return weights

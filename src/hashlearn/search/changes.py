@@ -1,0 +1,86 @@
+"""A change of a search as bytes: the content of a record of its journal.
+
+===============  ====================================================================================================
+bytes            content
+===============  ====================================================================================================
+4                length of the header
+as told          the header, JSON: what is removed, how many rows follow, their payloads, ids that are strings
+as told          ids that are integers, or numbers of the vectors (int64), codes, corrections (uint8) of the rows
+===============  ====================================================================================================
+"""
+
+import json
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.codes import Corrections
+from hashlearn.search.state import NewRows
+
+_LENGTH = struct.Struct("<I")
+
+
+class Change(NamedTuple):
+    """Rows that are gone and rows that are there, since an earlier state.
+
+    Attributes
+    ----------
+    removed : list of ids
+        Some may not have been there.
+    rows : NewRows
+    n_vectors : int or None
+        Records of the file of vectors, where there is one.
+    tuning : dict or None
+    """
+
+    removed: list[Any]
+    rows: NewRows
+    n_vectors: int | None
+    tuning: dict[str, Any] | None
+
+    def to_bytes(self) -> bytes:
+        rows, is_text = self.rows, self.rows.ids.dtype == object
+        corrections = rows.corrections
+        header = {
+            "removed": self.removed,
+            "n_rows": len(rows),
+            "ids": rows.ids.tolist() if is_text else None,
+            "payloads": {str(i): text for i, text in enumerate(rows.payloads) if text != "{}"},
+            "corrections": None if corrections is None else [corrections.scale, corrections.offset],
+            "n_vectors": self.n_vectors,
+            "tuning": self.tuning,
+        }
+        text = json.dumps(header, ensure_ascii=False).encode()
+        numbers = rows.numbers if is_text else rows.ids
+        parts = [np.ascontiguousarray(numbers, "<i8").tobytes(), rows.codes.tobytes()]
+        if corrections is not None:
+            parts.append(corrections.values.tobytes())
+        return b"".join([_LENGTH.pack(len(text)), text, *parts])
+
+    @classmethod
+    def from_bytes(cls, content: bytes, n_bytes: int) -> "Change":
+        """What :meth:`to_bytes` wrote, of codes that take so many bytes."""
+        at = _LENGTH.size + _LENGTH.unpack_from(content)[0]
+        header = json.loads(content[_LENGTH.size : at])
+        n = header["n_rows"]
+        numbers = np.frombuffer(content, "<i8", n, at).astype(np.int64)
+        codes = np.frombuffer(content, np.uint8, n * n_bytes, at + 8 * n).reshape(n, n_bytes)
+        corrections = None
+        if header["corrections"] is not None:
+            values = np.frombuffer(content, np.uint8, n, at + (8 + n_bytes) * n)
+            corrections = Corrections(values, *header["corrections"])
+        payloads = [header["payloads"].get(str(i), "{}") for i in range(n)]
+        if header["ids"] is None:
+            rows = NewRows(numbers, codes, corrections, payloads)
+        else:
+            rows = NewRows(as_texts(header["ids"]), codes, corrections, payloads, numbers)
+        return cls(header["removed"], rows, header["n_vectors"], header["tuning"])
+
+
+def as_texts(texts: list[str]) -> NDArray[Any]:
+    """Strings as an array of objects."""
+    array = np.empty(len(texts), object)
+    array[:] = texts
+    return array

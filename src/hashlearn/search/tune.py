@@ -1,0 +1,256 @@
+"""How many candidates to rerank for a wanted recall: measured, not guessed."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
+
+from hashlearn.checks import check_integer, check_number
+from hashlearn.codes.results import count_found
+from hashlearn.hashers.saving import n_bits_of
+from hashlearn.rows import RowBlocks, as_rows
+from hashlearn.rows.blocks import Source
+from hashlearn.search.code_search import CodeSearch
+from hashlearn.search.exact import nearest_vectors
+from hashlearn.search.tuning import Tuning
+from hashlearn.search.vector_file import VectorFile
+from hashlearn.search.vector_view import VectorView
+
+_NARROW = 1.1
+"""The number that is chosen is at most this many times one that was measured and is too small."""
+
+_MOST_CANDIDATES = 1000
+"""Times k, beyond which no numbers are tried: reranking is then most of the search."""
+
+_SAMPLE = 10_000
+"""Vectors from which codes of other lengths are learned and judged."""
+
+_LONGEST_CODE = 4096
+
+
+class Searching(Protocol):
+    """What is tuned: :class:`hashlearn.SimilaritySearch`."""
+
+    hasher: Any
+    ids: Any
+
+    def search(self, X: Any, k: int, *, candidates: int, rerank: Any) -> Any: ...
+
+
+def tune(
+    search: Searching,
+    queries: ArrayLike | None = None,
+    k: int = 10,
+    target_recall: float = 0.95,
+    *,
+    vectors: Any,
+    other_n_bits: Iterable[int] | None = None,
+    n_queries: int = 200,
+    random_state: Any = 0,
+) -> Tuning:
+    """Measure recall against the number of candidates, and find the least number that reaches the target.
+
+    The number is doubled from k on until the target is reached, or there are 1000 k candidates or all vectors; then the
+    gap is halved until it is small. True neighbors are those by the vectors that candidates are reranked by. Nothing is
+    changed.
+
+    Parameters
+    ----------
+    search : SimilaritySearch
+    queries : array of shape (n_queries, n_features), or None
+        None draws ``n_queries`` of the vectors, and no query finds itself.
+    k : int, default=10
+    target_recall : float, default=0.95
+        The share of the true k nearest that is to be found, 0 to 1.
+    vectors : VectorFile, VectorView, array, memmap or CSR matrix
+        What candidates are reranked by; row i of an array is the vector of id i.
+    other_n_bits : iterable of int, or None
+        Lengths of code to learn and judge, on a sample of 10000 vectors, so that you see whether they need fewer
+        candidates. None is twice and four times the length, unless 2 k candidates suffice already.
+    n_queries : int, default=200
+        At most half of the vectors are drawn.
+    random_state : int, RandomState instance or None, default=0
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from hashlearn import ITQ, SimilaritySearch
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> search = SimilaritySearch(ITQ(n_bits=16, random_state=0)).fit(X).add(X)
+    >>> tuning = tune(search, target_recall=0.9, vectors=X)
+    >>> tuning.met, tuning.chosen < len(X) / 4
+    (True, True)
+    """
+    target_recall = check_number("target_recall", target_recall, low=0, high=1)
+    n_queries, rng = check_integer("n_queries", n_queries, low=1), check_random_state(random_state)
+    database = _Database.of(search, vectors)
+    if database.n < 2:
+        raise ValueError(f"search must hold at least 2 vectors to be tuned, got {database.n}")
+    k = check_integer("k", k, low=1, high=database.n - 1)
+    asked = _drawn(database, n_queries, rng) if queries is None else _given(queries)
+    metric = getattr(search, "metric", "euclidean")
+    nearest = nearest_vectors(database.rows, asked.vectors, k + asked.n_own, metric).ids
+    truth = _first_others(nearest, asked.own, k)
+
+    def found_with(candidates: int) -> NDArray:
+        n_own = asked.n_own
+        _, ids = search.search(asked.vectors, k + n_own, candidates=candidates + n_own, rerank=vectors)
+        return _first_others(np.asarray(ids), database.ids[asked.own], k)
+
+    most = min(database.n - asked.n_own, _MOST_CANDIDATES * k)
+    tuning = _measured(found_with, database.ids[truth], most, target_recall)
+    lengths = _lengths_to_try(tuning, search.hasher) if other_n_bits is None else list(other_n_bits)
+    if not lengths:
+        return tuning
+    sample = _Sample.of(database, asked, truth, rng)
+    needed = {n: sample.candidates_needed(_with_n_bits(search.hasher, n), target_recall) for n in lengths}
+    return replace(tuning, by_n_bits={n: max(k, c) for n, c in needed.items() if c is not None})
+
+
+class _Database(NamedTuple):
+    """The vectors that are searched, and their ids."""
+
+    rows: RowBlocks
+    ids: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, search: Searching, vectors: Any) -> "_Database":
+        view = vectors.view if isinstance(vectors, VectorFile) else vectors
+        if isinstance(view, VectorView):
+            return cls(RowBlocks(view), view.ids)
+        rows, ids = as_rows(vectors), np.asarray(search.ids)
+        if len(ids) and ids.max() >= len(rows):
+            raise ValueError(f"vectors must have a row for every id, got {len(rows)} rows for id {ids.max()}")
+        return cls(rows if len(ids) == len(rows) else RowBlocks(_SomeRows(rows.source, ids)), ids)
+
+    @property
+    def n(self) -> int:
+        return len(self.ids)
+
+
+class _SomeRows(Source):
+    """Some rows of a source, as one."""
+
+    def __init__(self, source: Source, numbers: NDArray[np.int64]):
+        self.source, self.numbers = source, numbers
+        self.shape, self.dtype = (len(numbers), source.shape[1]), source.dtype
+
+    def __getitem__(self, rows: slice | NDArray[np.integer]) -> Any:
+        return self.source[self.numbers[rows]]
+
+
+class _Queries(NamedTuple):
+    """Queries and, of each, the numbers of the vectors it must not find: itself, if it was drawn from them."""
+
+    vectors: NDArray
+    own: NDArray[np.int64]
+
+    @property
+    def n_own(self) -> int:
+        return self.own.shape[1]
+
+
+def _drawn(database: _Database, n_queries: int, rng: np.random.RandomState) -> _Queries:
+    numbers = np.sort(rng.choice(database.n, min(n_queries, max(1, database.n // 2)), replace=False))
+    return _Queries(database.rows.take(numbers), numbers[:, None])
+
+
+def _given(queries: ArrayLike) -> _Queries:
+    rows = as_rows(queries)
+    return _Queries(rows.take(np.arange(len(rows))), np.empty((len(rows), 0), np.int64))
+
+
+def _first_others(found: NDArray, own: NDArray, k: int) -> NDArray:
+    """The first k of each row that are not among its own."""
+    is_own = (found[:, :, None] == own[:, None, :]).any(axis=2)
+    order = np.argsort(is_own, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(found, order, axis=1)
+
+
+def _measured(found_with: Callable[[int], NDArray], truth: NDArray, most: int, target: float) -> Tuning:
+    """Recall and time of a few numbers of candidates up to ``most``: doubled, then halved around the target."""
+    n_queries, k = truth.shape
+    recalls: dict[int, float] = {}
+    milliseconds: dict[int, float] = {}
+
+    def reaches(candidates: int) -> bool:
+        start = time.perf_counter()
+        found = found_with(candidates)
+        milliseconds[candidates] = 1000 * (time.perf_counter() - start) / n_queries
+        recalls[candidates] = float(count_found(found, truth).sum() / truth.size)
+        return recalls[candidates] >= target
+
+    found_with(k)  # what is compiled or read for the first time is not what is measured
+    too_few, enough = 0, k
+    while not reaches(enough) and enough < most:
+        too_few, enough = enough, min(2 * enough, most)
+    while recalls[enough] >= target and too_few and enough > max(_NARROW * too_few, too_few + 1):
+        middle = (too_few + enough) // 2
+        if reaches(middle):
+            enough = middle
+        else:
+            too_few = middle
+    tried = tuple(sorted(recalls))
+    return Tuning(k, target, tried, tuple(recalls[n] for n in tried), tuple(milliseconds[n] for n in tried))
+
+
+class _Sample(NamedTuple):
+    """A part of the vectors, all true neighbors among them, on which other codes are tried.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (n_sample, d)
+    queries : ndarray of shape (n_queries, d)
+    truth : ndarray of shape (n_queries, k)
+        Rows of ``vectors``.
+    share : float
+        Of all vectors.
+    """
+
+    vectors: NDArray
+    queries: NDArray
+    truth: NDArray[np.int64]
+    share: float
+
+    @classmethod
+    def of(
+        cls, database: _Database, asked: _Queries, truth: NDArray[np.int64], rng: np.random.RandomState
+    ) -> "_Sample":
+        drawn = rng.choice(database.n, min(_SAMPLE, database.n), replace=False)
+        numbers = np.union1d(drawn, truth)
+        rows = np.searchsorted(numbers, truth)
+        return cls(database.rows.take(numbers), asked.vectors, rows, len(numbers) / database.n)
+
+    def candidates_needed(self, hasher: Any, target: float) -> int | None:
+        """About how many candidates of all vectors this hasher needs; None where it has no codes of its length.
+
+        A true neighbor with a number of codes of the sample before it has 1 / share as many before it among all.
+        """
+        try:
+            hasher.fit(self.vectors)
+        except ValueError:
+            return None
+        order = CodeSearch.of(hasher, self.vectors).nearest(self.queries, len(self.vectors)).ids
+        ranks = np.empty_like(order)
+        np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
+        of_truth = np.sort(np.take_along_axis(ranks, self.truth, axis=1), axis=None)
+        last = of_truth[max(0, int(np.ceil(target * of_truth.size)) - 1)]
+        return int(np.ceil((last + 1) / self.share))
+
+
+def _lengths_to_try(tuning: Tuning, hasher: Any) -> list[int]:
+    """Twice and four times the length, unless the codes are good enough as they are."""
+    if tuning.met and tuning.chosen <= 2 * tuning.k:
+        return []
+    return [n for n in (2 * n_bits_of(hasher), 4 * n_bits_of(hasher)) if n <= _LONGEST_CODE]
+
+
+def _with_n_bits(hasher: Any, n_bits: int) -> Any:
+    name = f"{hasher.steps[-1][0]}__n_bits" if isinstance(hasher, Pipeline) else "n_bits"
+    return clone(hasher).set_params(**{name: n_bits})

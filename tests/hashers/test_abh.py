@@ -1,0 +1,178 @@
+"""ABH: codes that tell real queries their distances."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from hashlearn import ABH, ITQ, AsymmetricIndex, Corrections, load, unpack
+from hashlearn.linalg.projections import unit_rows
+from hashlearn.metrics import true_neighbors
+from hashlearn.rows import blocks
+
+digits = load_digits().data.astype(np.float32)
+X, Q = digits[200:], digits[:200]
+
+
+def fitted(n_bits=32, **params):
+    return ABH(n_bits, random_state=0, **params).fit(X)
+
+
+def found(hasher, k=10):
+    codes = hasher.transform(X)
+    index = AsymmetricIndex(hasher.n_bits).add(codes, corrections=hasher.corrections(X, codes))
+    return index.search(hasher.query_weights(Q), k).ids
+
+
+def recall(ids, truth):
+    return np.mean([len(np.intersect1d(row, true)) for row, true in zip(ids, truth)]) / truth.shape[1]
+
+
+def left_out(hasher):
+    """The share of the variance that the codes leave out."""
+    return ((X - hasher.decode(hasher.transform(X))) ** 2).sum() / ((X - X.mean(axis=0)) ** 2).sum()
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return true_neighbors(X, Q, 10)
+
+
+def test_it_finds_far_more_true_neighbors_than_itq_with_real_queries(truth):
+    itq = ITQ(32, random_state=0).fit(X)
+    asymmetric = AsymmetricIndex(32).add(itq.transform(X)).search(-itq.decision_function(Q), 10).ids
+    assert recall(found(fitted()), truth) > recall(asymmetric, truth) + 0.1
+
+
+@pytest.mark.parametrize("n_bits", [8, 64, 200])
+def test_more_bits_leave_less_below_and_above_the_number_of_features(n_bits):
+    assert left_out(fitted(2 * n_bits)) < 0.8 * left_out(fitted(n_bits))
+
+
+def test_4096_bits_are_learned_and_decode_to_the_rows():
+    hasher = ABH(4096, max_iter=1, random_state=0).fit(X[:60, :8])
+    decoded = hasher.decode(hasher.transform(X[:60, :8]))
+    assert np.abs(decoded - X[:60, :8]).max() < 0.5
+
+
+def test_an_estimate_is_the_squared_distance_but_for_a_constant_of_the_query():
+    """With many bits hardly anything is left out, so the estimates are the distances themselves."""
+    hasher = fitted(512)
+    signs = 2.0 * unpack(hasher.transform(X), 512) - 1
+    estimates = hasher.query_weights(Q) @ signs.T + hasher.corrections(X).numbers()
+    true = ((Q[:, None] - X) ** 2).sum(axis=2) - ((Q - hasher.mean_) ** 2).sum(axis=1)[:, None]
+    assert np.abs(estimates - true).max() < 0.05 * np.ptp(true)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot"])
+def test_each_metric_has_its_own_neighbors(metric):
+    rows, queries = (unit_rows(X), unit_rows(Q)) if metric == "cosine" else (X, Q)
+    wanted = np.argsort(-queries @ rows.T, axis=1)[:, :10]
+    own = recall(found(fitted(64, metric=metric)), wanted)
+    assert own > 0.6
+    assert own > recall(found(fitted(64)), wanted)
+
+
+def test_the_length_of_rows_does_not_matter_for_the_angle():
+    scales = np.random.default_rng(0).uniform(0.5, 2, (len(X), 1)).astype(np.float32)
+    hasher = fitted(metric="cosine")
+    assert np.mean(unpack(hasher.transform(scales * X), 32) == unpack(hasher.transform(X), 32)) > 0.999
+
+
+def test_the_correction_is_what_finds_neighbors(truth):
+    hasher = fitted()
+    codes = hasher.transform(X)
+    without = AsymmetricIndex(32).add(codes).search(hasher.query_weights(Q), 10).ids
+    assert recall(found(hasher), truth) > recall(without, truth) + 0.1
+
+
+def test_the_correction_is_no_worse_than_the_simple_ones_on_sparse_rows_with_ties():
+    rng = np.random.default_rng(0)
+    tags = (rng.random((3000, 300)) < 0.3 / np.arange(1, 301) ** 0.6).astype(np.float32)
+    rows, queries = tags[300:], tags[:300]
+    hasher = ABH(32, random_state=0).fit(rows)
+    codes, weights = hasher.transform(rows), hasher.query_weights(queries)
+    decoded, centered = hasher.decode(codes) - hasher.mean_, rows - hasher.mean_
+    norms = [(part**2).sum(axis=1) for part in (decoded, centered)]
+    products = weights @ (2.0 * unpack(codes, 32).T - 1)
+    distances = ((queries[:, None] - rows) ** 2).sum(axis=2)
+    limit = np.partition(distances, 9, axis=1)[:, 9:10]
+
+    def near(correction):
+        first = np.argsort(products + correction, axis=1, kind="stable")[:, :10]
+        return np.mean(np.take_along_axis(distances, first, axis=1) <= limit)
+
+    simple = [near(c) for c in (norms[0], norms[1], (norms[0] + norms[1]) / 2)]
+    assert near(hasher.corrections(rows, codes).numbers()) > max(simple) - 0.02
+
+
+def test_rounds_and_restarts_leave_less():
+    errors = fitted(max_iter=8).reconstruction_error_
+    assert np.all(np.diff(errors) < 1e-4)
+    assert errors[-1] < 0.9 * errors[0]
+    assert left_out(fitted(restarts=5)) < left_out(fitted())
+
+
+def test_a_block_at_a_time_gives_what_one_block_gives(monkeypatch):
+    whole = fitted(train_sample=None)
+    codes, corrections = whole.transform(X), whole.corrections(X)
+    monkeypatch.setattr(blocks, "MAX_BLOCK_ROWS", 128)
+    parts = fitted(train_sample=None)
+    np.testing.assert_allclose(parts.words_, whole.words_, atol=1e-2 * np.abs(whole.words_).max())
+    np.testing.assert_array_equal(whole.transform(X), codes)
+    np.testing.assert_array_equal(whole.corrections(X, codes).values, corrections.values)
+
+
+def test_it_learns_from_a_sample_and_from_files(tmp_path):
+    np.save(tmp_path / "rows.npy", X)
+    sampled = ABH(32, train_sample=500, random_state=0).fit(tmp_path / "rows.npy")
+    assert left_out(sampled) < 1.2 * left_out(fitted())
+    codes = sampled.transform(tmp_path / "rows.npy")
+    np.testing.assert_array_equal(codes, sampled.transform(X))
+    np.testing.assert_array_equal(sampled.corrections(tmp_path / "rows.npy").values, sampled.corrections(X).values)
+
+
+def test_words_may_be_given():
+    hasher = fitted()
+    again = ABH(32, init=hasher.words_, max_iter=0, random_state=1).fit(X)
+    np.testing.assert_array_equal(again.words_, hasher.words_)
+    assert np.mean(unpack(again.transform(X), 32) == unpack(hasher.transform(X), 32)) > 0.999
+
+
+def test_a_saved_model_corrects_and_weighs_as_before(tmp_path):
+    hasher = fitted(metric="cosine")
+    hasher.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert isinstance(loaded.corrections(X), Corrections)
+    np.testing.assert_array_equal(loaded.corrections(X).values, hasher.corrections(X).values)
+    np.testing.assert_array_equal(loaded.query_weights(Q), hasher.query_weights(Q))
+
+
+def test_one_query_weighs_as_among_many():
+    hasher = fitted()
+    np.testing.assert_allclose(hasher.query_weights(Q[:1]), hasher.query_weights(Q)[:1], rtol=1e-4, atol=1e-2)
+    with pytest.raises(ValueError, match="NaN"):
+        hasher.query_weights(np.full((1, 64), np.nan))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"metric": "hamming"}, "metric must be"),
+        ({"restarts": -1}, "restarts"),
+        ({"ridge": -1.0}, "ridge"),
+        ({"n_bits": 5000}, "n_bits"),
+        ({"train_sample": 1}, "train_sample"),
+        ({"init": np.zeros((3, 3))}, "init"),
+    ],
+)
+def test_a_wrong_parameter_is_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(**{"n_bits": 8, **changes})
+
+
+def test_codes_of_other_rows_are_refused():
+    hasher = fitted()
+    with pytest.raises(ValueError, match="codes must be as many as the rows of X, got 10 for 1597"):
+        hasher.corrections(X, hasher.transform(X[:10]))
+    with pytest.raises(ValueError, match="codes"):
+        hasher.decode(np.zeros((3, 5), np.uint8))
