@@ -13,7 +13,7 @@ of ``--texts``. A peer that is not installed is left out.
   The vectors of ``mnist`` are logarithms of the pictures' spectra, which a shift does not change.
 - ``million``: 1,000,000 x 128 with planted pairs: what memory the search takes above the data.
 
-A run adds one line to ``results/duplicates.jsonl``.
+Every set adds one line to ``results/duplicates.jsonl``.
 """
 
 import os
@@ -44,16 +44,15 @@ Grid = dict[float, PairSet]
 def main() -> None:
     options = parse()
     sets = {"vectors": vectors, "mnist": mnist, "cifar": cifar, "texts": texts, "million": million}
-    lines = []
     for name in options.only or sets:
+        lines = []
         for line in sets[name](options):
-            line = {"set": name, **line}
+            lines.append({"set": name, **line})
             print(
                 {key: round(value, 4) if isinstance(value, float) else value for key, value in line.items()}, flush=True
             )
-            lines.append(line)
-    if lines:
-        print(append_run(options.out, "duplicates", {"lines": lines}))
+        if lines:
+            print(append_run(options.out, "duplicates", {"lines": lines}))
 
 
 def vectors(options: argparse.Namespace) -> Iterable[dict]:

@@ -1,4 +1,4 @@
-"""What the caller says about each row: its id, its score, and which pairs he has judged."""
+"""What the caller says about each row: its id, its score, and which pairs have been judged."""
 
 from typing import Any
 
@@ -57,8 +57,8 @@ def check_scores(scores: ArrayLike | None, n: int) -> NDArray[np.float64] | None
 def distance_from_labels(vectors: Vectors, labeled_pairs: Any, ids: NDArray | None) -> float:
     """The largest distance that agrees best with pairs somebody has judged.
 
-    Of the distances between a pair that is a duplicate and the next pair that is none, the one with the fewest
-    mistakes, both kinds weighing the same; with duplicates only, the distance of the furthest.
+    It is the distance of one of the duplicates: that with the fewest mistakes, both kinds weighing the same; with
+    duplicates only, the furthest. Beyond the furthest duplicate that was judged nothing is known.
     """
     first, second, labels = _check_labeled_pairs(labeled_pairs, len(vectors), ids)
     distances = vectors.distances(first, second)
@@ -67,9 +67,7 @@ def distance_from_labels(vectors: Vectors, labeled_pairs: Any, ids: NDArray | No
     thresholds = np.sort(distances[labels])
     missed = 1 - np.arange(1, len(thresholds) + 1) / len(thresholds)
     wrong = np.searchsorted(np.sort(distances[~labels]), thresholds, side="right") / np.count_nonzero(~labels)
-    best = int(np.argmin(missed + wrong))
-    above = distances[distances > thresholds[best]]
-    return float(thresholds[best] if not len(above) else (thresholds[best] + above.min()) / 2)
+    return float(thresholds[np.argmin(missed + wrong)])
 
 
 def _check_labeled_pairs(pairs: Any, n: int, ids: NDArray | None) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
