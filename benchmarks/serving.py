@@ -18,6 +18,7 @@ A run adds one line to ``results/serving.jsonl``.
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,7 @@ from typing import Any
 
 import numpy as np
 from load import prepared
+from machine import one_thread
 from runs import add_out_option, append_run
 
 N_BITS, WIDTH, K, N_CENTERS, NOISE = 64, 128, 10, 10_000, 0.5
@@ -131,7 +133,8 @@ def running(name: str, folder: Path) -> Iterator[int]:
     """A server that is ready, and its port."""
     port = free_port()
     command = [sys.executable, str(HERE), "--serve", name, "--folder", str(folder), "--port", str(port)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    # Requests have threads of their own; further ones of a library would only be in their way.
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env={**os.environ, **one_thread()})
     try:
         wait_until_ready(port, process)
         yield port

@@ -29,7 +29,7 @@ from hashlearn.threads import one_blas_thread
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
 """What is asked of an array before it is read; whether it is finite shows in the first pass over its rows."""
 
-SMALL_ROWS = 4
+SMALL_ROWS = 16
 SMALL_TYPES = (np.float32, np.float64)
 
 LEARNING = ("fit", "fit_codes", "fit_summary")

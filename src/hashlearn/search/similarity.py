@@ -210,14 +210,36 @@ class SimilaritySearch:
         ]
 
     def payloads(self, ids: ArrayLike) -> list[dict[str, Any] | None]:
-        """The payload of each id; None for one that is not there."""
+        """The payloads of rows.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            Of the kind that the search has.
+
+        Returns
+        -------
+        list of dict or None
+            The payload of each id, in their order; None for one that is not there.
+        """
         state = self._state
         positions, known = state.find(ids_to_find(ids, state))
         texts = iter(state.payload_texts_at(positions[known]))
         return [json.loads(next(texts)) if there else None for there in known.tolist()]
 
     def encode(self, X: ArrayLike) -> NDArray[np.uint8]:
-        """Packed codes of vectors, as :meth:`add` keeps them and :meth:`search_codes` takes them."""
+        """Packed codes of vectors, as :meth:`add` keeps them and :meth:`search_codes` takes them.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            The vectors.
+
+        Returns
+        -------
+        ndarray of shape (n, ceil(n_bits / 8)), uint8
+            A code for each.
+        """
         return self._state.encoder.codes(X)
 
     def search(

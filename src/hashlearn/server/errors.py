@@ -18,6 +18,7 @@ from starlette.responses import Response
 _LONGEST = 300
 _MESSAGES = {404: "there is no such page", 405: "this page does not know the method"}
 _WORDS = {"extra_forbidden": "is not a field of this request", "missing": "is missing"}
+_ARGUMENT = re.compile(r"(?P<argument>\w+)(?P<rest>.*)")
 _TAG = re.compile(r"\W|^(str|int|float|bytes|bool|json|function)$")
 
 
@@ -66,10 +67,11 @@ def problem_of(error: ValueError | TypeError, arguments: dict[str, str]) -> Prob
     Problem or None
         None where the error is about something else: then its text may say what clients should not know.
     """
-    argument, _, rest = str(error).strip().split("\n")[0].partition(" ")
-    if argument not in arguments:
+    line = _ARGUMENT.match(str(error))
+    if line is None or line["argument"] not in arguments:
         return None
-    return unprocessable(arguments[argument], rest)
+    field = arguments[line["argument"]]
+    return Problem(422, field + line["rest"], field)
 
 
 def add_error_handlers(app: FastAPI) -> None:

@@ -10,6 +10,7 @@ from ipaddress import ip_address
 
 import uvicorn
 from fastapi import FastAPI
+from threadpoolctl import threadpool_limits
 
 from hashlearn.server.logs import log_event, log_to_stderr
 
@@ -52,7 +53,8 @@ def run_server(
         timeout_graceful_shutdown=int(settings.timeout_seconds) + 1,
     )
     server = uvicorn.Server(config)
-    with _ended_by_signals(server):
+    # Requests have a thread each: further ones of BLAS would only take cores from them.
+    with _ended_by_signals(server), threadpool_limits(1, user_api="blas"):
         server.run(sockets=[listening])
     log_event("stopped")
 

@@ -48,8 +48,10 @@ class Service:
         self.ready = False
         self.pool = ThreadPoolExecutor(settings.n_threads, thread_name_prefix="hashlearn")
         self.writing = ThreadPoolExecutor(1, thread_name_prefix="hashlearn-writing")
+        # One thread reads requests and writes answers. A core of its own for it, and what waits is searched together.
+        n_searching = max(1, settings.n_threads - 1)
         self.searches = Together(
-            partial(search_together, search), self.pool, settings.n_threads, self.metrics.searched_together
+            partial(search_together, search), self.pool, n_searching, self.metrics.searched_together
         )
         self.writes = Together(partial(write_together, search), self.writing, 1, self.metrics.saved_together)
 

@@ -12,8 +12,9 @@ X, Y = load_digits(return_X_y=True)
 
 
 def shown_ids(answer):
-    """Ids of the results, in their order."""
+    """Ids of the results that can be seen, in their order."""
     part = answer.text.partition('<ol class="grid results">')[2].partition("</ol>")[0]
+    part = re.sub(r'<li class="card" [^>]* hidden>.*?</li>', "", part, flags=re.DOTALL)
     return [int(key) for key in re.findall(r'<span class="id">(\d+)</span>', part)]
 
 
