@@ -7,7 +7,7 @@ MATHJAX_VERSION := 3.2.2
 AXE := $(VENV)/axe/axe.min.js
 AXE_VERSION := 4.10.3
 
-.PHONY: demo test docs dist clean
+.PHONY: demo test faults docs dist clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/hashlearn demo
@@ -20,6 +20,11 @@ test: $(VENV)/.installed-test $(if $(shell command -v npm),$(AXE))
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+# Kills, full disks, damaged files, command lines, readers beside savers, interrupts: some of them are part of the tests,
+# here are many (FAULTS="--kills 100 --seconds 500"). What is done is not done again: repeat it to go on.
+faults: $(VENV)/.installed-test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m faults $(FAULTS)
 
 docs: $(VENV)/.installed-docs $(MATHJAX)/tex-svg.js
 	OMP_NUM_THREADS=2 $(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -9,6 +9,8 @@ import numpy as np
 from hashlearn import ABH, ITQ, AsymmetricIndex, HammingIndex
 
 CANDIDATES = 100
+TRAIN_ROWS = 20_000
+"""Rows that quantizers learn from, at most. ABH has the same number; OPQ takes minutes for them, and LSQ longer."""
 
 
 class Contender:
@@ -102,7 +104,7 @@ class Faiss(Contender):
         self.name, self.index = name, faiss.index_factory(d, description)
 
     def train(self, X):
-        self.index.train(X)
+        self.index.train(X[np.random.default_rng(0).permutation(len(X))[:TRAIN_ROWS]])
         self.bytes_per_row = self.index.code_size if "FastScan" in self.name else self.index.sa_code_size()
 
     def add(self, X):
@@ -141,6 +143,6 @@ def contenders(d: int, quick: bool) -> Iterator[Contender]:
     if importlib.util.find_spec("rabitqlib") is not None:
         yield RabitqLib()
     if not quick:
-        yield from (Abh(n_bits) for n_bits in sorted({256, d}))
+        yield from (Abh(n_bits) for n_bits in sorted({256, d}) if n_bits <= 1280)
         yield from (Faiss(f"OPQ {m}x8", f"OPQ{m}_{d // m * m},PQ{m}", d) for m in (8, 16))
         yield Faiss("LSQ 8x8", "LSQ8x8", d)

@@ -31,6 +31,7 @@ VERBS = [
     "serve",
     "app",
     "explain",
+    "recommend",
     "demo",
     "version",
 ]

@@ -265,7 +265,7 @@ def _write_codes(path: Path) -> None:
 
 def _read_codes(path: Path) -> np.ndarray:
     found = read_codes(str(path))
-    return np.hstack([found.codes, np.full((len(found.codes), 1), found.n_bits)])
+    return np.array([found.codes.tobytes().hex(), str(found.n_bits), str(found.model)])
 
 
 def _write_lines(path: Path) -> None:

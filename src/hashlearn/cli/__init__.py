@@ -22,6 +22,7 @@ from hashlearn.cli import (
     methods,
     near_duplicates,
     paper,
+    recommend,
     search,
     serve,
     tune,
@@ -40,7 +41,8 @@ commands = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (methods, fit, encode, search, tune, near_duplicates, evaluate, serve, app, explain, demo, version):
+VERBS = (methods, fit, encode, search, tune, near_duplicates, evaluate, serve, app, explain, recommend, demo, version)
+for verb in VERBS:
     commands.command(verb.__name__.rpartition(".")[2].replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)
 for group in (index, features, data, experiment, paper):
     commands.add_typer(group.app, name=group.__name__.rpartition(".")[2])

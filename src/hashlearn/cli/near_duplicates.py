@@ -7,6 +7,7 @@ from typing import Annotated, Any, TextIO
 import numpy as np
 import typer
 
+from hashlearn.checks import check_regular
 from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.code_files import read_codes
 from hashlearn.cli.places import check_places, with_sidecars
@@ -45,7 +46,7 @@ def _index(place: str, bits: int | None) -> Any:
     from hashlearn.search import HammingIndex
     from hashlearn.search.file_format import MAGIC
 
-    with open(place, "rb") as file:
+    with check_regular(place).open("rb") as file:
         is_index = file.read(len(MAGIC)) == MAGIC
     if is_index:
         return HammingIndex.open(place)

@@ -26,6 +26,7 @@ def run(
     max_concurrency: Annotated[int, typer.Option(min=1, help="Requests at one time.")] = 128,
     timeout: Annotated[float, typer.Option(min=0.001, help="Seconds of a request.")] = 30.0,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads that search; by default the cores.")] = None,
+    refresh: Annotated[float, typer.Option(min=0.001, help="Seconds between looks for rows that others saved.")] = 2.0,
 ) -> None:
     """Serve a saved search over HTTP."""
     from hashlearn.search import SimilaritySearch
@@ -43,6 +44,7 @@ def run(
         max_concurrency=max_concurrency,
         timeout_seconds=timeout,
         threads=threads,
+        refresh_seconds=refresh,
     )
     app = create_app(SimilaritySearch.open(search), settings)
     add_page(app, title=Path(search).resolve().name)

@@ -79,6 +79,12 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     X is an array, a memmap, a sparse matrix, a DataFrame, the path of a file of vectors or a list of them, or a
     function that gives a fresh iterator over blocks of rows for every pass (:func:`hashlearn.rows.as_rows`).
+
+    Examples
+    --------
+    >>> from hashlearn import ITQ
+    >>> isinstance(ITQ(n_bits=16), Hasher)
+    True
     """
 
     n_bits: int
@@ -259,7 +265,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )
 
     def _small_scores(self, X: Any) -> NDArray:
-        check_finite(X, 0)
+        if not np.isfinite(X).all():
+            check_finite(X, 0)
         return self._prepared(X.dtype)(np.ascontiguousarray(X))
 
     def _scores(self, block: NDArray) -> NDArray:

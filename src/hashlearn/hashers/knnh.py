@@ -111,7 +111,7 @@ class KNNH(LinearHasher):
         return self
 
     def fit_codes(self, X, y=None):
-        """Learn from the rows of X and return codes of their shrunk selves (of plain rows with ``train_sample``)."""
+        # The codes of the shrunk rows; with train_sample only some rows are shrunk.
         self.fit(X, y)
         return self.training_codes_ if self.train_sample is None else self.transform(X)
 
