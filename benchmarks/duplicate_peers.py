@@ -1,15 +1,16 @@
 """The peers of benchmarks/duplicates.py, each as a function that gives pairs of rows."""
 
+import logging
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 PairSet = set[tuple[int, int]]
 
 
-def image_hashes(images: np.ndarray, radii: Iterable[int]) -> Iterator[tuple[str, Callable[[], dict[float, PairSet]]]]:
+def image_hashes(images: np.ndarray, radii: Sequence[int]) -> Iterator[tuple[str, Callable[[], dict[float, PairSet]]]]:
     """imagededup's hashes of images, each as a function that gives the pairs within several radii."""
     # imagededup imports torch for its networks, which are not measured here.
     for name, member in {"methods.cnn": "CNN", "utils.models": "CustomModel"}.items():
@@ -19,19 +20,18 @@ def image_hashes(images: np.ndarray, radii: Iterable[int]) -> Iterator[tuple[str
     except ImportError as error:
         print(f"imagededup is left out: {error}")
         return
+    logging.getLogger("imagededup").setLevel(logging.ERROR)
     for method in (PHash, DHash, AHash, WHash):
         yield method.__name__, lambda method=method: _hash_pairs(method(verbose=False), images, radii)
 
 
-def _hash_pairs(method, images: np.ndarray, radii: Iterable[int]) -> dict[float, PairSet]:
+def _hash_pairs(method, images: np.ndarray, radii: Sequence[int]) -> dict[float, PairSet]:
     colored = np.repeat(images[..., None], 3, axis=-1)
     codes = {str(row): method.encode_image(image_array=image) for row, image in enumerate(colored)}
-    grid = {}
-    for radius in radii:
-        found = method.find_duplicates(encoding_map=codes, max_distance_threshold=radius, num_dist_workers=0)
-        pairs = ((int(a), int(b)) for a, others in found.items() for b in others)
-        grid[float(radius)] = {(a, b) for a, b in pairs if a < b}
-    return grid
+    widest = max(radii)
+    found = method.find_duplicates(encoding_map=codes, max_distance_threshold=widest, scores=True, num_dist_workers=0)
+    pairs = [(int(a), int(b), distance) for a, others in found.items() for b, distance in others]
+    return {float(radius): {(a, b) for a, b, distance in pairs if a < b and distance <= radius} for radius in radii}
 
 
 def minhash_pairs(texts: list[str], threshold: float) -> PairSet:

@@ -331,6 +331,18 @@ def method_seconds() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
+def duplicate_contenders() -> str:
+    """What each contender found of the true pairs, and how long it took; the newest measurement of each."""
+    runs = benchmark_runs("duplicates")
+    newest = {(line["set"], line["contender"]): line for run in runs for line in run["lines"]}
+    rows = [["set", "", "seconds", "recall", "precision", "memory above the data"]]
+    for (name, contender), line in newest.items():
+        memory = f"{line['megabytes_above_data']:.0f} MB" if "megabytes_above_data" in line else ""
+        measured = [f"{line['seconds']:.1f}", f"{line['recall']:.3f}", f"{line['precision']:.3f}", memory]
+        rows.append([name, contender, *measured])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
 FAULTS = {
     "kills": "killed at a file operation of a save, and in its repetition",
     "full disks": "no space left from a file operation of a save on",
@@ -409,9 +421,13 @@ TABLES: dict[str, Callable[[], str]] = {
     "rerank": rerank_seconds,
     "training": training_ratios,
     "methods": method_seconds,
+<<<<<<< HEAD
+    "duplicates": duplicate_contenders,
+=======
     "faults": faults,
     "neighbors": neighbor_recall,
     "neighbors speed": neighbor_speed,
+>>>>>>> main
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
     **{
         f"table-2 {dataset}": partial(paper_tables, "table-2", dataset)
