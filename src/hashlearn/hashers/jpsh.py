@@ -263,13 +263,16 @@ class JPSH(AnchoredHasher):
         Parameters
         ----------
         dataset : {"mnist", "cifar-10", "nus-wide", "flickr25k"}
+            The data whose settings to take.
         n_bits : int, default=64
+            Length of a code.
         **changes
             Parameters to set otherwise.
 
         Returns
         -------
         JPSH
+            Not yet fitted.
 
         Examples
         --------
@@ -302,6 +305,16 @@ class JPSH(AnchoredHasher):
         B here and, like Q, act in the next round. The published program orders the steps otherwise, with the same
         result. Eq. 16 has X X' where this program has X D X', D the row sums of A: they are the same where the rows of
         A sum to one (``normalize_graph``).
+
+        Parameters
+        ----------
+        summary : AnchorSummary
+            What :meth:`summarize` of this method returned.
+
+        Returns
+        -------
+        JPSH
+            This hasher, fitted.
         """
         init = chosen_start(summary, self.n_bits) if _is_auto(self.init) else self.init
         max_iter, soft_offsets, pairwise_weight = self._recipe(init)
