@@ -331,6 +331,63 @@ def method_seconds() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
+FAULTS = {
+    "kills": "killed at a file operation of a save, and in its repetition",
+    "full disks": "no space left from a file operation of a save on",
+    "corruptions": "a damaged file of every format",
+    "lines": "a hostile command line",
+    "reads": "a read beside two savers",
+    "interrupts": "Ctrl-C at a bytecode of a change or a save",
+}
+
+
+def faults() -> str:
+    """How often every attack was tried, and how often something was wrong."""
+    runs = benchmark_runs("faults")
+    words = list(runs[0]["wrong"])
+    rows = [["", "tried", *words]]
+    for kind, title in FAULTS.items():
+        lines = [run for run in runs if run["kind"] == kind]
+        counts = [sum(line["times"] for line in lines), *(sum(line["wrong"][word] for line in lines) for word in words)]
+        rows.append([title, *(f"{count:,}" for count in counts)])
+    return markdown(rows)
+
+
+NEIGHBOR_DATA = {
+    "gist": "CIFAR-10, GIST",
+    "cnn": "CIFAR-10, CNN",
+    "mnist": "MNIST",
+    "text": "AG News, MiniLM",
+    "flickr": "FLICKR25K tags",
+}
+
+
+def neighbor_recall() -> str:
+    """Bytes a vector and 10@10 / 10@100 of every contender, from the last full run that has it."""
+    runs = [run for run in benchmark_runs("neighbors") if not run["quick"]]
+    cases = {(case["method"], case["data"]): case for run in runs for case in run["cases"]}
+    methods = {method: span((c["bytes"] for (m, _), c in cases.items() if m == method), 0) for method, _ in cases}
+    rows = [["", "bytes", *NEIGHBOR_DATA.values()]]
+    for method in sorted(methods, key=lambda name: (name.split()[0].strip(","), int(methods[name].split("-")[0]))):
+        found = [cases.get((method, data)) for data in NEIGHBOR_DATA]
+        recalls = [f"{case['recall_10']:.3f} / {case['recall_100']:.3f}" if case else "" for case in found]
+        rows.append([f"**{method}**" if method.startswith("ABH") else method, methods[method], *recalls])
+    return markdown(rows)
+
+
+def neighbor_speed() -> str:
+    """The ratios of times of the neighbors benchmark, beside what is wanted."""
+    runs = [run for run in benchmark_runs("neighbors") if not run["quick"] and run["ratios"]]
+    measured: dict[str, list[dict]] = {}
+    for line in [line for run in runs for line in run["ratios"]]:
+        measured.setdefault(line["what"], []).append(line)
+    rows = [["", "measured", "wanted"]]
+    for what, lines in measured.items():
+        wanted = f"at {'least' if lines[-1]['at_least'] else 'most'} {lines[-1]['target']:g}"
+        rows.append([what, span((line["ratio"] for line in lines), 1), wanted])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
 def machines(runs: list[dict]) -> str:
     """On which processors the runs were made."""
     count = Counter(f"{run['processor']}, {run['cores']} cores" for run in runs)
@@ -352,6 +409,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "rerank": rerank_seconds,
     "training": training_ratios,
     "methods": method_seconds,
+    "faults": faults,
+    "neighbors": neighbor_recall,
+    "neighbors speed": neighbor_speed,
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
     **{
         f"table-2 {dataset}": partial(paper_tables, "table-2", dataset)

@@ -52,6 +52,8 @@ LINES = [
     "near-duplicates codes.hli -r 0 -j -1",
     "evaluate codes.npy query_codes.npy --labels y.npy --query-labels yq.npy --json new.json",
     "evaluate codes.npy query_codes.npy --vectors vectors.npy --query-vectors queries.npy -k 3 --radius 1",
+    "tune model codes.npy vectors.npy -k 3 --json new.json",
+    "explain model codes.npy --labels y.npy --json new.json",
     "features gist photos --out new.npy --size 32 --names new.txt",
     "data info vectors.npy",
     "data info data.npz --array X",
@@ -185,7 +187,7 @@ def _make_odd_files(odd: Path) -> None:
         whole.with_name(f"cut{number}{kind.name[1:]}").write_bytes(whole.read_bytes()[:-9])
     arrays = {
         "nan": np.where(X > 1, np.nan, X),
-        "huge": X * 1e38,
+        "huge": X * 1e37,
         "long": X.astype(np.longdouble),
         "complex": X.astype(complex),
         "words": np.array([["a", "b"]]),

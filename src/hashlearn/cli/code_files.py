@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 from hashlearn.cli.arrays import read_array
 from hashlearn.cli.places import path_of, sidecar_of
 from hashlearn.files import write_text
-from hashlearn.json_files import read_json
+from hashlearn.json_files import json_digest, read_json
 
 FORMAT = "hashlearn codes"
+CHECKSUM = "sidecar_sha256"
+_ENTRIES = {"format", "n_bits", "bit_order", "count", "codes_sha256", "model", "hashlearn_version", "has_sidecar"}
+_ENTRIES |= {CHECKSUM, "before"}
 FORCE = "Go on although the codes are of different models."
 
 
@@ -49,7 +52,7 @@ def sidecar_for(n_bits: int, count: int, checksum: str, model: dict[str, Any]) -
     """What a sidecar says."""
     from hashlearn.version import __version__
 
-    return {
+    sidecar = {
         "format": FORMAT,
         "n_bits": n_bits,
         "bit_order": "big",
@@ -58,6 +61,7 @@ def sidecar_for(n_bits: int, count: int, checksum: str, model: dict[str, Any]) -
         "model": model,
         "hashlearn_version": __version__,
     }
+    return {**sidecar, CHECKSUM: _sidecar_checksum(sidecar)}
 
 
 def replace_codes(target: Path, sidecar: dict[str, Any], replace: Callable[[], None]) -> None:
@@ -129,7 +133,7 @@ def read_sidecar(place: str | Path) -> dict[str, Any] | None:
     except (ValueError, TypeError):
         known = False
     if not known:
-        raise ValueError(f"{path} is no sidecar of hashlearn codes")
+        raise ValueError(f"{path} is no sidecar of hashlearn codes; move it away, or choose another name")
     return sidecar
 
 
@@ -157,7 +161,10 @@ def are_of_two_models(left: str | None, right: str | None) -> bool:
 
 
 def _is_sidecar(value: Any) -> bool:
+    """Whether it says what it should; without a checksum it was written by hand, and must say nothing else."""
     if not isinstance(value, dict) or value.get("format") != FORMAT:
+        return False
+    if not value.keys() <= _ENTRIES or value.get(CHECKSUM, _sidecar_checksum(value)) != _sidecar_checksum(value):
         return False
     if value.get("has_sidecar") is False:
         return isinstance(value.get("codes_sha256"), str)
@@ -175,6 +182,11 @@ def _fitting(sidecar: dict[str, Any], array: NDArray, place: str) -> dict[str, A
         if each.get("codes_sha256") in (None, checksum):
             return None if each.get("has_sidecar") is False else each
     raise ValueError(f"{place} is not the file its sidecar was written for (the checksum does not fit); encode again")
+
+
+def _sidecar_checksum(sidecar: dict[str, Any]) -> str:
+    """Of all but itself, and what it says of the codes before."""
+    return json_digest({name: value for name, value in sidecar.items() if name not in (CHECKSUM, "before")})
 
 
 def _checksum(array: NDArray) -> str:

@@ -37,6 +37,8 @@ def check_codes(codes: ArrayLike, n_bits: int, name: str = "codes") -> NDArray[n
 
     A single code of shape ``(n_bytes,)`` is not promoted: one code is ``codes[None]``.
     """
+    if isinstance(codes, np.ma.MaskedArray):  # numpy would drop the mask without a word
+        raise TypeError(f"{name} must not be masked; pass the codes that count")
     array = np.asarray(codes)
     width = bytes_per_code(n_bits)
     if array.dtype != np.uint8:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from hashlearn.checks import check_regular
 from hashlearn.files import naming
 from hashlearn.json_files import parsed_json
 from hashlearn.locks import exclusive
@@ -46,7 +47,7 @@ class ResultFolder:
 
 def read_lines(path: Path) -> Iterator[Line]:
     """The lines of a file that are whole; a damaged one in the middle is an error, since nothing writes such."""
-    with path.open("rb") as file:
+    with check_regular(path).open("rb") as file:
         for number, raw in enumerate(file, start=1):
             if not raw.endswith(b"\n"):
                 return

@@ -120,7 +120,8 @@ class MethodSettings:
         """The hasher, not yet fitted."""
         if self.union_of:
             shares = [len(part) for part in np.array_split(range(bits), len(self.union_of))]
-            parts = [method_named(name)(share, random_state=seed) for name, share in zip(self.union_of, shares)]
+            classes: list[Any] = [method_named(name) for name in self.union_of]
+            parts = [cls(share, random_state=seed) for cls, share in zip(classes, shares)]
             return HasherUnion(parts)
         cls: Any = method_named(self.method)
         params = {**self.params, **self.on.get(dataset.like, {}), **changes, "random_state": seed}

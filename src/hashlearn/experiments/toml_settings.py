@@ -1,5 +1,6 @@
 """Tables of a TOML file as settings: every entry checked, with an error that says where it stands."""
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -92,18 +93,18 @@ def _check_scale(where: str, scale: Any) -> None:
 
 def _array_file(where: str, name: str, value: Any, path: Path) -> ArrayFile:
     if isinstance(check_kind(where, name, value, str, dict), str):
-        return ArrayFile(str(path.parent / Path(value).expanduser()))
+        return ArrayFile(str(path.parent / os.path.expanduser(value)))
     check_known(f"{where}, {name}", value, ("file", "array"))
     if "file" not in value:
         raise ValueError(f"{where}: {name} must say its file")
     file = check_kind(where, f"{name}.file", value["file"], str)
     array = check_kind(where, f"{name}.array", value.get("array", ""), str)
-    return ArrayFile(str(path.parent / Path(file).expanduser()), array or None)
+    return ArrayFile(str(path.parent / os.path.expanduser(file)), array or None)
 
 
 def _source(source: str, path: Path) -> str:
     """A known dataset as it is; a file in relation to the folder of the experiment."""
-    return source if source.lower() in DATASETS else str(path.parent / Path(source).expanduser())
+    return source if source.lower() in DATASETS else str(path.parent / os.path.expanduser(source))
 
 
 def _method(name: str, entries: Any, path: Path) -> MethodSettings:

@@ -29,7 +29,7 @@ from hashlearn.threads import one_blas_thread
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
 """What is asked of an array before it is read; whether it is finite shows in the first pass over its rows."""
 
-SMALL_ROWS = 4
+SMALL_ROWS = 16
 SMALL_TYPES = (np.float32, np.float64)
 
 LEARNING = ("fit", "fit_codes", "fit_summary")
@@ -79,6 +79,12 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     X is an array, a memmap, a sparse matrix, a DataFrame, the path of a file of vectors or a list of them, or a
     function that gives a fresh iterator over blocks of rows for every pass (:func:`hashlearn.rows.as_rows`).
+
+    Examples
+    --------
+    >>> from hashlearn import ITQ
+    >>> isinstance(ITQ(n_bits=16), Hasher)
+    True
     """
 
     n_bits: int
@@ -259,7 +265,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )
 
     def _small_scores(self, X: Any) -> NDArray:
-        check_finite(X, 0)
+        if not np.isfinite(X).all():
+            check_finite(X, 0)
         return self._prepared(X.dtype)(np.ascontiguousarray(X))
 
     def _scores(self, block: NDArray) -> NDArray:

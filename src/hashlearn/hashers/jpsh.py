@@ -263,16 +263,16 @@ class JPSH(AnchoredHasher):
         Parameters
         ----------
         dataset : {"mnist", "cifar-10", "nus-wide", "flickr25k"}
-            The data whose settings to take.
+            Whose settings to take.
         n_bits : int, default=64
             Length of a code.
-        **changes
+        **changes : dict
             Parameters to set otherwise.
 
         Returns
         -------
         JPSH
-            Not yet fitted.
+            Not fitted.
 
         Examples
         --------
@@ -309,12 +309,12 @@ class JPSH(AnchoredHasher):
         Parameters
         ----------
         summary : AnchorSummary
-            What :meth:`summarize` of this method returned.
+            What :meth:`summarize` of this method returned, also with another ``n_bits``.
 
         Returns
         -------
         JPSH
-            This hasher, fitted.
+            This object.
         """
         init = chosen_start(summary, self.n_bits) if _is_auto(self.init) else self.init
         max_iter, soft_offsets, pairwise_weight = self._recipe(init)

@@ -111,20 +111,7 @@ class KNNH(LinearHasher):
         return self
 
     def fit_codes(self, X, y=None):
-        """Learn from the rows of X and return the codes of their shrunk selves.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features), or another source of rows as for ``fit``
-            The rows to learn from.
-        y : None
-            Not used.
-
-        Returns
-        -------
-        ndarray of shape (n, ceil(n_bits / 8)), uint8
-            The packed codes; with ``train_sample`` those of plain rows.
-        """
+        # The codes of the shrunk rows; with train_sample only some rows are shrunk.
         self.fit(X, y)
         return self.training_codes_ if self.train_sample is None else self.transform(X)
 

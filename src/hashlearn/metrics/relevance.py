@@ -116,6 +116,8 @@ def relevance_of_labels(query_labels: ArrayLike, labels: ArrayLike) -> Relevance
 
 def label_array(labels: ArrayLike, name: str) -> NDArray:
     """Labels as classes of shape (n,), or as a matrix of truth values with a column for each label."""
+    if isinstance(labels, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be masked; fill it with {name}.filled(value)")
     array = np.asarray(labels)
     if array.dtype == np.object_ and array.ndim == 1 and all(isinstance(label, str) for label in array):
         array = array.astype(np.str_)

@@ -125,7 +125,18 @@ class CodeIndex(ABC, Generic[Engine]):
         return self._engine.store.nbytes
 
     def find(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Places of ids in the order of :attr:`ids`, and which of them are there; other places mean nothing."""
+        """Look ids up.
+
+        Parameters
+        ----------
+        ids : array of int64
+            Ids that may be there or not.
+
+        Returns
+        -------
+        places, known : int64 and bool arrays of shape (n,)
+            Places in the order of :attr:`ids`, and which ids are there; the places of others mean nothing.
+        """
         return self._engine.store.find(ids)
 
     def remove(self, ids: ArrayLike) -> Self:

@@ -146,6 +146,11 @@ class SimilaritySearch:
         return self._state.tuning
 
     @property
+    def folder(self) -> Path | None:
+        """Where it was opened from or saved to."""
+        return None if self._saved is None else self._saved.folder
+
+    @property
     def index(self) -> Index:
         """A copy, at no cost, of the index of the codes. Its ids are keys where those of the search are strings."""
         return self._state.index.copy()
@@ -203,6 +208,39 @@ class SimilaritySearch:
             Record(id, code, json.loads(text), vector)
             for id, code, text, vector in zip(wanted[known].tolist(), codes, texts, vectors)
         ]
+
+    def payloads(self, ids: ArrayLike) -> list[dict[str, Any] | None]:
+        """The payloads of rows.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            Of the kind that the search has.
+
+        Returns
+        -------
+        list of dict or None
+            The payload of each id, in their order; None for one that is not there.
+        """
+        state = self._state
+        positions, known = state.find(ids_to_find(ids, state))
+        texts = iter(state.payload_texts_at(positions[known]))
+        return [json.loads(next(texts)) if there else None for there in known.tolist()]
+
+    def encode(self, X: ArrayLike) -> NDArray[np.uint8]:
+        """Packed codes of vectors, as :meth:`add` keeps them and :meth:`search_codes` takes them.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            The vectors.
+
+        Returns
+        -------
+        ndarray of shape (n, ceil(n_bits / 8)), uint8
+            A code for each.
+        """
+        return self._state.encoder.codes(X)
 
     def search(
         self,

@@ -7,11 +7,15 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from hashlearn.search import SimilaritySearch
+from hashlearn.server.auth import Auth
 from hashlearn.server.errors import add_error_handlers
 from hashlearn.server.features import Features
-from hashlearn.server.routes import health
+from hashlearn.server.limits import Limits
+from hashlearn.server.routes import codes, health, info, points
+from hashlearn.server.routes import search as search_routes
 from hashlearn.server.service import Service
 from hashlearn.server.settings import Settings
+from hashlearn.server.telemetry import Telemetry
 from hashlearn.version import __version__
 
 
@@ -39,10 +43,14 @@ def create_app(search: SimilaritySearch, settings: Settings | None = None, featu
         redoc_url=None,
         lifespan=_lifespan,
     )
-    app.state.service = Service(search, settings or Settings(), features)
+    service = app.state.service = Service(search, settings or Settings(), features)
+    # The one added last is the outermost.
+    app.add_middleware(Limits, service=service)
+    app.add_middleware(Auth, settings=service.settings)
+    app.add_middleware(Telemetry, metrics=service.metrics)
     add_error_handlers(app)
-    for routes in (health,):
-        app.include_router(routes.router)
+    for routes in (search_routes, codes, points, info, health):  # the first ones are found soonest
+        app.router.routes.extend(routes.router.routes)
     return app
 
 
@@ -51,6 +59,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Warm up beside the first requests, so that /healthz answers meanwhile; at the end, finish what runs."""
     service: Service = app.state.service
     warming = asyncio.create_task(service.start())
+    following = asyncio.create_task(service.follow())
     yield
+    following.cancel()
     await warming
     await service.stop()

@@ -15,10 +15,10 @@ from pydantic_core import ErrorDetails, to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from hashlearn.server.logs import log_error
-
 _LONGEST = 300
 _MESSAGES = {404: "there is no such page", 405: "this page does not know the method"}
+_WORDS = {"extra_forbidden": "is not a field of this request", "missing": "is missing"}
+_ARGUMENT = re.compile(r"(?P<argument>\w+)(?P<rest>.*)")
 _TAG = re.compile(r"\W|^(str|int|float|bytes|bool|json|function)$")
 
 
@@ -67,17 +67,17 @@ def problem_of(error: ValueError | TypeError, arguments: dict[str, str]) -> Prob
     Problem or None
         None where the error is about something else: then its text may say what clients should not know.
     """
-    argument, _, rest = str(error).strip().split("\n")[0].partition(" ")
-    if argument not in arguments:
+    line = _ARGUMENT.match(str(error))
+    if line is None or line["argument"] not in arguments:
         return None
-    return unprocessable(arguments[argument], rest)
+    field = arguments[line["argument"]]
+    return Problem(422, field + line["rest"], field)
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Answer every exception in our shape."""
+    """Answer what routes refuse in our shape; :class:`~hashlearn.server.telemetry.Telemetry` answers faults."""
     app.add_exception_handler(HTTPException, _of_http)
     app.add_exception_handler(RequestValidationError, _of_validation)
-    app.add_exception_handler(Exception, _of_fault)
 
 
 async def _of_http(request: Request, error: Any) -> Response:
@@ -91,19 +91,12 @@ async def _of_validation(request: Request, error: Any) -> Response:
     return await _of_http(request, invalid(error))
 
 
-async def _of_fault(request: Request, error: Exception) -> Response:
-    log_error(request.scope, error)
-    return error_response(500, "internal error; the log of the server has more")
-
-
 def _of_details(details: ErrorDetails | dict[str, Any]) -> Problem:
     field = _field(details["loc"])
     if details["type"] == "json_invalid":
         return Problem(422, "the body must be JSON")
-    message = details["msg"].removeprefix("Value error, ")
-    if details["type"] == "extra_forbidden":
-        message = "is not a field of this request"
-    return Problem(422, f"{field}: {message}" if field else message, field)
+    message = _WORDS.get(details["type"]) or details["msg"].replace("Input should be", "must be")
+    return Problem(422, f"{field or 'the body'} {message}", field)
 
 
 def _field(location: tuple[str | int, ...]) -> str | None:

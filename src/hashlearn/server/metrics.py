@@ -26,6 +26,17 @@ class Metrics:
             "hashlearn_writes_together", "Writes made durable in one go.", buckets=_SIZES, registry=self.registry
         )
 
+        self._of_request: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+
+    def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        key = (route, method, status)
+        if key not in self._of_request:  # to look up labels costs more than to count
+            self._of_request[key] = self.requests.labels(*key), self.seconds.labels(route)
+        requests, times = self._of_request[key]
+        requests.inc()
+        times.observe(seconds)
+
     def text(self) -> bytes:
         """All of them, in the format of Prometheus."""
         return generate_latest(self.registry)

@@ -1,13 +1,16 @@
 """Run an application until it is told to stop."""
 
 import errno
+import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from ipaddress import ip_address
 
 import uvicorn
 from fastapi import FastAPI
+from threadpoolctl import threadpool_limits
 
 from hashlearn.server.logs import log_event, log_to_stderr
 
@@ -49,8 +52,26 @@ def run_server(
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(settings.timeout_seconds) + 1,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    server = uvicorn.Server(config)
+    # Requests have a thread each: further ones of BLAS would only take cores from them.
+    with _ended_by_signals(server), threadpool_limits(1, user_api="blas"):
+        server.run(sockets=[listening])
     log_event("stopped")
+
+
+@contextmanager
+def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Signals end the server, not the process: uvicorn sends them on when it has stopped, and that is no failure."""
+
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -1,10 +1,12 @@
-"""Is the server alive, is it ready, what does it do, and what does it serve."""
+"""Is the server alive, is it ready, what does it do, and what can it be asked."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
+from hashlearn.server.api_page import api_page
 from hashlearn.server.errors import error_response
+from hashlearn.server.models import ERRORS
 from hashlearn.server.service import Served
 
 router = APIRouter()
@@ -16,7 +18,7 @@ async def healthz() -> dict[str, str]:
     return {"status": "alive"}
 
 
-@router.get("/readyz", tags=["health"])
+@router.get("/readyz", tags=["health"], responses=ERRORS)
 async def readyz(service: Served) -> Response:
     """The search is warm: the first query is as fast as the next."""
     if not service.ready:
@@ -24,8 +26,14 @@ async def readyz(service: Served) -> Response:
     return JSONResponse({"status": "ready"})
 
 
-@router.get("/metrics", tags=["health"])
+@router.get("/metrics", tags=["health"], response_class=PlainTextResponse)
 async def metrics(service: Served) -> Response:
     """Counts and times in the format of Prometheus."""
     service.metrics.rows.set(len(service.search))
     return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/docs", include_in_schema=False)
+async def docs(request: Request) -> Response:
+    """The endpoints, as a page."""
+    return HTMLResponse(api_page(request.app.openapi()))
