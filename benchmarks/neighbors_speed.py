@@ -54,7 +54,7 @@ def against(what: str, index: AsymmetricIndex, peer, queries: np.ndarray, target
         "hashlearn": lambda: index.search(-queries, K),
         "faiss": lambda: peer.search(queries, K),
     }
-    seconds = take_turns(calls, rounds, time.perf_counter)
+    seconds = take_turns(calls, rounds, time.process_time)
     return Ratio(what, seconds["faiss"] / seconds["hashlearn"], target, True, seconds)
 
 

@@ -47,6 +47,7 @@ PACKAGES = {
     "rows": "Where vectors are, and how a pass goes over them. You need this to write a method.",
     "features": "Images and texts to vectors.",
     "datasets": "Named data with labels and splits.",
+    "duplicates": "Near-duplicates among vectors.",
     "stores": "Codes in other people's databases.",
     "experiments": "Experiments described in TOML files.",
 }

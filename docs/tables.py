@@ -331,6 +331,18 @@ def method_seconds() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
+def duplicate_contenders() -> str:
+    """What each contender found of the true pairs, and how long it took; the newest measurement of each."""
+    runs = benchmark_runs("duplicates")
+    newest = {(line["set"], line["contender"]): line for run in runs for line in run["lines"]}
+    rows = [["set", "", "seconds", "recall", "precision", "memory above the data"]]
+    for (name, contender), line in newest.items():
+        memory = f"{line['megabytes_above_data']:.0f} MB" if "megabytes_above_data" in line else ""
+        measured = [f"{line['seconds']:.1f}", f"{line['recall']:.3f}", f"{line['precision']:.3f}", memory]
+        rows.append([name, contender, *measured])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
 FAULTS = {
     "kills": "killed at a file operation of a save, and in its repetition",
     "full disks": "no space left from a file operation of a save on",
@@ -351,6 +363,41 @@ def faults() -> str:
         counts = [sum(line["times"] for line in lines), *(sum(line["wrong"][word] for line in lines) for word in words)]
         rows.append([title, *(f"{count:,}" for count in counts)])
     return markdown(rows)
+
+
+NEIGHBOR_DATA = {
+    "gist": "CIFAR-10, GIST",
+    "cnn": "CIFAR-10, CNN",
+    "mnist": "MNIST",
+    "text": "AG News, MiniLM",
+    "flickr": "FLICKR25K tags",
+}
+
+
+def neighbor_recall() -> str:
+    """Bytes a vector and 10@10 / 10@100 of every contender, from the last full run that has it."""
+    runs = [run for run in benchmark_runs("neighbors") if not run["quick"]]
+    cases = {(case["method"], case["data"]): case for run in runs for case in run["cases"]}
+    methods = {method: span((c["bytes"] for (m, _), c in cases.items() if m == method), 0) for method, _ in cases}
+    rows = [["", "bytes", *NEIGHBOR_DATA.values()]]
+    for method in sorted(methods, key=lambda name: (name.split()[0].strip(","), int(methods[name].split("-")[0]))):
+        found = [cases.get((method, data)) for data in NEIGHBOR_DATA]
+        recalls = [f"{case['recall_10']:.3f} / {case['recall_100']:.3f}" if case else "" for case in found]
+        rows.append([f"**{method}**" if method.startswith("ABH") else method, methods[method], *recalls])
+    return markdown(rows)
+
+
+def neighbor_speed() -> str:
+    """The ratios of times of the neighbors benchmark, beside what is wanted."""
+    runs = [run for run in benchmark_runs("neighbors") if not run["quick"] and run["ratios"]]
+    measured: dict[str, list[dict]] = {}
+    for line in [line for run in runs for line in run["ratios"]]:
+        measured.setdefault(line["what"], []).append(line)
+    rows = [["", "measured", "wanted"]]
+    for what, lines in measured.items():
+        wanted = f"at {'least' if lines[-1]['at_least'] else 'most'} {lines[-1]['target']:g}"
+        rows.append([what, span((line["ratio"] for line in lines), 1), wanted])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
 def machines(runs: list[dict]) -> str:
@@ -374,7 +421,13 @@ TABLES: dict[str, Callable[[], str]] = {
     "rerank": rerank_seconds,
     "training": training_ratios,
     "methods": method_seconds,
+<<<<<<< HEAD
+    "duplicates": duplicate_contenders,
+=======
     "faults": faults,
+    "neighbors": neighbor_recall,
+    "neighbors speed": neighbor_speed,
+>>>>>>> main
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
     **{
         f"table-2 {dataset}": partial(paper_tables, "table-2", dataset)

@@ -41,6 +41,8 @@ def test_the_radius_counts_and_hides_while_it_moves(browse):
     assert len(results(page)) == expected
     page.reload()  # the address has kept it
     assert len(results(page)) == expected
+    page.locator("#radius").fill("32")
+    assert len(results(page)) == 100
     page.locator("#radius").fill("0")
     assert page.locator("[data-empty]").is_visible() == (distances[0] > 0)
 

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import re
+from itertools import pairwise
 
 import pytest
 from numpydoc.validate import validate
@@ -72,7 +73,7 @@ def _refers(path, code, text):
     named = re.search(r'"(.+)"', text)
     lines = inspect.getdoc(_find(path)).splitlines()
     return code in WITH_SHARED_TYPE and any(
-        named[1] in line.split(", ") and after.strip().startswith("As in ") for line, after in zip(lines, lines[1:])
+        named[1] in line.split(", ") and after.strip().startswith("As in ") for line, after in pairwise(lines)
     )
 
 

@@ -37,10 +37,10 @@ def main() -> int:
 
 
 def _run_all(wanted: dict[str, int], options: argparse.Namespace) -> int:
-    done = {(line["kind"], line["name"], line["n"]) for line in _lines(options.out)}
+    done = {(line["kind"], line["name"]): line["n"] for line in _lines(options.out)}
     start = time.monotonic()
     for piece in pieces(wanted):
-        if wanted[piece.kind] == 0 or options.only not in (None, piece.kind) or piece[:3] in done:
+        if wanted[piece.kind] == 0 or options.only not in (None, piece.kind) or done.get(piece[:2], 0) >= piece.n:
             continue
         if time.monotonic() - start > options.seconds:
             print("more is to be done: repeat the command")

@@ -27,6 +27,7 @@ from hashlearn.datasets import cifar
 from hashlearn.experiments.result_lines import ResultFolder
 from hashlearn.files import opened_within, write_at
 from hashlearn.rows.formats import read_vectors
+from hashlearn.search.vector_file import VectorFile
 
 RANDOM = np.random.default_rng(7)
 X = RANDOM.normal(size=(40, 6)).astype(np.float32)
@@ -233,6 +234,30 @@ def _read_search(path: Path) -> np.ndarray:
     return np.hstack([search.hasher.transform(WIDE), *search.search(WIDE, 3)])
 
 
+def _write_journal(path: Path) -> None:
+    search = SimilaritySearch(HASHER).add(WIDE, 3 * np.arange(len(WIDE)))
+    search.save(path)
+    for number in range(3):
+        search.add(WIDE[:1], [1000 + number]).save()
+
+
+def _read_whole_search(path: Path) -> np.ndarray:
+    """One whose last saves were cut off is as before them: then there is nothing to compare."""
+    search = SimilaritySearch.open(path)
+    if len(search) < len(WIDE) + 3:
+        raise ValueError(f"{path} is of before the last save")
+    return np.hstack([np.array([record.code for record in search.get(search.ids)]), search.ids[:, None]])
+
+
+def _write_vectors(path: Path) -> None:
+    VectorFile.create(path, X.shape[1]).add(X, 2 * np.arange(len(X))).add(X[:3] + 1, [1001, 1003, 1005])
+
+
+def _read_vectors(path: Path) -> np.ndarray:
+    file = VectorFile.open(path)
+    return np.hstack([file.take(file.ids), file.ids[:, None]])
+
+
 def _partial_codes(path: Path) -> PartialCodes:
     return PartialCodes(str(path), len(CODES), CODES.shape[1], {"model": "of a test"})
 
@@ -291,6 +316,8 @@ OWN_FORMATS = {
         _read_search,
         protected=_whole,
     ),
+    "search with a journal": Format("search", _write_journal, _read_whole_search, protected=_whole),
+    "vectors": Format("a.hlv", _write_vectors, _read_vectors),
     "codes": Format("a.npy", _write_codes, _read_codes, protected=_whole),
     "codes, interrupted": Format("a.npy", _write_part, _resume, protected=_whole),
     "results": Format("results", _write_lines, _read_lines),

@@ -89,6 +89,18 @@ def _read_search(folder: Path) -> tuple[bytes, bytes]:
     return _codes_of(opened.hasher), opened.index.verify().codes().tobytes()
 
 
+def _add_to_search(folder: Path) -> None:
+    """A few rows, of which only the journal of the folder is told."""
+    search = SimilaritySearch.open(folder / "search")
+    search.upsert(X[:3] + 1, [1000, 3, 1001])
+    search.save()
+
+
+def _read_rows(folder: Path) -> list[tuple[int, bytes]]:
+    search = SimilaritySearch.open(folder / "search")
+    return [(record.id, record.code.tobytes()) for record in search.get(search.ids)]
+
+
 def _index(hasher: Any) -> HammingIndex:
     return HammingIndex(8).add(hasher.transform(X), 3 * np.arange(len(X)))
 
@@ -220,6 +232,7 @@ SAVINGS = {
         _read_search,
     ),
     "first search": Saving(_nothing, lambda folder: _search(NEW).save(folder / "search"), _read_search),
+    "journal of a search": Saving(lambda folder: _search(OLD).save(folder / "search"), _add_to_search, _read_rows),
     "encode": Saving(_encoded_before, _encode("vectors.npy"), _read_codes),
     "first encode": Saving(_inputs, _encode("vectors.npy"), _read_codes),
     "index add": Saving(_index_before, _add_to_index, _read_index),

@@ -79,10 +79,10 @@ def test_vectors_have_their_labels_and_pictures(tmp_path):
         vectors_collection(tmp_path / "x.npy", HOW, tmp_path / "y.npy")
 
 
-def test_texts_are_searched_by_their_words(tmp_path):
+def test_texts_are_searched_by_their_words_however_few_there_are(tmp_path):
     (tmp_path / "t.csv").write_text("t\nred fox\nred dog\nblue sky\nblue sea\n")
-    made = texts_collection(tmp_path / "t.csv", "t", HOW)
-    again = texts_collection(tmp_path / "t.csv", "t", HOW)
+    made = texts_collection(tmp_path / "t.csv", "t", HowToHash())
+    again = texts_collection(tmp_path / "t.csv", "t", HowToHash())
     np.testing.assert_array_equal(again.encoder.encode(["blue"]), made.encoder.encode(["blue"]))
     _, ids = again.search.search(again.encoder.encode(["blue"]), 2, rerank="vectors")
     assert sorted(ids[0].tolist()) == [2, 3]

@@ -11,6 +11,7 @@ import typer
 from hashlearn.cli import (
     app,
     data,
+    dedup,
     demo,
     encode,
     evaluate,
@@ -41,7 +42,10 @@ commands = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-VERBS = (methods, fit, encode, search, tune, near_duplicates, evaluate, serve, app, explain, recommend, demo, version)
+VERBS = (
+    *(methods, fit, encode, search, tune, dedup, near_duplicates, evaluate, explain, recommend),
+    *(serve, app, demo, version),
+)
 for verb in VERBS:
     commands.command(verb.__name__.rpartition(".")[2].replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)
 for group in (index, features, data, experiment, paper):

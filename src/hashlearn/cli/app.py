@@ -1,6 +1,7 @@
 """``hashlearn app``."""
 
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Annotated, Any
 
 import typer
@@ -28,7 +29,9 @@ def run(
     model_folder: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Where the files of the model lie, instead of a download.")
     ] = None,
-    method: Annotated[str, typer.Option("--method", "-m", help="See hashlearn methods.")] = "itq",
+    method: Annotated[
+        str | None, typer.Option("--method", "-m", help="See hashlearn methods; by default itq, or lsh if it must be.")
+    ] = None,
     bits: Annotated[int, typer.Option("--bits", "-b", min=1, max=4096, help="Length of a code.")] = 64,
     host: Annotated[str, typer.Option(help="Address to listen at; 127.0.0.1 is for this machine only.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes one that is free.")] = 8000,
@@ -39,7 +42,7 @@ def run(
 
     require("fastapi", "app")
     require("PIL", "app")
-    from hashlearn.server import create_app
+    from hashlearn.server import Settings, create_app
     from hashlearn.server.encoder_features import EncoderFeatures
     from hashlearn.server.own_collection import HowToHash
     from hashlearn.server.page import add_page
@@ -51,7 +54,9 @@ def run(
         made = _collection(path, text, labels, images, how)
     made.search.warm()  # or the first who opens the page would be told to come again
     _print_skipped(made.skipped)
-    app = create_app(made.search, features=None if made.encoder is None else EncoderFeatures(made.encoder))
+    features = None if made.encoder is None else EncoderFeatures(made.encoder)
+    # What is served is a copy in the cache: nobody has the key to change it.
+    app = create_app(made.search, Settings(write_key=token_urlsafe()), features)
     notes = [f"{len(made.skipped)} files skipped"] if made.skipped else []
     add_page(app, title=made.title, pictures=made.pictures, notes=notes)
 

@@ -22,7 +22,10 @@ def run(
     out: Annotated[str | None, typer.Option("--out", "-o", help="A file for the pairs; otherwise printed.")] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 is all cores.")] = 1,
 ) -> None:
-    """Find all pairs of codes that differ in few bits: a line "id, id, distance" each, separated by tabs."""
+    """Find all pairs of codes that differ in few bits: a line "id, id, distance" each, separated by tabs.
+
+    For images, texts and vectors see dedup, which verifies pairs and groups them.
+    """
     from hashlearn.files import replacing
 
     check_places({"--out": out}, with_sidecars(codes))

@@ -1,5 +1,6 @@
 """``hashlearn serve``."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,12 +27,12 @@ def run(
     timeout: Annotated[float, typer.Option(min=0.001, help="Seconds of a request.")] = 30.0,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads that search; by default the cores.")] = None,
     refresh: Annotated[float, typer.Option(min=0.001, help="Seconds between looks for rows that others saved.")] = 2.0,
-    page: Annotated[bool, typer.Option("--page", help="Also a page for people, at / (needs the extra app).")] = False,
+    page: Annotated[bool, typer.Option(help="Also a page for people, at /.")] = True,
 ) -> None:
     """Serve a saved search over HTTP."""
-    from hashlearn.extras import require
     from hashlearn.search import SimilaritySearch
     from hashlearn.server import Settings, create_app
+    from hashlearn.server.page import add_page
     from hashlearn.server.run import run_server
 
     settings = Settings(
@@ -48,8 +49,5 @@ def run(
     )
     app = create_app(SimilaritySearch.open(search), settings)
     if page:
-        require("PIL", "app")
-        from hashlearn.server.page import add_page
-
-        add_page(app)
+        add_page(app, title=Path(search).resolve().name)
     run_server(app, host, port)

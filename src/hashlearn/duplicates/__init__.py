@@ -2,6 +2,7 @@
 
 from hashlearn.duplicates.find import find_duplicates
 from hashlearn.duplicates.result import Checked, DuplicatePairs, Duplicates, Group
+from hashlearn.duplicates.review import write_review
 from hashlearn.duplicates.verify import Curve
 
-__all__ = ["Checked", "Curve", "DuplicatePairs", "Duplicates", "Group", "find_duplicates"]
+__all__ = ["Checked", "Curve", "DuplicatePairs", "Duplicates", "Group", "find_duplicates", "write_review"]

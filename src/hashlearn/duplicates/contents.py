@@ -51,10 +51,6 @@ class NearPairs(NamedTuple):
     distances: NDArray[np.float64]
 
     @classmethod
-    def none(cls) -> "NearPairs":
-        return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-
-    @classmethod
     def in_order(cls, first: Rows, second: Rows, distances: NDArray[np.float64]) -> "NearPairs":
         low, high = np.minimum(first, second), np.maximum(first, second)
         order = np.lexsort((high, low))

@@ -62,18 +62,19 @@ class Assignment(NamedTuple):
 def assign(contents: Contents, pairs: NearPairs, preference: Preference, grouping: Grouping) -> Assignment:
     """Group the rows, and choose one of each group."""
     n = len(contents.row_of)
-    order = _order_of_contents(contents, pairs, preference)
+    order = order_of_contents(contents, pairs, preference)
     place = np.empty(n, np.int64)
     place[order] = np.arange(n)
     if grouping == "leader":
         leaders, distances = _nearest_leaders(order, place, pairs)
     else:
         leaders, distances = _first_of_components(order, place, pairs)
-    kept_rows = _kept_row_of(contents, preference)
+    rows = rows_by_preference(contents, preference)
+    kept_rows = rows[np.searchsorted(contents.of_row[rows], np.arange(n))]
     return Assignment(kept_rows[leaders[contents.of_row]], distances[contents.of_row])
 
 
-def _order_of_contents(contents: Contents, pairs: NearPairs, preference: Preference) -> Rows:
+def order_of_contents(contents: Contents, pairs: NearPairs, preference: Preference) -> Rows:
     """The numbers of the contents, the preferred first."""
     n, ranks = len(contents.row_of), preference.ranks
     if preference.keep == "last":
@@ -103,13 +104,11 @@ def _numbers_of_duplicates(contents: Contents, pairs: NearPairs) -> NDArray[np.i
     return found
 
 
-def _kept_row_of(contents: Contents, preference: Preference) -> Rows:
-    """The row of each content that is kept if one of them is: by score, then by id or position."""
+def rows_by_preference(contents: Contents, preference: Preference) -> Rows:
+    """The rows of content 0, of content 1 and so on, each content's preferred row first: by score, then by id."""
     ranks = -preference.ranks if preference.keep == "last" else preference.ranks
     scores = preference.scores if preference.keep == "best" else np.zeros(len(ranks))
-    order = np.lexsort((ranks, -scores, contents.of_row))
-    starts = np.searchsorted(contents.of_row[order], np.arange(len(contents.row_of)))
-    return order[starts]
+    return np.lexsort((ranks, -scores, contents.of_row))
 
 
 def _nearest_leaders(order: Rows, place: Rows, pairs: NearPairs) -> tuple[Rows, NDArray[np.float64]]:
@@ -132,9 +131,8 @@ def _nearest_leaders(order: Rows, place: Rows, pairs: NearPairs) -> tuple[Rows, 
 
 def _first_of_components(order: Rows, place: Rows, pairs: NearPairs) -> tuple[Rows, NDArray[np.float64]]:
     n = len(order)
-    graph = scipy.sparse.coo_array((np.ones(len(pairs.first), np.bool_), (pairs.first, pairs.second)), shape=(n, n))
-    n_components, component = connected_components(graph, directed=False)
-    first = np.full(n_components, n, np.int64)
+    component = components_of(n, pairs)
+    first = np.full(n, n, np.int64)
     np.minimum.at(first, component, place)
     leader = order[first[component]]
     distance = np.where(leader == np.arange(n), 0.0, np.nan)
@@ -142,6 +140,12 @@ def _first_of_components(order: Rows, place: Rows, pairs: NearPairs) -> tuple[Ro
         direct = leader[a] == b
         distance[a[direct]] = pairs.distances[direct]
     return leader, distance
+
+
+def components_of(n: int, pairs: NearPairs) -> NDArray[np.int64]:
+    """The number of the component of each of n contents: those connected by pairs have the same."""
+    graph = scipy.sparse.coo_array((np.ones(len(pairs.first), np.bool_), (pairs.first, pairs.second)), shape=(n, n))
+    return connected_components(graph, directed=False)[1].astype(np.int64)
 
 
 def _neighbor_lists(n: int, pairs: NearPairs) -> tuple[Rows, Rows]:

@@ -78,6 +78,8 @@ class Duplicates:
 
     Attributes
     ----------
+    state : State
+        All that it is made of; smaller distances share it.
     max_distance : float
         Rows at this distance or less are duplicates.
     metric : {"cosine", "euclidean"}
@@ -90,7 +92,7 @@ class Duplicates:
     """
 
     def __init__(self, state: State, max_distance: float, grouping: Grouping, keep: Keep):
-        self._state = state
+        self.state = state
         self.max_distance = max_distance
         self.grouping: Grouping = check_choice("grouping", grouping, GROUPINGS)  # type: ignore[assignment]
         self.keep: Keep = check_choice("keep", keep, KEEPS)  # type: ignore[assignment]
@@ -99,7 +101,7 @@ class Duplicates:
 
     def __len__(self) -> int:
         """Rows, duplicates or not."""
-        return len(self._state.vectors)
+        return len(self.state.vectors)
 
     def __repr__(self) -> str:
         return (
@@ -109,16 +111,16 @@ class Duplicates:
 
     @property
     def metric(self) -> Metric:
-        return self._state.vectors.metric
+        return self.state.vectors.metric
 
     @property
     def plan(self) -> Plan:
         """How the pairs were found; ``str(duplicates.plan)`` says it in words, with what it was expected to cost."""
-        return self._state.plan
+        return self.state.plan
 
     @property
     def curve(self) -> Curve | None:
-        return self._state.curve
+        return self.state.curve
 
     @property
     def recall(self) -> float:
@@ -127,7 +129,7 @@ class Duplicates:
     @property
     def ids(self) -> NDArray:
         """The ids of all rows, in their order."""
-        ids = self._state.ids
+        ids = self.state.ids
         return np.arange(len(self)) if ids is None else ids
 
     @cached_property
@@ -137,7 +139,7 @@ class Duplicates:
         Equal rows are one in the near pairs: the one with the lowest id stands for them. Each of the others makes one
         pair with it, at distance 0. See :meth:`all_pairs` for every pair of rows.
         """
-        contents, near = self._state.contents, self._near
+        contents, near = self.state.contents, self._near
         shown = self._lowest_rows
         copies = np.flatnonzero(shown[contents.of_row] != np.arange(len(self)))
         first = np.concatenate([shown[near.first], shown[contents.of_row[copies]]])
@@ -146,7 +148,7 @@ class Duplicates:
 
     def all_pairs(self) -> Iterator[DuplicatePairs]:
         """Every pair of rows, copies with copies too, in pieces: n equal rows make n (n - 1) / 2 pairs."""
-        contents, near = self._state.contents, self._near
+        contents, near = self.state.contents, self._near
         rows = np.argsort(contents.of_row, kind="stable")
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(contents.n_rows)])
         for content in np.flatnonzero(contents.n_rows > 1):
@@ -167,15 +169,14 @@ class Duplicates:
     @cached_property
     def assignment(self) -> Assignment:
         """For each row the number of the row that is kept in its place, and the distance from it."""
-        state = self._state
-        preference = Preference(
-            self.keep,
-            self._ranks,
-            state.ids is not None,
-            np.zeros(len(self)) if state.scores is None else state.scores,
-            state.vectors.hashes,
-        )
-        return assign(state.contents, self._near, preference, self.grouping)
+        return assign(self.state.contents, self._near, self.preference, self.grouping)
+
+    @property
+    def preference(self) -> Preference:
+        """What decides which row of a group is kept."""
+        state = self.state
+        scores = np.zeros(len(self)) if state.scores is None else state.scores
+        return Preference(self.keep, self._ranks, state.ids is not None, scores, state.vectors.hashes)
 
     @property
     def kept(self) -> NDArray:
@@ -187,13 +188,18 @@ class Duplicates:
         """Ids to drop, in the order of the rows."""
         return self.ids[self.assignment.kept != np.arange(len(self))]
 
+    @property
+    def n_copies(self) -> int:
+        """Rows with the same numbers as another one, which is not counted."""
+        return len(self) - len(self.state.contents.row_of)
+
     @cached_property
     def groups(self) -> list[Group]:
         """Groups of two rows or more, the largest first, ties by the id of the kept row."""
         kept, distances = self.assignment
         members = np.flatnonzero(kept != np.arange(len(self)))
         order = members[np.lexsort((self._ranks[members], distances[members], self._ranks[kept[members]]))]
-        of_row = self._state.contents.of_row
+        of_row = self.state.contents.of_row
         groups = []
         for rows in np.split(order, np.flatnonzero(np.diff(kept[order])) + 1) if len(order) else []:
             leader = kept[rows[0]]
@@ -211,14 +217,14 @@ class Duplicates:
         grouping, keep : str, optional
             Other rules than those of this result.
         """
-        largest = self._state.largest_distance
+        largest = self.state.largest_distance
         distance = check_number("max_distance", max_distance, low=0)
         if distance > largest:
             raise ValueError(
                 f"max_distance must be at most {largest:g}, up to which pairs were searched, got {max_distance}; "
                 "call find_duplicates with a larger one"
             )
-        return Duplicates(self._state, distance, grouping or self.grouping, keep or self.keep)
+        return Duplicates(self.state, distance, grouping or self.grouping, keep or self.keep)
 
     def check(self, X: Any, *, n_jobs: int | None = None) -> Checked:
         """Which of these rows duplicate a known one, and which are new. They are not compared with each other.
@@ -237,13 +243,13 @@ class Duplicates:
         array([False,  True])
         """
         new = self._opened(X)
-        copies = _known_content(self._state, new)
+        copies = _known_content(self.state, new)
         near = self._across(new, np.arange(len(new)), check_n_jobs(n_jobs))
         keep = near.distances <= self.max_distance
         shown = self._lowest_rows
         has_copy = np.flatnonzero(copies >= 0)
         rows = np.concatenate([near.second[keep], has_copy])
-        known = shown[np.concatenate([self._state.contents.of_row[near.first[keep]], copies[has_copy]])]
+        known = shown[np.concatenate([self.state.contents.of_row[near.first[keep]], copies[has_copy]])]
         distances = np.concatenate([near.distances[keep], np.zeros(len(has_copy))])
         order = np.lexsort((self._ranks[known], distances, rows))
         rows, nearest = np.unique(rows[order], return_index=True)
@@ -268,7 +274,7 @@ class Duplicates:
         n_jobs : int or None
             Threads: None is 1, -1 is all cores.
         """
-        state, threads = self._state, check_n_jobs(n_jobs)
+        state, threads = self.state, check_n_jobs(n_jobs)
         new = self._opened(X)
         all_ids = joined_ids(state.ids, check_ids(ids, len(new)))
         new_scores = check_scores(scores, len(new))
@@ -320,7 +326,7 @@ class Duplicates:
         ...     len(Duplicates.open(folder).groups)
         1
         """
-        write_state(Saved(self._state, self.max_distance, self.grouping, self.keep), folder)
+        write_state(Saved(self.state, self.max_distance, self.grouping, self.keep), folder)
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -330,7 +336,7 @@ class Duplicates:
     def _replace(self, state: State) -> None:
         """One assignment: whatever interrupts it, the state is the old one or the new one, whole."""
         self.__dict__ = {
-            "_state": state,
+            "state": state,
             "max_distance": self.max_distance,
             "grouping": self.grouping,
             "keep": self.keep,
@@ -338,13 +344,13 @@ class Duplicates:
 
     def _opened(self, X: Any) -> Vectors:
         new = Vectors(X, self.metric)
-        if new.width != self._state.vectors.width:
-            raise ValueError(f"X must have {self._state.vectors.width} columns, as the known rows, got {new.width}")
+        if new.width != self.state.vectors.width:
+            raise ValueError(f"X must have {self.state.vectors.width} columns, as the known rows, got {new.width}")
         return new
 
     def _across(self, new: Vectors, rows: Rows, n_jobs: int, described: NDArray | None = None) -> Any:
         """Near pairs of a known row and one of the named new ones that is no copy."""
-        state = self._state
+        state = self.state
         finder: Finder = state.plan.finder
         of_new = finder.describe(new) if described is None else described
         square = square_of_distance(state.largest_distance, self.metric)
@@ -358,12 +364,12 @@ class Duplicates:
 
     @cached_property
     def _near(self) -> NearPairs:
-        return self._state.pairs.within(self.max_distance)
+        return self.state.pairs.within(self.max_distance)
 
     @cached_property
     def _ranks(self) -> NDArray[np.int64]:
         """The place of each row in the order of ids."""
-        ids = self._state.ids
+        ids = self.state.ids
         ranks = np.arange(len(self))
         if ids is not None:
             ranks[np.argsort(ids, kind="stable")] = np.arange(len(self))
@@ -372,9 +378,9 @@ class Duplicates:
     @cached_property
     def _lowest_rows(self) -> Rows:
         """The row of each content that has the lowest id."""
-        of_row = self._state.contents.of_row
+        of_row = self.state.contents.of_row
         order = np.lexsort((self._ranks, of_row))
-        return order[np.searchsorted(of_row[order], np.arange(len(self._state.contents.row_of)))]
+        return order[np.searchsorted(of_row[order], np.arange(len(self.state.contents.row_of)))]
 
     def _as_pairs(self, first: Rows, second: Rows, distances: NDArray[np.float64]) -> DuplicatePairs:
         """Ids of pairs of rows, the lower one first."""

@@ -13,7 +13,7 @@ from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.search.asymmetric import AsymmetricIndex
 from hashlearn.search.encoder import Encoder
 from hashlearn.search.index import HammingIndex
-from hashlearn.search.kept_vectors import KeptVectors
+from hashlearn.search.kept_vectors import KeptVectors, taken
 from hashlearn.search.row_columns import Names, Payloads, found_in
 from hashlearn.search.store import plain_array
 from hashlearn.search.tuning import Tuning
@@ -62,7 +62,8 @@ class State:
         Where ids are strings.
     payloads : Payloads or None
         None while no row has one.
-    vectors : KeptVectors or None
+    vectors : KeptVectors, StoreVectors or None
+        A :class:`~hashlearn.search.pair_distances.Reader`.
     tuning : Tuning or None
     """
 
@@ -70,7 +71,7 @@ class State:
     index: Index
     names: Names | None = None
     payloads: Payloads | None = None
-    vectors: KeptVectors | None = None
+    vectors: Any = None
     tuning: Tuning | None = None
     _masks: dict[str, NDArray[np.bool_]] = field(default_factory=dict, init=False, repr=False)
 
@@ -105,7 +106,7 @@ class State:
     def positions_of(self, ids: NDArray[Any], name: str = "ids") -> NDArray[np.int64]:
         positions, known = self.find(ids)
         if not known.all():
-            raise ValueError(f"{name} must be in the search, got {ids[~known][0]!r:.60}, which is not")
+            raise ValueError(f"{name} must be in the search, got {ids[~known].tolist()[0]!r:.60}, which is not")
         return positions
 
     def numbers_at(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -152,6 +153,16 @@ class State:
             payloads=None if self.payloads is None else self.payloads.without(positions),
         )
 
+    def holds_the_same_as(self, other: "State") -> bool:
+        """Whether ids, codes and payloads are the same."""
+        every = np.arange(len(self))
+        return (
+            len(self) == len(other)
+            and np.array_equal(self.ids, other.ids)
+            and np.array_equal(self.index.codes(), other.index.codes())
+            and self.payload_texts_at(every) == other.payload_texts_at(every)
+        )
+
     def chosen(self, filter: Any, subset: ArrayLike | None) -> NDArray[np.bool_] | None:
         """Which rows a search looks at, as a mask in the order of the ids; None for all."""
         mask = None if filter is None else self._meeting(filter)
@@ -178,11 +189,16 @@ class State:
 
     def vector_places(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the kept vectors of rows are, by their keys."""
-        assert self.vectors is not None
         wanted = keys[keys != NO_ID]
+        if not isinstance(self.vectors, KeptVectors):  # a store is asked by the ids that keys stand for
+            return wanted
         if self.names is not None:
             wanted = self.names.numbers[np.searchsorted(self.names.keys, wanted)]
         return self.vectors.places_of(wanted)
+
+    def vectors_at(self, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The kept vectors of rows."""
+        return taken(self.vectors, self.vector_places(self.keys[positions]))
 
     def _meeting(self, filter: Any) -> NDArray[np.bool_]:
         """Which rows meet a filter. It is remembered: filters come again."""

@@ -8,7 +8,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,9 +34,12 @@ ROWS_AT_A_TIME = 4096
 
 
 class HowToHash(NamedTuple):
-    """The method, the length, and the encoder by name."""
+    """The method, the length, and the encoder by name.
 
-    method: str = "itq"
+    Without a method it is ITQ, or LSH where the vectors have fewer dimensions than a code has bits.
+    """
+
+    method: str | None = None
     n_bits: int = 64
     encoder: str | None = None
     model_folder: str | None = None
@@ -159,14 +162,16 @@ def _kept(
     search = _indexed(made, how)
     top.mkdir(parents=True, exist_ok=True)
     _keep(folder, search, made)
-    _remove(other for other in top.glob(f"{prefix}-*") if other != folder)
-    return OwnCollection(search, made.encoder, None, "", made.skipped)
+    for other in top.glob(f"{prefix}-*"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+    return _opened(folder)
 
 
 def _indexed(made: Encoded, how: HowToHash) -> SimilaritySearch:
     metric = "euclidean" if made.encoder is None else made.encoder.metric
-    method = method_named(how.method)
-    hasher = method(n_bits=how.n_bits, random_state=0)
+    name = how.method or ("itq" if made.vectors.shape[1] >= how.n_bits else "lsh")
+    hasher = method_named(name)(n_bits=how.n_bits, random_state=0)
     search = SimilaritySearch(hasher, metric=metric, keep_vectors="float32").fit(made.vectors)
     return search.add(made.vectors, made.ids, made.payloads)
 
@@ -178,23 +183,14 @@ def _keep(folder: Path, search: SimilaritySearch, made: Encoded) -> None:
         search.save(beside / SEARCH)
         if made.encoder is not None:
             save_encoder(made.encoder, beside / ENCODER)
-        write_text(beside / NOTES, _notes(made))
+        write_text(beside / NOTES, json.dumps({"skipped": made.skipped}))
         shutil.rmtree(folder, ignore_errors=True)
         beside.rename(folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _notes(made: Encoded) -> str:
-    return json.dumps({"skipped": made.skipped})
-
-
 def _opened(folder: Path) -> OwnCollection:
     encoder = load_encoder(folder / ENCODER) if (folder / ENCODER).is_file() else None
     skipped = [Skipped(*each) for each in read_json(folder / NOTES)["skipped"]]
     return OwnCollection(SimilaritySearch.open(folder / SEARCH), encoder, None, "", skipped)
-
-
-def _remove(folders: Iterable[Path]) -> None:
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -113,7 +113,7 @@ def curve(x: Sequence[int], y: Sequence[float], told: str) -> Markup:
     return _chart("curve", told, f'<polyline class="line" points="{points}"/>{dots}' + _side(1.0))
 
 
-def correlation_png(correlations: NDArray[np.float32], side: int = 512) -> bytes:
+def correlation_png(correlations: NDArray[np.floating], side: int = 512) -> bytes:
     """The matrix as a PNG file: blue below zero, red above, transparent at zero; the diagonal is left out."""
     values = correlations.copy()
     np.fill_diagonal(values, 0)

@@ -5,14 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.metrics.explain import CodeStatistics, explain_codes
 from hashlearn.metrics.neighbors import true_neighbors
 from hashlearn.progress import track
 from hashlearn.server.page.charts import correlation_png
 from hashlearn.server.page.collection import Collection, Item, Sample
 from hashlearn.server.page.statistics import (
     RecallCurve,
-    bit_balance,
-    bit_correlations,
     largest_buckets,
     recall_curve,
     sides_of_bit,
@@ -39,16 +38,12 @@ class Quality(NamedTuple):
     Attributes
     ----------
     sample : Sample
-    balance : list of float
-        The part of ones of each bit.
-    strongest : (i, j, correlation)
+    bits : CodeStatistics
+        Balance and correlation.
+    strongest : (i, j, correlation), or None of a single bit
         The two bits that are most alike, or most opposite.
-    mean_correlation : float
-        Mean magnitude over all pairs of bits.
     correlation_png : bytes
     buckets : list of ShownBucket
-    n_codes : int
-        How many codes of the sample differ.
     curve : RecallCurve or None
         None where no vectors are kept.
     order : array of shape (n_scored, n_bits), or None
@@ -56,24 +51,24 @@ class Quality(NamedTuple):
     """
 
     sample: Sample
-    balance: list[float]
+    bits: CodeStatistics
     strongest: tuple[int, int, float] | None
-    mean_correlation: float
     correlation_png: bytes
     buckets: list[ShownBucket]
-    n_codes: int
     curve: RecallCurve | None
     order: NDArray[np.int64] | None
 
 
 def measured(collection: Collection) -> Quality:
     """Compute all of it; reports its progress."""
+    if not len(collection):
+        raise ValueError("there are no items yet, so there is nothing to judge")
     steps = iter(track(range(5), "statistics"))
     next(steps)
     sample = collection.sample()
     next(steps)
     n_bits = collection.n_bits
-    correlations = bit_correlations(sample.codes, n_bits)
+    bits = explain_codes(sample.codes, n_bits)
     next(steps)
     buckets = [
         ShownBucket(bucket.size, collection.items(sample.ids[bucket.rows].tolist()))
@@ -84,12 +79,10 @@ def measured(collection: Collection) -> Quality:
     next(steps)
     quality = Quality(
         sample,
-        bit_balance(sample.codes, n_bits).tolist(),
-        _strongest(correlations),
-        _mean_magnitude(correlations),
-        correlation_png(correlations),
+        bits,
+        _strongest(bits.correlation),
+        correlation_png(bits.correlation),
         buckets,
-        len(np.unique(sample.codes, axis=0)),
         curve,
         _order_by_score(collection.search.hasher, sample),
     )
@@ -126,14 +119,9 @@ def _order_by_score(hasher: Any, sample: Sample) -> NDArray[np.int64] | None:
     return np.argsort(hasher.decision_function(sample.vectors[:N_SCORED]), axis=0, kind="stable")
 
 
-def _strongest(correlations: NDArray[np.float32]) -> tuple[int, int, float] | None:
+def _strongest(correlations: NDArray[np.float64]) -> tuple[int, int, float] | None:
     if len(correlations) < 2:
         return None
     magnitude = np.abs(np.triu(correlations, 1))
     i, j = np.unravel_index(int(magnitude.argmax()), magnitude.shape)
     return int(i), int(j), float(correlations[i, j])
-
-
-def _mean_magnitude(correlations: NDArray[np.float32]) -> float:
-    n = len(correlations)
-    return float((np.abs(correlations).sum() - n) / max(1, n * (n - 1)))

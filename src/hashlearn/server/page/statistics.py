@@ -1,4 +1,4 @@
-"""What codes are like, as numbers: balance and correlation of bits, buckets, distances, recall.
+"""What codes are like, as numbers: distances, buckets, sides of a bit, recall. Its bits: see ``metrics.explain_codes``.
 
 All are functions of arrays, and their memory is bounded by the arrays given: a large collection is given as a sample.
 """
@@ -49,27 +49,6 @@ def distance_counts(codes: NDArray[np.uint8], code: NDArray[np.uint8], n_bits: i
         distances = np.bitwise_count(words ^ query).sum(axis=1, dtype=np.int64)
         counts += np.bincount(distances, minlength=n_bits + 1)
     return counts
-
-
-def bit_balance(codes: NDArray[np.uint8], n_bits: int) -> NDArray[np.float64]:
-    """The part of the codes in which each bit is 1, shape (n_bits,)."""
-    return unpack(codes, n_bits).mean(axis=0)
-
-
-def bit_correlations(codes: NDArray[np.uint8], n_bits: int) -> NDArray[np.float32]:
-    """Pearson correlations of the bits, shape (n_bits, n_bits); a bit that never changes has 0 with the others.
-
-    >>> bit_correlations(np.array([[0b11000000], [0b00000000]], np.uint8), 2).round(3)
-    array([[1., 1.],
-           [1., 1.]], dtype=float32)
-    """
-    bits = unpack(codes, n_bits).astype(np.float32)
-    bits -= bits.mean(axis=0)
-    lengths = np.sqrt(np.einsum("ij,ij->j", bits, bits))
-    bits /= np.where(lengths > 0, lengths, 1)
-    correlations = bits.T @ bits
-    np.fill_diagonal(correlations, 1)
-    return np.clip(correlations, -1, 1)
 
 
 def largest_buckets(codes: NDArray[np.uint8], n_buckets: int, n_examples: int) -> list[Bucket]:

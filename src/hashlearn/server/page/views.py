@@ -38,6 +38,7 @@ class Found(NamedTuple):
     ----------
     query : Query
     results : list of Result
+        Also those beyond the radius, which are there and hidden: the slider may show them.
     counts : list of int
         Items of the whole collection at each Hamming distance, the query's own item left out.
     """
@@ -128,7 +129,7 @@ class Page:
             options,
             None if query is None else self._found(query, options),
             quality=measured,
-            balance=charts.bars(measured.balance, "The part of ones of each bit; one half is best"),
+            balance=charts.bars(measured.bits.shares.tolist(), "The part of ones of each bit; one half is best"),
             curve=None
             if curve is None
             else charts.curve(*curve, "Recall by how many of the nearest codes are looked at"),
@@ -189,8 +190,6 @@ class Page:
         methods = ranking.methods_for(self.collection, query)
         method = options.rank if options.rank in methods else "codes"
         results = ranking.ranked(self.collection, query, method, options.k)
-        if options.radius is not None:
-            results = [result for result in results if result.hamming <= options.radius]
         counts = distance_counts(self.collection.codes(), query.code, self.collection.n_bits)
         if query.item is not None:
             counts[0] -= 1
