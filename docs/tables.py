@@ -421,13 +421,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "rerank": rerank_seconds,
     "training": training_ratios,
     "methods": method_seconds,
-<<<<<<< HEAD
     "duplicates": duplicate_contenders,
-=======
     "faults": faults,
     "neighbors": neighbor_recall,
     "neighbors speed": neighbor_speed,
->>>>>>> main
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
     **{
         f"table-2 {dataset}": partial(paper_tables, "table-2", dataset)

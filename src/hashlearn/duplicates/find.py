@@ -79,6 +79,7 @@ def find_duplicates(
     Returns
     -------
     Duplicates
+        Pairs, groups, what to keep and what to drop, and how the pairs were looked for.
 
     Examples
     --------

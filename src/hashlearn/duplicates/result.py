@@ -216,6 +216,11 @@ class Duplicates:
             From 0 to the largest distance that was searched.
         grouping, keep : str, optional
             Other rules than those of this result.
+
+        Returns
+        -------
+        Duplicates
+            Another result; this one is unchanged.
         """
         largest = self.state.largest_distance
         distance = check_number("max_distance", max_distance, low=0)
@@ -232,8 +237,14 @@ class Duplicates:
         Parameters
         ----------
         X : array of shape (n, n_features), or another source as for :func:`hashlearn.find_duplicates`
+            The rows to check.
         n_jobs : int or None
             Threads: None is 1, -1 is all cores.
+
+        Returns
+        -------
+        Checked
+            Which are new, and what the others duplicate.
 
         Examples
         --------
@@ -265,7 +276,8 @@ class Duplicates:
 
         Parameters
         ----------
-        X : as for :meth:`check`
+        X : array of shape (n, n_features), or another source as for :meth:`check`
+            The new rows.
         ids : array of shape (n,)
             Needed where the known rows have ids, and of their kind; none of them known. Without ids the new rows are
             numbered behind the others.
@@ -273,6 +285,11 @@ class Duplicates:
             Needed where the known rows have scores.
         n_jobs : int or None
             Threads: None is 1, -1 is all cores.
+
+        Returns
+        -------
+        Duplicates
+            This object.
         """
         state, threads = self.state, check_n_jobs(n_jobs)
         new = self._opened(X)
@@ -317,6 +334,11 @@ class Duplicates:
         The folder has a whole state at every moment, whoever reads it or saves to it meanwhile; see
         :mod:`hashlearn.generations`.
 
+        Parameters
+        ----------
+        folder : str or Path
+            Its parent exists.
+
         Examples
         --------
         >>> import tempfile
@@ -330,7 +352,18 @@ class Duplicates:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Read what :meth:`save` wrote; the vectors are memory-mapped."""
+        """Read what :meth:`save` wrote; the vectors are memory-mapped.
+
+        Parameters
+        ----------
+        folder : str or Path
+            What :meth:`save` wrote.
+
+        Returns
+        -------
+        Duplicates
+            As it was saved.
+        """
         return cls(*read_state(folder))
 
     def _replace(self, state: State) -> None:

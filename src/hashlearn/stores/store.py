@@ -174,7 +174,18 @@ class Store:
         return kept
 
     def find_vectors(self, ids: ArrayLike) -> NDArray[np.float32]:
-        """As :meth:`vectors`, with rows of NaN for ids that are not there."""
+        """As :meth:`vectors`, with rows of NaN for ids that are not there.
+
+        Parameters
+        ----------
+        ids : list or array of integers >= 0, or of strings
+            Of the kind that the store has.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features), float32
+            In the order of the ids.
+        """
         if self.n_features is None:
             raise ValueError(f"{self.uri} keeps no vectors: it was made without n_features")
         checked = check_ids(ids, self.id_type)
