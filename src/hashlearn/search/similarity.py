@@ -184,6 +184,11 @@ class SimilaritySearch:
         return None if self._saved is None else self._saved.folder
 
     @property
+    def store(self) -> Any:
+        """The store, or its URI, that the rows live in; None if they do not."""
+        return self._store
+
+    @property
     def index(self) -> Index:
         """A copy, at no cost, of the index of the codes. Its ids are keys where those of the search are strings."""
         return self._state.index.copy()
@@ -320,6 +325,9 @@ class SimilaritySearch:
         list of dict or None
             The payload of each id, in their order; None for one that is not there.
         """
+        if self._in_store is not None:
+            found = {record.id: record.payload for record in self._in_store.get(ids)}
+            return [found.get(id) for id in np.asarray(ids).tolist()]
         state = self._state
         positions, known = state.find(ids_to_find(ids, state))
         texts = iter(state.payload_texts_at(positions[known]))
