@@ -52,7 +52,7 @@ def test_kept_vectors_order_by_the_metric(metric):
 
 
 def test_rows_that_are_not_of_length_one_are_said_once():
-    search = SimilaritySearch(ITQ(n_bits=12, random_state=0)).fit(UNIT).add(UNIT)
+    search = SimilaritySearch(ITQ(n_bits=12, random_state=0)).fit(UNIT).add(UNIT).add(UNIT[:0])
     with pytest.warns(UserWarning, match="say metric='cosine'"):
         search.search(X[:3] * 9)
     with warnings.catch_warnings():
