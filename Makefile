@@ -4,18 +4,27 @@ VENV := .venv
 BIN := $(VENV)/bin
 MATHJAX := docs/_build/vendor/mathjax
 MATHJAX_VERSION := 3.2.2
+AXE := $(VENV)/axe/axe.min.js
+AXE_VERSION := 4.10.3
 
-.PHONY: demo test docs dist clean
+.PHONY: demo test faults docs dist clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/hashlearn demo
 
-test: $(VENV)/.installed-test
+test: $(VENV)/.installed-test $(if $(shell command -v npm),$(AXE))
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	  echo "No Chromium found: the tests of the page in a browser are skipped. On Debian: apt-get install chromium"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+# Kills, full disks, damaged files, command lines, readers beside savers, interrupts: some of them are part of the tests,
+# here are many (FAULTS="--kills 100 --seconds 500"). What is done is not done again: repeat it to go on.
+faults: $(VENV)/.installed-test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m faults $(FAULTS)
 
 docs: $(VENV)/.installed-docs $(MATHJAX)/tex-svg.js
 	OMP_NUM_THREADS=2 $(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
@@ -51,6 +60,12 @@ $(MATHJAX)/tex-svg.js:
 	mkdir -p $(MATHJAX)
 	cd $(MATHJAX) && npm pack --silent mathjax@$(MATHJAX_VERSION) && tar -xzf mathjax-$(MATHJAX_VERSION).tgz --strip-components=2 package/es5/tex-svg.js
 	rm $(MATHJAX)/mathjax-$(MATHJAX_VERSION).tgz
+
+# Tests of the page look with axe-core for what some people cannot use.
+$(AXE): | $(BIN)/python
+	mkdir -p $(@D)
+	cd $(@D) && npm pack --silent axe-core@$(AXE_VERSION) && tar -xzf axe-core-$(AXE_VERSION).tgz --strip-components=1 package/axe.min.js
+	rm $(@D)/axe-core-$(AXE_VERSION).tgz
 
 clean:
 	rm -rf $(VENV) dist docs/_build docs/gallery docs/reference/generated hashlearn-demo.html .pytest_cache .mypy_cache .ruff_cache

@@ -4,11 +4,11 @@
     python benchmarks/neighbors.py                        # all of it: an hour, most of it OPQ's training
     python benchmarks/neighbors.py --data gist text       # some of the data
     python benchmarks/neighbors.py --only ABH OPQ         # contenders whose name begins so
-    python benchmarks/neighbors.py --speed scans encode train --data   # the times alone
+    python benchmarks/neighbors.py --speed scan-64 encode --data      # times alone
 
 10@10 and 10@100 are the shares of the true ten nearest rows among the first 10 and 100 found. ``HASHLEARN_DATA`` names
-the folder of the data; what is not there is left out. A run adds a line to ``results/neighbors.jsonl`` and prints what
-must hold; ``--plot FILE`` draws all runs.
+the folder of the data; what is not there is left out. A run adds a line for every dataset to
+``results/neighbors.jsonl`` and prints what must hold; ``--plot FILE`` draws all runs.
 """
 
 import os
@@ -27,7 +27,7 @@ import faiss
 import numpy as np
 from neighbors_peers import Contender, contenders
 from neighbors_plot import plot
-from neighbors_speed import Ratio, encoding, scans, training
+from neighbors_speed import SCANS, Ratio, encoding, scans, training
 from neighbors_targets import recall_targets
 from runs import add_out_option, append_run
 from training import clusters
@@ -36,7 +36,7 @@ from hashlearn.datasets import load
 from hashlearn.metrics import true_neighbors
 
 DATA = ("gist", "cnn", "mnist", "text", "flickr")
-SPEED = ("scans", "encode", "train")
+SPEED = (*(f"scan-{n_bits}" for n_bits in SCANS), "encode", "train")
 QUICK_ROWS, QUICK_QUERIES, QUICK_CODES = 10_000, 200, 100_000
 ROUNDS = 5
 
@@ -53,17 +53,23 @@ def main() -> None:
     options = parse()
     faiss.omp_set_num_threads(1)
     cases: list[dict] = []
+    ratios: list[Ratio] = []
     for name in options.data:
-        for case in cases_of(name, options):
-            cases.append(case)
-            show(case)
-    ratios = list(speed(options))
+        own = list(cases_of(name, options))
+        cases += own
+        keep(own, [], options)
+    for ratio in speed(options):
+        ratios.append(ratio)
+        keep([], [ratio], options)
     show_targets([*recall_targets(cases), *ratios])
-    lines = [ratio._asdict() for ratio in ratios]
-    run = {"quick": options.quick, "threads": 1, "cases": cases, "ratios": lines}
-    print(append_run(options.out, "neighbors", run))
     if options.plot is not None:
         plot(options.out / "neighbors.jsonl", options.plot)
+
+
+def keep(cases: list[dict], ratios: list[Ratio], options: argparse.Namespace) -> None:
+    """Add what was measured to the file at once: the next dataset may take long."""
+    lines = [ratio._asdict() for ratio in ratios]
+    append_run(options.out, "neighbors", {"quick": options.quick, "threads": 1, "cases": cases, "ratios": lines})
 
 
 def parse() -> argparse.Namespace:
@@ -85,7 +91,9 @@ def cases_of(name: str, options: argparse.Namespace) -> Iterator[dict]:
         return
     for contender in contenders(rows.database.shape[1], options.quick):
         if options.only is None or contender.name.startswith(tuple(options.only)):
-            yield {"data": name, **measured(contender, rows)}
+            case = {"data": name, **measured(contender, rows)}
+            show(case)
+            yield case
 
 
 def rows_of(name: str, quick: bool) -> Rows:
@@ -131,8 +139,9 @@ def measured(contender: Contender, rows: Rows) -> dict:
 
 
 def speed(options: argparse.Namespace) -> Iterator[Ratio]:
-    if "scans" in options.speed:
-        yield from scans(QUICK_CODES if options.quick else 1_000_000, ROUNDS)
+    for n_bits in SCANS:
+        if f"scan-{n_bits}" in options.speed:
+            yield from scans(n_bits, QUICK_CODES if options.quick else 1_000_000, ROUNDS)
     if {"encode", "train"} & set(options.speed):
         X = clusters(QUICK_ROWS if options.quick else 60_000, 512).astype(np.float32)
         if "encode" in options.speed:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 import faiss
 import numpy as np
 
-from hashlearn import ABH, ITQ, AsymmetricIndex, HammingIndex
+from hashlearn import ABH, ITQ, AsymmetricIndex, HammingIndex, SimilaritySearch
 
 CANDIDATES = 100
+TRAIN_ROWS = 20_000
+"""Rows that quantizers learn from, at most. ABH has the same number; OPQ takes minutes for them, and LSQ longer."""
 
 
 class Contender:
@@ -70,29 +72,21 @@ class Abh(Contender):
         return self.index.search(self.hasher.query_weights(Q), k).ids
 
 
-class AbhReranked(Abh):
-    """The first 100 by ABH in the order of vectors that are kept as whole numbers of 8 bits, on disk as a rule."""
+class AbhReranked(Contender):
+    """The first 100 by ABH in the order of vectors that are kept with 8 bits a feature, which may stay on disk."""
 
     def __init__(self, n_bits: int):
-        super().__init__(n_bits)
-        self.name = f"ABH {n_bits} + int8 rerank of {CANDIDATES}"
+        self.name, self.bytes_per_row = f"ABH {n_bits} + int8 rerank of {CANDIDATES}", n_bits / 8 + 1
+        self.found = SimilaritySearch(ABH(n_bits, random_state=0), keep_vectors="int8")
 
     def train(self, X):
-        super().train(X)
-        self.low = X.min(axis=0)
-        self.step = np.maximum(X.max(axis=0) - self.low, 1e-12) / 255
+        self.found.fit(X)
 
     def add(self, X):
-        super().add(X)
-        self.vectors = np.clip(np.rint((X - self.low) / self.step), 0, 255).astype(np.uint8)
+        self.found.add(X)
 
     def search(self, Q, k):
-        candidates = super().search(Q, max(k, CANDIDATES))
-        ids = np.empty((len(Q), k), np.int64)
-        for row, (query, rows) in enumerate(zip(Q, candidates)):
-            distances = ((self.vectors[rows] * self.step + self.low - query) ** 2).sum(axis=1)
-            ids[row] = rows[np.argsort(distances, kind="stable")[:k]]
-        return ids
+        return self.found.search(Q, k, candidates=CANDIDATES).ids
 
 
 class Faiss(Contender):
@@ -102,7 +96,7 @@ class Faiss(Contender):
         self.name, self.index = name, faiss.index_factory(d, description)
 
     def train(self, X):
-        self.index.train(X)
+        self.index.train(X[np.random.default_rng(0).permutation(len(X))[:TRAIN_ROWS]])
         self.bytes_per_row = self.index.code_size if "FastScan" in self.name else self.index.sa_code_size()
 
     def add(self, X):
@@ -141,6 +135,6 @@ def contenders(d: int, quick: bool) -> Iterator[Contender]:
     if importlib.util.find_spec("rabitqlib") is not None:
         yield RabitqLib()
     if not quick:
-        yield from (Abh(n_bits) for n_bits in sorted({256, d}))
+        yield from (Abh(n_bits) for n_bits in sorted({256, d}) if n_bits <= 1280)
         yield from (Faiss(f"OPQ {m}x8", f"OPQ{m}_{d // m * m},PQ{m}", d) for m in (8, 16))
         yield Faiss("LSQ 8x8", "LSQ8x8", d)

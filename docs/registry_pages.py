@@ -45,8 +45,9 @@ PACKAGES = {
     "codes": "What a code is: packing, bit order, distances.",
     "metrics": "Measure how good codes are.",
     "rows": "Where vectors are, and how a pass goes over them. You need this to write a method.",
-    "features": "Images to vectors.",
+    "features": "Images and texts to vectors.",
     "datasets": "Named data with labels and splits.",
+    "duplicates": "Near-duplicates among vectors.",
     "stores": "Codes in other people's databases.",
     "experiments": "Experiments described in TOML files.",
 }

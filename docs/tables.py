@@ -4,7 +4,8 @@
     python docs/tables.py --check    # say which are not what the files say, and change nothing
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; the names are the keys of TABLES. The files are
-``results/*.jsonl`` (``hashlearn paper run``) and ``benchmarks/results/*.jsonl`` (the scripts of ``benchmarks/``).
+``results/*.jsonl`` (``hashlearn paper run``), ``results/embeddings/*.jsonl`` (``hashlearn experiment run``) and
+``benchmarks/results/*.jsonl`` (the scripts of ``benchmarks/``).
 """
 
 import json
@@ -15,10 +16,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from hashlearn.experiments import Experiment, ResultFolder, Results, paper_experiment
+from hashlearn.experiments import Experiment, ResultFolder, Results, paper_experiment, read_experiment
+from hashlearn.experiments.measures import MEASURES
 from hashlearn.experiments.summary import Comparison, MeasureTable, distances, measure_tables
+from hashlearn.experiments.tasks import REFERENCE
 from hashlearn.experiments.text_tables import as_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -167,6 +170,104 @@ def range_over_runs() -> str:
     return markdown(rows)
 
 
+EMBEDDINGS_BITS = 64
+SIGN_BITS = "sign bits"
+
+
+class EmbeddingRow(NamedTuple):
+    """What a method measured on a set of embeddings: the number of runs, and measure -> mean."""
+
+    n_runs: int
+    means: dict[str, float]
+
+
+def embedding_rows(dataset: str) -> tuple[dict[str, float | None], dict[tuple[str, int], EmbeddingRow]]:
+    """The measures of the float vectors, and what is stored for every method and length."""
+    experiment = read_experiment(ROOT / "experiments" / "embeddings.toml")
+    results = Results(ResultFolder(ROOT / "results" / "embeddings").lines([dataset]))
+    tables = [table for table in measure_tables(experiment, results) if table.dataset.name == dataset]
+    rows: dict[tuple[str, int], EmbeddingRow] = {}
+    for table in tables:
+        for row in table.rows:
+            for bits, cell in zip(table.bits, row.cells):
+                if cell.ours:
+                    found = rows.setdefault((row.title, bits), EmbeddingRow(cell.ours.n, {}))
+                    found.means[table.measure.name] = cell.ours.mean
+    return {table.measure.name: table.reference for table in tables}, rows
+
+
+def embeddings(dataset: str) -> str:
+    """Every method at 64 bits, and sign bits, on one set of embeddings."""
+    floats, found = embedding_rows(dataset)
+    rows = [["", "bits", *(MEASURES[name].title for name in floats), "runs"]]
+    rows.append([REFERENCE, "", *("" if value is None else f"{value:.3f}" for value in floats.values()), ""])
+    for (title, bits), row in found.items():
+        if bits == EMBEDDINGS_BITS or title == SIGN_BITS:
+            rows.append([title, str(bits), *(f"{row.means[name]:.3f}" for name in floats), str(row.n_runs)])
+    return markdown(rows)
+
+
+def embeddings_by_bits(dataset: str) -> str:
+    """mAP / 10@10 of the methods that have been run at several lengths."""
+    _, found = embedding_rows(dataset)
+    lengths = sorted({bits for title, bits in found if title != SIGN_BITS})
+    titles = [title for title, n in Counter(title for title, _ in found).items() if n > 1]
+    rows = [["", *(f"{bits} bits" for bits in lengths)]]
+    for title in titles:
+        cells = [found.get((title, bits)) for bits in lengths]
+        rows.append([title, *(_both(cell.means) if cell else "" for cell in cells)])
+    return markdown(rows)
+
+
+def _both(means: dict[str, float]) -> str:
+    return f"{means['mAP']:.3f} / {means['recall_at_10']:.3f}"
+
+
+SHORT_ROWS = ("ITQ", "SAH", "half ITQ, half JPSH", "JPSH", "ABH")
+
+
+def embeddings_short() -> str:
+    """mAP / precision@100 / 10@10 of a few methods on the two sets of embeddings."""
+    shown = ("mAP", "precision_at_100", "recall_at_10")
+    sets = {"CIFAR-10, EfficientNet": "cifar-10-cnn", "AG News, MiniLM": "ag-news-minilm"}
+    measured = [embedding_rows(name) for name in sets.values()]
+    rows = [["", *sets, "runs"]]
+    rows.append([REFERENCE, *(" / ".join(f"{floats[name]:.3f}" for name in shown) for floats, _ in measured), ""])
+    for title in SHORT_ROWS:
+        cells = [found.get((title, EMBEDDINGS_BITS)) for _, found in measured]
+        if any(cells):
+            texts = [" / ".join(f"{cell.means[name]:.3f}" for name in shown) if cell else "" for cell in cells]
+            name = f"**{title}**" if title == "JPSH" else title
+            rows.append([name, *texts, span((cell.n_runs for cell in cells if cell), 0)])
+    return markdown(rows)
+
+
+def starts() -> str:
+    """What both starts of JPSH reach on every set, what is known without labels, and what the default takes."""
+    by_dataset: dict[str, dict[int, dict]] = {}
+    for run in benchmark_runs("starts"):
+        by_dataset.setdefault(run["dataset"], {})[run["seed"]] = run  # the last run of a seed counts
+    rows = [["", "rows", "features", "explained", "directions", "even", "spectral start", "ITQ start", "taken"]]
+    for dataset, seeds in sorted(by_dataset.items(), key=lambda item: -_mean(item[1].values(), "directions")):
+        runs = list(seeds.values())
+        numbers = [
+            f"{_mean(runs, 'explained'):.2f}",
+            f"{_mean(runs, 'directions'):.0f}",
+            f"{_mean(runs, 'clusters'):.2f}",
+        ]
+        reached = [
+            " / ".join(f"{_mean([run[start] for run in runs], name):.3f}" for name in ("mAP", "precision_at_100"))
+            for start in ("spectral", "itq")
+        ]
+        taken = ", ".join(sorted({"ITQ" if run["chosen"] == "itq" else run["chosen"] for run in runs}))
+        rows.append([dataset, f"{runs[0]['rows']:,}", f"{runs[0]['features']:,}", *numbers, *reached, taken])
+    return markdown(rows)
+
+
+def _mean(runs: Iterable[dict], name: str) -> float:
+    return statistics.fmean(run[name] for run in runs)
+
+
 def benchmark_runs(name: str) -> list[dict]:
     """The runs of a benchmark, oldest first."""
     lines = (ROOT / "benchmarks" / "results" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
@@ -230,6 +331,75 @@ def method_seconds() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
+def duplicate_contenders() -> str:
+    """What each contender found of the true pairs, and how long it took; the newest measurement of each."""
+    runs = benchmark_runs("duplicates")
+    newest = {(line["set"], line["contender"]): line for run in runs for line in run["lines"]}
+    rows = [["set", "", "seconds", "recall", "precision", "memory above the data"]]
+    for (name, contender), line in newest.items():
+        memory = f"{line['megabytes_above_data']:.0f} MB" if "megabytes_above_data" in line else ""
+        measured = [f"{line['seconds']:.1f}", f"{line['recall']:.3f}", f"{line['precision']:.3f}", memory]
+        rows.append([name, contender, *measured])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
+FAULTS = {
+    "kills": "killed at a file operation of a save, and in its repetition",
+    "full disks": "no space left from a file operation of a save on",
+    "corruptions": "a damaged file of every format",
+    "lines": "a hostile command line",
+    "reads": "a read beside two savers",
+    "interrupts": "Ctrl-C at a bytecode of a change or a save",
+}
+
+
+def faults() -> str:
+    """How often every attack was tried, and how often something was wrong."""
+    runs = benchmark_runs("faults")
+    words = list(runs[0]["wrong"])
+    rows = [["", "tried", *words]]
+    for kind, title in FAULTS.items():
+        lines = [run for run in runs if run["kind"] == kind]
+        counts = [sum(line["times"] for line in lines), *(sum(line["wrong"][word] for line in lines) for word in words)]
+        rows.append([title, *(f"{count:,}" for count in counts)])
+    return markdown(rows)
+
+
+NEIGHBOR_DATA = {
+    "gist": "CIFAR-10, GIST",
+    "cnn": "CIFAR-10, CNN",
+    "mnist": "MNIST",
+    "text": "AG News, MiniLM",
+    "flickr": "FLICKR25K tags",
+}
+
+
+def neighbor_recall() -> str:
+    """Bytes a vector and 10@10 / 10@100 of every contender, from the last full run that has it."""
+    runs = [run for run in benchmark_runs("neighbors") if not run["quick"]]
+    cases = {(case["method"], case["data"]): case for run in runs for case in run["cases"]}
+    methods = {method: span((c["bytes"] for (m, _), c in cases.items() if m == method), 0) for method, _ in cases}
+    rows = [["", "bytes", *NEIGHBOR_DATA.values()]]
+    for method in sorted(methods, key=lambda name: (name.split()[0].strip(","), int(methods[name].split("-")[0]))):
+        found = [cases.get((method, data)) for data in NEIGHBOR_DATA]
+        recalls = [f"{case['recall_10']:.3f} / {case['recall_100']:.3f}" if case else "" for case in found]
+        rows.append([f"**{method}**" if method.startswith("ABH") else method, methods[method], *recalls])
+    return markdown(rows)
+
+
+def neighbor_speed() -> str:
+    """The ratios of times of the neighbors benchmark, beside what is wanted."""
+    runs = [run for run in benchmark_runs("neighbors") if not run["quick"] and run["ratios"]]
+    measured: dict[str, list[dict]] = {}
+    for line in [line for run in runs for line in run["ratios"]]:
+        measured.setdefault(line["what"], []).append(line)
+    rows = [["", "measured", "wanted"]]
+    for what, lines in measured.items():
+        wanted = f"at {'least' if lines[-1]['at_least'] else 'most'} {lines[-1]['target']:g}"
+        rows.append([what, span((line["ratio"] for line in lines), 1), wanted])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
 def machines(runs: list[dict]) -> str:
     """On which processors the runs were made."""
     count = Counter(f"{run['processor']}, {run['cores']} cores" for run in runs)
@@ -241,10 +411,20 @@ TABLES: dict[str, Callable[[], str]] = {
     "measured": measured,
     "distance to the paper": distance_to_paper,
     "range over runs": range_over_runs,
+    "starts": starts,
+    "embeddings short": embeddings_short,
+    "embeddings by bits": partial(embeddings_by_bits, "ag-news-minilm"),
+    **{
+        f"embeddings {dataset}": partial(embeddings, dataset) for dataset in ("cifar-10-cnn", "ag-news-minilm", "mnist")
+    },
     "search": search_ratios,
     "rerank": rerank_seconds,
     "training": training_ratios,
     "methods": method_seconds,
+    "duplicates": duplicate_contenders,
+    "faults": faults,
+    "neighbors": neighbor_recall,
+    "neighbors speed": neighbor_speed,
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
     **{
         f"table-2 {dataset}": partial(paper_tables, "table-2", dataset)

@@ -19,7 +19,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from hashlearn import JPSH
-from hashlearn.hashers.jpsh import pairwise_weights, row_penalty, signs, starting_codes
+from hashlearn.hashers.jpsh import pairwise_weights, row_penalty
+from hashlearn.hashers.starts import signs, starting_codes
 from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
 from hashlearn.linalg.rotations import nearest_rotation
 

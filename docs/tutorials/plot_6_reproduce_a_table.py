@@ -62,8 +62,8 @@ experiment = read_experiment(folder / "digits.toml")
 
 # %%
 # ``like = "mnist"`` chooses the settings that the paper has for MNIST, and ``as_published`` the paper's algorithm:
-# random codes to start from, and ten rounds. ``jpsh`` without it is hashlearn's default: one round from a spectral
-# start.
+# random codes to start from, and ten rounds. ``jpsh`` without it is hashlearn's default: for these data one
+# round from a spectral start.
 #
 # Run it
 # ------

@@ -12,6 +12,7 @@ from hashlearn.version import __version__
 
 EXPORTS = {
     "codes": ["Corrections", "hamming_distances", "pack", "unpack"],
+    "duplicates": ["Duplicates", "find_duplicates"],
     "hashers": ["METHODS", "Hasher", "HasherUnion", "fit_lengths", *CLASS_NAMES.values()],
     "metrics": ["Evaluation", "evaluate", "evaluate_vectors"],
     "model": ["load", "save"],
@@ -19,7 +20,18 @@ EXPORTS = {
 }
 """Module -> the names of it that are public here."""
 
-MODULES = ["codes", "datasets", "experiments", "features", "hashers", "metrics", "rows", "search", "stores"]
+MODULES = [
+    "codes",
+    "datasets",
+    "duplicates",
+    "experiments",
+    "features",
+    "hashers",
+    "metrics",
+    "rows",
+    "search",
+    "stores",
+]
 
 __getattr__, _, _ = lazy_loader.attach(__name__, submodules=MODULES, submod_attrs=EXPORTS)
 

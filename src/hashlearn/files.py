@@ -277,7 +277,8 @@ def sync(path: Path) -> None:
         flags = os.O_RDWR  # what is open for reading only cannot be synced on Windows
     descriptor = os.open(path, flags)
     try:
-        os.fsync(descriptor)
+        with naming(path):
+            os.fsync(descriptor)
     except OSError as error:
         if error.errno != errno.EINVAL:  # some network file systems do not sync folders
             raise

@@ -179,10 +179,15 @@ def _new_generation(folder: Path, stack: ExitStack) -> Path:
     """A new folder that is locked until the stack is left."""
     while True:
         generation = folder / f"generation-{os.getpid()}-{secrets.token_hex(8)}"
-        generation.mkdir(parents=True)
-        with suppress(FileNotFoundError):  # another took it for a leftover before it was locked
+        try:
+            generation.mkdir(parents=True)
             stack.enter_context(exclusive(generation))
             return generation
+        except FileNotFoundError:  # another took it for a leftover before it was locked
+            continue
+        except BaseException:
+            shutil.rmtree(generation, ignore_errors=True)
+            raise
 
 
 @contextmanager

@@ -5,16 +5,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hashlearn.checks import check_regular
+
 
 def read_json(path: str | Path) -> Any:
     """The value in a JSON file, or a ValueError of one line."""
     try:
-        return parsed_json(Path(path).read_text(encoding="utf-8"))
+        return parsed_json(check_regular(path).read_text(encoding="utf-8"))
     except ValueError:
         raise ValueError(f"{path} is truncated, damaged or no JSON") from None
 
 
-def parsed_json(text: str) -> Any:
+def parsed_json(text: str | bytes) -> Any:
     """As json.loads, with a ValueError for what is nested too deeply too."""
     try:
         return json.loads(text)

@@ -45,12 +45,32 @@ def load(folder: str | Path) -> Any:
 
     Nothing is unpickled: no code is run from the files.
 
+    Parameters
+    ----------
+    folder : str or Path
+        What :func:`save`, or the ``save`` of a hasher or a search, wrote.
+
+    Returns
+    -------
+    Hasher, sklearn.pipeline.Pipeline or SimilaritySearch
+        As it was saved.
+
     Raises
     ------
     FileNotFoundError
         There is no such folder.
     ValueError
         The folder is nothing that hashlearn saved, or it is truncated, edited or of a newer version.
+
+    Examples
+    --------
+    >>> from hashlearn import ITQ
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> folder = getfixture("tmp_path") / "model"  # any folder
+    >>> ITQ(n_bits=16, random_state=0).fit(X).save(folder)
+    >>> load(folder).n_bits
+    16
     """
     if (Path(folder) / FORMAT.manifest).is_file():
         return SimilaritySearch.open(folder)

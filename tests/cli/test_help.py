@@ -10,7 +10,7 @@ from rich.progress import Progress
 
 import hashlearn
 from hashlearn import METHODS
-from hashlearn.cli import app
+from hashlearn.cli import commands
 from hashlearn.cli.bars import bar_keeper
 
 GROUPS = {
@@ -20,7 +20,22 @@ GROUPS = {
     "experiment": ["run", "show", "report"],
     "paper": ["run", "show", "report"],
 }
-VERBS = ["methods", "fit", "encode", "search", "tune", "near-duplicates", "evaluate", "demo", "version"]
+VERBS = [
+    "methods",
+    "fit",
+    "encode",
+    "search",
+    "tune",
+    "dedup",
+    "near-duplicates",
+    "evaluate",
+    "explain",
+    "recommend",
+    "serve",
+    "app",
+    "demo",
+    "version",
+]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -38,10 +53,10 @@ def test_every_verb_of_a_group_has_help_with_an_example(group, verb, run):
 
 
 def test_these_are_all_verbs():
-    assert [command.name for command in app.registered_commands] == VERBS
+    assert [command.name for command in commands.registered_commands] == VERBS
     groups = {
         group.name: [command.name for command in group.typer_instance.registered_commands]
-        for group in app.registered_groups
+        for group in commands.registered_groups
     }
     assert groups == GROUPS
 

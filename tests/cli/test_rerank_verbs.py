@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hashlearn.search import Calibration, VectorFile, nearest_vectors
+from hashlearn import ITQ
+from hashlearn.search import Calibration, SimilaritySearch, Tuning, VectorFile, nearest_vectors
 
 SEARCH = ("search", "model", "codes.npy", "queries.npy")
 TUNE = ("tune", "model", "codes.npy", "vectors.npy")
@@ -53,6 +54,21 @@ def test_tune_draws_queries_where_none_are_given(run):
     assert "<- chosen" in outcome.out
 
 
+def test_a_saved_search_keeps_the_number_of_candidates_that_tune_has_found(run):
+    X, queries = np.load("vectors.npy"), np.load("queries.npy")
+    search = SimilaritySearch(ITQ(n_bits=12, random_state=0), keep_vectors="int8").fit(X).add(X)
+    search.save("saved")
+    outcome = run("tune", "saved", "--queries", "queries.npy", "-k", 5, "--target-recall", 0.99, "--json", "t.json")
+    assert outcome.code == 0, outcome.err
+    chosen = Tuning.from_dict(json.loads(Path("t.json").read_text())).chosen
+    assert f"{chosen} candidates reach recall 0.99." in outcome.out
+    opened = SimilaritySearch.open("saved")
+    by_default, asked_for = opened.search(queries, 5), opened.search(queries, 5, candidates=chosen)
+    np.testing.assert_array_equal(by_default.ids, asked_for.ids)
+    assert chosen != 20
+    assert (search.search(queries, 5, candidates=20).ids != asked_for.ids).any()
+
+
 def test_bad_input_is_one_line(refused):
     X = np.load("vectors.npy")
     np.save("short.npy", X[:100])
@@ -61,7 +77,12 @@ def test_bad_input_is_one_line(refused):
     VectorFile.create("short.hlv", 12).add(X[:100])
     VectorFile.create("other.hlv", 12, "int8", Calibration.of(X)).add(X, np.arange(5, 155))
     Path("truncated.hlv").write_bytes(Path("vectors.hlv").read_bytes()[:9000])
+    SimilaritySearch(ITQ(n_bits=12, random_state=0)).fit(X).add(X).save("codes_only")
     for message, command in {
+        "tune needs vectors to compare with": ("tune", "codes_only"),
+        "VECTORS must be given with CODES": ("tune", "model", "codes.npy"),
+        "--metric and --force need CODES": ("tune", "codes_only", "--metric", "dot"),
+        "no saved hashlearn similarity search": ("tune", "model"),
         "target_recall must be at most 1, got 1.5": (*TUNE, "--target-recall", 1.5),
         "--metric must be one of 'euclidean', 'cosine', 'dot', got 'l1'": (*TUNE, "--metric", "l1"),
         "k must be at most 149, got 150": (*TUNE, "-k", 150),

@@ -71,6 +71,11 @@ def test_codes_of_another_dtype_are_refused(dtype):
         check_codes(np.zeros((3, 2), dtype), 16)
 
 
+def test_masked_codes_are_refused():
+    with pytest.raises(TypeError, match="queries must not be masked"):
+        check_codes(np.ma.array(np.zeros((2, 1), np.uint8), mask=True), 8, "queries")
+
+
 @pytest.mark.parametrize("shape", [(3, 1), (3, 3), (2,), (3, 2, 1)])
 def test_codes_of_another_width_are_refused(shape):
     with pytest.raises(ValueError, match=r"queries must have shape \(n, 2\) for n_bits=12"):

@@ -26,7 +26,16 @@ FEW = SplitRule(per_class=2)
 
 
 def test_every_name_is_known_in_any_case():
-    assert set(DATASETS) == {"mnist", "fashion-mnist", "cifar-10", "flickr25k", "nus-wide", "digits"}
+    assert set(DATASETS) == {
+        "mnist",
+        "fashion-mnist",
+        "cifar-10",
+        "cifar-10-cnn",
+        "ag-news-minilm",
+        "flickr25k",
+        "nus-wide",
+        "digits",
+    }
     assert load("Digits").name == "digits"
 
 
@@ -64,6 +73,13 @@ class TestPrepared:
         assert data.source == str(tmp_path / file)
         redrawn = load(name, split=SplitRule(per_class=4))
         assert len(redrawn.query) == 40
+
+    def test_features_of_a_network_kept_in_bytes(self, tmp_path):
+        V = RANDOM.integers(0, 256, (30, 6), dtype=np.uint8)
+        np.savez(tmp_path / "cifar10_cnn1280.npz", V=V, y=LABELS[:30], query=np.arange(5))
+        data = load("cifar-10-cnn", folder=tmp_path)
+        np.testing.assert_allclose(data.features, 6 * (V / 255) ** 2, rtol=1e-5)
+        assert (data.features.dtype, len(data.query)) == (np.float32, 5)
 
     @pytest.mark.parametrize("write", ["v5", "v7.3"])
     @pytest.mark.parametrize("several", [False, True])

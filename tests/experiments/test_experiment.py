@@ -49,6 +49,18 @@ def test_a_name_means_the_defaults_unless_the_file_says_otherwise(written):
     assert long.title == "JPSH, long"
 
 
+def test_methods_can_share_the_bits(written):
+    both = GRID.replace("'lsh'", "'both'").replace("[8]", "[9]") + "[method.both]\nunion_of = ['itq', 'lsh']\n"
+    (task,) = tasks_of(read_experiment(written(both)))
+    parts = task.hasher().hashers
+    assert [(type(part).__name__, part.n_bits, part.random_state) for part in parts] == [("ITQ", 5, 0), ("LSH", 4, 0)]
+    assert task.title == "ITQ + LSH"
+    assert [part["method"] for part in task.config["params"]["union"]] == ["itq", "lsh"]
+    for wrong in ("params = { center = false }", "method = 'itq'"):
+        with pytest.raises(ValueError, match="must have union_of, or method with its params, not both"):
+            read_experiment(written(both + wrong))
+
+
 def test_settings_can_be_shared_between_files(written):
     written("[method.long]\nmethod = 'jpsh'\nparams = { max_iter = 20 }\n[dataset.digits]\nscale = 16\n", "shared.toml")
     both = "settings = 'shared.toml'\n" + GRID.replace("'lsh'", "'long'")

@@ -74,7 +74,9 @@ def test_settings_are_those_of_the_published_programs():
         return known.method(method).hasher(known.dataset(dataset), 16, 0, {}).get_params()
 
     assert params("jpsh", "flickr25k") == JPSH.paper("flickr25k", 16, random_state=0).get_params()
-    assert params("jpsh-ours", "mnist") == JPSH(16, random_state=0).get_params()
+    spectral = {"init": "spectral", "soft_offsets": 2, "pairwise_weight": 0.1}
+    assert params("jpsh-ours", "mnist") == JPSH(16, **spectral, random_state=0).get_params()
+    assert params("jpsh-ours", "nus-wide") == JPSH(16, random_state=0).get_params()
     assert params("jpsh0", "mnist") == JPSH.paper("mnist", 16, anchors="random", random_state=0).get_params()
     assert params("oeh", "mnist")["as_released"]
     assert params("och", "mnist")["as_released"]

@@ -1,7 +1,7 @@
 """Random damage to files of every format: it is refused in one line, or does no harm.
 
-``corrupt_many`` damages a file again and again and counts what its reader says. ``FORMATS`` holds a small file of every
-format that is read, and which of its bytes a checksum protects.
+``corrupt_many`` damages a file again and again and counts what its reader says. ``FORMATS`` are those of others that we
+read, and ``OWN_FORMATS`` those that we write, each with a small file and the bytes of it that a checksum protects.
 """
 
 import gzip
@@ -20,8 +20,14 @@ import pyarrow.parquet as pq
 import scipy.io
 import scipy.sparse
 
+from hashlearn import ITQ, HammingIndex, SimilaritySearch, load
+from hashlearn.cli.code_files import read_codes
+from hashlearn.cli.partial_codes import PartialCodes
 from hashlearn.datasets import cifar
+from hashlearn.experiments.result_lines import ResultFolder
+from hashlearn.files import opened_within, write_at
 from hashlearn.rows.formats import read_vectors
+from hashlearn.search.vector_file import VectorFile
 
 RANDOM = np.random.default_rng(7)
 X = RANDOM.normal(size=(40, 6)).astype(np.float32)
@@ -43,7 +49,7 @@ class Counts:
 
 
 class Format(NamedTuple):
-    """A format to damage.
+    """A format to damage: a file, or a folder of which one file is damaged at a time.
 
     ``protected`` gives the first and the last of the bytes that a checksum covers, of all bytes of the file; None where
     the format has no checksum.
@@ -55,29 +61,24 @@ class Format(NamedTuple):
     protected: Callable[[bytes], tuple[int, int]] | None = None
 
 
-def corrupt_many(
-    write: Callable[[Path], Any],
-    read: Callable[[Path], Any],
-    n: int,
-    seed: int,
-    *,
-    name: str,
-    protected: Callable[[bytes], tuple[int, int]] | None = None,
-) -> Counts:
-    """Damage the file that ``write`` writes n times and count what ``read`` makes of it.
+def corrupt_many(kind: Format, n: int, seed: int) -> Counts:
+    """Damage one of the files of a format n times, and count what its reader makes of it.
 
-    With ``protected``, the damage is done to these bytes alone.
+    Where the format has a checksum, the damage is done to the bytes it covers.
     """
     rng, counts = np.random.default_rng(seed), Counts()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, name)
-        write(path)
-        good, values = path.read_bytes(), _copied(read(path))
-        low, high = (0, len(good)) if protected is None else protected(good)
+        path = Path(folder, kind.name)
+        kind.write(path)
+        good = {file: file.read_bytes() for file in sorted(Path(folder).rglob("*")) if file.is_file()}
+        values = _copied(kind.read(path))
         for number in range(n):
-            path.write_bytes(damaged(good, low, high, rng))
+            _restore(Path(folder), good)
+            file = list(good)[rng.integers(len(good))]
+            low, high = (0, len(good[file])) if kind.protected is None else kind.protected(good[file])
+            file.write_bytes(damaged(good[file], low, high, rng))
             try:
-                found = _copied(read(path))
+                found = _copied(kind.read(path))
             except (ValueError, FileNotFoundError) as error:
                 if "\n" in str(error) or str(folder) not in str(error):
                     counts.faults.append(f"damage {number}: not one line that names the file: {error}")
@@ -88,6 +89,15 @@ def corrupt_many(
                 counts.same += _equal(found, values)
                 counts.different += not _equal(found, values)
     return counts
+
+
+def _restore(folder: Path, good: dict[Path, bytes]) -> None:
+    """Have these files in the folder, and no others."""
+    for file in folder.rglob("*"):
+        if file.is_file() and file not in good:
+            file.unlink()
+    for file, content in good.items():
+        file.write_bytes(content)
 
 
 def damaged(good: bytes, low: int, high: int, rng: np.random.Generator) -> bytes:
@@ -202,4 +212,113 @@ FORMATS = {
     "idx.gz": Format("a.idx.gz", lambda path: path.write_bytes(gzip.compress(_idx())), protected=_whole),
     "csv": Format("a.csv", lambda path: np.savetxt(path, X, delimiter=",", header="a,b,c,d,e,f", comments="")),
     "cifar tar.gz": Format("cifar-10-binary.tar.gz", _cifar, _read_cifar, protected=_whole),
+}
+
+
+WIDE = np.hstack([X, X**2])
+HASHER = ITQ(n_bits=12, random_state=0).fit(WIDE)
+CODES = HASHER.transform(WIDE)
+
+
+def _read_model(path: Path) -> np.ndarray:
+    return load(path).transform(WIDE)
+
+
+def _read_index(path: Path) -> np.ndarray:
+    index = HammingIndex.open(path).verify()
+    return np.hstack([index.codes(), index.ids[:, None]])
+
+
+def _read_search(path: Path) -> np.ndarray:
+    search = SimilaritySearch.open(path)
+    return np.hstack([search.hasher.transform(WIDE), *search.search(WIDE, 3)])
+
+
+def _write_journal(path: Path) -> None:
+    search = SimilaritySearch(HASHER).add(WIDE, 3 * np.arange(len(WIDE)))
+    search.save(path)
+    for number in range(3):
+        search.add(WIDE[:1], [1000 + number]).save()
+
+
+def _read_whole_search(path: Path) -> np.ndarray:
+    """One whose last saves were cut off is as before them: then there is nothing to compare."""
+    search = SimilaritySearch.open(path)
+    if len(search) < len(WIDE) + 3:
+        raise ValueError(f"{path} is of before the last save")
+    return np.hstack([np.array([record.code for record in search.get(search.ids)]), search.ids[:, None]])
+
+
+def _write_vectors(path: Path) -> None:
+    VectorFile.create(path, X.shape[1]).add(X, 2 * np.arange(len(X))).add(X[:3] + 1, [1001, 1003, 1005])
+
+
+def _read_vectors(path: Path) -> np.ndarray:
+    file = VectorFile.open(path)
+    return np.hstack([file.take(file.ids), file.ids[:, None]])
+
+
+def _partial_codes(path: Path) -> PartialCodes:
+    return PartialCodes(str(path), len(CODES), CODES.shape[1], {"model": "of a test"})
+
+
+def _write_part(path: Path) -> None:
+    """What an encode leaves that was interrupted after the first thirty codes."""
+    codes = _partial_codes(path)
+    codes.begin()
+    with opened_within(codes.part) as file:
+        write_at(file, len(codes.header), CODES[:30])
+    codes.done = 30
+    codes.stop(KeyboardInterrupt())
+
+
+def _resume(path: Path) -> np.ndarray:
+    """The codes after the encode was repeated, which writes only those that are not there."""
+    codes = _partial_codes(path)
+    first = codes.begin()
+    with opened_within(codes.part) as file:
+        write_at(file, len(codes.header) + first * codes.width, CODES[first:])
+    codes.finish(12, {"path": "model", "method": "itq", "checksum": "of a test"})
+    return read_codes(str(path)).codes
+
+
+def _write_codes(path: Path) -> None:
+    codes = _partial_codes(path)
+    codes.begin()
+    _resume(path)
+
+
+def _read_codes(path: Path) -> np.ndarray:
+    found = read_codes(str(path))
+    return np.array([found.codes.tobytes().hex(), str(found.n_bits), str(found.model)])
+
+
+def _write_lines(path: Path) -> None:
+    for number in range(5):
+        ResultFolder(path).append("own", {"key": f"k{number}", "config": {"bits": 8}, "data": {"mAP": number / 7}})
+
+
+def _read_lines(path: Path) -> np.ndarray:
+    return np.array([str(line) for line in ResultFolder(path).lines(["own"])])
+
+
+OWN_FORMATS = {
+    "model": Format("model", HASHER.save, _read_model, protected=_whole),
+    "index": Format(
+        "a.hli",
+        lambda path: HammingIndex(12).add(CODES, 3 * np.arange(len(CODES))[::-1]).save(path),
+        _read_index,
+        protected=_whole,
+    ),
+    "search": Format(
+        "search",
+        lambda path: SimilaritySearch(HASHER).add(WIDE, 3 * np.arange(len(WIDE))).save(path),
+        _read_search,
+        protected=_whole,
+    ),
+    "search with a journal": Format("search", _write_journal, _read_whole_search, protected=_whole),
+    "vectors": Format("a.hlv", _write_vectors, _read_vectors),
+    "codes": Format("a.npy", _write_codes, _read_codes, protected=_whole),
+    "codes, interrupted": Format("a.npy", _write_part, _resume, protected=_whole),
+    "results": Format("results", _write_lines, _read_lines),
 }

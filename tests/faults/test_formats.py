@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
-from faults.corruption import FORMATS, corrupt_many, damaged
+from faults.corruption import FORMATS, OWN_FORMATS, corrupt_many, damaged
 
 N = 60
 """Damaged files a format; ``corrupt_many`` takes as many as you like."""
 
 
 @pytest.mark.filterwarnings("ignore")  # numpy warns of strange headers
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", [*FORMATS, *OWN_FORMATS])
 def test_damaged_files(name):
-    kind = FORMATS[name]
-    counts = corrupt_many(kind.write, kind.read, N, seed=0, name=kind.name, protected=kind.protected)
+    kind = (FORMATS | OWN_FORMATS)[name]
+    counts = corrupt_many(kind, N, seed=0)
     assert counts.faults == []
     assert counts.refused + counts.same + counts.different == N
     assert counts.refused > 0

@@ -21,7 +21,7 @@ SMALL = {
 }
 """Parameters, by name of a method, that make it fit for a few dozen rows of a few features."""
 
-AT_MOST_N_FEATURES = {"itq"}
+AT_MOST_N_FEATURES = {"itq", "knnh"}
 """Methods that have no more bits than the data have directions."""
 
 NEEDS_DIFFERENT_ROWS = {"agh"}

@@ -7,7 +7,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from hashlearn import JPSH, JSH, PSH, unpack
-from hashlearn.hashers.jpsh import imbalance, pairwise_loss, pairwise_weights, row_penalty, signs
+from hashlearn.hashers.jpsh import imbalance, pairwise_loss, pairwise_weights, row_penalty
+from hashlearn.hashers.starts import chosen_start, signs
 from hashlearn.linalg.anchors import AnchorGraph, Spacing
 from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
 from hashlearn.linalg.rotations import nearest_rotation
@@ -126,6 +127,54 @@ def test_parameters_that_need_two_rounds_warn_in_one_and_change_nothing(digits, 
     np.testing.assert_array_equal(plain, changed)
 
 
+def clusters_in_many_directions(n=1500, d=60, k=12):
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((k, d))[rng.integers(0, k, n)] + rng.standard_normal((n, d))
+
+
+def test_data_of_few_directions_get_one_round_from_a_spectral_start(digits):
+    hasher, explicit = (
+        JPSH(16, random_state=0, **start).fit(digits)
+        for start in ({}, {"init": "spectral", "max_iter": 1, "soft_offsets": 2, "pairwise_weight": 0.1})
+    )
+    assert (hasher.init_, hasher.n_iter_, hasher.n_blended_) == ("spectral", 1, 2)
+    np.testing.assert_array_equal(hasher.transform(digits), explicit.transform(digits))
+
+
+def test_data_of_many_directions_get_rounds_from_itq_codes():
+    X = clusters_in_many_directions()
+    hasher, explicit = (
+        JPSH(16, random_state=0, **start).fit(X)
+        for start in ({}, {"init": "itq", "max_iter": 4, "soft_offsets": 4, "pairwise_weight": 3.0})
+    )
+    assert (hasher.init_, hasher.n_iter_, hasher.n_blended_) == ("itq", 4, 4)
+    np.testing.assert_array_equal(hasher.transform(X), explicit.transform(X))
+
+
+def test_the_choice_of_a_start_depends_neither_on_the_unit_nor_on_the_basis(digits):
+    for X, wanted in ((digits, "spectral"), (clusters_in_many_directions(), "itq")):
+        basis = np.linalg.qr(np.random.default_rng(1).standard_normal((X.shape[1], X.shape[1])))[0]
+        for moved in (X, 1000 * X + 5, X @ basis):
+            for rescale in (True, False):
+                assert JPSH(8, rescale=rescale, random_state=0).fit(moved).init_ == wanted
+
+
+def test_a_few_clusters_that_hold_most_rows_or_too_many_bits_get_a_spectral_start():
+    X = clusters_in_many_directions()
+    uneven = np.vstack([X[:300], X[:1] + 1e-3 * np.random.default_rng(0).standard_normal((6000, X.shape[1]))])
+    summary = JPSH(8, n_anchors=100, anchors=np.vstack([X[:99], X[:1]]), random_state=0).summarize(uneven)
+    assert chosen_start(summary, 8) == "spectral"
+    assert JPSH(61, random_state=0).fit(X).init_ == "spectral"
+
+
+def test_what_is_set_wins_over_what_auto_stands_for(digits):
+    hasher = JPSH(8, init="itq", max_iter=2, soft_offsets=3, max_imbalance=None, random_state=0).fit(digits)
+    assert (hasher.init_, hasher.n_iter_, hasher.n_blended_) == ("itq", 2, 3)
+    plain = JPSH(8, init="itq", pairwise_weight=1, random_state=0).fit(digits)
+    heavy = JPSH(8, init="itq", random_state=0).fit(digits)
+    np.testing.assert_allclose(heavy.projection_, 3 * plain.projection_)
+
+
 def test_there_are_as_many_anchors_as_the_bits_need(digits):
     assert JPSH(n_bits=1024).n_anchors_for(100_000) == 1025
     assert JPSH(n_bits=64).n_anchors_for(100_000) == 800
@@ -167,7 +216,7 @@ def test_the_same_seed_gives_the_same_codes(digits):
     [
         ({"n_anchors": 10_000}, "n_anchors=10000 .* n_samples=600"),
         ({"n_anchors": "many"}, "n_anchors must be one of 'auto'"),
-        ({"init": "best"}, "init must be one of 'random', 'itq', 'spectral'"),
+        ({"init": "best"}, "init must be one of 'auto', 'random', 'itq', 'spectral'"),
         ({"init": np.ones((3, 3))}, r"init must have shape \(8, 40\), got \(3, 3\)"),
         ({"anchors": "grid"}, "anchors must be one of 'kmeans', 'random'"),
         ({"anchors": np.ones((5, 3))}, r"anchors must have shape \(any, 64\)"),

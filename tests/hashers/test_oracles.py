@@ -14,6 +14,7 @@ EQUAL_BITS = 0.999
 MOST_SINGULAR_ROUNDS = 6
 
 WITHOUT_ORACLE = {
+    "knnh": "the published program needs MATLAB, and moves rows one after the other, which the paper does not",
     "psh": "the paper gives no rule for encoding with PSH alone, and no program",
     "sah": "our own",
     "abh": "our own",

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hashlearn import AGH, ITQ, JPSH, unpack
+from hashlearn import ABH, AGH, ITQ, JPSH, unpack
 from hashlearn.cli import main, partial_codes
 from hashlearn.progress import reporting
 from hashlearn.rows import RowBlocks, added, as_rows, cluster, fold, passes
@@ -60,10 +60,10 @@ def agreement(left, right):
 
 
 def make(method):
-    return method(n_bits=8, random_state=0, **({} if method is ITQ else {"n_anchors": 40}))
+    return method(n_bits=8, random_state=0, **({} if method in (ABH, ITQ) else {"n_anchors": 40}))
 
 
-@pytest.mark.parametrize("method", [JPSH, AGH, ITQ])
+@pytest.mark.parametrize("method", [JPSH, AGH, ITQ, ABH])
 def test_files_on_a_cluster_give_the_codes_of_memory(client, files, method):
     rows = cluster.on_cluster(files, client)
     codes = make(method).fit(rows).transform(rows)

@@ -168,3 +168,18 @@ def test_bad_input_is_named(X, search):
         search.search(X[:1], candidates=0, rerank="asymmetric")
     with pytest.raises(NotFittedError):
         SimilaritySearch(LSH(n_bits=8)).add(X)
+
+
+def test_payloads_are_in_the_order_of_the_ids():
+    X = np.random.default_rng(0).standard_normal((20, 8)).astype(np.float32)
+    search = SimilaritySearch(ITQ(n_bits=8, random_state=0)).fit(X).add(X)
+    assert search.payloads([3, 99]) == [{}, None]
+    search.upsert(X[:2], [3, 5], [{"a": 1}, {"b": 2}])
+    assert search.payloads([5, 99, 3, 4]) == [{"b": 2}, None, {"a": 1}, {}]
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_encode_gives_the_codes_that_are_kept(metric):
+    X = 3 + np.random.default_rng(0).standard_normal((50, 8)).astype(np.float32)
+    search = SimilaritySearch(ITQ(n_bits=8, random_state=0), metric=metric).fit(X).add(X)
+    np.testing.assert_array_equal(search.encode(X), [record.code for record in search.get(range(50))])

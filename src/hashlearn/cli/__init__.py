@@ -9,25 +9,30 @@ import warnings
 import typer
 
 from hashlearn.cli import (
+    app,
     data,
+    dedup,
     demo,
     encode,
     evaluate,
     experiment,
+    explain,
     features,
     fit,
     index,
     methods,
     near_duplicates,
     paper,
+    recommend,
     search,
+    serve,
     tune,
     version,
 )
 from hashlearn.cli.errors import INTERRUPTED, complaint, exit_code
 from hashlearn.cli.streams import check_streams, give_up_stdout
 
-app = typer.Typer(
+commands = typer.Typer(
     name="hashlearn",
     help="Learn short binary codes for vectors, search them, and judge them.",
     epilog="Try: hashlearn demo",
@@ -37,13 +42,17 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (methods, fit, encode, search, tune, near_duplicates, evaluate, demo, version):
-    app.command(verb.__name__.rpartition(".")[2].replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)
+VERBS = (
+    *(methods, fit, encode, search, tune, dedup, near_duplicates, evaluate, explain, recommend),
+    *(serve, app, demo, version),
+)
+for verb in VERBS:
+    commands.command(verb.__name__.rpartition(".")[2].replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)
 for group in (index, features, data, experiment, paper):
-    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
+    commands.add_typer(group.app, name=group.__name__.rpartition(".")[2])
 
 
-@app.callback()
+@commands.callback()
 def options(
     version_wanted: bool = typer.Option(False, "--version", is_eager=True, callback=version.show, help="Say which."),
 ) -> None:
@@ -55,7 +64,7 @@ def main(arguments: list[str] | None = None) -> None:
     warnings.showwarning = _one_line_warning
     try:
         check_streams()
-        status = app(args=arguments, prog_name="hashlearn", standalone_mode=False)
+        status = commands(args=arguments, prog_name="hashlearn", standalone_mode=False)
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(INTERRUPTED)

@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 from hashlearn.cli.arrays import read_array
 from hashlearn.cli.places import path_of, sidecar_of
 from hashlearn.files import write_text
-from hashlearn.json_files import read_json
+from hashlearn.json_files import json_digest, read_json
 
 FORMAT = "hashlearn codes"
+CHECKSUM = "sidecar_sha256"
+_ENTRIES = {"format", "n_bits", "bit_order", "count", "codes_sha256", "model", "hashlearn_version", "has_sidecar"}
+_ENTRIES |= {CHECKSUM, "before"}
 FORCE = "Go on although the codes are of different models."
 
 
@@ -49,7 +52,7 @@ def sidecar_for(n_bits: int, count: int, checksum: str, model: dict[str, Any]) -
     """What a sidecar says."""
     from hashlearn.version import __version__
 
-    return {
+    sidecar = {
         "format": FORMAT,
         "n_bits": n_bits,
         "bit_order": "big",
@@ -58,20 +61,33 @@ def sidecar_for(n_bits: int, count: int, checksum: str, model: dict[str, Any]) -
         "model": model,
         "hashlearn_version": __version__,
     }
+    return {**sidecar, CHECKSUM: _sidecar_checksum(sidecar)}
 
 
 def replace_codes(target: Path, sidecar: dict[str, Any], replace: Callable[[], None]) -> None:
     """Have ``replace`` put new codes at ``target``, with a sidecar; who reads meanwhile has old or new codes."""
-    place = sidecar_of(target)
+    place, before = sidecar_of(target), _before(target)
+    is_new = not place.exists()
     try:
-        old = read_sidecar(target) if target.exists() else None
-    except ValueError:
-        old = None
-    if old is not None:
-        before = [{key: value for key, value in old.items() if key != "before"}, *old.get("before", [])]
-        write_text(place, _as_text({**sidecar, "before": before}))
-    replace()
-    write_text(place, _as_text(sidecar))
+        write_text(place, _as_text({**sidecar, "before": before} if before else sidecar))
+        replace()
+    except BaseException:
+        if is_new and not target.exists():
+            place.unlink(missing_ok=True)
+        raise
+    if before:
+        write_text(place, _as_text(sidecar))
+
+
+def _before(target: Path) -> list[dict[str, Any]]:
+    """What can be said of the codes that are there: their sidecar and those before it, or the checksum alone."""
+    try:
+        old = read_sidecar(target)
+        if old is not None:
+            return [{key: value for key, value in old.items() if key != "before"}, *old.get("before", [])]
+        return [{"format": FORMAT, "has_sidecar": False, "codes_sha256": _checksum(read_array(str(target)))}]
+    except (OSError, ValueError):  # no codes, or none that could be read
+        return []
 
 
 def read_codes(place: str, n_bits: int | None = None) -> CodeFile:
@@ -89,13 +105,14 @@ def _read_codes(place: str, n_bits: int | None) -> CodeFile:
     from hashlearn.codes import check_codes, reverse_bit_order
 
     array, sidecar = read_array(place), read_sidecar(place)
+    if sidecar is not None:
+        sidecar = _fitting(sidecar, array, place)
     if sidecar is None:
         if n_bits is None:
             raise ValueError(
                 f"{place} has no sidecar {sidecar_of(place)} that says how many bits a code has; say --bits"
             )
         return CodeFile(place, check_codes(array, n_bits, place), n_bits, None)
-    sidecar = _fitting(sidecar, array, place)
     if n_bits is not None and n_bits != sidecar["n_bits"]:
         raise ValueError(f"{place} holds codes of {sidecar['n_bits']} bits by its sidecar, wanted {n_bits}")
     codes = reverse_bit_order(array) if sidecar["bit_order"] == "little" else array
@@ -116,7 +133,7 @@ def read_sidecar(place: str | Path) -> dict[str, Any] | None:
     except (ValueError, TypeError):
         known = False
     if not known:
-        raise ValueError(f"{path} is no sidecar of hashlearn codes")
+        raise ValueError(f"{path} is no sidecar of hashlearn codes; move it away, or choose another name")
     return sidecar
 
 
@@ -144,20 +161,36 @@ def are_of_two_models(left: str | None, right: str | None) -> bool:
 
 
 def _is_sidecar(value: Any) -> bool:
-    if not isinstance(value, dict) or value.get("format") != FORMAT or value.get("bit_order") not in ("big", "little"):
+    """Whether it says what it should; without a checksum it was written by hand, and must say nothing else."""
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        return False
+    if not value.keys() <= _ENTRIES or value.get(CHECKSUM, _sidecar_checksum(value)) != _sidecar_checksum(value):
+        return False
+    if value.get("has_sidecar") is False:
+        return isinstance(value.get("codes_sha256"), str)
+    if value.get("bit_order") not in ("big", "little"):
         return False
     model = value.get("model")
     has_model = model is None or (isinstance(model, dict) and isinstance(model.get("checksum"), str))
     return has_model and all(type(value.get(name)) is int and value[name] >= 0 for name in ("n_bits", "count"))
 
 
-def _fitting(sidecar: dict[str, Any], array: NDArray, place: str) -> dict[str, Any]:
-    """The sidecar, or one of those before it, that describes this array."""
-    checksum = hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).hexdigest()
+def _fitting(sidecar: dict[str, Any], array: NDArray, place: str) -> dict[str, Any] | None:
+    """The sidecar, or one of those before it, that describes this array; None if these are codes without one."""
+    checksum = _checksum(array)
     for each in (sidecar, *sidecar.get("before", [])):
         if each.get("codes_sha256") in (None, checksum):
-            return each
+            return None if each.get("has_sidecar") is False else each
     raise ValueError(f"{place} is not the file its sidecar was written for (the checksum does not fit); encode again")
+
+
+def _sidecar_checksum(sidecar: dict[str, Any]) -> str:
+    """Of all but itself, and what it says of the codes before."""
+    return json_digest({name: value for name, value in sidecar.items() if name not in (CHECKSUM, "before")})
+
+
+def _checksum(array: NDArray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).hexdigest()
 
 
 def _versions(place: str) -> list[tuple[int, int, int] | None]:

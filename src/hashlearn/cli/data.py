@@ -16,7 +16,10 @@ app = typer.Typer(help="Look at datasets and files of vectors.", no_args_is_help
 def info(
     name: Annotated[
         str,
-        typer.Argument(help="mnist, fashion-mnist, cifar-10, flickr25k, nus-wide, digits, or a file or folder."),
+        typer.Argument(
+            help="mnist, fashion-mnist, cifar-10, cifar-10-cnn, ag-news-minilm, flickr25k, nus-wide, digits, "
+            "or a file or folder."
+        ),
     ],
     folder: Annotated[
         str | None, typer.Option(help="Where a named dataset is looked for; by default HASHLEARN_DATA.")

@@ -6,7 +6,7 @@ import typer
 
 from hashlearn.cli.arrays import CLUSTER, FORMATS, matrices
 from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.code_files import check_ending
+from hashlearn.cli.code_files import check_ending, read_sidecar
 from hashlearn.cli.model_files import check_features, files_of_model, load_model, naming
 from hashlearn.cli.places import check_places, sidecar_of
 from hashlearn.cli.stores import URI, encode_into
@@ -33,6 +33,7 @@ def run(
     if out is not None:
         check_places({"--out": out, "sidecar of --out": sidecar_of(out)}, [*vectors, *files_of_model(model)])
         check_ending(out, ".npy")
+        read_sidecar(out)  # a file of that name which is none is not replaced
     with matrices(vectors, array, cluster) as data:
         hasher, identity = load_model(model)
         place = ", ".join(vectors)

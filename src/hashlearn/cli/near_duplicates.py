@@ -7,6 +7,7 @@ from typing import Annotated, Any, TextIO
 import numpy as np
 import typer
 
+from hashlearn.checks import check_regular
 from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.code_files import read_codes
 from hashlearn.cli.places import check_places, with_sidecars
@@ -21,7 +22,10 @@ def run(
     out: Annotated[str | None, typer.Option("--out", "-o", help="A file for the pairs; otherwise printed.")] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 is all cores.")] = 1,
 ) -> None:
-    """Find all pairs of codes that differ in few bits: a line "id, id, distance" each, separated by tabs."""
+    """Find all pairs of codes that differ in few bits: a line "id, id, distance" each, separated by tabs.
+
+    For images, texts and vectors see dedup, which verifies pairs and groups them.
+    """
     from hashlearn.files import replacing
 
     check_places({"--out": out}, with_sidecars(codes))
@@ -45,7 +49,7 @@ def _index(place: str, bits: int | None) -> Any:
     from hashlearn.search import HammingIndex
     from hashlearn.search.file_format import MAGIC
 
-    with open(place, "rb") as file:
+    with check_regular(place).open("rb") as file:
         is_index = file.read(len(MAGIC)) == MAGIC
     if is_index:
         return HammingIndex.open(place)

@@ -1,48 +1,85 @@
 """``hashlearn tune``."""
 
 import json as json_text
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from hashlearn.cli.arrays import read_matrix
 from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.code_files import FORCE, check_made_by, read_codes
 from hashlearn.cli.model_files import files_of_model, load_model, naming
 from hashlearn.cli.places import check_places, with_sidecars
 from hashlearn.cli.reranking import METRIC, VECTORS, read_behind, read_queries, search_with
 
-EXAMPLE = "Example: hashlearn tune model/ codes.npy vectors.npy --target-recall 0.95 --plot curve.png"
+EXAMPLE = "Example: hashlearn tune search/ --plot curve.png, or: hashlearn tune model/ codes.npy vectors.npy"
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="The folder of the model that made the codes.")],
-    codes: Annotated[str, typer.Argument(help="The codes to search: .npy from 'hashlearn encode'.")],
-    vectors: Annotated[str, typer.Argument(help=f"What candidates are ordered by: {VECTORS}.")],
+    folder: Annotated[str, typer.Argument(help="The folder of a saved search, or of the model that made CODES.")],
+    codes: Annotated[str | None, typer.Argument(help="The codes to search: .npy from 'hashlearn encode'.")] = None,
+    vectors: Annotated[str | None, typer.Argument(help=f"What candidates are ordered by: {VECTORS}.")] = None,
     queries: Annotated[
-        str | None,
-        typer.Option(help="Vectors of queries; otherwise some of VECTORS, which do not find themselves."),
+        str | None, typer.Option(help="Vectors of queries; otherwise some of the vectors, none finding itself.")
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Neighbors of a query.")] = 10,
     target_recall: Annotated[float, typer.Option(help="The share of the true neighbors to find, 0 to 1.")] = 0.95,
-    metric: Annotated[str, typer.Option(help=METRIC)] = "euclidean",
+    metric: Annotated[str | None, typer.Option(help=f"{METRIC} By default euclidean; a saved search has one.")] = None,
     plot: Annotated[str | None, typer.Option(help="Write the curve as a picture: .png, .svg or .pdf.")] = None,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Also write all numbers as JSON.")] = None,
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
 ) -> None:
-    """Measure how many candidates 'hashlearn search --rerank' needs for a wanted recall."""
-    check_places({"--plot": plot, "--json": json}, [*files_of_model(model), *with_sidecars(codes), vectors, queries])
-    hasher, identity = load_model(model)
-    database = read_codes(codes, hasher.n_bits)
-    check_made_by(database, identity, force)
-    behind = read_behind(vectors, database, hasher)
-    asked = None if queries is None else read_queries(queries, hasher)
-    search = search_with(hasher, database, behind, vectors, metric)
+    """Measure how many candidates a wanted recall needs. A saved search keeps the number and uses it."""
+    check_places({"--plot": plot, "--json": json}, [*files_of_model(folder), *with_sidecars(codes), vectors, queries])
+    if codes is None:
+        if metric is not None or force:
+            raise ValueError("--metric and --force need CODES; a saved search has a metric, and codes of its own")
+        search, tuning = _tuned_search(folder, queries, k, target_recall)
+        _write(tuning, json, plot)
+        search.save()
+    else:
+        if vectors is None:
+            raise ValueError("VECTORS must be given with CODES, to order candidates by")
+        files = _Files(folder, codes, vectors, queries)
+        _write(_tuned_codes(files, metric or "euclidean", force, k, target_recall), json, plot)
 
-    from hashlearn.files import write_text
+
+class _Files(NamedTuple):
+    """Where a model, codes, the vectors behind them and, if given, the vectors of queries are."""
+
+    model: str
+    codes: str
+    vectors: str
+    queries: str | None
+
+
+def _tuned_search(folder: str, queries: str | None, k: int, target_recall: float) -> tuple[Any, Any]:
+    """A saved search that knows how many candidates it needs, and what was measured."""
+    from hashlearn.search import SimilaritySearch
+
+    search = SimilaritySearch.open(folder)
+    asked = None if queries is None else read_matrix(queries)
+    with naming(queries or folder), progress_bars():
+        return search, search.tune(asked, k, target_recall)
+
+
+def _tuned_codes(files: _Files, metric: str, force: bool, k: int, target_recall: float) -> Any:
+    """What was measured of codes and the vectors behind them."""
     from hashlearn.search import tune
 
-    with naming(queries or vectors), progress_bars():
-        tuning = tune(search, asked, k, target_recall, vectors=behind)
+    hasher, identity = load_model(files.model)
+    database = read_codes(files.codes, hasher.n_bits)
+    check_made_by(database, identity, force)
+    behind = read_behind(files.vectors, database, hasher)
+    asked = None if files.queries is None else read_queries(files.queries, hasher)
+    search = search_with(hasher, database, behind, files.vectors, metric)
+    with naming(files.queries or files.vectors), progress_bars():
+        return tune(search, asked, k, target_recall, vectors=behind)
+
+
+def _write(tuning: Any, json: str | None, plot: str | None) -> None:
+    from hashlearn.files import write_text
+
     if json is not None:
         write_text(json, json_text.dumps(tuning.to_dict(), indent=2) + "\n")
     if plot is not None:

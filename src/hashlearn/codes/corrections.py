@@ -9,12 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 class Corrections(NamedTuple):
     """What is added to the distance from any query: ``offset + scale * values``, one number for every code.
 
-    Attributes
+    Parameters
     ----------
     values : ndarray of shape (n,), uint8
+        One byte for every code.
     scale : float
         Above 0.
     offset : float
+        What the byte 0 stands for.
 
     Examples
     --------
@@ -31,10 +33,31 @@ class Corrections(NamedTuple):
 
     @classmethod
     def of(cls, numbers: ArrayLike, scale: float, offset: float) -> Self:
-        """The nearest bytes for some numbers; those beyond ``offset`` and ``offset + 255 * scale`` are clipped."""
+        """The nearest bytes for some numbers; those beyond ``offset`` and ``offset + 255 * scale`` are clipped.
+
+        Parameters
+        ----------
+        numbers : array of shape (n,)
+            What the bytes are to stand for.
+        scale : float
+            Above 0.
+        offset : float
+            What the byte 0 stands for.
+
+        Returns
+        -------
+        Corrections
+            With one byte for every number.
+        """
         steps = (np.asarray(numbers, np.float64) - offset) / scale
         return cls(np.clip(np.rint(steps), 0, 255).astype(np.uint8), scale, offset)
 
     def numbers(self) -> NDArray[np.float64]:
-        """What the bytes stand for."""
+        """What the bytes stand for.
+
+        Returns
+        -------
+        ndarray of shape (n,), float64
+            One number for every code.
+        """
         return self.offset + self.scale * self.values.astype(np.float64)

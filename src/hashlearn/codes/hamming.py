@@ -7,10 +7,24 @@ from hashlearn.codes.packing import as_words, check_codes
 
 
 def hamming_distances(queries: ArrayLike, codes: ArrayLike, n_bits: int) -> NDArray[np.int32]:
-    """All distances between two sets of packed codes, shape (n_queries, n_codes).
+    """All distances between two sets of packed codes.
 
     The result is dense: go over blocks of queries where both sets are large.
 
+    Parameters
+    ----------
+    queries, codes : arrays of shape (n_queries or n_codes, ceil(n_bits / 8)), uint8
+        Packed codes.
+    n_bits : int
+        Length of a code, at least 1.
+
+    Returns
+    -------
+    ndarray of shape (n_queries, n_codes), int32
+        Numbers of different bits.
+
+    Examples
+    --------
     >>> a = np.array([[0b11110000], [0b10000000]], dtype=np.uint8)
     >>> hamming_distances(a, a, n_bits=8)
     array([[0, 3],

@@ -37,6 +37,8 @@ def check_codes(codes: ArrayLike, n_bits: int, name: str = "codes") -> NDArray[n
 
     A single code of shape ``(n_bytes,)`` is not promoted: one code is ``codes[None]``.
     """
+    if isinstance(codes, np.ma.MaskedArray):  # numpy would drop the mask without a word
+        raise TypeError(f"{name} must not be masked; pass the codes that count")
     array = np.asarray(codes)
     width = bytes_per_code(n_bits)
     if array.dtype != np.uint8:
@@ -53,8 +55,22 @@ def check_codes(codes: ArrayLike, n_bits: int, name: str = "codes") -> NDArray[n
 
 
 def pack(bits: ArrayLike, bit_order: BitOrder = "big") -> NDArray[np.uint8]:
-    """Pack a 0/1 or boolean matrix of shape (n, n_bits) into bytes.
+    """Pack bits into bytes.
 
+    Parameters
+    ----------
+    bits : array of shape (n, n_bits)
+        Boolean, or zeros and ones.
+    bit_order : {"big", "little"}, default="big"
+        Where the first bit goes: into the most or the least significant place of the first byte.
+
+    Returns
+    -------
+    ndarray of shape (n, ceil(n_bits / 8)), uint8
+        Packed codes; padding bits are zero.
+
+    Examples
+    --------
     >>> pack([[1, 0, 0, 0, 0, 0, 0, 0, 1]])
     array([[128, 128]], dtype=uint8)
     """
@@ -71,8 +87,24 @@ def pack(bits: ArrayLike, bit_order: BitOrder = "big") -> NDArray[np.uint8]:
 
 
 def unpack(codes: ArrayLike, n_bits: int, bit_order: BitOrder = "big") -> NDArray[np.uint8]:
-    """The bits of packed codes as a uint8 matrix of zeros and ones, shape (n, n_bits).
+    """The bits of packed codes.
 
+    Parameters
+    ----------
+    codes : array of shape (n, ceil(n_bits / 8)), uint8
+        Packed codes.
+    n_bits : int
+        Length of a code, at least 1.
+    bit_order : {"big", "little"}, default="big"
+        Where the first bit is: in the most or the least significant place of the first byte.
+
+    Returns
+    -------
+    ndarray of shape (n, n_bits), uint8
+        Zeros and ones.
+
+    Examples
+    --------
     >>> unpack(np.array([[128, 128]], dtype=np.uint8), n_bits=9)
     array([[1, 0, 0, 0, 0, 0, 0, 0, 1]], dtype=uint8)
     """

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hashlearn.datasets import cifar, mirflickr, mnist, nuswide
+from hashlearn.datasets import cifar, embeddings, mirflickr, mnist, nuswide
 from hashlearn.datasets.dataset import Records
 from hashlearn.datasets.download import RemoteFile
 from hashlearn.datasets.splits import SplitRule
@@ -110,6 +110,20 @@ ENTRIES = (
             ),
         ),
         features="gist",
+    ),
+    Entry(
+        "cifar-10-cnn",
+        embeddings.read_cifar_cnn,
+        SplitRule(per_class=100),
+        stems=("cifar-10-cnn",),
+        wanted="cifar-10-cnn.npz with X, y and query: docs, howto/embeddings, says how to make it",
+    ),
+    Entry(
+        "ag-news-minilm",
+        embeddings.read_nothing,
+        SplitRule(total=1000),
+        stems=("ag-news-minilm", "agnews_minilm384"),
+        wanted="ag-news-minilm.npz with X, y and query: docs, howto/embeddings, says how to make it",
     ),
     Entry(
         "flickr25k",

@@ -1,6 +1,7 @@
 """Datasets by name or path, from wherever they are, with the split of the paper."""
 
 import hashlib
+import logging
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,8 @@ MOST_QUERIES = 1000
 
 PREPARED = (".npz", ".mat", ".hdf5", ".h5")
 
+log = logging.getLogger(__name__)
+
 
 def load(
     name: str | Path,
@@ -44,8 +47,8 @@ def load(
     Parameters
     ----------
     name : str or Path
-        One of ``DATASETS`` (mnist, fashion-mnist, cifar-10, flickr25k, nus-wide, digits), or a file of vectors, or a
-        folder with the original files of one of them.
+        One of ``DATASETS`` (mnist, fashion-mnist, cifar-10, cifar-10-cnn, ag-news-minilm, flickr25k, nus-wide, digits),
+        or a file of vectors, or a folder with the original files of one of them.
     folder : str or Path, optional
         Where the named dataset is looked for; by default what the environment variable ``HASHLEARN_DATA`` says. What
         is not there is looked for in the cache (``HASHLEARN_CACHE``), then downloaded.
@@ -83,7 +86,7 @@ def load(
     if str(name).lower() == "digits":
         records = _with_features(_digits(), features)
         return _dataset("digits", "scikit-learn", records, split, SplitRule(per_class=DIGITS_PER_CLASS), seed)
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))
     records, rule = _from_path(path, array)
     return _dataset(path.stem, str(path), _with_features(records, features), split, rule, seed)
 
@@ -114,7 +117,7 @@ def _data_folder(folder: str | Path | None) -> Path | None:
     name, value = ("folder", folder) if folder is not None else ("HASHLEARN_DATA", os.environ.get("HASHLEARN_DATA"))
     if not value:
         return None
-    path = Path(value).expanduser()
+    path = Path(os.path.expanduser(value))
     if not path.is_dir():
         raise FileNotFoundError(f"{name} must be a folder, got {value}")
     return path
@@ -168,15 +171,21 @@ def _with_features(records: Records, asked: str | None, default: str = "pixels")
 
 
 def _stored_gist(images: NDArray) -> NDArray:
-    """GIST of the images, computed once for these pixels and kept in the cache as a mapped file."""
+    """GIST of the images, computed once for these pixels and kept in the cache as a mapped file, if it can be."""
     digest = hashlib.sha256(repr(images.shape).encode())
     for start in range(0, len(images), 1024):
         digest.update(np.ascontiguousarray(images[start : start + 1024]).tobytes())
     path = cache_folder() / "features" / f"gist512-{digest.hexdigest()[:16]}.npy"
-    if not path.is_file():
+    if path.is_file():
+        return read_array(path)
+    vectors = gist(images)
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as (beside,), beside.open("wb") as file:
-            np.save(file, gist(images))
+            np.save(file, vectors)
+    except (OSError, ValueError) as error:
+        log.warning("the features could not be stored: %s", error)
+        return vectors
     return read_array(path)
 
 

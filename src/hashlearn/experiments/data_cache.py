@@ -15,7 +15,8 @@ from sklearn.preprocessing import normalize
 
 from hashlearn.experiments.data_sources import BLOCK_ROWS, SourceRows, source_data
 from hashlearn.experiments.settings import UNIT, DatasetSettings
-from hashlearn.files import LEFTOVER, exclusive, replacing
+from hashlearn.files import LEFTOVER, replacing
+from hashlearn.locks import exclusive
 from hashlearn.metrics import true_neighbors
 
 N_NEIGHBORS = 10
@@ -42,14 +43,18 @@ class CachedData:
         source = source_data(settings)
         target = cache / f"{settings.name}-{source.digest}"
         cache.mkdir(parents=True, exist_ok=True)
-        with exclusive(target):
+        with exclusive(cache):
             if not target.is_dir():
                 beside = target.with_name(target.name + LEFTOVER)
                 shutil.rmtree(beside, ignore_errors=True)
                 beside.mkdir()
-                _write(source.database, settings.scale, beside / "database.npy", beside / "labels.npy")
-                _write(source.queries, settings.scale, beside / "queries.npy", beside / "query_labels.npy")
-                beside.rename(target)
+                try:
+                    _write(source.database, settings.scale, beside / "database.npy", beside / "labels.npy")
+                    _write(source.queries, settings.scale, beside / "queries.npy", beside / "query_labels.npy")
+                    beside.rename(target)
+                except BaseException:
+                    shutil.rmtree(beside, ignore_errors=True)
+                    raise
         return cls(target)
 
     @cached_property
@@ -96,18 +101,25 @@ class CachedData:
 
     def save(self, name: str, array: NDArray) -> None:
         """Put an array into the cache."""
-        with replacing(self._path(name)) as (beside,), beside.open("wb") as file:
-            np.save(file, array)
+        _save(self._path(name), array)
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.npy"
 
 
 def _write(source: SourceRows, scale: float | str, path: Path, label_path: Path) -> None:
-    out = np.lib.format.open_memmap(path, "w+", np.float32, (len(source.rows), source.features.shape[1]))
-    for start in range(0, len(source.rows), BLOCK_ROWS):
-        part = source.features[source.rows[start : start + BLOCK_ROWS]].astype(np.float32)
-        out[start : start + len(part)] = normalize(part) if scale == UNIT else part / np.float32(scale)
-    out.flush()
+    # Not through a mapped file: on a full disk the operating system would end the process where it writes there.
+    header = {"descr": "<f4", "fortran_order": False, "shape": (len(source.rows), source.features.shape[1])}
+    with replacing(path) as (beside,), beside.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for start in range(0, len(source.rows), BLOCK_ROWS):
+            part = source.features[source.rows[start : start + BLOCK_ROWS]].astype(np.float32)
+            block = normalize(part) if scale == UNIT else part / np.float32(scale)
+            file.write(block.astype("<f4", order="C").data)
     if source.labels is not None:
-        np.save(label_path, np.asarray(source.labels))
+        _save(label_path, np.asarray(source.labels))
+
+
+def _save(path: Path, array: NDArray) -> None:
+    with replacing(path) as (beside,), beside.open("wb") as file:
+        np.save(file, array)

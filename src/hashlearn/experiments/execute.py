@@ -62,7 +62,8 @@ def _opened(folder: str) -> CachedData:
 def _result(task: Task, data: CachedData) -> Line:
     assert task.method is not None
     hasher: Any = task.hasher()
-    _warm_up(task.method.method, str(data.folder))
+    for name in task.method.registered:
+        _warm_up(name, str(data.folder))
     encoded = _encoded(task, hasher, data)
     if task.method.ranks_real_queries(hasher):
         line = judge_real_queries(estimate_vectors(hasher, encoded.codes, data.database, data.queries), data)

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from hashlearn.checks import check_choice, check_integer
+from hashlearn.checks import check_choice, check_integer, check_regular
 from hashlearn.experiments.measures import DEFAULT_MEASURES, MEASURES, Measure
 from hashlearn.experiments.published import Published, read_published
 from hashlearn.experiments.settings import DatasetSettings, Definitions, MethodSettings
@@ -151,7 +151,9 @@ _OF_THE_WHOLE = ("title", "caption", "remarks", "measures", "published", "settin
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(check_regular(path).read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ValueError(f"{path} is no TOML file: nested too deeply") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no TOML file: {error}") from None
 

@@ -1,11 +1,11 @@
 """How good a ranking is, in the numbers and curves that a result keeps: by meaning (labels) and by neighborhood."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.experiments.data_cache import N_NEIGHBORS, CachedData
+from hashlearn.experiments.data_cache import N_NEIGHBORS
 from hashlearn.experiments.real_queries import EstimateVectors
 from hashlearn.experiments.result_lines import Line
 from hashlearn.metrics import Evaluation, TrueNeighbor, evaluate, evaluate_vectors, score_codes, true_neighbors
@@ -15,7 +15,23 @@ CURVE_DIGITS = 4
 RECALL_POSITIONS = (10, 100)
 
 
-def judge_codes(query_codes: NDArray[np.uint8], codes: NDArray[np.uint8], n_bits: int, data: CachedData) -> Line:
+class LabeledData(Protocol):
+    """Vectors to judge by: with labels or without."""
+
+    @property
+    def database(self) -> NDArray: ...
+    @property
+    def queries(self) -> NDArray: ...
+    @property
+    def labels(self) -> NDArray | None: ...
+    @property
+    def query_labels(self) -> NDArray | None: ...
+    def neighbors(self) -> NDArray[np.int64]:
+        """The rows of the 10 nearest vectors of every query, nearest first."""
+        ...
+
+
+def judge_codes(query_codes: NDArray[np.uint8], codes: NDArray[np.uint8], n_bits: int, data: LabeledData) -> Line:
     """Judge the ranking by Hamming distance."""
     line: Line = {"measures": {}}
     if data.labels is not None:
@@ -29,7 +45,7 @@ def judge_codes(query_codes: NDArray[np.uint8], codes: NDArray[np.uint8], n_bits
     return line
 
 
-def judge_real_queries(estimates: EstimateVectors, data: CachedData) -> Line:
+def judge_real_queries(estimates: EstimateVectors, data: LabeledData) -> Line:
     """Judge the ranking by estimates of the distances between real queries and codes."""
     line = _by_meaning_of_vectors(*estimates, data)
     depth = min(max(RECALL_POSITIONS), len(estimates.database))
@@ -38,7 +54,7 @@ def judge_real_queries(estimates: EstimateVectors, data: CachedData) -> Line:
     return line
 
 
-def judge_vectors(data: CachedData) -> Line:
+def judge_vectors(data: LabeledData) -> Line:
     """Judge the Euclidean ranking of the vectors themselves, whose neighbors are the true ones."""
     line = _by_meaning_of_vectors(data.database, data.queries, data)
     line["measures"] |= by_neighborhood(np.full(len(RECALL_POSITIONS), N_NEIGHBORS))
@@ -51,7 +67,7 @@ def neighbor_hits(ranked: NDArray[np.int64], neighbors: NDArray[np.int64]) -> ND
     return np.array([found[:, :n].sum(axis=1).mean() for n in RECALL_POSITIONS])
 
 
-def _by_meaning_of_vectors(database: NDArray, queries: NDArray, data: CachedData) -> Line:
+def _by_meaning_of_vectors(database: NDArray, queries: NDArray, data: LabeledData) -> Line:
     if data.labels is None:
         return {"measures": {}}
     of_labels: dict[str, Any] = {"query_labels": data.query_labels, "labels": data.labels}

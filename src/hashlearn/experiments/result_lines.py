@@ -10,7 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hashlearn.files import exclusive
+from hashlearn.checks import check_regular
+from hashlearn.files import naming
+from hashlearn.json_files import parsed_json
+from hashlearn.locks import exclusive
 
 Line = dict[str, Any]
 
@@ -32,7 +35,7 @@ class ResultFolder:
         self.folder.mkdir(parents=True, exist_ok=True)
         written = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         path = self._path(dataset)
-        with exclusive(path), path.open("a+b") as file:
+        with exclusive(path), naming(path), path.open("a+b") as file:
             _cut_torn_end(file)
             file.write(written)
             file.flush()
@@ -44,12 +47,12 @@ class ResultFolder:
 
 def read_lines(path: Path) -> Iterator[Line]:
     """The lines of a file that are whole; a damaged one in the middle is an error, since nothing writes such."""
-    with path.open("rb") as file:
+    with check_regular(path).open("rb") as file:
         for number, raw in enumerate(file, start=1):
             if not raw.endswith(b"\n"):
                 return
             try:
-                line = json.loads(raw)
+                line = parsed_json(raw)
             except ValueError:
                 raise ValueError(f"{path} line {number} is not JSON: repair or delete it") from None
             if not isinstance(line, dict) or not {"key", "config", "data"} <= line.keys():

@@ -8,10 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from hashlearn.datasets import DATASETS
 from hashlearn.experiments.real_queries import has_real_queries
 from hashlearn.hashers.base import Hasher
 from hashlearn.hashers.registry import METHODS, method_named
+from hashlearn.hashers.union import HasherUnion
+
+UNION = "union"
 
 UNIT = "unit"
 """The ``scale`` that gives every row the length one."""
@@ -75,6 +80,7 @@ class MethodSettings:
     ----------
     name, title : its name in a command, and in a table
     method : name in the registry
+    union_of : names in the registry instead, of methods that share the bits in equal parts (:class:`HasherUnion`)
     published_as : its name in the published table
     is_variant : whether its settings are other than those of the number it is held against
     as_published : start from the method's ``paper(dataset)`` settings
@@ -87,6 +93,7 @@ class MethodSettings:
     name: str
     title: str = ""
     method: str = ""
+    union_of: tuple[str, ...] = ()
     published_as: str = ""
     is_variant: bool = False
     as_published: bool = False
@@ -96,9 +103,14 @@ class MethodSettings:
     on: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _set_default(self, "method", self.name)
-        _set_default(self, "title", method_named(self.method).__name__)
+        _set_default(self, "method", UNION if self.union_of else self.name)
+        _set_default(self, "title", " + ".join(method_named(name).__name__ for name in self.registered))
         _set_default(self, "published_as", self.title)
+
+    @property
+    def registered(self) -> tuple[str, ...]:
+        """The methods of the registry that it is made of."""
+        return tuple(self.union_of) or (self.method,)
 
     def ranks_real_queries(self, hasher: Hasher) -> bool:
         """Whether the results of this hasher are ranked by real queries."""
@@ -106,6 +118,11 @@ class MethodSettings:
 
     def hasher(self, dataset: DatasetSettings, bits: int, seed: int, changes: Mapping[str, Any]) -> Hasher:
         """The hasher, not yet fitted."""
+        if self.union_of:
+            shares = [len(part) for part in np.array_split(range(bits), len(self.union_of))]
+            classes: list[Any] = [method_named(name) for name in self.union_of]
+            parts = [cls(share, random_state=seed) for cls, share in zip(classes, shares)]
+            return HasherUnion(parts)
         cls: Any = method_named(self.method)
         params = {**self.params, **self.on.get(dataset.like, {}), **changes, "random_state": seed}
         return cls.paper(dataset.like, bits, **params) if self.as_published else cls(bits, **params)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from hashlearn.experiments.experiment import Experiment, Part
 from hashlearn.experiments.settings import DatasetSettings, MethodSettings
 from hashlearn.hashers.base import Hasher
+from hashlearn.hashers.union import HasherUnion
 
 REFERENCE = "float vectors"
 """Title of the Euclidean ranking of the vectors themselves, which a table shows beside the codes."""
@@ -71,10 +72,22 @@ class Task:
         config = {"dataset": self.dataset.name, "scale": self.dataset.scale, "bits": self.bits, "seed": self.run}
         if self.method is None:
             return plain({**config, "method": REFERENCE_METHOD, "params": {}})
-        params = self.hasher().get_params(deep=False)
-        params = {name: value for name, value in params.items() if name not in NOT_CONFIGURATION}
+        params = configuration(self.hasher())
         ranking = {"ranking": self.method.ranking} if self.method.ranking else {}
         return plain({**config, "method": self.method.method, "params": params, **ranking})
+
+
+def configuration(hasher: Hasher) -> dict[str, Any]:
+    """All parameters of a hasher but its length and its seed; of a union, those of its parts."""
+    if isinstance(hasher, HasherUnion):
+        return {
+            "union": [
+                {"method": type(part).__name__.lower(), "bits": part.n_bits, "params": configuration(part)}
+                for part in hasher.hashers
+            ]
+        }
+    params = hasher.get_params(deep=False)
+    return {name: value for name, value in params.items() if name not in NOT_CONFIGURATION}
 
 
 def tasks_of(experiment: Experiment) -> list[Task]:

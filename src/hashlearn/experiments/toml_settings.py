@@ -1,5 +1,6 @@
 """Tables of a TOML file as settings: every entry checked, with an error that says where it stands."""
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -92,18 +93,18 @@ def _check_scale(where: str, scale: Any) -> None:
 
 def _array_file(where: str, name: str, value: Any, path: Path) -> ArrayFile:
     if isinstance(check_kind(where, name, value, str, dict), str):
-        return ArrayFile(str(path.parent / Path(value).expanduser()))
+        return ArrayFile(str(path.parent / os.path.expanduser(value)))
     check_known(f"{where}, {name}", value, ("file", "array"))
     if "file" not in value:
         raise ValueError(f"{where}: {name} must say its file")
     file = check_kind(where, f"{name}.file", value["file"], str)
     array = check_kind(where, f"{name}.array", value.get("array", ""), str)
-    return ArrayFile(str(path.parent / Path(file).expanduser()), array or None)
+    return ArrayFile(str(path.parent / os.path.expanduser(file)), array or None)
 
 
 def _source(source: str, path: Path) -> str:
     """A known dataset as it is; a file in relation to the folder of the experiment."""
-    return source if source.lower() in DATASETS else str(path.parent / Path(source).expanduser())
+    return source if source.lower() in DATASETS else str(path.parent / os.path.expanduser(source))
 
 
 def _method(name: str, entries: Any, path: Path) -> MethodSettings:
@@ -117,6 +118,10 @@ def _method(name: str, entries: Any, path: Path) -> MethodSettings:
     if "ranking" in entries:
         check_choice(f"{where}: ranking", entries["ranking"], RANKINGS)
     on = check_kind(where, "on", entries.get("on", {}), dict)
+    for each in check_kind(where, "union_of", entries.get("union_of", []), list):
+        check_kind(where, "union_of", each, str)
+    if "union_of" in entries and entries.keys() & {"method", "params", "on", "as_published"}:
+        raise ValueError(f"{where} must have union_of, or method with its params, not both")
     settings = MethodSettings(name, **entries)
     if settings.as_published and not hasattr(method_named(settings.method), "paper"):
         raise ValueError(f"{where}: {settings.method} has no published settings for as_published")
@@ -126,7 +131,11 @@ def _method(name: str, entries: Any, path: Path) -> MethodSettings:
 
 
 def check_parameters(where: str, method: MethodSettings, params: Entries) -> None:
-    """Refuse parameters that the method does not have."""
+    """Refuse parameters that the method does not have; a union has none."""
+    if method.union_of and params:
+        raise ValueError(f"{where}: {method.title} is a union and has no parameter {next(iter(params))!r}")
+    if method.union_of:
+        return
     cls: Any = method_named(method.method)
     known = [name for name in cls().get_params(deep=False) if name not in ("n_bits", "random_state")]
     for unknown in params.keys() - set(known):

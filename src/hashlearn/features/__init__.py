@@ -1,7 +1,21 @@
-"""What turns raw things into vectors: GIST of images, principal components of long vectors."""
+"""What turns raw things into vectors: GIST of images, principal components, encoders of pictures and texts by name."""
 
+from hashlearn.features.encoders import Encoder, encoder_named, load_encoder, save_encoder
 from hashlearn.features.gist import gist
 from hashlearn.features.images import ImageFolder
+from hashlearn.features.own_files import EncodedImages, TextTable, folder_of_images, texts_of_csv
 from hashlearn.features.pca import PCA
 
-__all__ = ["PCA", "ImageFolder", "gist"]
+__all__ = [
+    "PCA",
+    "EncodedImages",
+    "Encoder",
+    "ImageFolder",
+    "TextTable",
+    "encoder_named",
+    "folder_of_images",
+    "gist",
+    "load_encoder",
+    "save_encoder",
+    "texts_of_csv",
+]

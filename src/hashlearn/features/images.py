@@ -8,9 +8,7 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import check_integer
 from hashlearn.extras import require
-from hashlearn.rows.formats.problems import reading
-
-SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+from hashlearn.features.pictures import SUFFIXES, opened_picture, read_picture, square
 
 MIXED_SIZE = 256
 """The side to which images of several sizes are brought, as LMgist's demonstration does."""
@@ -38,7 +36,7 @@ class ImageFolder:
     """
 
     def __init__(self, folder: str | Path, size: int | None = None):
-        self._pillow = require("PIL.Image", "images")
+        require("PIL.Image", "images")
         self.folder = Path(folder)
         if not self.folder.is_dir():
             raise ValueError(f"folder must be a folder of images, got {folder}")
@@ -54,29 +52,15 @@ class ImageFolder:
 
     def __getitem__(self, rows: slice) -> NDArray[np.uint8]:
         """The images of a slice, shape (n, size, size, 3)."""
-        squares = [self._square(path) for path in self.paths[rows]]
+        squares = [square(read_picture(path), self.size) for path in self.paths[rows]]
         return np.stack(squares) if squares else np.empty((0, *self.shape[1:]), np.uint8)
 
     def _common_size(self) -> int:
         sizes = set()
         for path in self.paths:
-            with self._open(path) as image:  # reads the header only
+            with opened_picture(path) as image:
                 sizes.add(image.size)
         return min(sizes.pop()) if len(sizes) == 1 else MIXED_SIZE
-
-    def _square(self, path: Path) -> NDArray[np.uint8]:
-        with self._open(path) as image, reading(path, "image"):
-            pixels = image.convert("RGB")
-        scale = self.size / min(pixels.size)
-        if scale != 1:
-            width, height = (max(self.size, round(side * scale)) for side in pixels.size)
-            pixels = pixels.resize((width, height), self._pillow.Resampling.BILINEAR)
-        left, top = (pixels.width - self.size) // 2, (pixels.height - self.size) // 2
-        return np.asarray(pixels.crop((left, top, left + self.size, top + self.size)))
-
-    def _open(self, path: Path):
-        with reading(path, "image"):
-            return self._pillow.open(path)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

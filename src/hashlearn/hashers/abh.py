@@ -59,7 +59,8 @@ class ABH(Hasher):
     metric : {"euclidean", "cosine", "dot"}, default="euclidean"
         What is near: a small Euclidean distance, a small angle, or a large inner product.
     max_iter : int, default=5
-        Rounds of the alternation between words and bits.
+        Rounds of the alternation between words and bits, at most: it ends where the error rises, as it may with more
+        bits than features.
     ridge : float, default=1e-4
         Added to B'B, times the number of rows, in the least squares of the words.
     restarts : int, default=0
@@ -134,7 +135,6 @@ class ABH(Hasher):
         self.random_state = random_state
 
     def fit(self, X, y=None):
-        """Learn from the rows of X; labels are never used."""
         rng = self._rng()
         rows = self._sampled(self._rows_to_fit(X), rng)
         sample = rows.draw(START_ROWS, rng)
@@ -145,11 +145,14 @@ class ABH(Hasher):
         D = starting_matrix(
             "init", self.init, shape, lambda: starting_words(sample, self.n_bits, self.ridge, START_ROUNDS, rng)
         )
-        self.reconstruction_error_ = []
+        self.reconstruction_error_, before = [], D
         for _ in self._rounds(self.max_iter):
             sums = fold(rows, _sums_of_block, added, CodeScorer(view, SignSearch(D, 0, 0, rows.dtype)))
             self.reconstruction_error_.append(sums.error(D))
-            D = sums.words(self.ridge)
+            if self.reconstruction_error_[-1] > min(self.reconstruction_error_):
+                D = before
+                break
+            D, before = sums.words(self.ridge), D
         self.mean_, self.words_ = view.mean.astype(np.float64), D.astype(np.float32)
         self._learn_correction(sample, rng)
         return self
@@ -179,6 +182,7 @@ class ABH(Hasher):
         Parameters
         ----------
         X : array of shape (n, n_features), or another source of rows as for ``fit``
+            The rows that the codes are of.
         codes : array of shape (n, ceil(n_bits / 8)), uint8, or None
             The codes of these rows where you have them already; found by :meth:`transform` if None.
 
@@ -208,10 +212,12 @@ class ABH(Hasher):
         Parameters
         ----------
         Q : array of shape (n, n_features), or another source of rows as for ``fit``
+            Queries.
 
         Returns
         -------
         ndarray of shape (n, n_bits), float32
+            For :meth:`hashlearn.AsymmetricIndex.search`.
         """
         if self._is_small(Q):
             return self._small_weights(Q)
@@ -227,6 +233,7 @@ class ABH(Hasher):
         Parameters
         ----------
         codes : array of shape (n, ceil(n_bits / 8)), uint8
+            Packed codes.
 
         Returns
         -------

@@ -113,7 +113,6 @@ class AGH(AnchoredHasher):
         return {"n_distances": self.n_neighbors, "spectral": self.n_neighbors}
 
     def fit_summary(self, summary):
-        """Learn from the summary that :meth:`summarize` returned."""
         graph, gram, _ = summary.sums["spectral"]
         # An anchor that is near to no row has no place in the graph.
         used = np.flatnonzero(gram.any(axis=0))

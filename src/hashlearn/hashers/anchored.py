@@ -216,7 +216,6 @@ class AnchoredHasher(Hasher):
     intercept_: NDArray[np.float64]
 
     def fit(self, X, y=None):
-        """Learn from the rows of X; labels are never used."""
         return self.fit_summary(self.summarize(X))
 
     def summarize(self, X: Any) -> AnchorSummary:
@@ -226,25 +225,55 @@ class AnchoredHasher(Hasher):
 
         Parameters
         ----------
-        X : array, path, paths or function, as for ``fit``
+        X : array of shape (n, n_features), or another source of rows as for ``fit``
+            At least two rows.
 
         Returns
         -------
         AnchorSummary
+            Anchors, distances and sums; its size does not depend on the number of rows.
         """
         rows, rng = self._rows_to_fit(X), check_random_state(self.random_state)
         return summarize(rows, self._find_anchors, rng, **self.summary_needs())
 
     def summary_needs(self) -> dict[str, Any]:
-        """What this method needs of the data: keyword arguments of :func:`summarize`."""
+        """What this method needs of the data.
+
+        Returns
+        -------
+        dict
+            Keyword arguments of :func:`summarize`.
+        """
         raise AssertionError(f"{type(self).__name__} does not say what it needs of the data")
 
     def fit_summary(self, summary: AnchorSummary) -> Self:
-        """Learn from a summary of the data, which :meth:`summarize` of this method returned."""
+        """Learn from a summary of the data.
+
+        Parameters
+        ----------
+        summary : AnchorSummary
+            What :meth:`summarize` of this method returned, also with another ``n_bits``.
+
+        Returns
+        -------
+        AnchoredHasher
+            This object.
+        """
         raise AssertionError(f"{type(self).__name__} does not say how it learns")
 
     def n_anchors_for(self, n: int) -> int:
-        """How many anchors n rows get: ``n_anchors``, or what "auto" stands for."""
+        """How many anchors so many rows get: ``n_anchors``, or what "auto" stands for.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+
+        Returns
+        -------
+        int
+            At most ``n``.
+        """
         if isinstance(self.n_anchors, str):
             return min(n, max(self.n_bits + 1, min(AUTO_ANCHORS, n // AUTO_ROWS_PER_ANCHOR)))
         if self.n_anchors > n:

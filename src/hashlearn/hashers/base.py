@@ -29,7 +29,7 @@ from hashlearn.threads import one_blas_thread
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
 """What is asked of an array before it is read; whether it is finite shows in the first pass over its rows."""
 
-SMALL_ROWS = 4
+SMALL_ROWS = 16
 SMALL_TYPES = (np.float32, np.float64)
 
 LEARNING = ("fit", "fit_codes", "fit_summary")
@@ -79,6 +79,12 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     X is an array, a memmap, a sparse matrix, a DataFrame, the path of a file of vectors or a list of them, or a
     function that gives a fresh iterator over blocks of rows for every pass (:func:`hashlearn.rows.as_rows`).
+
+    Examples
+    --------
+    >>> from hashlearn import ITQ
+    >>> isinstance(ITQ(n_bits=16), Hasher)
+    True
     """
 
     n_bits: int
@@ -95,19 +101,34 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         make_fits_whole(cls)
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn the hash functions from the rows of X; labels are never used."""
+        """Learn the hash functions from the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows
+            At least two rows; see the class :class:`Hasher` for what else it may be.
+        y : None
+            Ignored: labels are never used.
+
+        Returns
+        -------
+        Hasher
+            This object. If learning fails or is interrupted, it is as it was before.
+        """
         raise TypeError(f"{type(self).__name__} is not a method; take one of hashlearn.METHODS")
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float32]:
-        """One score a bit; a bit is one where its score is above zero.
+        """One score for each bit; a bit is one where its score is above zero.
 
         Parameters
         ----------
         X : array of shape (n, n_features), or another source of rows as for ``fit``
+            No rows give no scores.
 
         Returns
         -------
         ndarray of shape (n, n_bits), float32
+            The farther from zero, the surer the bit.
         """
         if self._is_small(X):
             return self._small_scores(X).astype(np.float32, copy=False)
@@ -130,7 +151,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n, ceil(n_bits / 8)), uint8
-            A DataFrame where ``set_output(transform="pandas")`` asks for one, a column a byte.
+            A DataFrame where ``set_output(transform="pandas")`` asks for one, one column for each byte.
         """
         if self._is_small(X):
             return pack(self._small_scores(X) > 0)
@@ -141,17 +162,42 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return codes
 
     def transform_blocks(self, X: Any, first: int = 0) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
-        """Packed codes a block of rows at a time, from row ``first`` on: pairs of the rows' slice and their codes."""
+        """Packed codes, one block of rows at a time; memory holds a few blocks.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows as for ``fit``
+            No rows give no blocks.
+        first : int, default=0
+            The row to begin with.
+
+        Returns
+        -------
+        iterator of (slice, ndarray)
+            The rows of a block and their packed codes, in order.
+        """
         rows = self._rows(X).since(first, ENCODE_PARTS)
         codes_from = partial(codes_of_block, scorer=self._prepared(rows.dtype))
         return self._tracked(map_blocks(rows, codes_from), rows)
 
     def transform_into(self, X: Any, path: str | Path, first: int = 0) -> Iterator[slice]:
-        """Write packed codes into an npy file a block of rows at a time, from row ``first`` on.
+        """Write packed codes into an npy file, one block of rows at a time.
 
-        The file is there at its full size, as ``np.lib.format.open_memmap(path, "w+", np.uint8, shape)`` makes it. Each
-        slice of rows is given when their codes have been written. Rows on a cluster are encoded and written by its
-        workers, which must see the file under the same path.
+        Rows on a cluster are encoded and written by its workers, which must see the file under the same path.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows as for ``fit``
+            The rows to encode.
+        path : str or Path
+            A file of full size, as ``np.lib.format.open_memmap(path, "w+", np.uint8, shape)`` makes it.
+        first : int, default=0
+            The row to begin with.
+
+        Returns
+        -------
+        iterator of slice
+            The rows of each block, once their codes are written. Nothing is written before you iterate.
         """
         rows = self._rows(X).since(first, ENCODE_PARTS)
         wanted = (len(rows), bytes_per_code(self.n_bits))
@@ -168,11 +214,29 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         For most methods these are the codes of :meth:`transform`. A method that learns the codes of its training rows
         themselves, and hash functions only for rows it has not seen, returns the learned ones.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows as for ``fit``
+            At least two rows.
+        y : None
+            Ignored: labels are never used.
+
+        Returns
+        -------
+        ndarray of shape (n, ceil(n_bits / 8)), uint8
+            Packed codes.
         """
         return self.fit(X, y).transform(X)
 
     def save(self, folder: str | Path) -> None:
-        """Write the model to a folder (``config.json`` and ``model.safetensors``); :func:`hashlearn.load` reads it."""
+        """Write the model to a folder (``config.json`` and ``model.safetensors``); :func:`hashlearn.load` reads it.
+
+        Parameters
+        ----------
+        folder : str or Path
+            New, empty, or one that a model was saved to before; its parent exists.
+        """
         save_hasher(self, folder)
 
     def _scorer(self, real: np.dtype) -> Callable[[NDArray], NDArray]:

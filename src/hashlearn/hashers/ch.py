@@ -95,7 +95,6 @@ class CH(Hasher):
         self.random_state = random_state
 
     def fit(self, X, y=None):
-        """Learn from the rows of X; labels are never used."""
         rng = self._rng()
         data = self._sampled(self._rows_to_fit(X), rng)
         n, d = data.shape

@@ -21,16 +21,22 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hashlearn.checks import Range, check_choice, check_matrix
-from hashlearn.hashers.anchored import AnchoredHasher, AnchorSummary, JointScorer
-from hashlearn.hashers.itq import ITQ
+from hashlearn.checks import Range, check_choice
+from hashlearn.hashers.anchored import AnchoredHasher, JointScorer
+from hashlearn.hashers.starts import (
+    AFTER_OTHERS,
+    AFTER_SPECTRAL,
+    SPECTRAL_NEIGHBORS,
+    Recipe,
+    chosen_start,
+    is_spectral,
+    may_be_spectral,
+    signs,
+    starting_codes,
+)
 from hashlearn.linalg.anchors import AnchorSearch, PairwiseSums
 from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
 from hashlearn.linalg.rotations import nearest_rotation
-from hashlearn.linalg.spectral import spectral_offsets
-
-SPECTRAL_NEIGHBORS = 2
-SPECTRAL_ROUNDS = 30
 
 NEEDS_TWO_ROUNDS = (
     "lambda1",
@@ -74,11 +80,21 @@ than the paper's text; the numbers of the paper were made by the program."""
 class JPSH(AnchoredHasher):
     """Codes from a shared projection and personalized offsets of clusters.
 
-    The defaults are those that measure best (docs: explanation/defaults), and they are not the paper's: one round of
-    the alternation from a spectral start, the codes of :class:`~hashlearn.SAH`. In one round ``lambda1``, ``lambda2``,
-    ``n_anchor_neighbors``, ``graph_ridge``, ``epsilon``, ``solver_tol``, ``tol`` and ``max_imbalance`` change no bit;
-    setting one of them then warns. ``JPSH.paper("mnist")`` is the paper's method, ``JPSH(anchors="random")`` its
-    ablation JPSH0.
+    The defaults are those that measure best (docs: explanation/defaults), and they are not the paper's. The data choose
+    the start, without labels (``init="auto"``):
+
+    - Data that spread over many directions, as embeddings of networks do, start from ITQ codes. Up to four rounds of
+      the alternation follow, and all parameters act.
+    - Other data (pixels, gradients, counts) get one round from a spectral start, the codes of
+      :class:`~hashlearn.SAH`. In one round ``lambda1``, ``lambda2``, ``n_anchor_neighbors``, ``graph_ridge``,
+      ``epsilon``, ``solver_tol``, ``tol`` and ``max_imbalance`` change no bit; setting one of them then warns.
+
+    "Many" are more than 50 effective directions, or more than ``2 sqrt(n_features)`` if that is less; the effective
+    number of directions is ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the covariance. Where a few clusters
+    hold most of the rows, or ``n_bits`` exceeds ``n_features``, the start is spectral too. ``init_`` says which start
+    was taken.
+
+    ``JPSH.paper("mnist")`` is the paper's method, ``JPSH(anchors="random")`` its ablation JPSH0.
 
     Parameters
     ----------
@@ -124,12 +140,15 @@ class JPSH(AnchoredHasher):
     kmeans_sample : int or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
         a round, a sample is held in memory.
-    init : {"spectral", "itq", "random"} or ndarray of shape (n_bits, n_anchors), default="spectral"
-        The anchors' codes to start from: those of SAH, those of ITQ, or random ones (the paper).
-    soft_offsets : int, default=2
-        Number of nearest anchors whose offsets are blended when encoding; 1 is the paper's.
-    pairwise_weight : float, default=0.1
-        Weight of the projection against the offsets when encoding; 1 is the paper's.
+    init : {"auto", "spectral", "itq", "random"} or ndarray of shape (n_bits, n_anchors), default="auto"
+        The anchors' codes to start from: those of SAH, those of ITQ, or random ones (the paper). "auto" takes one of
+        the first two, as said above.
+    soft_offsets : int or "auto", default="auto"
+        Number of nearest anchors whose offsets are blended when encoding; 1 is the paper's. "auto" is 2 from a spectral
+        start and 4 from any other.
+    pairwise_weight : float or "auto", default="auto"
+        Weight of the projection against the offsets when encoding; 1 is the paper's. "auto" is 0.1 from a spectral
+        start and 3 from any other.
     solver_tol : float, default=1e-5
         Relative residual to which the personalized weights are solved for.
     keep_weights : bool, default=False
@@ -148,6 +167,8 @@ class JPSH(AnchoredHasher):
         above zero.
     sigma_ : float
         Width of the blend's weights ``exp(-d^2 / sigma_^2)``.
+    init_ : {"spectral", "itq", "random", "array"}
+        The start that was taken.
     n_iter_ : int
         Rounds done.
     objective_ : list of float
@@ -172,10 +193,11 @@ class JPSH(AnchoredHasher):
         **ROUND_RANGES,
         **PAIRWISE_RANGES,
         **PERSONALIZED_RANGES,
+        "init": Range(words=("auto", *ROUND_RANGES["init"].words), array=True),
         "max_iter": Range(int, 1, words=("auto",)),
         "max_imbalance": Range(float, 0, 1, none=True),
-        "soft_offsets": Range(int, 1),
-        "pairwise_weight": Range(float, 0),
+        "soft_offsets": Range(int, 1, words=("auto",)),
+        "pairwise_weight": Range(float, 0, words=("auto",)),
     }
     _not_saved = ("pairwise_weights_", "personalized_weights_", "codes_per_round_")
 
@@ -200,9 +222,9 @@ class JPSH(AnchoredHasher):
         anchors="kmeans",
         kmeans_max_iter=10,
         kmeans_sample=None,
-        init="spectral",
-        soft_offsets=2,
-        pairwise_weight=0.1,
+        init="auto",
+        soft_offsets="auto",
+        pairwise_weight="auto",
         solver_tol=1e-5,
         keep_weights=False,
         random_state=None,
@@ -241,13 +263,16 @@ class JPSH(AnchoredHasher):
         Parameters
         ----------
         dataset : {"mnist", "cifar-10", "nus-wide", "flickr25k"}
+            Whose settings to take.
         n_bits : int, default=64
-        **changes
+            Length of a code.
+        **changes : dict
             Parameters to set otherwise.
 
         Returns
         -------
         JPSH
+            Not fitted.
 
         Examples
         --------
@@ -267,9 +292,9 @@ class JPSH(AnchoredHasher):
 
     def summary_needs(self):
         return {
-            "n_distances": self.soft_offsets,
+            "n_distances": AFTER_OTHERS.soft_offsets if _is_auto(self.soft_offsets) else self.soft_offsets,
             "pairwise": (self.n_neighbors, self.normalize_graph),
-            "spectral": SPECTRAL_NEIGHBORS if is_spectral(self.init) else None,
+            "spectral": SPECTRAL_NEIGHBORS if may_be_spectral(self.init) else None,
             "rescale": self.rescale,
         }
 
@@ -280,19 +305,31 @@ class JPSH(AnchoredHasher):
         B here and, like Q, act in the next round. The published program orders the steps otherwise, with the same
         result. Eq. 16 has X X' where this program has X D X', D the row sums of A: they are the same where the rows of
         A sum to one (``normalize_graph``).
+
+        Parameters
+        ----------
+        summary : AnchorSummary
+            What :meth:`summarize` of this method returned, also with another ``n_bits``.
+
+        Returns
+        -------
+        JPSH
+            This object.
         """
-        if self._n_rounds() == 1:
+        init = chosen_start(summary, self.n_bits) if _is_auto(self.init) else self.init
+        max_iter, soft_offsets, pairwise_weight = self._recipe(init)
+        if max_iter == 1:
             self._warn_of_parameters_without_effect()
         C = summary.anchors_with_bias() if self.bias else summary.anchors.astype(np.float64)
         S = anchor_similarity(summary.anchors, self.n_anchor_neighbors)  # eq. 6
         sums = summary.sums["pairwise"].with_bias() if self.bias else summary.sums["pairwise"]  # eq. 2
         rule = PenaltyRule(self.lambda1, self.lambda2, self.epsilon, self.graph_ridge, self.bias)
 
-        B = starting_codes(self.init, summary, self.n_bits)
+        B = starting_codes(init, summary, self.n_bits)
         R, V = np.eye(self.n_bits), np.eye(self.n_bits)
         penalty, Q = IdentityPenalty(S), np.ones(len(sums.XDX))
         self.objective_, codes_per_round = [], []
-        for _ in self._rounds(self._n_rounds()):
+        for _ in self._rounds(max_iter):
             P = penalty.solve(C, B.T @ R, self.solver_tol)  # eq. 14
             W = pairwise_weights(sums, B.T @ V, self.lambda3 * Q)  # eq. 16
             Q = row_penalty(W, self.epsilon)  # eq. 17
@@ -315,8 +352,9 @@ class JPSH(AnchoredHasher):
             if unbalanced or settled(self.objective_, self.tol):
                 break
 
-        self._keep_anchors(summary, self.soft_offsets)
-        self._keep_projection(summary, self.pairwise_weight * projection, self.bias)
+        self._keep_anchors(summary, soft_offsets)
+        self._keep_projection(summary, pairwise_weight * projection, self.bias)
+        self.init_ = init if isinstance(init, str) else "array"
         self.codes_per_round_ = np.stack(codes_per_round)
         self.n_iter_ = len(codes_per_round)
         return self
@@ -328,10 +366,11 @@ class JPSH(AnchoredHasher):
         # The weights of the offsets sum to one, so the intercept may be in each of them.
         return JointScorer(search, (self.offsets_ + self.intercept_).astype(real), self.n_blended_, self.sigma_)
 
-    def _n_rounds(self) -> int:
-        if self.max_iter == "auto":
-            return 1 if is_spectral(self.init) else 4
-        return self.max_iter
+    def _recipe(self, init: str | NDArray) -> Recipe:
+        """The parameters that are set, and for those that are "auto" what measured best from this start."""
+        best = AFTER_SPECTRAL if is_spectral(init) else AFTER_OTHERS
+        asked = {name: getattr(self, name) for name in Recipe._fields}
+        return best._replace(**{name: value for name, value in asked.items() if not _is_auto(value)})
 
     def _warn_of_parameters_without_effect(self) -> None:
         defaults = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
@@ -344,28 +383,8 @@ class JPSH(AnchoredHasher):
             )
 
 
-def starting_codes(init: str | NDArray, summary: AnchorSummary, n_bits: int) -> NDArray[np.float64]:
-    """B of round zero, shape (n_bits, m), as the parameter ``init`` says."""
-    if not isinstance(init, str):
-        return signs(check_matrix("init", init, (n_bits, len(summary.anchors))))
-    rng = summary.rng()
-    if init == "random":
-        return signs(rng.standard_normal((n_bits, len(summary.anchors))))
-    if init == "itq":
-        itq = ITQ(n_bits, random_state=rng).fit(summary.rows.shifted(None))
-        return signs(itq.decision_function(summary.anchors_of_data).T)
-    _, gram, sample = summary.sums["spectral"]
-    return signs(spectral_offsets(gram, sample, summary.anchors, n_bits, range(SPECTRAL_ROUNDS), rng).T)
-
-
-def is_spectral(init: str | NDArray) -> bool:
-    """Whether the parameter ``init`` asks for the spectral start."""
-    return isinstance(init, str) and init == "spectral"
-
-
-def signs(scores: NDArray) -> NDArray[np.float64]:
-    """+1 above zero, -1 elsewhere."""
-    return np.where(scores > 0, 1.0, -1.0)
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 def pairwise_weights(sums: PairwiseSums, T: NDArray, penalty: NDArray) -> NDArray[np.float64]:

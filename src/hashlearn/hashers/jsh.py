@@ -14,18 +14,8 @@ import numpy as np
 
 from hashlearn.hashers.anchored import AnchoredHasher
 from hashlearn.hashers.base import LinearScorer
-from hashlearn.hashers.jpsh import (
-    PAIRWISE_RANGES,
-    ROUND_RANGES,
-    SPECTRAL_NEIGHBORS,
-    is_spectral,
-    pairwise_loss,
-    pairwise_weights,
-    row_penalty,
-    settled,
-    signs,
-    starting_codes,
-)
+from hashlearn.hashers.jpsh import PAIRWISE_RANGES, ROUND_RANGES, pairwise_loss, pairwise_weights, row_penalty, settled
+from hashlearn.hashers.starts import SPECTRAL_NEIGHBORS, is_spectral, signs, starting_codes
 from hashlearn.linalg.rotations import nearest_rotation
 
 
@@ -139,7 +129,18 @@ class JSH(AnchoredHasher):
         }
 
     def fit_summary(self, summary):
-        """The loop of JPSH's Algorithm 1 with W, V and B only."""
+        """The loop of JPSH's Algorithm 1 with W, V and B only.
+
+        Parameters
+        ----------
+        summary : AnchorSummary
+            What :meth:`summarize` of this method returned, also with another ``n_bits``.
+
+        Returns
+        -------
+        JSH
+            This object.
+        """
         sums = summary.sums["pairwise"].with_bias() if self.bias else summary.sums["pairwise"]
         B = starting_codes(self.init, summary, self.n_bits)
         V, Q = np.eye(self.n_bits), np.ones(len(sums.XDX))

@@ -6,7 +6,9 @@ al. (SoCG 2004) for it, whose p-stable scheme has buckets instead of signs; ever
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hashlearn.checks import check_choice
 from hashlearn.hashers.base import LinearHasher, starting_matrix
 from hashlearn.linalg.moments import mean_and_spread
 
@@ -20,8 +22,9 @@ class LSH(LinearHasher):
         Length of a code.
     center : bool, default=True
         Subtract the training mean first. Without it non-negative features give nearly constant bits.
-    init : ndarray of shape (n_features, n_bits) or None, default=None
-        The projection; Gaussian if None.
+    init : ndarray of shape (n_features, n_bits), "identity" or None, default=None
+        The projection; Gaussian if None. "identity" takes the first ``n_bits`` features themselves: with
+        ``center=False`` these are the sign bits of embeddings that sentence-transformers calls "ubinary".
     random_state : int, RandomState instance or None, default=None
         Determines the projection.
 
@@ -50,5 +53,16 @@ class LSH(LinearHasher):
         d, rng = rows.shape[1], self._rng()
         self.mean_ = mean_and_spread(rows)[0] if self.center else np.zeros(d)
         shape = (d, self.n_bits)
-        self.projection_ = starting_matrix("init", self.init, shape, lambda: rng.standard_normal(shape))
+        if isinstance(self.init, str):
+            check_choice("init", self.init, ["identity"])
+            self.projection_ = first_features(*shape)
+        else:
+            self.projection_ = starting_matrix("init", self.init, shape, lambda: rng.standard_normal(shape))
         return self
+
+
+def first_features(d: int, n_bits: int) -> NDArray[np.float64]:
+    """The projection onto the first ``n_bits`` of d features."""
+    if n_bits > d:
+        raise ValueError(f"init='identity' needs a feature for each bit: n_bits={n_bits}, n_features={d}")
+    return np.eye(d, n_bits)

@@ -4,6 +4,7 @@ CLASS_NAMES = {
     "lsh": "LSH",
     "sh": "SH",
     "itq": "ITQ",
+    "knnh": "KNNH",
     "sp": "SP",
     "sgh": "SGH",
     "agh": "AGH",

@@ -123,7 +123,6 @@ class OCH(LinearHasher):
         self.random_state = random_state
 
     def fit(self, X, y=None):
-        """Learn from the rows of X; labels are never used."""
         rows, rng = self._rows_to_fit(X), self._rng()
         max_iter, tol = check_integer("max_iter", self.max_iter, low=0), check_number("tol", self.tol, low=0)
         found = find_landmarks(

@@ -116,7 +116,6 @@ class OEH(LinearHasher):
         self.random_state = random_state
 
     def fit(self, X, y=None):
-        """Learn from the rows of X; labels are never used."""
         rows, rng = self._rows_to_fit(X), self._rng()
         max_iter, d = check_integer("max_iter", self.max_iter, low=0), rows.shape[1]
         lambda1, beta, step = (check_number(name, getattr(self, name)) for name in ("lambda1", "beta", "step"))

@@ -41,7 +41,7 @@ class PipelineHasher(Hasher):
         return n_bits_of(self.pipeline)
 
     @property
-    def n_features_in_(self) -> int:
+    def n_features_in_(self) -> int:  # type: ignore[override, unused-ignore]
         return self.pipeline.n_features_in_
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:

@@ -13,15 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from hashlearn.hashers.anchored import AnchoredHasher
-from hashlearn.hashers.jpsh import (
-    PERSONALIZED_RANGES,
-    ROUND_RANGES,
-    SPECTRAL_NEIGHBORS,
-    is_spectral,
-    settled,
-    signs,
-    starting_codes,
-)
+from hashlearn.hashers.jpsh import PERSONALIZED_RANGES, ROUND_RANGES, settled
+from hashlearn.hashers.starts import SPECTRAL_NEIGHBORS, is_spectral, signs, starting_codes
 from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
 from hashlearn.linalg.rotations import nearest_rotation
 
@@ -46,10 +39,12 @@ class PSH(AnchoredHasher):
         Rounds of the alternation.
     tol : float or None, default=None
         Stop when the objective changes by less than this share; None for exactly ``max_iter`` rounds.
-    epsilon, graph_ridge, bias, rescale, solver_tol, keep_weights
+    epsilon, graph_ridge, bias, rescale, anchors, kmeans_max_iter, kmeans_sample
         As in :class:`~hashlearn.hashers.jpsh.JPSH`.
-    anchors, kmeans_max_iter, kmeans_sample, init, random_state
-        As in :class:`~hashlearn.hashers.jpsh.JPSH`, with a random start.
+    init : {"random", "itq", "spectral"} or ndarray of shape (n_bits, n_anchors), default="random"
+        The anchors' codes to start from.
+    solver_tol, keep_weights, random_state
+        As in :class:`~hashlearn.hashers.jpsh.JPSH`.
 
     Attributes
     ----------
@@ -121,7 +116,18 @@ class PSH(AnchoredHasher):
         return {"n_distances": 1, "spectral": spectral, "rescale": self.rescale}
 
     def fit_summary(self, summary):
-        """The loop of JPSH's Algorithm 1 with P, R and B only."""
+        """The loop of JPSH's Algorithm 1 with P, R and B only.
+
+        Parameters
+        ----------
+        summary : AnchorSummary
+            What :meth:`summarize` of this method returned, also with another ``n_bits``.
+
+        Returns
+        -------
+        PSH
+            This object.
+        """
         C = summary.anchors_with_bias() if self.bias else summary.anchors.astype(np.float64)
         S = anchor_similarity(summary.anchors, self.n_anchor_neighbors)  # eq. 6
         rule = PenaltyRule(self.lambda1, self.lambda2, self.epsilon, self.graph_ridge, self.bias)

@@ -121,7 +121,6 @@ class RSSH(Hasher):
         self.random_state = random_state
 
     def fit(self, X, y=None):
-        """Learn from the rows of X; labels are never used."""
         rows, rng = self._rows_to_fit(X), self._rng()
         n, b = len(rows), self.n_bits
         max_iter = check_integer("max_iter", self.max_iter, low=1)
@@ -142,7 +141,6 @@ class RSSH(Hasher):
         return self
 
     def fit_codes(self, X, y=None):
-        """Learn from the rows of X and return the codes that were learned for them, packed."""
         return self.fit(X, y).training_codes_
 
     def _self_representation(self, rows: RowBlocks, rng: np.random.RandomState) -> tuple[NDArray, NDArray]:

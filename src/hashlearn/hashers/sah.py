@@ -89,7 +89,6 @@ class SAH(AnchoredHasher):
         return {"n_distances": self.n_neighbors, "spectral": self.n_neighbors}
 
     def fit_summary(self, summary):
-        """Learn from the summary that :meth:`summarize` returned."""
         graph, gram, sample = summary.sums["spectral"]
         self._keep_anchors(summary, graph.k)
         rounds = self._rounds(self.max_iter)

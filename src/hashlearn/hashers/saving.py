@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -53,6 +54,8 @@ def load_with_digest(folder: str | Path) -> tuple[Any, str]:
 def state_of(hasher: Any) -> ModelState:
     """All that is saved of a fitted hasher or pipeline."""
     check_is_fitted(hasher)
+    if not hasattr(hasher, "n_features_in_"):
+        raise NotFittedError(f"{hasher!r:.80} must be fitted as a whole before it is saved")
     tensors: dict[str, NDArray] = {}
     model = encode_estimator(hasher, tensors)
     return ModelState(model, tensors, n_bits_of(hasher), int(hasher.n_features_in_))

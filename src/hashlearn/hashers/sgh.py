@@ -98,7 +98,6 @@ class SGH(Hasher):
         self.random_state = random_state
 
     def fit(self, X, y=None):
-        """Learn from the rows of X; labels are never used."""
         rng = self._rng()
         rows = self._sampled(self._rows_to_fit(X), rng)
         rho = check_number("rho", self.rho, low=np.finfo(float).tiny)

@@ -71,7 +71,18 @@ class HasherUnion(Hasher):
         return self._prepared(real)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The list of hashers and, if ``deep``, every hasher by its name and their parameters."""
+        """The parameters, as scikit-learn wants them.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether every hasher stands there by its name as well, and its parameters as ``name__parameter``.
+
+        Returns
+        -------
+        dict
+            Names and values.
+        """
         params: dict[str, Any] = {"hashers": self.hashers}
         for name, hasher in self._named() if deep else ():
             params[name] = hasher
@@ -79,7 +90,18 @@ class HasherUnion(Hasher):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set the list, replace a hasher by its name, or set a hasher's parameter as ``name__parameter``."""
+        """Set the list, replace a hasher by its name, or set a hasher's parameter as ``name__parameter``.
+
+        Parameters
+        ----------
+        **params : dict
+            Names, as :meth:`get_params` returns them, and values.
+
+        Returns
+        -------
+        HasherUnion
+            This object.
+        """
         if "hashers" in params:
             self.hashers = params.pop("hashers")
         named = self._named()

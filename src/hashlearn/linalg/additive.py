@@ -18,7 +18,7 @@ from hashlearn.compiled import compiled
 from hashlearn.linalg.moments import Moments
 from hashlearn.linalg.projections import principal_directions, projected
 from hashlearn.linalg.rotations import quantizing_rotation, random_rotation
-from hashlearn.rows import RowBlocks
+from hashlearn.rows import RowBlocks, row_slices
 
 TENURE = 4
 """Flips during which a sign that was flipped stays as it is."""
@@ -28,6 +28,7 @@ _LIMIT = 2.0**27
 same on every machine that has the same products."""
 
 _GUESS_RIDGE = 0.05
+_WIDTHS_IN_USE = 8  # arrays of rows by bits, in single precision, while a block is searched
 _BANNED = np.int32(1 << 30)
 _LARGEST = np.int32((1 << 31) - 1)
 _SEED = np.uint64(88172645463325252)
@@ -144,11 +145,15 @@ class SignSearch:
         Of a row far from all sums of words the scores are smaller than that. No score is zero: where a flip changes
         nothing, a small number has the sign that was found.
         """
-        products = X @ self.projection
-        scores = products @ self.guess
-        products *= products.dtype.type(self.scale)
-        np.clip(np.rint(products, out=products), -_LIMIT, _LIMIT, out=products)
-        search_signs(scores, products.astype(np.int32), self.gram, self.patience, self.restarts)
+        scores, gram = np.empty((len(X), len(self.gram)), X.dtype), self.gram.astype(np.float64)
+        for part in row_slices(len(X), _WIDTHS_IN_USE * len(gram)):
+            products = X[part] @ self.projection
+            scores[part] = products @ self.guess
+            products *= products.dtype.type(self.scale)
+            np.clip(np.rint(products, out=products), -_LIMIT, _LIMIT, out=products)
+            # p - G s of the guess; whole numbers, exact in double precision
+            residuals = products - signs_of(scores[part]).astype(np.float64) @ gram
+            search_signs(scores[part], residuals.astype(np.int32), self.gram, self.patience, self.restarts)
         scores *= scores.dtype.type(4 / self.scale)
         return scores
 
@@ -171,8 +176,11 @@ class _Flips(NamedTuple):
 
 
 @compiled
-def search_signs(scores, products, gram, patience, restarts):
-    """Tabu search for the signs of every row, from those of its scores; the scores become those of what is found."""
+def search_signs(scores, residuals, gram, patience, restarts):
+    """Tabu search for the signs of every row, from those of its scores; the scores become those of what is found.
+
+    ``residuals`` are p - G s of the signs to start from.
+    """
     n, b = scores.shape
     now = _Signs(np.empty(b, np.int32), np.empty(b, np.int32))
     best = _Signs(np.empty(b, np.int32), np.empty(b, np.int32))
@@ -180,7 +188,9 @@ def search_signs(scores, products, gram, patience, restarts):
     numbers = np.arange(b).astype(np.int32)
     recent = np.empty(max(1, min(TENURE, b // 2)), np.int64)
     for row in range(n):
-        _start(scores[row], products[row], gram, best)
+        for k in range(b):
+            best.signs[k] = 0 if scores[row, k] > 0 else -1
+        best.residual[:] = residuals[row]
         lowest, chance = 0, _SEED
         for attempt in range(restarts + 1):
             now.signs[:] = best.signs
@@ -216,17 +226,6 @@ def _search(error, lowest, gram, now, best, flips, numbers, recent, patience):
             best.signs[:] = now.signs
             best.residual[:] = now.residual
     return lowest
-
-
-@compiled
-def _start(scores, products, gram, start):
-    for k in range(len(scores)):
-        start.signs[k] = 0 if scores[k] > 0 else -1
-    start.residual[:] = products
-    for j in range(len(scores)):
-        sign, word = start.signs[j], gram[j]
-        for k in range(len(scores)):
-            start.residual[k] -= (word[k] ^ sign) - sign
 
 
 @compiled

@@ -279,6 +279,11 @@ class Spacing(NamedTuple):
         sums, counts = fold(rows, _distances_to_nearest, added, AnchorSearch(anchors.astype(rows.dtype)), k)
         return cls(sums / rows.shape[0], counts / rows.shape[0])
 
+    @property
+    def effective_clusters(self) -> float:
+        """How many clusters of one size would be as uneven as these: 1 / sum_j share_j^2."""
+        return 1 / float(self.shares @ self.shares)
+
     def graph(self, k: int, normalize: bool) -> "AnchorGraph":
         """The graph that ties a row to its k nearest anchors, or to all if there are fewer."""
         k = min(k, len(self.shares))
@@ -364,6 +369,17 @@ class PairwiseSums(NamedTuple):
     def total(self) -> float:
         """The sum of all weights."""
         return float(self.A1.sum())
+
+    @property
+    def effective_directions(self) -> float:
+        """In how many directions the rows spread: (sum l_i)^2 / sum l_i^2, l_i the eigenvalues of their covariance.
+
+        Rows count by their degrees. It is 1 for rows on a line and d for rows that spread alike in all directions.
+        """
+        mean = self.XD1 / self.total
+        covariance = self.XDX / self.total - np.outer(mean, mean)
+        squares = float((covariance**2).sum())
+        return float(np.trace(covariance)) ** 2 / squares if squares > 0 else 0.0
 
     def with_bias(self) -> "PairwiseSums":
         """The sums of the rows with a one behind each."""

@@ -114,7 +114,8 @@ class FeatureSystem:
         return U, sums, residual
 
     def _precondition(self, R):
-        return scipy.linalg.cho_solve(self.factor, R).astype(self.real)
+        # LAPACK returns columns that lie together; the kernels go along rows.
+        return np.ascontiguousarray(scipy.linalg.cho_solve(self.factor, R), self.real)
 
     def _conjugate_gradients(self, U, r, goal):
         """Preconditioned conjugate gradients from U with residual r, all columns under common scalars."""

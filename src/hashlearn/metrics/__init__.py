@@ -11,6 +11,7 @@ from hashlearn.metrics.curves import (
 )
 from hashlearn.metrics.evaluate import evaluate, evaluate_vectors
 from hashlearn.metrics.evaluation import Evaluation
+from hashlearn.metrics.explain import CodeStatistics, explain_codes
 from hashlearn.metrics.lookup import Lookup, radius_lookup
 from hashlearn.metrics.neighbors import neighbor_recall, neighbor_recalls, score_vectors, true_neighbors
 from hashlearn.metrics.ranked import recall_of_ids, score_ids
@@ -27,6 +28,7 @@ from hashlearn.metrics.relevance import Relevance, TrueNeighbor, relevance_of_la
 from hashlearn.metrics.scorer import neighbor_scorer
 
 __all__ = [
+    "CodeStatistics",
     "Evaluation",
     "Histograms",
     "Lookup",
@@ -38,6 +40,7 @@ __all__ = [
     "curve_positions",
     "evaluate",
     "evaluate_vectors",
+    "explain_codes",
     "mean_average_precision",
     "neighbor_recall",
     "neighbor_recalls",

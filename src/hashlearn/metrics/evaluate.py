@@ -50,6 +50,7 @@ def evaluate(
     neighbors : array-like of int, shape (n_queries, at least k), optional
         Those neighbors, nearest first, instead of the vectors.
     k : int, default=10
+        How many neighbors count, at least 1.
     positions : array-like of int, optional
         The N of precision@N and recall@N; by default 1, 31, 61, 91, 100, 200, ... up to 1000 or the database's size.
     radius : int, default=2
@@ -58,6 +59,11 @@ def evaluate(
         How equal distances are ranked; see :mod:`hashlearn.metrics.ties`.
     empty : {"zero", "skip"}
         How the look-up counts queries that find nothing.
+
+    Returns
+    -------
+    Evaluation
+        All numbers that could be computed from what was given.
 
     Examples
     --------
@@ -109,9 +115,26 @@ def evaluate_vectors(
     Parameters
     ----------
     vectors, query_vectors : array-like of shape (n, n_features)
+        The database, and the queries.
     labels, query_labels : array-like of shape (n,) or (n, n_labels)
-    k, positions, ties
-        As in :func:`evaluate`.
+        Classes, or 0/1 matrices of labels of which one shared is enough.
+    k : int, default=10
+        Only named in the result.
+    positions : array-like of int, optional
+        The N of precision@N and recall@N, as in :func:`evaluate`.
+    ties : {"expected", "stable", "optimistic", "pessimistic"}
+        How equal distances are ranked, as in :func:`evaluate`.
+
+    Returns
+    -------
+    Evaluation
+        The numbers that need labels.
+
+    Examples
+    --------
+    >>> result = evaluate_vectors([[0.0], [1.0], [9.0]], [[0.2]], labels=[0, 0, 1], query_labels=[0])
+    >>> result.mAP
+    1.0
     """
     k = check_integer("k", k, low=1)
     sizes = _n_rows(query_vectors), _n_rows(vectors)

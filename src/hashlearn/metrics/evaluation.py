@@ -67,16 +67,46 @@ class Evaluation:
     neighbor_recall_at_100: float | None = None
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
-        """All numbers as plain lists and floats; undefined ones (NaN) as None. ``per_query`` adds the queries' own."""
+        """All numbers as plain lists and floats; undefined ones (NaN) as None.
+
+        Parameters
+        ----------
+        per_query : bool, default=False
+            Whether the numbers of every single query are among them.
+
+        Returns
+        -------
+        dict
+            Names and numbers.
+        """
         names = [field.name for field in fields(self) if per_query or field.name not in _PER_QUERY]
         return {name: _plain(getattr(self, name)) for name in names}
 
     def to_json(self, per_query: bool = False, indent: int | None = 2) -> str:
-        """:meth:`to_dict` as JSON."""
+        """:meth:`to_dict` as JSON.
+
+        Parameters
+        ----------
+        per_query : bool, default=False
+            As in :meth:`to_dict`.
+        indent : int or None, default=2
+            As in :func:`json.dumps`.
+
+        Returns
+        -------
+        str
+            JSON.
+        """
         return json.dumps(self.to_dict(per_query), indent=indent, allow_nan=False)
 
     def table(self) -> str:
-        """The numbers as plain text, a line each, then precision and recall by position."""
+        """The numbers as plain text.
+
+        Returns
+        -------
+        str
+            One line for each number, then precision and recall by position.
+        """
         names = [name for name, _ in self._lines()]
         width = max(map(len, names))
         text = [f"{name:<{width}}  {value:>8}" for name, value in self._lines()]

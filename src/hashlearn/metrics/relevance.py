@@ -96,8 +96,8 @@ def relevance_of_labels(query_labels: ArrayLike, labels: ArrayLike) -> Relevance
     array([[0, 0, 1],
            [1, 1, 0]])
     """
-    left = _label_array(query_labels, "query_labels")
-    right = _label_array(labels, "labels")
+    left = label_array(query_labels, "query_labels")
+    right = label_array(labels, "labels")
     if left.ndim != right.ndim or left.shape[1:] != right.shape[1:]:
         raise ValueError(
             f"query_labels and labels must both be classes of shape (n,) or 0/1 matrices with the same columns, "
@@ -114,7 +114,10 @@ def relevance_of_labels(query_labels: ArrayLike, labels: ArrayLike) -> Relevance
     return SharedClass(numbers[: len(left)], numbers[len(left) :])
 
 
-def _label_array(labels: ArrayLike, name: str) -> NDArray:
+def label_array(labels: ArrayLike, name: str) -> NDArray:
+    """Labels as classes of shape (n,), or as a matrix of truth values with a column for each label."""
+    if isinstance(labels, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be masked; fill it with {name}.filled(value)")
     array = np.asarray(labels)
     if array.dtype == np.object_ and array.ndim == 1 and all(isinstance(label, str) for label in array):
         array = array.astype(np.str_)

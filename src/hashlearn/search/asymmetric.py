@@ -162,6 +162,11 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
         corrections : Corrections or None
             One for every code. Either all codes of an index have one or none has, and all have the same scale and
             offset; the first codes decide.
+
+        Returns
+        -------
+        AsymmetricIndex
+            This object.
         """
 
         def change(store: CodeStore) -> CodeStore:
@@ -173,7 +178,19 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
     def upsert(self, codes: ArrayLike, ids: ArrayLike, corrections: Corrections | None = None) -> Self:
         """Add codes, in the place of those that have the same ids. All codes are copied, unless all ids are above.
 
-        See :meth:`add` for the arguments; here every id may be in the index already, but comes only once.
+        Parameters
+        ----------
+        codes : array of shape (n, ceil(n_bits / 8)), uint8
+            Packed codes.
+        ids : array of shape (n,), integers >= 0
+            Each only once.
+        corrections : Corrections or None
+            As in :meth:`add`.
+
+        Returns
+        -------
+        AsymmetricIndex
+            This object.
         """
 
         def change(store: CodeStore) -> CodeStore:
@@ -222,9 +239,21 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
     def within(
         self, weights: ArrayLike, distance: float, *, subset: ArrayLike | None = None, n_jobs: int | None = None
     ) -> RangeResult:
-        """All codes at a distance or less of each query, nearest first, ties by the lowest id.
+        """All codes at a distance or less of each query.
 
-        See :meth:`search` for the other arguments. The result holds 12 bytes per hit, however many there are.
+        Parameters
+        ----------
+        weights : array of shape (n_queries, n_bits)
+            As in :meth:`search`.
+        distance : float
+            The largest distance; it may be negative.
+        subset, n_jobs
+            As in :meth:`search`.
+
+        Returns
+        -------
+        RangeResult
+            ``result[q]`` has distances and ids of query q, nearest first, ties by the lowest id. A hit takes 12 bytes.
         """
         engine = self._engine
         checked = _check_weights(weights, engine.store)

@@ -125,19 +125,58 @@ class CodeIndex(ABC, Generic[Engine]):
         return self._engine.store.nbytes
 
     def find(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Places of ids in the order of :attr:`ids`, and which of them are there; other places mean nothing."""
+        """Look ids up.
+
+        Parameters
+        ----------
+        ids : array of int64
+            Ids that may be there or not.
+
+        Returns
+        -------
+        places, known : int64 and bool arrays of shape (n,)
+            Places in the order of :attr:`ids`, and which ids are there; the places of others mean nothing.
+        """
         return self._engine.store.find(ids)
 
     def remove(self, ids: ArrayLike) -> Self:
-        """Remove the codes with these ids, by a copy of the others; raises, and removes none, if one is not there."""
+        """Remove codes, by a copy of the others.
+
+        Parameters
+        ----------
+        ids : array of int64
+            If one is not there, ValueError is raised and none is removed.
+
+        Returns
+        -------
+        CodeIndex
+            This object.
+        """
         return self._change(lambda store: store.removed(ids))
 
     def copy(self) -> Self:
-        """Another index with the same codes, at no cost: both share them until one is changed."""
+        """Another index with the same codes, at no cost: both share them until one is changed.
+
+        Returns
+        -------
+        CodeIndex
+            Of the same class.
+        """
         return copy.copy(self)
 
     def codes(self, ids: ArrayLike | None = None) -> NDArray[np.uint8]:
-        """Read packed codes back, in the order of the ids given, or all in the order of :attr:`ids`."""
+        """Read packed codes back.
+
+        Parameters
+        ----------
+        ids : array of int64, or None
+            Ids of codes in the index; None for all, in the order of :attr:`ids`.
+
+        Returns
+        -------
+        ndarray of shape (n, ceil(n_bits / 8)), uint8
+            Packed codes, in the order of the ids.
+        """
         store = self._engine.store
         positions = np.arange(len(store)) if ids is None else store.positions_of(ids)
         return store.codes_at(positions)
@@ -147,6 +186,11 @@ class CodeIndex(ABC, Generic[Engine]):
 
         The file is written beside ``path`` and renamed: an earlier file there stays whole until the new one is. A
         process killed meanwhile leaves a hidden ``.hashlearn-tmp`` file, which can be deleted.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
         """
         store = self._engine.store
         if not store.n_bits:
@@ -160,6 +204,16 @@ class CodeIndex(ABC, Generic[Engine]):
         The header and the file's size are checked at once, and the checksum of the codes on their first use (or by
         :meth:`verify`); a file that was truncated, edited or damaged raises ValueError. Adding or removing
         codes copies them into memory; the file changes only by :meth:`save`.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file that :meth:`save` of the same class wrote.
+
+        Returns
+        -------
+        CodeIndex
+            An index over the file.
         """
         store = read_store(path)
         try:
@@ -176,7 +230,13 @@ class CodeIndex(ABC, Generic[Engine]):
         """Raise ValueError where a file holds codes of another kind."""
 
     def verify(self) -> Self:
-        """Compare the codes of an opened file with their checksum now instead of on first use."""
+        """Compare the codes of an opened file with their checksum now instead of on first use.
+
+        Returns
+        -------
+        CodeIndex
+            This object. ValueError is raised where the file was truncated, edited or damaged.
+        """
         self._engine.store.verify()
         return self
 

@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from hashlearn.checks import check_choice
 from hashlearn.codes import Corrections, pack
-from hashlearn.hashers.base import SMALL_ROWS, Hasher
+from hashlearn.hashers.base import SMALL_ROWS, Hasher, has_learned
 from hashlearn.hashers.pipelines import as_hasher, check_hasher
 from hashlearn.hashers.saving import n_bits_of
 from hashlearn.linalg.projections import unit_rows
@@ -75,7 +75,7 @@ class Encoder:
         self.has_weights = hasattr(last, "query_weights")
         self.metric = check_choice("metric", (own or "euclidean") if metric is None else metric, METRICS)
         if own is not None and own != self.metric:
-            raise ValueError(f"metric must be that of the hasher, {own!r}, got {metric!r}")
+            hasher = self.hasher = _with_metric(hasher, last, self.metric)
         self.query = check_choice(
             "query", ("real" if self.has_weights else "code") if query is None else query, QUERIES
         )
@@ -180,6 +180,15 @@ class _UnitRows(Source):
 
     def place_of(self, row: int) -> str:
         return self._rows.source.place_of(row)
+
+
+def _with_metric(hasher: Any, last: Any, metric: str) -> Any:
+    """A copy of a hasher that has not learned yet, or of a pipeline that ends in it, for another metric."""
+    if has_learned(last):
+        raise ValueError(f"metric must be that of the fitted hasher, {last.metric!r}, got {metric!r}")
+    other = clone(hasher)
+    (other[-1] if isinstance(other, Pipeline) else other).set_params(metric=metric)
+    return other
 
 
 def _checked(X: Any) -> Any:

@@ -36,7 +36,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.checks import check_integer
+from hashlearn.checks import check_integer, check_regular
 from hashlearn.files import replacing
 from hashlearn.search.columns import Arrays, Column, Room, columns_of
 from hashlearn.search.kernels.tiles import TILE, Layout, byte_layout, empty_tiles, word_layout
@@ -83,7 +83,7 @@ def write_store(store: CodeStore, path: str | Path) -> None:
 def read_store(path: str | Path) -> CodeStore:
     """Map a file into memory as the codes of an index; nothing is read but the header."""
     _require_little_endian()
-    path = Path(path)
+    path = check_regular(path)
     with path.open("rb") as file:
         version, text = _read_header(file, path)
         try:
@@ -109,7 +109,7 @@ def read_store(path: str | Path) -> CodeStore:
 
 def fingerprint(path: str | Path) -> str:
     """A digest of the header, and so of the whole file: the header has the checksums of what follows."""
-    with Path(path).open("rb") as file:
+    with check_regular(path).open("rb") as file:
         _, length = _read_header(file, Path(path)), file.tell()
         file.seek(0)
         return hashlib.sha256(file.read(length)).hexdigest()

@@ -76,6 +76,11 @@ class HammingIndex(CodeIndex[Engine]):
             Not yet in the index. By default running numbers: one more than the largest id there has ever been, and so
             on.
 
+        Returns
+        -------
+        HammingIndex
+            This object.
+
         Examples
         --------
         >>> HammingIndex().add(np.zeros((2, 4), np.uint8), ids=[5, 3]).ids
@@ -92,6 +97,11 @@ class HammingIndex(CodeIndex[Engine]):
             Packed codes.
         ids : array of shape (n,), integers >= 0
             Each only once.
+
+        Returns
+        -------
+        HammingIndex
+            This object.
 
         Examples
         --------
@@ -154,9 +164,21 @@ class HammingIndex(CodeIndex[Engine]):
         method: SearchMethod = "auto",
         n_jobs: int | None = None,
     ) -> RangeResult:
-        """All codes at distance ``radius`` or less of each query, nearest first, ties by the lowest id.
+        """All codes at distance ``radius`` or less of each query.
 
-        See :meth:`search` for the other arguments. The result holds 12 bytes per hit, however many there are.
+        Parameters
+        ----------
+        queries : array of shape (n_queries, ceil(n_bits / 8)), uint8
+            Packed codes.
+        radius : int
+            At least 0; a radius above ``n_bits`` finds all codes.
+        subset, method, n_jobs
+            As in :meth:`search`.
+
+        Returns
+        -------
+        RangeResult
+            ``result[q]`` has distances and ids of query q, nearest first, ties by the lowest id. A hit takes 12 bytes.
         """
         engine = self._engine
         codes = packed(queries, engine.store, "queries")
@@ -183,6 +205,20 @@ class HammingIndex(CodeIndex[Engine]):
 
         Each pair comes once, the lower id first. However many pairs there are, memory holds one block. They are the
         pairs of the codes that are there when this is called.
+
+        Parameters
+        ----------
+        radius : int
+            At least 0.
+        method : {"auto", "flat", "multi-index"}
+            How to search; the result is the same.
+        n_jobs : int or None
+            Threads: None is 1, -1 is all cores.
+
+        Returns
+        -------
+        iterator of Pairs
+            Arrays ``first``, ``second`` and ``distances``.
 
         Examples
         --------

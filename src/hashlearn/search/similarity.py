@@ -181,12 +181,28 @@ class SimilaritySearch:
         return self._state.tuning
 
     @property
+    def folder(self) -> Path | None:
+        """Where it was opened from or saved to."""
+        return None if self._saved is None else self._saved.folder
+
+    @property
     def index(self) -> Index:
         """A copy, at no cost, of the index of the codes. Its ids are keys where those of the search are strings."""
         return self._state.index.copy()
 
     def fit(self, X: ArrayLike) -> Self:
-        """Learn the hash functions from rows; rows of an earlier fit are dropped, for their codes mean nothing now."""
+        """Learn the hash functions from rows; rows of an earlier fit are dropped, for their codes mean nothing now.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows (:func:`hashlearn.rows.as_rows`)
+            At least two rows. They are not added.
+
+        Returns
+        -------
+        SimilaritySearch
+            This object.
+        """
         with self._changing:
             encoder = self._state.encoder.fitted(X)
             calibration = Calibration.of(X) if self._keep == "int8" else None
@@ -203,20 +219,52 @@ class SimilaritySearch:
         Parameters
         ----------
         X : array of shape (n, n_features), or another source of rows (:func:`hashlearn.rows.as_rows`)
+            The vectors.
         ids : list or array of n integers >= 0, or of n strings, or None
             Not yet in the search; all ids of a search are of one kind. By default running numbers: one more than the
             largest there has ever been, and so on.
         payloads : list of n dicts, or None
             What else is known of the rows: JSON values, for :meth:`get` and for filters. None is no payload.
+
+        Returns
+        -------
+        SimilaritySearch
+            This object.
         """
         return self._put(X, ids, payloads, only_new=True)
 
     def upsert(self, X: ArrayLike, ids: ArrayLike, payloads: Sequence[dict | None] | None = None) -> Self:
-        """As :meth:`add`, of ids that may be there already: the new rows, payloads included, take their places."""
+        """As :meth:`add`, of ids that may be there already: the new rows, payloads included, take their places.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows (:func:`hashlearn.rows.as_rows`)
+            The vectors.
+        ids : list or array of n integers >= 0, or of n strings
+            Each only once.
+        payloads : list of n dicts, or None
+            As in :meth:`add`.
+
+        Returns
+        -------
+        SimilaritySearch
+            This object.
+        """
         return self._put(X, ids, payloads, only_new=False)
 
     def remove(self, ids: ArrayLike) -> Self:
-        """Remove rows by id; raises, and removes none, if one is not there."""
+        """Remove rows.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            If one is not there, ValueError is raised and none is removed.
+
+        Returns
+        -------
+        SimilaritySearch
+            This object.
+        """
         with self._changing:
             state = self._state
             if self._in_store is not None:
@@ -232,7 +280,19 @@ class SimilaritySearch:
         return self
 
     def get(self, ids: ArrayLike) -> list[Record]:
-        """The rows with these ids, in their order; ids that are not there are left out."""
+        """Read rows back.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            Of the kind that the search has.
+
+        Returns
+        -------
+        list of Record
+            ``id``, ``code``, ``payload`` and ``vector`` (None if none are kept), in the order of the ids; ids that are
+            not there are left out.
+        """
         if self._in_store is not None:
             return self._in_store.get(ids)
         state = self._state
@@ -248,6 +308,39 @@ class SimilaritySearch:
             Record(id, code, json.loads(text), vector)
             for id, code, text, vector in zip(wanted[known].tolist(), codes, texts, vectors)
         ]
+
+    def payloads(self, ids: ArrayLike) -> list[dict[str, Any] | None]:
+        """The payloads of rows.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            Of the kind that the search has.
+
+        Returns
+        -------
+        list of dict or None
+            The payload of each id, in their order; None for one that is not there.
+        """
+        state = self._state
+        positions, known = state.find(ids_to_find(ids, state))
+        texts = iter(state.payload_texts_at(positions[known]))
+        return [json.loads(next(texts)) if there else None for there in known.tolist()]
+
+    def encode(self, X: ArrayLike) -> NDArray[np.uint8]:
+        """Packed codes of vectors, as :meth:`add` keeps them and :meth:`search_codes` takes them.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            The vectors.
+
+        Returns
+        -------
+        ndarray of shape (n, ceil(n_bits / 8)), uint8
+            A code for each.
+        """
+        return self._state.encoder.codes(X)
 
     def search(
         self,
@@ -265,6 +358,7 @@ class SimilaritySearch:
         Parameters
         ----------
         X : array of shape (n_queries, n_features)
+            Queries.
         k : int
             At least 1. Where there are fewer rows, the places left over have id -1, or None among strings, and distance
             2147483647, or infinity where distances are real.
@@ -309,7 +403,26 @@ class SimilaritySearch:
         subset: ArrayLike | None = None,
         n_jobs: int | None = None,
     ) -> Neighbors:
-        """As :meth:`search`, of packed codes by Hamming distance."""
+        """As :meth:`search`, of packed codes by Hamming distance.
+
+        Parameters
+        ----------
+        codes : array of shape (n_queries, ceil(n_bits / 8)), uint8
+            Packed codes of queries.
+        k : int
+            At least 1.
+        filter : dict or None
+            A condition on the payloads; see :mod:`hashlearn.stores.filters`.
+        subset : list of ids, or boolean array of shape (len(search),), or None
+            Look only among these rows; a mask is in the order of :attr:`ids`.
+        n_jobs : int or None
+            Threads: None is 1, -1 is all cores.
+
+        Returns
+        -------
+        distances, ids : arrays of shape (n_queries, k)
+            Nearest first, ties by the lowest id.
+        """
         state = self._state
         if self.query != "code":
             raise ValueError("search_codes needs a search with query='code'; this one compares real queries with codes")
@@ -330,12 +443,33 @@ class SimilaritySearch:
         subset: ArrayLike | None = None,
         n_jobs: int | None = None,
     ) -> RangeResult:
-        """All rows at a distance or less of each query, nearest first, ties by the lowest id.
+        """All rows at a distance or less of each query.
 
         By codes this is exact, and the distance is a number of bits, or what a real query is compared by. By vectors
-        the distance is that of the metric, and only the ``candidates`` nearest codes of a query are looked at, 1000 by
-        default; ``candidates=len(search)`` looks at all. See :meth:`search` for the arguments. The result of query q is
-        ``result[q]``: its distances and ids.
+        the distance is that of the metric, and only the nearest codes of a query are looked at.
+
+        Parameters
+        ----------
+        X : array of shape (n_queries, n_features)
+            Queries.
+        distance : float
+            The largest distance.
+        candidates : int or None
+            By vectors: how many of the nearest codes of a query are looked at. None is 1000; ``len(search)`` looks at
+            all.
+        rerank : None, False, "codes", "asymmetric", "vectors", or an array, memmap or file of vectors
+            As in :meth:`search`.
+        filter : dict or None
+            A condition on the payloads; see :mod:`hashlearn.stores.filters`.
+        subset : list of ids, or boolean array of shape (len(search),), or None
+            Look only among these rows; a mask is in the order of :attr:`ids`.
+        n_jobs : int or None
+            Threads: None is 1, -1 is all cores.
+
+        Returns
+        -------
+        RangeResult
+            ``result[q]`` has distances and ids of query q, nearest first, ties by the lowest id.
         """
         state = self._state
         if self._length_checks:
@@ -357,8 +491,14 @@ class SimilaritySearch:
         queries : array of shape (n_queries, n_features), or None
             None draws some of the kept vectors.
         k : int
+            Neighbors of a query, at least 1.
         target_recall : float
             Share of the true k nearest, by the kept vectors, that is to be found.
+
+        Returns
+        -------
+        Tuning
+            What was measured, and the number that was chosen; ``print`` shows it as a table.
         """
         state = self._state
         if state.vectors is None:
@@ -371,7 +511,13 @@ class SimilaritySearch:
         return tuning
 
     def warm(self) -> Self:
-        """Have everything ready that the first search would otherwise wait for: compiled loops, the encoder, tables."""
+        """Have everything ready that the first search would otherwise wait for: compiled loops, the encoder, tables.
+
+        Returns
+        -------
+        SimilaritySearch
+            This object.
+        """
         state = self._state
         if len(state):
             row = np.zeros((1, state.encoder.n_features), np.float32)
@@ -417,7 +563,18 @@ class SimilaritySearch:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Read what :meth:`save` wrote; codes and vectors are memory-mapped."""
+        """Read what :meth:`save` wrote; codes and vectors are memory-mapped.
+
+        Parameters
+        ----------
+        folder : str or Path
+            The folder of a saved search.
+
+        Returns
+        -------
+        SimilaritySearch
+            The state that was saved last.
+        """
         opened = open_folder(folder)
         search = cls.__new__(cls)
         keep = None if opened.kind is None else opened.kind.dtype
@@ -425,9 +582,14 @@ class SimilaritySearch:
         return search
 
     def refresh(self) -> bool:
-        """Take over what other processes have saved since to the folder; returns whether there was something.
+        """Take over what other processes have saved since to the folder.
 
         Changes of this search that are not saved are made again on top of it. Of a store all rows are read again.
+
+        Returns
+        -------
+        bool
+            Whether there was something.
         """
         with self._changing:
             if self._attached is not None:

@@ -33,7 +33,25 @@ class HasCodes(Protocol):
 
 
 def to_numpy(source: HasCodes | Store) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    """All ids, ascending, and their packed codes."""
+    """All ids and codes as arrays.
+
+    Parameters
+    ----------
+    source : HammingIndex, Store, or anything with ``n_bits``, ``ids`` and ``codes()``
+        Where the codes are.
+
+    Returns
+    -------
+    ids, codes : arrays of shape (n,) and (n, ceil(n_bits / 8))
+        Ascending ids, int64 or strings, and their packed codes.
+
+    Examples
+    --------
+    >>> from hashlearn import HammingIndex
+    >>> ids, codes = to_numpy(HammingIndex(n_bits=8).add(np.array([[1], [7]], dtype=np.uint8), ids=[20, 10]))
+    >>> ids.tolist(), codes.ravel().tolist()
+    ([10, 20], [7, 1])
+    """
     blocks = list(_blocks(source))
     if not blocks:
         no_ids = np.empty(0, object if _id_type(source) == "str" else np.int64)
@@ -47,6 +65,22 @@ def to_parquet(source: HasCodes | Store, path: str | Path) -> None:
     """Write ids, codes and payloads to a parquet file, which ``open_store("parquet://...")`` searches.
 
     A store is read and written a block at a time. Vectors are left out.
+
+    Parameters
+    ----------
+    source : HammingIndex, Store, or anything with ``n_bits``, ``ids`` and ``codes()``
+        Where the codes are.
+    path : str or Path
+        The file, which is replaced in one step.
+
+    Examples
+    --------
+    >>> from hashlearn import HammingIndex
+    >>> from hashlearn.stores import open_store
+    >>> path = getfixture("tmp_path") / "codes.parquet"  # any path
+    >>> to_parquet(HammingIndex(n_bits=8).add(np.array([[1], [7]], dtype=np.uint8)), path)
+    >>> len(open_store(f"parquet://{path}"))
+    2
     """
     pa, parquet = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
     model = source.model if isinstance(source, Store) else None
@@ -70,6 +104,18 @@ def to_parquet(source: HasCodes | Store, path: str | Path) -> None:
 def to_faiss(source: HasCodes | Store) -> Any:
     """A faiss ``IndexBinaryIDMap2`` over ``IndexBinaryFlat``, exact; lengths that are no multiple of 8 are padded.
 
+    Parameters
+    ----------
+    source : HammingIndex, Store, or anything with ``n_bits``, ``ids`` and ``codes()``
+        Where the codes are.
+
+    Returns
+    -------
+    faiss.IndexBinaryIDMap2
+        With integer ids.
+
+    Examples
+    --------
     >>> from hashlearn import HammingIndex
     >>> index = to_faiss(HammingIndex(n_bits=8).add(np.array([[1], [7]], dtype=np.uint8), ids=[10, 20]))
     >>> index.search(np.array([[3]], dtype=np.uint8), 2)[1].tolist()
@@ -86,7 +132,25 @@ def to_faiss(source: HasCodes | Store) -> Any:
 
 
 def to_usearch(source: HasCodes | Store) -> Any:
-    """A usearch ``Index`` of bits, which searches approximately; lengths that are no multiple of 8 are padded."""
+    """A usearch ``Index`` of bits, which searches approximately; lengths that are no multiple of 8 are padded.
+
+    Parameters
+    ----------
+    source : HammingIndex, Store, or anything with ``n_bits``, ``ids`` and ``codes()``
+        Where the codes are.
+
+    Returns
+    -------
+    usearch.index.Index
+        With integer keys.
+
+    Examples
+    --------
+    >>> from hashlearn import HammingIndex
+    >>> index = to_usearch(HammingIndex(n_bits=8).add(np.array([[1], [7]], dtype=np.uint8), ids=[10, 20]))
+    >>> index.search(np.array([7], dtype=np.uint8), 1).keys.tolist()
+    [20]
+    """
     usearch = require("usearch.index", "usearch")
     index = usearch.Index(ndim=8 * bytes_per_code(source.n_bits), metric="hamming", dtype="b1")
     for ids, codes, _ in _blocks(source):

@@ -44,13 +44,16 @@ def load_codes(
     Parameters
     ----------
     store : Store
+        Where they go.
     codes : array of shape (n, ceil(n_bits / 8)), path of an .npy file, or callable
         Packed codes. A memmap or a file is not read before its turn. A callable gets the number of the row to begin
         with, and returns pairs of a slice of rows and their codes, as ``hasher.transform_blocks`` does.
     ids : sequence of n ids, or None
         Anything that can be sliced. None gives running numbers from 0, in a store whose ids are integers.
     vectors : array of shape (n, n_features), or None
+        Where the store keeps vectors, and only there.
     payloads : sequence of n dicts, or None
+        JSON values; None is no payload.
     first : int or None
         The row to begin with; None goes on where the last call with the same job has stopped.
     job : str or None

@@ -108,7 +108,18 @@ class Store:
                 self._engine.upsert(rows)
 
     def delete(self, ids: ArrayLike) -> int:
-        """Remove rows and return how many there were; ids that are not there are ignored."""
+        """Remove rows; ids that are not there are ignored.
+
+        Parameters
+        ----------
+        ids : list or array of integers >= 0, or of strings
+            Of the kind that the store has.
+
+        Returns
+        -------
+        int
+            How many rows were removed.
+        """
         checked = check_ids(ids, self.id_type)
         if not len(checked):
             return 0
@@ -116,7 +127,18 @@ class Store:
             return self._engine.delete(distinct(checked))
 
     def get(self, ids: ArrayLike) -> list[Record]:
-        """The rows with these ids, in their order; ids that are not there are left out."""
+        """Read rows back, without their vectors.
+
+        Parameters
+        ----------
+        ids : list or array of integers >= 0, or of strings
+            Of the kind that the store has.
+
+        Returns
+        -------
+        list of Record
+            ``id``, ``code`` and ``payload``, in the order of the ids; ids that are not there are left out.
+        """
         checked = check_ids(ids, self.id_type)
         if not len(checked):
             return []
@@ -130,7 +152,18 @@ class Store:
         return records
 
     def vectors(self, ids: ArrayLike) -> NDArray[np.float32]:
-        """The vectors of these ids, of shape (n, n_features), in their order; raises if one is not there."""
+        """Read vectors back.
+
+        Parameters
+        ----------
+        ids : list or array of integers >= 0, or of strings
+            Of the kind that the store has.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features), float32
+            In the order of the ids. ValueError is raised if one is not there.
+        """
         if self.n_features is None:
             raise ValueError(f"{self.uri} keeps no vectors: it was made without n_features")
         checked = check_ids(ids, self.id_type)
@@ -141,7 +174,18 @@ class Store:
         return kept
 
     def find_vectors(self, ids: ArrayLike) -> NDArray[np.float32]:
-        """As :meth:`vectors`, with rows of NaN for ids that are not there."""
+        """As :meth:`vectors`, with rows of NaN for ids that are not there.
+
+        Parameters
+        ----------
+        ids : list or array of integers >= 0, or of strings
+            Of the kind that the store has.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features), float32
+            In the order of the ids.
+        """
         if self.n_features is None:
             raise ValueError(f"{self.uri} keeps no vectors: it was made without n_features")
         checked = check_ids(ids, self.id_type)
@@ -154,7 +198,18 @@ class Store:
         return kept
 
     def count(self, filter: dict | None = None) -> int:
-        """How many rows there are, or how many meet a filter."""
+        """How many rows there are, or how many meet a filter.
+
+        Parameters
+        ----------
+        filter : dict or None
+            A condition on the payloads; see :mod:`hashlearn.stores.filters`.
+
+        Returns
+        -------
+        int
+            Number of rows.
+        """
         condition = parse_filter(filter)
         with self._explained():
             return self._engine.count(condition)
@@ -165,6 +220,7 @@ class Store:
         Parameters
         ----------
         codes : array of shape (n_queries, ceil(n_bits / 8)), uint8
+            Packed codes of queries.
         k : int
             At least 1. Where fewer codes meet the filter, the places left over have distance 2147483647 and id -1, or
             None among strings.
@@ -184,9 +240,21 @@ class Store:
         return self._neighbors(found, k)
 
     def within(self, codes: ArrayLike, radius: int, filter: dict | None = None) -> RangeResult:
-        """All codes at distance ``radius`` or less of each query, nearest first, ties by the lowest id.
+        """All codes at distance ``radius`` or less of each query; exact also where the store has an index.
 
-        The result of query q is ``result[q]``: its distances and ids. It is exact also where the store has an index.
+        Parameters
+        ----------
+        codes : array of shape (n_queries, ceil(n_bits / 8)), uint8
+            Packed codes of queries.
+        radius : int
+            At least 0.
+        filter : dict or None
+            A condition on the payloads; see :mod:`hashlearn.stores.filters`.
+
+        Returns
+        -------
+        RangeResult
+            ``result[q]`` has distances and ids of query q, nearest first, ties by the lowest id.
         """
         queries = check_codes(codes, self.n_bits)
         radius = min(check_integer("radius", radius, low=0), self.n_bits)
@@ -208,32 +276,55 @@ class Store:
         block_rows : int
             Rows of a block at most; memory holds one block.
         filter : dict or None
+            A condition on the payloads; see :mod:`hashlearn.stores.filters`.
         payloads : bool
             Whether blocks have their payloads too.
 
-        Yields
-        ------
-        Block
+        Returns
+        -------
+        iterator of Block
             ``ids``, ``codes`` and ``payloads``. A row that is written meanwhile may be missed or seen as it was before.
         """
         block_rows = check_integer("block_rows", block_rows, low=1)
         return self._scan(self._engine.blocks(block_rows, parse_filter(filter), payloads))
 
     def note(self, key: str) -> str | None:
-        """The text that :meth:`keep_note` has put beside the codes, or None.
+        """The text that :meth:`keep_note` has put beside the codes.
 
-        A key is of letters, digits, spaces and ``_.-``, at most 100 of them.
+        Parameters
+        ----------
+        key : str
+            Letters, digits, spaces and ``_.-``, at most 100 of them.
+
+        Returns
+        -------
+        str or None
+            None where there is no such note.
         """
         with self._explained():
             return self._engine.note(check_key(key))
 
     def keep_note(self, key: str, text: str) -> None:
-        """Keep a short text beside the codes, in place of the one that was under this key."""
+        """Keep a short text beside the codes, in place of the one that was under this key.
+
+        Parameters
+        ----------
+        key : str
+            As for :meth:`note`.
+        text : str
+            What to keep.
+        """
         with self._explained():
             self._engine.keep_note(check_key(key), text)
 
     def drop_note(self, key: str) -> None:
-        """Forget the text under this key, if there is one."""
+        """Forget the text under this key, if there is one.
+
+        Parameters
+        ----------
+        key : str
+            As for :meth:`note`.
+        """
         with self._explained():
             self._engine.drop_note(check_key(key))
 

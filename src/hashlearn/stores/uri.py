@@ -77,6 +77,11 @@ def open_store(
         Search by an approximate index, and build it if it is not there: "hnsw" in PostgreSQL, "ivf" in LanceDB and on
         a Milvus server. None searches exactly, whatever indexes there are.
 
+    Returns
+    -------
+    Store
+        Close it when you are done, or use it in a ``with`` statement.
+
     Raises
     ------
     ValueError

@@ -1,0 +1,103 @@
+"""``hashlearn app``."""
+
+from pathlib import Path
+from secrets import token_urlsafe
+from typing import Annotated, Any
+
+import typer
+
+from hashlearn.cli.bars import progress_bars
+
+EXAMPLE = "Example: hashlearn app photos/"
+_MOST_LISTED = 10
+
+
+def run(
+    path: Annotated[
+        str | None,
+        typer.Argument(help="A folder of images, a .csv file (with --text), or a file of vectors. Without: digits."),
+    ] = None,
+    text: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of texts of a .csv file.")] = None,
+    labels: Annotated[str | None, typer.Option(metavar="FILE", help="A label for each vector.")] = None,
+    images: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A picture for each vector: one image file, a square grid of them."),
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="gist, tfidf+svd, or a model of fastembed (needs the extra embed).")
+    ] = None,
+    model_folder: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Where the files of the model lie, instead of a download.")
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", "-m", help="See hashlearn methods; by default itq, or lsh if it must be.")
+    ] = None,
+    bits: Annotated[int, typer.Option("--bits", "-b", min=1, max=4096, help="Length of a code.")] = 64,
+    host: Annotated[str, typer.Option(help="Address to listen at; 127.0.0.1 is for this machine only.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes one that is free.")] = 8000,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
+) -> None:
+    """Search your images, texts or vectors in a page, and look inside their codes."""
+    from hashlearn.extras import require
+
+    require("fastapi", "app")
+    require("PIL", "app")
+    from hashlearn.server import Settings, create_app
+    from hashlearn.server.encoder_features import EncoderFeatures
+    from hashlearn.server.own_collection import HowToHash
+    from hashlearn.server.page import add_page
+    from hashlearn.server.run import bind, run_server
+
+    bind(host, port).close()  # what is wrong with the port is said before the work
+    how = HowToHash(method, bits, encoder, model_folder)
+    with progress_bars():
+        made = _collection(path, text, labels, images, how)
+    made.search.warm()  # or the first who opens the page would be told to come again
+    _print_skipped(made.skipped)
+    features = None if made.encoder is None else EncoderFeatures(made.encoder)
+    # What is served is a copy in the cache: nobody has the key to change it.
+    app = create_app(made.search, Settings(write_key=token_urlsafe()), features)
+    notes = [f"{len(made.skipped)} files skipped"] if made.skipped else []
+    add_page(app, title=made.title, pictures=made.pictures, notes=notes)
+
+    def listening(url: str) -> None:
+        typer.echo(f"{made.title}: {len(made.search)} items, {bits} bits each. Open {url} (Ctrl-C ends it)")
+        if show:
+            import webbrowser
+
+            webbrowser.open(url)
+
+    run_server(app, host, port, listening)
+
+
+def _collection(path: str | None, text: str | None, labels: str | None, images: str | None, how: Any) -> Any:
+    """The collection that the arguments name."""
+    from hashlearn.server import own_collection
+
+    if path is None:
+        _refuse_others({"--text": text, "--labels": labels, "--images": images}, "a PATH")
+        return own_collection.digits_collection(how)
+    if Path(path).is_dir():
+        _refuse_others({"--text": text, "--labels": labels, "--images": images}, "files, not for a folder of images")
+        return own_collection.images_collection(path, how)
+    if not Path(path).exists():
+        raise ValueError(f"PATH must be a folder of images, a .csv file or a file of vectors, got {path}: not there")
+    if text is not None:
+        _refuse_others({"--labels": labels, "--images": images}, "vectors, not for texts")
+        return own_collection.texts_collection(path, text, how)
+    if how.encoder is not None:
+        raise ValueError("--encoder is for images and texts, got a file of vectors (a .csv file needs --text COLUMN)")
+    return own_collection.vectors_collection(path, how, labels, images)
+
+
+def _refuse_others(options: dict[str, str | None], needed: str) -> None:
+    for option, value in options.items():
+        if value is not None:
+            raise ValueError(f"{option} is for {needed}, got {value}")
+
+
+def _print_skipped(skipped: list[Any]) -> None:
+    for name, reason in skipped[:_MOST_LISTED]:
+        typer.echo(f"skipped {name}: {reason}", err=True)
+    if len(skipped) > _MOST_LISTED:
+        typer.echo(f"skipped {len(skipped) - _MOST_LISTED} more files", err=True)

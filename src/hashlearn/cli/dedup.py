@@ -1,0 +1,241 @@
+"""``hashlearn dedup``."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from hashlearn.cli.arrays import FORMATS
+from hashlearn.cli.bars import progress_bars
+from hashlearn.cli.dedup_inputs import Things, pictures_of, texts_of, vectors_of
+from hashlearn.cli.places import check_places
+
+EXAMPLE = "Example: hashlearn dedup photos/ --review review.html --apply move photos-duplicates/"
+
+WIDER = 1.5
+"""How much further than wanted pairs are searched for the review page, so that its slider can go beyond."""
+
+_SHOWN_GROUPS = 10
+_SHOWN_SKIPPED = 5
+
+
+def run(
+    paths: Annotated[
+        list[str],
+        typer.Argument(help=f"A folder of images; a CSV file, with --text; or files of vectors: {FORMATS}."),
+    ],
+    max_distance: Annotated[
+        float | None, typer.Option(help="Rows at this distance or less are duplicates. Needed for vectors.")
+    ] = None,
+    metric: Annotated[Literal["cosine", "euclidean"] | None, typer.Option(help="How vectors are compared.")] = None,
+    text: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of texts, of a CSV file.")] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="The column of ids, of a CSV file; else row numbers.")
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="What makes vectors of images or texts; by default gist or tfidf+svd.")
+    ] = None,
+    recall: Annotated[float, typer.Option(help="Share of the true pairs to find; 1 is exact.")] = 0.99,
+    grouping: Annotated[
+        Literal["leader", "components"], typer.Option(help="'leader': all members are near the kept row.")
+    ] = "leader",
+    keep: Annotated[
+        Literal["center", "first", "last", "best"] | None, typer.Option(help="Which row of a group is kept.")
+    ] = None,
+    scores: Annotated[
+        str | None, typer.Option(metavar="FILE", help="An .npy file with a score for each row, for --keep best.")
+    ] = None,
+    array: Annotated[str | None, typer.Option(help="The array, of a file of vectors with several.")] = None,
+    out: Annotated[str | None, typer.Option("--out", "-o", help="The table of groups: .csv or .parquet.")] = None,
+    kept: Annotated[str | None, typer.Option(metavar="FILE", help="A list of the ids to keep.")] = None,
+    dropped: Annotated[str | None, typer.Option(metavar="FILE", help="A list of the ids to drop.")] = None,
+    review: Annotated[str | None, typer.Option(metavar="FILE", help="A page to look at the groups: .html.")] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER", help="Keep what was found there; if it is there, compare new rows and add them."
+        ),
+    ] = None,
+    work: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Keep encoded images there: an interrupted run goes on.")
+    ] = None,
+    apply: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="move|link FOLDER", help="Move dropped images there, or link kept ones. Deletes nothing."),
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 is all cores.")] = 1,
+) -> None:
+    """Find near-duplicates among images, texts or vectors, and say which to keep. For codes see near-duplicates."""
+    from hashlearn.duplicates.apply import check_apply
+
+    files = [path for path in paths if not Path(path).is_dir()]
+    check_places({"--out": out, "--kept": kept, "--dropped": dropped, "--review": review}, [*files, scores])
+    is_folder = len(paths) == 1 and not files
+    if apply is not None:
+        if not is_folder:
+            raise ValueError("--apply is for a folder of images")
+        check_apply(apply[0], paths[0], apply[1])
+    with progress_bars():
+        known, things = _read(paths, is_folder, text, id_column, encoder, array, state, work)
+        distance = max_distance if max_distance is not None else things.distance
+        if known is None and distance is None:
+            raise ValueError("--max-distance is needed for vectors")
+        found = _found(known, things, distance, metric, recall, grouping, keep, scores, review is not None, jobs)
+        if state is not None:
+            _save(found, things, state)
+        _write(found, out, kept, dropped)
+        if review is not None:
+            _write_review(found, things, review, paths[0])
+    _report(found, things)
+    for path, what in ((out, "the groups"), (kept, "what to keep"), (dropped, "what to drop"), (review, "the page")):
+        if path is not None:
+            typer.echo(f"{path}: {what}")
+    if apply is not None:
+        _apply(found, paths[0], *apply)
+
+
+def _read(
+    paths: list[str],
+    is_folder: bool,
+    text: str | None,
+    id_column: str | None,
+    encoder: str | None,
+    array: str | None,
+    state: str | None,
+    work: str | None,
+) -> tuple[Any, Things]:
+    """What is known already (None without a state), and what is to be compared."""
+    from hashlearn.duplicates import Duplicates
+    from hashlearn.duplicates.saved import FORMAT
+
+    known = None
+    if state is not None and (Path(state) / FORMAT.manifest).is_file():
+        known = Duplicates.open(state)
+    if not is_folder and text is None:
+        return known, vectors_of(paths, array)
+    from hashlearn.features import encoder_named, load_encoder
+
+    is_saved = known is not None and _encoder_beside(state).is_file()
+    made = (
+        load_encoder(_encoder_beside(state)) if is_saved else encoder_named(encoder, "image" if is_folder else "text")
+    )
+    if is_folder:
+        done = None if work is None else Path(work)
+        if done is not None and not done.is_dir() and not done.absolute().parent.is_dir():
+            raise ValueError(f"--work must be a folder, or lie in one, got {work}")
+        return known, pictures_of(paths[0], made, done, [] if known is None else known.ids.tolist())
+    if len(paths) != 1:
+        raise ValueError(f"--text needs one CSV file, got {len(paths)}")
+    return known, texts_of(paths[0], text or "", id_column, made, is_saved)
+
+
+def _found(
+    known: Any,
+    things: Things,
+    distance: float | None,
+    metric: str | None,
+    recall: float,
+    grouping: Any,
+    keep: Any,
+    scores: str | None,
+    is_reviewed: bool,
+    jobs: int,
+) -> Any:
+    from hashlearn.cli.arrays import read_array
+    from hashlearn.duplicates import find_duplicates
+
+    score = None if scores is None else read_array(scores)
+    if known is not None:
+        if things.vectors.shape[0] == 0:
+            return known
+        checked = known.check(things.vectors, n_jobs=jobs)
+        n_new = int(checked.is_new.sum())
+        typer.echo(
+            f"{len(checked.is_new)} more rows: {n_new} new, {len(checked.is_new) - n_new} duplicates of known ones"
+        )
+        ids = things.ids if known.state.ids is not None else None
+        return known.add(things.vectors, ids, score, n_jobs=jobs)
+    assert distance is not None
+    options: dict[str, Any] = {
+        "metric": metric or things.metric or "cosine",
+        "recall": recall,
+        "grouping": grouping,
+        "keep": keep,
+        "scores": score,
+        "ids": things.ids,
+        "n_jobs": jobs,
+    }
+    if not is_reviewed:
+        return find_duplicates(things.vectors, distance, **options)
+    try:
+        return find_duplicates(things.vectors, WIDER * distance, **options).at(distance)
+    except ValueError as error:
+        if "max_pairs" not in str(error):
+            raise
+        return find_duplicates(things.vectors, distance, **options)
+
+
+def _write(found: Any, out: str | None, kept: str | None, dropped: str | None) -> None:
+    from hashlearn.duplicates.tables import is_parquet, write_groups, write_list
+    from hashlearn.files import replacing
+
+    wanted = [path for path in (out, kept, dropped) if path is not None]
+    if not wanted:
+        return
+    with replacing(*wanted) as files:
+        beside = dict(zip(wanted, files))
+        if out is not None:
+            write_groups(found, beside[out], is_parquet(out))
+        if kept is not None:
+            write_list(found.kept, beside[kept])
+        if dropped is not None:
+            write_list(found.dropped, beside[dropped])
+
+
+def _write_review(found: Any, things: Things, path: str, place: str) -> None:
+    from hashlearn.duplicates.review import write_review
+
+    texts = things.texts if things.texts is not None and len(things.texts) == len(found) else None
+    write_review(found, path, texts=texts, picture=things.picture, title=f"Near-duplicates in {place}")
+
+
+def _save(found: Any, things: Things, state: str) -> None:
+    found.save(state)
+    if things.encoder is not None:
+        from hashlearn.features import save_encoder
+
+        save_encoder(things.encoder, _encoder_beside(state))
+
+
+def _encoder_beside(state: str | None) -> Path:
+    """The file of the encoder that made the vectors of a state: new rows must be encoded by the same."""
+    return Path(f"{str(state).rstrip('/')}.encoder.safetensors")
+
+
+def _report(found: Any, things: Things) -> None:
+    for name, reason in things.skipped[:_SHOWN_SKIPPED]:
+        typer.echo(f"skipped {name}: {reason}", err=True)
+    if len(things.skipped) > _SHOWN_SKIPPED:
+        typer.echo(f"skipped {len(things.skipped) - _SHOWN_SKIPPED} more", err=True)
+    typer.echo(
+        f"{len(found)} rows, {found.metric} distance <= {found.max_distance:g}: {len(found.groups)} groups, "
+        f"{len(found.kept)} to keep, {len(found.dropped)} to drop ({found.n_copies} exact copies)"
+    )
+    typer.echo(f"found by {found.plan}; estimated recall {found.recall:.3f}")
+    for group in found.groups[:_SHOWN_GROUPS]:
+        shown = ", ".join(map(str, group.members[:5].tolist()))
+        more = f" and {len(group.members) - 5} more" if len(group.members) > 5 else ""
+        typer.echo(f"  keep {group.kept}, drop {shown}{more}")
+    if len(found.groups) > _SHOWN_GROUPS:
+        typer.echo(f"  and {len(found.groups) - _SHOWN_GROUPS} more groups")
+
+
+def _apply(found: Any, folder: str, action: str, target: str) -> None:
+    from hashlearn.duplicates.apply import MOVED, link_files, move_files
+
+    if action == "move":
+        count = move_files(found.dropped.tolist(), folder, target)
+        typer.echo(f"{target}: {count} images moved there from {folder}; {Path(target) / MOVED} lists them")
+    else:
+        count = link_files(found.kept.tolist(), folder, target)
+        typer.echo(f"{target}: {count} links to images to keep; {folder} is as it was")

@@ -1,0 +1,100 @@
+"""What ``hashlearn dedup`` compares: vectors, the pictures of a folder, or the texts of a table."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hashlearn.cli.arrays import matrices
+
+DISTANCES = {"gist": 0.2, "tfidf+svd": 0.1}
+"""By encoder: the distance up to which things are duplicates, where you do not say one."""
+
+OTHER_DISTANCE = 0.05
+"""The same for the networks of others, by the cosine."""
+
+
+class Things(NamedTuple):
+    """What is compared.
+
+    Attributes
+    ----------
+    vectors : what :func:`hashlearn.find_duplicates` takes
+    ids : list or None
+    metric : {"cosine", "euclidean"} or None
+        That of the encoder; None where you say it.
+    distance : float or None
+        The one that fits the encoder.
+    texts : list of str or None
+    picture : function or None
+        From the number of a row to the bytes of a small picture.
+    skipped : list of (name, reason)
+    encoder : Encoder or None
+    """
+
+    vectors: Any
+    ids: list | None = None
+    metric: str | None = None
+    distance: float | None = None
+    texts: Sequence[str] | None = None
+    picture: Callable[[int], bytes] | None = None
+    skipped: Sequence[tuple[str, str]] = ()
+    encoder: Any = None
+
+
+def vectors_of(places: list[str], array: str | None) -> Things:
+    """The vectors of one file or several."""
+    with matrices(places, array) as data:
+        return Things(data)
+
+
+def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[str]) -> Things:
+    """The pictures below a folder that are not known yet, named by their paths in it."""
+    from hashlearn.duplicates.pictures import encoded_folder
+    from hashlearn.features.pictures import read_picture, thumbnail
+
+    found = encoded_folder(folder, encoder, done, known)
+    names = [*known, *found.names]
+
+    def picture(row: int) -> bytes:
+        return thumbnail(read_picture(Path(folder) / names[row], 256))
+
+    return Things(
+        found.vectors,
+        found.names,
+        encoder.metric,
+        DISTANCES.get(encoder.name, OTHER_DISTANCE),
+        picture=picture,
+        skipped=found.skipped,
+        encoder=encoder,
+    )
+
+
+def texts_of(path: str, column: str, id_column: str | None, encoder: Any, is_fitted: bool) -> Things:
+    """The texts of a table; those without a word that the encoder knows are skipped."""
+    import numpy as np
+
+    from hashlearn.features import texts_of_csv
+
+    table = texts_of_csv(path, column)
+    names = list(range(len(table.texts))) if id_column is None else _names(path, table.fields, id_column)
+    if not is_fitted:
+        encoder.fit(table.texts)
+    vectors = encoder.encode(table.texts)
+    is_known = np.any(vectors != 0, axis=1)
+    rows = np.flatnonzero(is_known)
+    return Things(
+        vectors[rows],
+        [names[row] for row in rows],
+        encoder.metric,
+        DISTANCES.get(encoder.name, OTHER_DISTANCE),
+        texts=[table.texts[row] for row in rows],
+        skipped=[(str(names[row]), "no word that the encoder knows") for row in np.flatnonzero(~is_known)],
+        encoder=encoder,
+    )
+
+
+def _names(path: str, fields: list[dict[str, str]], column: str) -> list[str]:
+    missing = next((row for row, each in enumerate(fields) if not each.get(column)), None)
+    if missing is not None:
+        raise ValueError(f"{path}: --id must name a column with a value in every row, text {missing} has none")
+    return [each[column] for each in fields]

@@ -1,0 +1,53 @@
+"""``hashlearn serve``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLE = "Example: hashlearn serve search/ --port 8000"
+
+
+def run(
+    search: Annotated[str, typer.Argument(help="The folder of a saved search.")],
+    host: Annotated[str, typer.Option(help="Address to listen at; 127.0.0.1 is for this machine only.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes one that is free.")] = 8000,
+    api_key: Annotated[
+        str | None, typer.Option(envvar="HASHLEARN_API_KEY", show_envvar=True, help="Key that clients send to read.")
+    ] = None,
+    write_key: Annotated[
+        str | None,
+        typer.Option(envvar="HASHLEARN_WRITE_KEY", show_envvar=True, help="Key that clients send to write or read."),
+    ] = None,
+    max_body: Annotated[int, typer.Option(min=1, help="Megabytes of a request.")] = 16,
+    max_batch: Annotated[int, typer.Option(min=1, help="Queries or points of a request.")] = 1000,
+    max_k: Annotated[int, typer.Option("--max-k", min=1, help="Neighbors of a query.")] = 1000,
+    max_candidates: Annotated[int, typer.Option(min=1, help="Codes ordered anew for a query.")] = 10_000,
+    max_concurrency: Annotated[int, typer.Option(min=1, help="Requests at one time.")] = 128,
+    timeout: Annotated[float, typer.Option(min=0.001, help="Seconds of a request.")] = 30.0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads that search; by default the cores.")] = None,
+    refresh: Annotated[float, typer.Option(min=0.001, help="Seconds between looks for rows that others saved.")] = 2.0,
+    page: Annotated[bool, typer.Option(help="Also a page for people, at /.")] = True,
+) -> None:
+    """Serve a saved search over HTTP."""
+    from hashlearn.search import SimilaritySearch
+    from hashlearn.server import Settings, create_app
+    from hashlearn.server.page import add_page
+    from hashlearn.server.run import run_server
+
+    settings = Settings(
+        api_key=api_key,
+        write_key=write_key,
+        max_body_bytes=max_body * 1024 * 1024,
+        max_batch=max_batch,
+        max_k=max_k,
+        max_candidates=max_candidates,
+        max_concurrency=max_concurrency,
+        timeout_seconds=timeout,
+        threads=threads,
+        refresh_seconds=refresh,
+    )
+    app = create_app(SimilaritySearch.open(search), settings)
+    if page:
+        add_page(app, title=Path(search).resolve().name)
+    run_server(app, host, port)

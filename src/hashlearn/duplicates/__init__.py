@@ -1,0 +1,8 @@
+"""Near-duplicates: pairs by the distance of the vectors, groups, what to keep, increments, a page to review them."""
+
+from hashlearn.duplicates.find import find_duplicates
+from hashlearn.duplicates.result import Checked, DuplicatePairs, Duplicates, Group
+from hashlearn.duplicates.review import write_review
+from hashlearn.duplicates.verify import Curve
+
+__all__ = ["Checked", "Curve", "DuplicatePairs", "Duplicates", "Group", "find_duplicates", "write_review"]

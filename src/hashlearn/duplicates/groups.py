@@ -1,0 +1,156 @@
+"""From pairs to groups, and which row of a group is kept.
+
+**Leader**: contents are taken in the order of preference. One that is near no leader before it is a leader. Every other
+joins the nearest leader. So a member is always within the largest distance of the one that is kept, and nothing
+chains. **Components**: whatever is connected by pairs is a group, however far its ends are from each other.
+
+The order of preference is the rule of ``keep``:
+
+- ``"center"``: most duplicates first (copies count), then by the hash of the content. Positions play no part.
+- ``"first"``, ``"last"``: by id, or by position where there are no ids.
+- ``"best"``: the highest score first, then by id, or by the hash of the content where there are no ids.
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from hashlearn.duplicates.contents import Contents, NearPairs
+from hashlearn.duplicates.kernels import leaders_in_order
+from hashlearn.duplicates.vectors import Rows
+
+Grouping = Literal["leader", "components"]
+GROUPINGS = ("leader", "components")
+Keep = Literal["center", "first", "last", "best"]
+KEEPS = ("center", "first", "last", "best")
+
+
+class Preference(NamedTuple):
+    """What decides which row is kept.
+
+    Attributes
+    ----------
+    keep : {"center", "first", "last", "best"}
+    ranks : ndarray of shape (n,), int64
+        The place of each row in the order of ids, or its position.
+    ranks_are_ids : bool
+    scores : ndarray of shape (n,), float64
+        Zeros where there are none.
+    hashes : ndarray of shape (n, 2), uint64
+    """
+
+    keep: Keep
+    ranks: NDArray[np.int64]
+    ranks_are_ids: bool
+    scores: NDArray[np.float64]
+    hashes: NDArray[np.uint64]
+
+
+class Assignment(NamedTuple):
+    """For each row the row that is kept in its place (itself, if it is kept), and the distance from it.
+
+    The distance is NaN where a row hangs on the kept one only through others (components).
+    """
+
+    kept: Rows
+    distances: NDArray[np.float64]
+
+
+def assign(contents: Contents, pairs: NearPairs, preference: Preference, grouping: Grouping) -> Assignment:
+    """Group the rows, and choose one of each group."""
+    n = len(contents.row_of)
+    order = order_of_contents(contents, pairs, preference)
+    place = np.empty(n, np.int64)
+    place[order] = np.arange(n)
+    if grouping == "leader":
+        leaders, distances = _nearest_leaders(order, place, pairs)
+    else:
+        leaders, distances = _first_of_components(order, place, pairs)
+    rows = rows_by_preference(contents, preference)
+    kept_rows = rows[np.searchsorted(contents.of_row[rows], np.arange(n))]
+    return Assignment(kept_rows[leaders[contents.of_row]], distances[contents.of_row])
+
+
+def order_of_contents(contents: Contents, pairs: NearPairs, preference: Preference) -> Rows:
+    """The numbers of the contents, the preferred first."""
+    n, ranks = len(contents.row_of), preference.ranks
+    if preference.keep == "last":
+        highest = np.full(n, -1, np.int64)
+        np.maximum.at(highest, contents.of_row, ranks)
+        return np.argsort(-highest)
+    lowest = np.full(n, len(ranks), np.int64)
+    np.minimum.at(lowest, contents.of_row, ranks)
+    if preference.keep == "first":
+        return np.argsort(lowest)
+    hashes = preference.hashes[contents.row_of]
+    if preference.keep == "center":
+        return np.lexsort((hashes[:, 1], hashes[:, 0], -_numbers_of_duplicates(contents, pairs)))
+    best = np.full(n, -np.inf)
+    np.maximum.at(best, contents.of_row, preference.scores)
+    if preference.ranks_are_ids:
+        return np.lexsort((lowest, -best))
+    return np.lexsort((hashes[:, 1], hashes[:, 0], -best))
+
+
+def _numbers_of_duplicates(contents: Contents, pairs: NearPairs) -> NDArray[np.int64]:
+    """For each content, the rows near it or equal to it."""
+    n_rows = contents.n_rows
+    found = n_rows.copy()
+    np.add.at(found, pairs.first, n_rows[pairs.second])
+    np.add.at(found, pairs.second, n_rows[pairs.first])
+    return found
+
+
+def rows_by_preference(contents: Contents, preference: Preference) -> Rows:
+    """The rows of content 0, of content 1 and so on, each content's preferred row first: by score, then by id."""
+    ranks = -preference.ranks if preference.keep == "last" else preference.ranks
+    scores = preference.scores if preference.keep == "best" else np.zeros(len(ranks))
+    return np.lexsort((ranks, -scores, contents.of_row))
+
+
+def _nearest_leaders(order: Rows, place: Rows, pairs: NearPairs) -> tuple[Rows, NDArray[np.float64]]:
+    n = len(order)
+    starts, neighbors = _neighbor_lists(n, pairs)
+    is_leader = np.zeros(n, np.bool_)
+    leaders_in_order(order, starts, neighbors, is_leader)
+
+    members = np.concatenate([pairs.first, pairs.second])
+    others = np.concatenate([pairs.second, pairs.first])
+    distances = np.concatenate([pairs.distances, pairs.distances])
+    joins = ~is_leader[members] & is_leader[others]
+    members, others, distances = members[joins], others[joins], distances[joins]
+    nearest = np.lexsort((place[others], distances, members))
+    members, first = np.unique(members[nearest], return_index=True)
+    leader, distance = np.arange(n), np.zeros(n)
+    leader[members], distance[members] = others[nearest][first], distances[nearest][first]
+    return leader, distance
+
+
+def _first_of_components(order: Rows, place: Rows, pairs: NearPairs) -> tuple[Rows, NDArray[np.float64]]:
+    n = len(order)
+    component = components_of(n, pairs)
+    first = np.full(n, n, np.int64)
+    np.minimum.at(first, component, place)
+    leader = order[first[component]]
+    distance = np.where(leader == np.arange(n), 0.0, np.nan)
+    for a, b in ((pairs.first, pairs.second), (pairs.second, pairs.first)):
+        direct = leader[a] == b
+        distance[a[direct]] = pairs.distances[direct]
+    return leader, distance
+
+
+def components_of(n: int, pairs: NearPairs) -> NDArray[np.int64]:
+    """The number of the component of each of n contents: those connected by pairs have the same."""
+    graph = scipy.sparse.coo_array((np.ones(len(pairs.first), np.bool_), (pairs.first, pairs.second)), shape=(n, n))
+    return connected_components(graph, directed=False)[1].astype(np.int64)
+
+
+def _neighbor_lists(n: int, pairs: NearPairs) -> tuple[Rows, Rows]:
+    """The neighbors of content i are ``neighbors[starts[i] : starts[i + 1]]``."""
+    ends = np.concatenate([pairs.first, pairs.second])
+    others = np.concatenate([pairs.second, pairs.first])
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(ends, minlength=n))])
+    return starts, others[np.argsort(ends, kind="stable")]

@@ -1,0 +1,227 @@
+"""Which way to look for near pairs: measured on a sample, chosen by what it would cost.
+
+The sample are the rows whose content has the smallest hashes. So it does not depend on the order of the rows, and
+neither does anything that is decided here.
+"""
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from hashlearn.codes import hamming_distances
+from hashlearn.duplicates.candidates import Finder, Projection, SignCodes
+from hashlearn.duplicates.vectors import Metric, Rows, Vectors, distance_of_square, square_of_distance
+from hashlearn.linalg.anchors import squared_distances
+from hashlearn.threads import one_blas_thread
+
+SAMPLE = 2000
+LENGTHS = (64, 128, 256, 512)
+DIMENSIONS = (8, 16, 32, 64, 128, 256)
+
+_PERTURBED = 500
+_PRINCIPAL_ROWS = 768
+_MOST_REDUCED = 1 << 25  # numbers of the rows in few dimensions: 128 MB
+
+# Seconds of one thread. Machines differ in them more than in their ratios, and only these decide.
+_MULTIPLY_ADD = 1 / 35e9
+_LOOK_AT_PRODUCT = 0.4e-9
+_COMPARE_BYTE = 0.015e-9
+_NOT_WORTH_CHOOSING = 0.1
+_FETCH_PAIR, _FETCH_ELEMENT = 0.3e-6, 0.3e-9
+
+
+class Plan(NamedTuple):
+    """How near pairs are looked for.
+
+    Attributes
+    ----------
+    finder : SignCodes or Projection
+    recall : float
+        Share of the near pairs that is expected to be found; 1 for a projection.
+    candidates : float
+        Pairs that are expected to be compared on the vectors.
+    seconds : float
+        What it is expected to take on one thread; a rough figure.
+    """
+
+    finder: Finder
+    recall: float
+    candidates: float
+    seconds: float
+
+    def __str__(self) -> str:
+        finder = self.finder
+        if isinstance(finder, SignCodes):
+            how = f"codes of {finder.n_bits} bits within radius {finder.radius}, expected recall {self.recall:.4f}"
+        else:
+            how = f"all pairs in {finder.n_dimensions} of {len(finder.mean)} dimensions, exact"
+        return f"{how}; about {self.candidates:.3g} candidates and {self.seconds:.2g} s of one thread"
+
+
+class Sample(NamedTuple):
+    """Some rows, in an order that only their contents determine.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (m, d), scaled
+    mean : ndarray of shape (d,)
+    squares : ndarray of shape (m (m - 1) / 2,)
+        Squared distances of all pairs of them.
+    n : int
+        Rows that the sample stands for, each content once.
+    """
+
+    vectors: NDArray
+    mean: NDArray
+    squares: NDArray
+    n: int
+
+    @classmethod
+    def of(cls, vectors: Vectors, rows: Rows, seed: int) -> "Sample":
+        """A sample of the named rows, which are all different."""
+        hashes = vectors.hashes[rows]
+        mixed = (hashes[:, 0] ^ np.uint64(seed)) * np.uint64(0xD6E8FEB86659FD93)
+        chosen = rows[np.lexsort((hashes[:, 1], hashes[:, 0], mixed))[:SAMPLE]]
+        values = vectors.take(chosen)
+        mean = values.mean(axis=0, dtype=np.float64).astype(values.dtype)
+        centered = values - mean
+        with one_blas_thread():
+            squares = squared_distances(centered, centered)
+        return cls(values, mean, squares[np.triu_indices(len(values), 1)], len(rows))
+
+    @property
+    def n_pairs(self) -> float:
+        """Pairs of the rows that the sample stands for."""
+        return self.n * (self.n - 1) / 2
+
+    def matching(self, square: float) -> float:
+        """Pairs of all rows that are expected to be as near as that."""
+        return float(np.mean(self.squares <= square)) * self.n_pairs if len(self.squares) else 0.0
+
+    def distance_of_pairs(self, n_pairs: float, metric: Metric) -> float:
+        """The distance within which about so many pairs are expected."""
+        share = min(1.0, n_pairs / max(1.0, self.n_pairs))
+        return float(distance_of_square(np.quantile(self.squares, share).astype(np.float64), metric))
+
+
+def choose_plan(sample: Sample, square: float, recall: float, seed: int) -> Plan:
+    """The cheapest plan that is expected to find so many of the near pairs.
+
+    Parameters
+    ----------
+    sample : Sample
+    square : float
+        The squared distance within which a pair is near.
+    recall : float
+        Above 0; at 1 only exact plans are taken.
+    seed : int
+        Of the random projections.
+    """
+    with one_blas_thread():
+        exact = min(_projections(sample, square), key=_seconds)
+        if recall == 1 or exact.seconds < _NOT_WORTH_CHOOSING:
+            return exact
+        return min([exact, *_codes(sample, square, recall, seed)], key=_seconds)
+
+
+def _seconds(plan: Plan) -> float:
+    return plan.seconds
+
+
+def radius_for(recall: float, n_bits: int, differing: NDArray[np.float64], weights: NDArray[np.float64]) -> int:
+    """The least radius within which enough pairs are expected, given how likely each differs in a bit.
+
+    Half as many as ``recall`` allows are expected to be missed: one draw of projections is worse or better than the
+    mean of all, for pairs that are alike are missed together.
+    """
+    wanted = (1 - (1 - recall) / 2) * weights.sum()
+    return bisect_left(range(n_bits), wanted, key=lambda radius: weights @ binom.cdf(radius, n_bits, differing))
+
+
+def _codes(sample: Sample, square: float, recall: float, seed: int) -> list[Plan]:
+    """Codes of several lengths, each with the radius that pairs at exactly the largest distance need."""
+    differing = _differing_at(sample, square, seed)
+    longest = SignCodes.drawn(sample.mean, LENGTHS[-1], seed)
+    plans = []
+    for n_bits in LENGTHS:
+        codes = longest._replace(projection=np.ascontiguousarray(longest.projection[:, :n_bits]))
+        codes = codes._replace(radius=radius_for(recall, n_bits, differing, np.ones(len(differing))))
+        packed = codes.codes(sample.vectors)
+        distances = hamming_distances(packed, packed, n_bits)
+        share = (np.count_nonzero(distances <= codes.radius) - len(packed)) / max(1, distances.size - len(packed))
+        candidates = share * sample.n_pairs
+        comparing = sample.n_pairs * packed.shape[1] * _COMPARE_BYTE
+        encoding = sample.n * len(sample.mean) * n_bits * _MULTIPLY_ADD
+        seconds = encoding + comparing + _verifying(candidates, len(sample.mean))
+        plans.append(Plan(codes, float(codes.found_share(differing).mean()), candidates, seconds))
+    return plans
+
+
+def _projections(sample: Sample, square: float) -> list[Plan]:
+    """Projections to fewer dimensions, and to all of them."""
+    centered = sample.vectors - sample.mean
+    d = len(sample.mean)
+    _, _, directions = np.linalg.svd(centered[:_PRINCIPAL_ROWS], full_matrices=False)
+    fewer = [k for k in DIMENSIONS if k < d and k <= len(directions) and k * sample.n <= _MOST_REDUCED]
+    projections = [Projection(sample.mean, np.ascontiguousarray(directions[:k].T)) for k in fewer]
+    if d * sample.n <= _MOST_REDUCED or not projections:
+        projections.append(Projection(sample.mean, np.eye(d, dtype=sample.mean.dtype)))
+    plans = []
+    for projection in projections:
+        reduced = projection.reduced(sample.vectors)
+        squares = squared_distances(reduced, reduced)[np.triu_indices(len(reduced), 1)]
+        candidates = float(np.mean(squares <= square)) * sample.n_pairs if len(squares) else 0.0
+        k = projection.n_dimensions
+        comparing = sample.n_pairs * (k * _MULTIPLY_ADD + _LOOK_AT_PRODUCT)
+        seconds = sample.n * d * k * _MULTIPLY_ADD + comparing + _verifying(candidates, d)
+        plans.append(Plan(projection, 1.0, candidates, seconds))
+    return plans
+
+
+def _verifying(candidates: float, width: int) -> float:
+    return candidates * (_FETCH_PAIR + width * _FETCH_ELEMENT)
+
+
+def _differing_at(sample: Sample, square: float, seed: int) -> NDArray[np.float64]:
+    """The probability that a bit differs, of pairs at exactly the largest distance: rows and rows moved so far."""
+    values = (sample.vectors[:_PERTURBED] - sample.mean).astype(np.float64)
+    steps = np.random.RandomState(seed).standard_normal(values.shape)
+    steps *= np.sqrt(square) / np.linalg.norm(steps, axis=1, keepdims=True)
+    lengths, moved_lengths = (np.einsum("ij,ij->i", rows, rows) for rows in (values, values + steps))
+    return bit_difference(lengths, moved_lengths, np.full(len(values), square))
+
+
+def bit_difference(left: NDArray, right: NDArray, squares: NDArray) -> NDArray[np.float64]:
+    """The probability that a random projection separates two rows: their angle, seen from the mean, divided by pi.
+
+    Parameters
+    ----------
+    left, right : ndarray of shape (n,)
+        Squared distances of the rows from the mean.
+    squares : ndarray of shape (n,)
+        Their squared distance from each other.
+    """
+    product = np.sqrt(np.maximum(left, 0) * np.maximum(right, 0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosine = np.where(product > 0, (left + right - squares) / (2 * product), 1.0)
+    return np.arccos(np.clip(cosine, -1, 1)) / np.pi
+
+
+def refuse_too_many(sample: Sample, max_distance: float, metric: Metric, max_pairs: int) -> None:
+    """Raise where the sample says that far more pairs match than may be kept."""
+    expected = sample.matching(square_of_distance(max_distance, metric))
+    if expected > 1.5 * max_pairs:
+        raise too_many(sample, max_distance, metric, max_pairs, f"about {expected:.3g}")
+
+
+def too_many(sample: Sample, max_distance: float, metric: Metric, max_pairs: int, count: str) -> ValueError:
+    """The error that says how many pairs match, and which distance would leave fewer."""
+    advised = sample.distance_of_pairs(sample.n / 10, metric)
+    return ValueError(
+        f"max_distance={max_distance:g} matches {count} of {sample.n_pairs:.3g} pairs, more than "
+        f"max_pairs={max_pairs}; at max_distance={advised:.3g} about one row in five has a duplicate: pass less than "
+        "that, or a larger max_pairs"
+    )

@@ -1,0 +1,441 @@
+"""What was found, and what can be asked of it: pairs, groups, what to keep; new rows against it; other thresholds."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hashlearn.checks import check_choice, check_number
+from hashlearn.duplicates.candidates import Finder
+from hashlearn.duplicates.contents import Contents, NearPairs
+from hashlearn.duplicates.groups import GROUPINGS, KEEPS, Assignment, Grouping, Keep, Preference, assign
+from hashlearn.duplicates.plan import Plan
+from hashlearn.duplicates.row_labels import check_ids, check_scores, joined_ids
+from hashlearn.duplicates.saved import Saved, read_state, write_state
+from hashlearn.duplicates.state import State
+from hashlearn.duplicates.vectors import Metric, Rows, Vectors, square_of_distance
+from hashlearn.duplicates.verify import Curve, TooManyPairs, verified
+from hashlearn.threads import check_n_jobs
+
+_PAIRS_AT_ONCE = 1 << 20
+
+
+class DuplicatePairs(NamedTuple):
+    """Pairs of ids and their distances; exact copies have distance 0."""
+
+    first: NDArray
+    second: NDArray
+    distances: NDArray[np.float64]
+
+
+class Group(NamedTuple):
+    """Rows that stand for the same thing.
+
+    Attributes
+    ----------
+    kept : int or str
+        The id of the row that is kept.
+    members : ndarray
+        The ids of the others, nearest first, ties by id.
+    distances : ndarray of float64
+        Their distances from the kept row; NaN where a member hangs on it through others only (components).
+    is_copy : ndarray of bool
+        Whether a member is an exact copy of the kept row.
+    """
+
+    kept: Any
+    members: NDArray
+    distances: NDArray[np.float64]
+    is_copy: NDArray[np.bool_]
+
+
+class Checked(NamedTuple):
+    """New rows against those that are known: an entry for each.
+
+    Attributes
+    ----------
+    is_new : ndarray of bool
+        Nothing within the largest distance was found.
+    duplicate_of : ndarray
+        The id of the nearest known row (ties: the lowest id); where a row is new, -1 or an empty string.
+    distances : ndarray of float64
+        How far that is; infinite where a row is new.
+    is_copy : ndarray of bool
+        Whether the known row has equal numbers.
+    """
+
+    is_new: NDArray[np.bool_]
+    duplicate_of: NDArray
+    distances: NDArray[np.float64]
+    is_copy: NDArray[np.bool_]
+
+
+class Duplicates:
+    """The duplicates among rows, at one distance. :func:`hashlearn.find_duplicates` makes it.
+
+    Attributes
+    ----------
+    state : State
+        All that it is made of; smaller distances share it.
+    max_distance : float
+        Rows at this distance or less are duplicates.
+    metric : {"cosine", "euclidean"}
+    grouping, keep : str
+        See :func:`hashlearn.find_duplicates`.
+    curve : Curve or None
+        What each radius of the codes found; None where the search was exact.
+    recall : float
+        The estimated share of near pairs that was found; 1 where the search was exact.
+    """
+
+    def __init__(self, state: State, max_distance: float, grouping: Grouping, keep: Keep):
+        self.state = state
+        self.max_distance = max_distance
+        self.grouping: Grouping = check_choice("grouping", grouping, GROUPINGS)  # type: ignore[assignment]
+        self.keep: Keep = check_choice("keep", keep, KEEPS)  # type: ignore[assignment]
+        if keep == "best" and state.scores is None:
+            raise ValueError("keep='best' needs scores, got None")
+
+    def __len__(self) -> int:
+        """Rows, duplicates or not."""
+        return len(self.state.vectors)
+
+    def __repr__(self) -> str:
+        return (
+            f"Duplicates({len(self)} rows, {self.metric} distance <= {self.max_distance:g}: "
+            f"{len(self.dropped)} to drop, {len(self.groups)} groups)"
+        )
+
+    @property
+    def metric(self) -> Metric:
+        return self.state.vectors.metric
+
+    @property
+    def plan(self) -> Plan:
+        """How the pairs were found; ``str(duplicates.plan)`` says it in words, with what it was expected to cost."""
+        return self.state.plan
+
+    @property
+    def curve(self) -> Curve | None:
+        return self.state.curve
+
+    @property
+    def recall(self) -> float:
+        return 1.0 if self.curve is None else float(self.curve.recall[-1])
+
+    @property
+    def ids(self) -> NDArray:
+        """The ids of all rows, in their order."""
+        ids = self.state.ids
+        return np.arange(len(self)) if ids is None else ids
+
+    @cached_property
+    def pairs(self) -> DuplicatePairs:
+        """Near pairs and exact copies.
+
+        Equal rows are one in the near pairs: the one with the lowest id stands for them. Each of the others makes one
+        pair with it, at distance 0. See :meth:`all_pairs` for every pair of rows.
+        """
+        contents, near = self.state.contents, self._near
+        shown = self._lowest_rows
+        copies = np.flatnonzero(shown[contents.of_row] != np.arange(len(self)))
+        first = np.concatenate([shown[near.first], shown[contents.of_row[copies]]])
+        second = np.concatenate([shown[near.second], copies])
+        return self._as_pairs(first, second, np.concatenate([near.distances, np.zeros(len(copies))]))
+
+    def all_pairs(self) -> Iterator[DuplicatePairs]:
+        """Every pair of rows, copies with copies too, in pieces: n equal rows make n (n - 1) / 2 pairs."""
+        contents, near = self.state.contents, self._near
+        rows = np.argsort(contents.of_row, kind="stable")
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(contents.n_rows)])
+        for content in np.flatnonzero(contents.n_rows > 1):
+            members = rows[starts[content] : starts[content + 1]]
+            for place, row in enumerate(members[:-1], start=1):
+                others = members[place:]
+                yield self._as_pairs(np.full(len(others), row), others, np.zeros(len(others)))
+        counts = contents.n_rows[near.first] * contents.n_rows[near.second]
+        for part in _parts(counts, _PAIRS_AT_ONCE):
+            first, second = near.first[part], near.second[part]
+            pair = np.repeat(np.arange(len(first)), counts[part])
+            within = np.arange(len(pair)) - np.repeat(np.cumsum(counts[part]) - counts[part], counts[part])
+            n_second = contents.n_rows[second[pair]]
+            a = rows[starts[first[pair]] + within // n_second]
+            b = rows[starts[second[pair]] + within % n_second]
+            yield self._as_pairs(a, b, near.distances[part][pair])
+
+    @cached_property
+    def assignment(self) -> Assignment:
+        """For each row the number of the row that is kept in its place, and the distance from it."""
+        return assign(self.state.contents, self._near, self.preference, self.grouping)
+
+    @property
+    def preference(self) -> Preference:
+        """What decides which row of a group is kept."""
+        state = self.state
+        scores = np.zeros(len(self)) if state.scores is None else state.scores
+        return Preference(self.keep, self._ranks, state.ids is not None, scores, state.vectors.hashes)
+
+    @property
+    def kept(self) -> NDArray:
+        """Ids to keep, in the order of the rows: one of each group, and all rows that have no duplicate."""
+        return self.ids[self.assignment.kept == np.arange(len(self))]
+
+    @property
+    def dropped(self) -> NDArray:
+        """Ids to drop, in the order of the rows."""
+        return self.ids[self.assignment.kept != np.arange(len(self))]
+
+    @property
+    def n_copies(self) -> int:
+        """Rows with the same numbers as another one, which is not counted."""
+        return len(self) - len(self.state.contents.row_of)
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """Groups of two rows or more, the largest first, ties by the id of the kept row."""
+        kept, distances = self.assignment
+        members = np.flatnonzero(kept != np.arange(len(self)))
+        order = members[np.lexsort((self._ranks[members], distances[members], self._ranks[kept[members]]))]
+        of_row = self.state.contents.of_row
+        groups = []
+        for rows in np.split(order, np.flatnonzero(np.diff(kept[order])) + 1) if len(order) else []:
+            leader = kept[rows[0]]
+            is_copy = of_row[rows] == of_row[leader]
+            groups.append(Group(self.ids[leader].item(), self.ids[rows], distances[rows], is_copy))
+        return sorted(groups, key=lambda group: -len(group.members))
+
+    def at(self, max_distance: float, *, grouping: Grouping | None = None, keep: Keep | None = None) -> "Duplicates":
+        """The duplicates at a smaller distance, from the pairs that are stored; nothing is compared again.
+
+        Parameters
+        ----------
+        max_distance : float
+            From 0 to the largest distance that was searched.
+        grouping, keep : str, optional
+            Other rules than those of this result.
+
+        Returns
+        -------
+        Duplicates
+            Another result; this one is unchanged.
+        """
+        largest = self.state.largest_distance
+        distance = check_number("max_distance", max_distance, low=0)
+        if distance > largest:
+            raise ValueError(
+                f"max_distance must be at most {largest:g}, up to which pairs were searched, got {max_distance}; "
+                "call find_duplicates with a larger one"
+            )
+        return Duplicates(self.state, distance, grouping or self.grouping, keep or self.keep)
+
+    def check(self, X: Any, *, n_jobs: int | None = None) -> Checked:
+        """Which of these rows duplicate a known one, and which are new. They are not compared with each other.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source as for :func:`hashlearn.find_duplicates`
+            The rows to check.
+        n_jobs : int or None
+            Threads: None is 1, -1 is all cores.
+
+        Returns
+        -------
+        Checked
+            Which are new, and what the others duplicate.
+
+        Examples
+        --------
+        >>> from hashlearn import find_duplicates
+        >>> known = find_duplicates([[1.0, 0.0], [0.0, 1.0]], 0.01)
+        >>> known.check([[2.0, 0.01], [1.0, 1.0]]).is_new
+        array([False,  True])
+        """
+        new = self._opened(X)
+        copies = _known_content(self.state, new)
+        near = self._across(new, np.arange(len(new)), check_n_jobs(n_jobs))
+        keep = near.distances <= self.max_distance
+        shown = self._lowest_rows
+        has_copy = np.flatnonzero(copies >= 0)
+        rows = np.concatenate([near.second[keep], has_copy])
+        known = shown[np.concatenate([self.state.contents.of_row[near.first[keep]], copies[has_copy]])]
+        distances = np.concatenate([near.distances[keep], np.zeros(len(has_copy))])
+        order = np.lexsort((self._ranks[known], distances, rows))
+        rows, nearest = np.unique(rows[order], return_index=True)
+        duplicate_of = np.full(len(new), "" if self.ids.dtype.kind == "U" else -1, self.ids.dtype)
+        distance = np.full(len(new), np.inf)
+        duplicate_of[rows], distance[rows] = self.ids[known[order][nearest]], distances[order][nearest]
+        return Checked(np.isinf(distance), duplicate_of, distance, copies >= 0)
+
+    def add(
+        self, X: Any, ids: ArrayLike | None = None, scores: ArrayLike | None = None, *, n_jobs: int | None = None
+    ) -> Self:
+        """Add rows: they are compared with all that are known and with each other. Nothing known is compared again.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source as for :meth:`check`
+            The new rows.
+        ids : array of shape (n,)
+            Needed where the known rows have ids, and of their kind; none of them known. Without ids the new rows are
+            numbered behind the others.
+        scores : array of shape (n,)
+            Needed where the known rows have scores.
+        n_jobs : int or None
+            Threads: None is 1, -1 is all cores.
+
+        Returns
+        -------
+        Duplicates
+            This object.
+        """
+        state, threads = self.state, check_n_jobs(n_jobs)
+        new = self._opened(X)
+        all_ids = joined_ids(state.ids, check_ids(ids, len(new)))
+        new_scores = check_scores(scores, len(new))
+        if (new_scores is None) != (state.scores is None):
+            raise ValueError(f"scores must be {'given' if new_scores is None else 'None'}, as for the known rows")
+        vectors = state.vectors.joined(new)
+        contents = Contents.of(vectors.hashes)
+        n, n_known = len(self), len(state.contents.row_of)
+        fresh = contents.row_of[n_known:] - n
+        described = state.plan.finder.describe(new)
+        square = square_of_distance(state.largest_distance, self.metric)
+        try:
+            old = self._across(new, fresh, threads, described)
+            found = state.plan.finder.pairs(described, fresh, square, threads)
+            among = verified(found, new, new, state.largest_distance, state.max_pairs, threads)
+        except TooManyPairs:
+            raise ValueError(f"more than max_pairs={state.max_pairs} pairs match; nothing was added") from None
+        first = contents.of_row[np.concatenate([old.first, among.first + n])]
+        second = contents.of_row[np.concatenate([old.second, among.second]) + n]
+        pairs = NearPairs.in_order(
+            np.concatenate([state.pairs.first, first]),
+            np.concatenate([state.pairs.second, second]),
+            np.concatenate([state.pairs.distances, old.distances, among.distances]),
+        )
+        self._replace(
+            state._replace(
+                vectors=vectors,
+                contents=contents,
+                pairs=pairs,
+                described=np.concatenate([state.described, described]),
+                ids=all_ids,
+                scores=None if new_scores is None else np.concatenate([state.scores, new_scores]),
+            )
+        )
+        return self
+
+    def save(self, folder: str | Path) -> None:
+        """Write everything, the vectors too, to a folder: new, empty, or one that duplicates were saved to before.
+
+        The folder has a whole state at every moment, whoever reads it or saves to it meanwhile; see
+        :mod:`hashlearn.generations`.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Its parent exists.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from hashlearn import find_duplicates
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     find_duplicates([[1.0, 0.0], [1.0, 0.01]], 0.01).save(folder)
+        ...     len(Duplicates.open(folder).groups)
+        1
+        """
+        write_state(Saved(self.state, self.max_distance, self.grouping, self.keep), folder)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Self:
+        """Read what :meth:`save` wrote; the vectors are memory-mapped.
+
+        Parameters
+        ----------
+        folder : str or Path
+            What :meth:`save` wrote.
+
+        Returns
+        -------
+        Duplicates
+            As it was saved.
+        """
+        return cls(*read_state(folder))
+
+    def _replace(self, state: State) -> None:
+        """One assignment: whatever interrupts it, the state is the old one or the new one, whole."""
+        self.__dict__ = {
+            "state": state,
+            "max_distance": self.max_distance,
+            "grouping": self.grouping,
+            "keep": self.keep,
+        }
+
+    def _opened(self, X: Any) -> Vectors:
+        new = Vectors(X, self.metric)
+        if new.width != self.state.vectors.width:
+            raise ValueError(f"X must have {self.state.vectors.width} columns, as the known rows, got {new.width}")
+        return new
+
+    def _across(self, new: Vectors, rows: Rows, n_jobs: int, described: NDArray | None = None) -> Any:
+        """Near pairs of a known row and one of the named new ones that is no copy."""
+        state = self.state
+        finder: Finder = state.plan.finder
+        of_new = finder.describe(new) if described is None else described
+        square = square_of_distance(state.largest_distance, self.metric)
+        found = finder.across(state.described, state.contents.row_of, of_new[rows], square, n_jobs)
+        named = (candidates._replace(second=rows[candidates.second]) for candidates in found)
+        near = verified(named, state.vectors, new, state.largest_distance, state.max_pairs, n_jobs)
+        is_copy = _known_content(state, new)[near.second] == state.contents.of_row[near.first]
+        return near._replace(
+            first=near.first[~is_copy], second=near.second[~is_copy], distances=near.distances[~is_copy]
+        )
+
+    @cached_property
+    def _near(self) -> NearPairs:
+        return self.state.pairs.within(self.max_distance)
+
+    @cached_property
+    def _ranks(self) -> NDArray[np.int64]:
+        """The place of each row in the order of ids."""
+        ids = self.state.ids
+        ranks = np.arange(len(self))
+        if ids is not None:
+            ranks[np.argsort(ids, kind="stable")] = np.arange(len(self))
+        return ranks
+
+    @cached_property
+    def _lowest_rows(self) -> Rows:
+        """The row of each content that has the lowest id."""
+        of_row = self.state.contents.of_row
+        order = np.lexsort((self._ranks, of_row))
+        return order[np.searchsorted(of_row[order], np.arange(len(self.state.contents.row_of)))]
+
+    def _as_pairs(self, first: Rows, second: Rows, distances: NDArray[np.float64]) -> DuplicatePairs:
+        """Ids of pairs of rows, the lower one first."""
+        swap = self._ranks[first] > self._ranks[second]
+        return DuplicatePairs(
+            self.ids[np.where(swap, second, first)], self.ids[np.where(swap, first, second)], distances
+        )
+
+
+def _known_content(state: State, new: Vectors) -> Rows:
+    """For each new row the known content with equal numbers, or -1."""
+    known = state.vectors.hashes[state.contents.row_of]
+    both = Contents.of(np.concatenate([known, new.hashes])).of_row[len(known) :]
+    return np.where(both < len(known), both, -1)
+
+
+def _parts(counts: NDArray[np.int64], at_once: int) -> Iterator[slice]:
+    """Runs of pairs that stand for about so many pairs of rows each."""
+    ends = np.cumsum(counts)
+    start = 0
+    while start < len(counts):
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + at_once, side="right")))
+        yield slice(start, stop)
+        start = stop

@@ -1,0 +1,161 @@
+"""A result as a folder: the vectors as an npy file that is memory-mapped, everything else as safetensors and JSON."""
+
+import hashlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+from safetensors.numpy import save as as_safetensors
+
+from hashlearn.duplicates.candidates import Finder, Projection, SignCodes
+from hashlearn.duplicates.contents import Contents, NearPairs
+from hashlearn.duplicates.groups import Grouping, Keep
+from hashlearn.duplicates.plan import Plan
+from hashlearn.duplicates.state import State
+from hashlearn.duplicates.vectors import Facts, Vectors, facts_of_block
+from hashlearn.duplicates.verify import Curve
+from hashlearn.files import naming, new_file, sync, write_all
+from hashlearn.generations import FolderFormat
+from hashlearn.rows import RowBlocks
+from hashlearn.rows.blocks import dense
+
+FORMAT = FolderFormat(title="hashlearn duplicates", version=2, manifest="duplicates.json")
+VECTORS = "vectors.npy"
+ARRAYS = "state.safetensors"
+
+_CHECKED_ROWS = 64
+
+
+class Saved(NamedTuple):
+    """What a folder holds: a state, and how it is looked at."""
+
+    state: State
+    max_distance: float
+    grouping: Grouping
+    keep: Keep
+
+
+def write_state(saved: Saved, folder: str | Path) -> None:
+    """Write a state to a folder, in place of the one that may be there."""
+    FORMAT.save(folder, lambda generation: _write(saved, generation))
+
+
+def read_state(folder: str | Path) -> Saved:
+    """Read what :func:`write_state` wrote.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such folder.
+    ValueError
+        It holds no duplicates, or was truncated, edited, or written by a newer version.
+    """
+    return FORMAT.open(folder, _read)
+
+
+def _write(saved: Saved, generation: Path) -> dict[str, Any]:
+    state = saved.state
+    _write_vectors(state.vectors, generation / VECTORS)
+    finder = state.plan.finder
+    arrays = {
+        "hashes": state.vectors.facts.hashes,
+        "lengths": state.vectors.facts.lengths,
+        "described": state.described,
+        **{f"pairs.{name}": values for name, values in state.pairs._asdict().items()},
+        **{f"finder.{name}": values for name, values in finder._asdict().items() if name != "radius"},
+        **({} if state.curve is None else {f"curve.{name}": v for name, v in state.curve._asdict().items()}),
+        **({} if state.scores is None else {"scores": state.scores}),
+        **_encoded_ids(state.ids),
+    }
+    content = as_safetensors({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    with naming(generation / ARRAYS), new_file(generation / ARRAYS) as file:
+        write_all(file, content)
+    sync(generation / ARRAYS)
+    return {
+        "rows": len(state.vectors),
+        "metric": state.vectors.metric,
+        "max_distance": saved.max_distance,
+        "largest_distance": state.largest_distance,
+        "grouping": saved.grouping,
+        "keep": saved.keep,
+        "max_pairs": state.max_pairs,
+        "finder": {"kind": type(finder).__name__, "radius": getattr(finder, "radius", None)},
+        "expected": {"recall": state.plan.recall, "candidates": state.plan.candidates, "seconds": state.plan.seconds},
+        "state_sha256": hashlib.sha256(content).hexdigest(),
+    }
+
+
+def _write_vectors(vectors: Vectors, path: Path) -> None:
+    """The rows as they are stored, a block at a time."""
+    rows = vectors.rows
+    dtype = np.dtype(rows.source.dtype)
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": tuple(rows.shape)}
+    with naming(path), new_file(path) as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for _, block in rows.as_stored():
+            write_all(file, np.ascontiguousarray(dense(block), dtype))
+    sync(path)
+
+
+def _read(generation: Path, manifest: dict[str, Any]) -> Saved:
+    try:
+        content = (generation / ARRAYS).read_bytes()
+        if hashlib.sha256(content).hexdigest() != manifest["state_sha256"]:
+            raise ValueError(f"{generation / ARRAYS} was changed (its checksum does not fit)")
+        del content
+        arrays = load_file(generation / ARRAYS)
+        facts = Facts(arrays["hashes"], arrays["lengths"])
+        values = np.load(generation / VECTORS, mmap_mode="r", allow_pickle=False)
+        _check_vectors(values, facts, generation / VECTORS)
+        vectors = Vectors(RowBlocks(values, name="vectors"), manifest["metric"], facts)
+        state = State(
+            vectors,
+            Contents.of(facts.hashes),
+            NearPairs(*(arrays[f"pairs.{name}"] for name in NearPairs._fields)),
+            Plan(_finder(manifest["finder"], arrays), **manifest["expected"]),
+            arrays["described"],
+            Curve(*(arrays[f"curve.{name}"] for name in Curve._fields)) if "curve.radius" in arrays else None,
+            manifest["largest_distance"],
+            manifest["max_pairs"],
+            _decoded_ids(arrays),
+            arrays.get("scores"),
+        )
+    except (KeyError, SafetensorError, TypeError, EOFError) as error:
+        raise ValueError(f"{generation} holds no duplicates that this version can read: {error}") from None
+    return Saved(state, manifest["max_distance"], manifest["grouping"], manifest["keep"])
+
+
+def _finder(facts: dict[str, Any], arrays: dict[str, NDArray]) -> Finder:
+    if facts["kind"] == SignCodes.__name__:
+        return SignCodes(arrays["finder.mean"], arrays["finder.projection"], int(facts["radius"]))
+    return Projection(arrays["finder.mean"], arrays["finder.directions"])
+
+
+def _check_vectors(values: NDArray, facts: Facts, path: Path) -> None:
+    """Some of the rows are looked at: a file that was cut or mixed up shows."""
+    if values.ndim != 2 or len(values) != len(facts.lengths):
+        raise ValueError(f"{path} should hold {len(facts.lengths)} rows, it has shape {values.shape}")
+    rows = np.unique(np.linspace(0, len(values) - 1, _CHECKED_ROWS).astype(np.int64))
+    if not np.array_equal(facts_of_block(RowBlocks(values).take(rows), 0).hashes, facts.hashes[rows]):
+        raise ValueError(f"{path} was changed (its rows are not those that were saved)")
+
+
+def _encoded_ids(ids: NDArray | None) -> dict[str, NDArray]:
+    """Integers as they are, strings as the bytes of all and the length of each."""
+    if ids is None:
+        return {}
+    if ids.dtype.kind != "U":
+        return {"ids": ids}
+    encoded = [name.encode() for name in ids.tolist()]
+    lengths = np.array([len(name) for name in encoded], np.int64)
+    return {"ids.bytes": np.frombuffer(b"".join(encoded), np.uint8), "ids.lengths": lengths}
+
+
+def _decoded_ids(arrays: dict[str, NDArray]) -> NDArray | None:
+    if "ids.lengths" not in arrays:
+        return arrays.get("ids")
+    text, ends = arrays["ids.bytes"].tobytes(), np.cumsum(arrays["ids.lengths"]).tolist()
+    return np.array([text[start:stop].decode() for start, stop in zip([0, *ends[:-1]], ends)])

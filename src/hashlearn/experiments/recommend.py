@@ -1,0 +1,277 @@
+"""Which method, length and search to take for some vectors: the sensible ones tried on a sample of them.
+
+Two jobs are judged apart. *By meaning*: are the results of the query's kind? This needs labels. *By neighborhood*: are
+the results the query's nearest vectors? A method is recommended for each, and the shortest of its lengths that is
+nearly as good as its best.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hashlearn.checks import check_integer
+from hashlearn.experiments.data_cache import N_NEIGHBORS
+from hashlearn.experiments.judge import judge_codes, judge_real_queries, judge_vectors
+from hashlearn.experiments.real_queries import estimate_vectors, has_real_queries
+from hashlearn.experiments.result_lines import Line
+from hashlearn.experiments.tasks import REFERENCE
+from hashlearn.hashers.base import Hasher
+from hashlearn.hashers.lengths import fit_lengths
+from hashlearn.hashers.registry import METHODS
+from hashlearn.metrics import true_neighbors
+from hashlearn.progress import track
+
+SAMPLE_ROWS = 10_000
+MOST_QUERIES = 500
+NEARLY = 0.005
+"""A shorter code is taken if it loses no more than this against the best."""
+
+BY_MEANING = "mAP"
+BY_NEIGHBORHOOD = "recall_at_10"
+SHOWN = {
+    "mAP": "mAP",
+    "precision_at_100": "precision@100",
+    "recall_at_10": "10@10",
+    "recall_at_100": "10@100",
+}
+
+
+class Candidate(NamedTuple):
+    """A method to try, and whether its results are ranked by real queries instead of codes."""
+
+    method: str
+    real_queries: bool = False
+
+    @property
+    def title(self) -> str:
+        name = METHODS[self.method].__name__
+        return f"{name}, real queries" if self.real_queries else name
+
+
+def candidates() -> list[Candidate]:
+    """The sensible methods: those by meaning, and those by neighborhood."""
+    own_queries = [Candidate(name, True) for name in METHODS if has_real_queries(METHODS[name])]
+    return [Candidate("jpsh"), Candidate("sah"), Candidate("itq"), Candidate("itq", True), *own_queries]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a method measured at one length.
+
+    Attributes
+    ----------
+    title, method : of the candidate
+    real_queries : bool
+        Whether the results were ranked by real queries against codes, instead of by the Hamming distance.
+    n_bits, n_bytes : int
+        Length of a code, and what a row takes; a correction of one byte is counted.
+    measures : dict
+        Of :data:`hashlearn.experiments.measures.MEASURES`, as far as they could be judged.
+    seconds : float
+        Of fitting all lengths of the method to the sample.
+    """
+
+    title: str
+    method: str
+    real_queries: bool
+    n_bits: int
+    n_bytes: int
+    measures: dict[str, float | None]
+    seconds: float
+
+    def commands(self, vectors: str = "vectors.npy") -> list[str]:
+        """What to type next to have a model and codes of all the vectors."""
+        fit = f"hashlearn fit {vectors} --method {self.method} --bits {self.n_bits} --out model/"
+        return [fit, f"hashlearn encode model/ {vectors} --out codes.npy"]
+
+    @property
+    def search(self) -> str:
+        """The search to take, in Python."""
+        name = METHODS[self.method].__name__
+        queries = ', query="real"' if self.real_queries else ""
+        return f"SimilaritySearch({name}({self.n_bits}){queries})"
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to take for some vectors.
+
+    Attributes
+    ----------
+    by_meaning : Trial or None
+        None without labels.
+    by_neighborhood : Trial
+    trials : tuple of Trial
+        All that was measured.
+    floats : dict
+        The measures of the float vectors.
+    problems : tuple of str
+        Methods that cannot work on these data, with the reason.
+    n_rows, n_features, n_queries : int
+        Of the sample.
+    """
+
+    by_meaning: Trial | None
+    by_neighborhood: Trial
+    trials: tuple[Trial, ...]
+    floats: dict[str, float | None]
+    problems: tuple[str, ...]
+    n_rows: int
+    n_features: int
+    n_queries: int
+
+    def table(self) -> str:
+        """The measurements as plain text."""
+        shown = [name for name in SHOWN if self.floats.get(name) is not None]
+        width = max(len(title) for title in (REFERENCE, *(trial.title for trial in self.trials)))
+        head = f"{'':<{width}}  {'bits':>5}  {'bytes':>5}" + "".join(f"  {SHOWN[name]:>13}" for name in shown)
+        floats = f"{REFERENCE:<{width}}  {'':>5}  {4 * self.n_features:>5}" + _numbers(self.floats, shown)
+        lines = [
+            f"{trial.title:<{width}}  {trial.n_bits:>5}  {trial.n_bytes:>5}" + _numbers(trial.measures, shown)
+            for trial in self.trials
+        ]
+        return "\n".join([head, floats, *lines])
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Everything as JSON."""
+        return json.dumps(asdict(self), indent=indent, allow_nan=False)
+
+
+class Sample:
+    """Some rows of the data, split into a database and queries."""
+
+    def __init__(self, vectors: Any, labels: NDArray | None, n_rows: int, seed: int):
+        n = vectors.shape[0]
+        chosen = np.random.RandomState(seed).permutation(n)[: min(n, n_rows)]
+        n_queries = max(1, min(MOST_QUERIES, len(chosen) // 10))
+        queries, database = np.sort(chosen[:n_queries]), np.sort(chosen[n_queries:])
+        self.database, self.queries = _rows(vectors, database), _rows(vectors, queries)
+        self.labels = None if labels is None else labels[database]
+        self.query_labels = None if labels is None else labels[queries]
+
+    def neighbors(self) -> NDArray[np.int64]:
+        """The nearest vectors of every query."""
+        return self._neighbors
+
+    @cached_property
+    def _neighbors(self) -> NDArray[np.int64]:
+        return true_neighbors(self.database, self.queries, N_NEIGHBORS)
+
+
+def recommend(
+    vectors: Any, labels: ArrayLike | None = None, *, n_bytes: int = 16, sample: int = SAMPLE_ROWS, seed: int = 0
+) -> Recommendation:
+    """Try the sensible methods on a sample of vectors, and say which to take.
+
+    Parameters
+    ----------
+    vectors : array, memmap or sparse matrix of shape (n, n_features)
+        At least 100 rows.
+    labels : array-like of shape (n,) or (n, n_labels), optional
+        Classes, or a 0/1 matrix. Without them only neighborhoods are judged.
+    n_bytes : int, default=16
+        The most that the code of a row may take. This length and a half of it are tried.
+    sample : int, default=10000
+        Rows to try the methods on, at least 100; a tenth of them, at most 500, are the queries.
+    seed : int, default=0
+
+    Returns
+    -------
+    Recommendation
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> recommend(X, y, n_bytes=4).by_meaning.method
+    'jpsh'
+    """
+    check_integer("n_bytes", n_bytes, low=1)
+    check_integer("sample", sample, low=100)
+    if vectors.shape[0] < 100:
+        raise ValueError(f"vectors must have at least 100 rows, got {vectors.shape[0]}")
+    known = None if labels is None else np.asarray(labels)
+    if known is not None and len(known) != vectors.shape[0]:
+        raise ValueError(f"labels must be as many as the vectors, got {len(known)} for {vectors.shape[0]}")
+
+    data = Sample(vectors, known, sample, seed)
+    trials: list[Trial] = []
+    problems: list[str] = []
+    for candidate in track(candidates(), "trying methods"):
+        try:
+            trials += _tried(candidate, data, n_bytes, seed)
+        except ValueError as error:
+            problems.append(f"{candidate.title}: {error}")
+    if not trials:
+        raise ValueError(f"no method can work on these vectors: {'; '.join(problems)}")
+    return Recommendation(
+        by_meaning=None if known is None else shortest_of_best(trials, BY_MEANING),
+        by_neighborhood=shortest_of_best(trials, BY_NEIGHBORHOOD),
+        trials=tuple(trials),
+        floats=_shown_of(judge_vectors(data)["measures"]),
+        problems=tuple(problems),
+        n_rows=len(data.database),
+        n_features=data.database.shape[1],
+        n_queries=len(data.queries),
+    )
+
+
+def shortest_of_best(trials: Sequence[Trial], measure: str) -> Trial:
+    """Of the method with the best value, the shortest length that is nearly as good."""
+    best = max(trials, key=lambda trial: _value(trial, measure))
+    same = [trial for trial in trials if trial.title == best.title]
+    good = [trial for trial in same if _value(trial, measure) >= _value(best, measure) - NEARLY]
+    return min(good, key=lambda trial: trial.n_bits)
+
+
+def _tried(candidate: Candidate, data: Sample, n_bytes: int, seed: int) -> list[Trial]:
+    cls: Any = METHODS[candidate.method]
+    correction = 1 if has_real_queries(cls) and n_bytes > 1 else 0
+    lengths = sorted({8 * (size - correction) for size in (n_bytes, max(1 + correction, n_bytes // 2))})
+    start = time.perf_counter()
+    fitted = fit_lengths(cls(random_state=seed), data.database, lengths)
+    seconds = time.perf_counter() - start
+    return [
+        Trial(
+            candidate.title,
+            candidate.method,
+            candidate.real_queries,
+            hasher.n_bits,
+            hasher.n_bits // 8 + correction,
+            _shown_of(_judged(candidate, hasher, data)["measures"]),
+            round(seconds, 2),
+        )
+        for hasher in fitted
+    ]
+
+
+def _judged(candidate: Candidate, hasher: Hasher, data: Sample) -> Line:
+    codes = hasher.transform(data.database)
+    if candidate.real_queries:
+        return judge_real_queries(estimate_vectors(hasher, codes, data.database, data.queries), data)
+    return judge_codes(hasher.transform(data.queries), codes, hasher.n_bits, data)
+
+
+def _rows(vectors: Any, rows: NDArray) -> NDArray[np.float32]:
+    taken = vectors[rows]
+    return np.asarray(taken.toarray() if hasattr(taken, "toarray") else taken, np.float32)
+
+
+def _value(trial: Trial, measure: str) -> float:
+    value = trial.measures.get(measure)
+    return -1.0 if value is None else value
+
+
+def _shown_of(measures: dict[str, float | None]) -> dict[str, float | None]:
+    return {name: measures.get(name) for name in SHOWN}
+
+
+def _numbers(measures: dict[str, float | None], shown: Sequence[str]) -> str:
+    texts = ["-" if measures[name] is None else f"{measures[name]:.3f}" for name in shown]
+    return "".join(f"  {text:>13}" for text in texts)

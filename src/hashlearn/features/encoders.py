@@ -1,0 +1,130 @@
+"""Encoders: pictures or texts to vectors, by name, and saved so that a query is encoded as the collection was.
+
+========================  =======  =========================================================================
+name                      takes    what it is
+========================  =======  =========================================================================
+``gist``                  images   GIST of the square in the middle; nothing is learned or downloaded
+``tfidf+svd``             texts    weighted words, reduced to a few hundred dimensions; learned from the texts
+a model of fastembed      either   a network of others, fetched once or read from a folder (extra ``embed``)
+========================  =======  =========================================================================
+
+An encoder is saved as one file: its name and parameters as JSON in the header, its arrays behind. Nothing is unpickled.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as as_safetensors
+
+from hashlearn.checks import check_choice
+from hashlearn.features.embed import FastEmbedEncoder
+from hashlearn.features.gist_encoder import GistEncoder
+from hashlearn.features.tfidf import TfidfEncoder
+from hashlearn.files import write_bytes
+from hashlearn.json_files import parsed_json
+
+FORMAT = "hashlearn encoder"
+KINDS = ("image", "text")
+
+
+class Encoder(Protocol):
+    """Turns pictures (images of Pillow) or texts (strings) into vectors.
+
+    Attributes
+    ----------
+    kind : "image" or "text"
+    name : str
+    metric : "euclidean" or "cosine"
+        By which its vectors are compared.
+    """
+
+    kind: str
+    name: str
+    metric: str
+
+    def fit(self, items: Sequence[Any]) -> Self:
+        """Learn from the collection, where there is something to learn."""
+
+    def encode(self, items: Sequence[Any]) -> NDArray[np.float32]:
+        """The vectors, shape (n, n_features)."""
+
+    def config(self) -> dict[str, Any]:
+        """The parameters, as JSON values."""
+
+    def tensors(self) -> dict[str, NDArray]:
+        """What was learned."""
+
+
+BUILT_IN: dict[str, Any] = {"gist": GistEncoder, "tfidf+svd": TfidfEncoder}
+DEFAULTS = {"image": "gist", "text": "tfidf+svd"}
+
+
+def encoder_named(name: str | None, kind: str, model_folder: str | Path | None = None) -> Encoder:
+    """A new encoder.
+
+    Parameters
+    ----------
+    name : str or None
+        ``"gist"``, ``"tfidf+svd"``, or a model that fastembed knows, such as ``"Qdrant/clip-ViT-B-32-vision"``. None
+        is the one of this kind that needs no download.
+    kind : "image" or "text"
+        What it must take.
+    model_folder : str, Path or None
+        The folder with the files of the model of fastembed, which is then not fetched.
+
+    Examples
+    --------
+    >>> encoder_named("tfidf+svd", "text").fit(["red fox", "red dog", "blue sky"]).encode(["red dog"]).shape
+    (1, 2)
+    """
+    check_choice("kind", kind, KINDS)
+    name = DEFAULTS[kind] if name is None else name
+    if name in BUILT_IN:
+        if model_folder is not None:
+            raise ValueError(f"model_folder is for a model of fastembed, got the encoder {name!r}")
+        encoder = BUILT_IN[name]()
+    else:
+        encoder = FastEmbedEncoder.named(name, None if model_folder is None else str(model_folder))
+    if encoder.kind != kind:
+        raise ValueError(f"encoder must take {kind}s, got {name!r}, which takes {encoder.kind}s")
+    return encoder
+
+
+def save_encoder(encoder: Encoder, path: str | Path) -> None:
+    """Write an encoder to a file, in one step."""
+    config = {"format": FORMAT, "format_version": 1, "name": encoder.name, "parameters": encoder.config()}
+    tensors = {name: np.ascontiguousarray(array) for name, array in encoder.tensors().items()}
+    write_bytes(path, as_safetensors(tensors, metadata={"config": json.dumps(config)}))
+
+
+def load_encoder(path: str | Path) -> Encoder:
+    """Read what :func:`save_encoder` wrote.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "encoder.safetensors"
+    >>> save_encoder(encoder_named("gist", "image"), path)
+    >>> load_encoder(path).name
+    'gist'
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path} does not exist; an encoder is a file that save_encoder wrote")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            config = parsed_json((file.metadata() or {}).get("config", "null"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, ValueError) as error:
+        raise ValueError(f"{path} is no encoder, or a damaged one ({error})") from None
+    if not isinstance(config, dict) or config.get("format") != FORMAT or config.get("format_version") != 1:
+        raise ValueError(f"{path} is no encoder that this version can read")
+    cls = BUILT_IN.get(config["name"], FastEmbedEncoder)
+    try:
+        return cls.restored(config["parameters"], tensors)
+    except (KeyError, TypeError):
+        raise ValueError(f"{path} is no encoder, or a damaged one (a parameter is missing)") from None

@@ -1,0 +1,93 @@
+"""The codes of the anchors that JPSH, JSH and PSH start from, and which start JPSH takes for which data.
+
+The choice needs no labels. Two numbers decide, both by-products of the passes that every fit makes:
+
+- the *effective number of directions* of the data, ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the
+  covariance: it is d if the data spread alike in all directions and 1 if they lie on a line;
+- the *effective number of clusters*, ``1 / sum s_j^2`` with s_j the share of the rows whose nearest anchor is j.
+
+Embeddings of networks spread over many directions, and a projection separates their classes: JPSH starts from ITQ
+codes there and does its rounds. Pixels, gradients and other measured features lie along few, bent directions, which
+the anchor graph follows and a projection does not: JPSH takes the spectral start. If a few clusters hold most rows
+(sparse counts, tags), the bits of the rounds lose their balance, so the start is spectral as well.
+"""
+
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.checks import check_matrix
+from hashlearn.hashers.anchored import AnchorSummary
+from hashlearn.hashers.itq import ITQ
+from hashlearn.linalg.spectral import ROTATION_ROWS, spectral_offsets
+
+SPECTRAL_NEIGHBORS = 2
+SPECTRAL_ROUNDS = 30
+
+MANY_DIRECTIONS = 50
+"""Data with more effective directions than this start from ITQ codes..."""
+
+DIRECTIONS_PER_ROOT = 2
+"""... and those of few features with more than this times the root of their number."""
+
+EVEN_CLUSTERS = 0.25
+"""Clusters are of like size if the effective number of them is at least this share of their number."""
+
+
+class Recipe(NamedTuple):
+    """The rounds after a start, and the encoding, that measured best (docs: explanation/defaults)."""
+
+    max_iter: int
+    soft_offsets: int
+    pairwise_weight: float
+
+
+AFTER_SPECTRAL = Recipe(max_iter=1, soft_offsets=2, pairwise_weight=0.1)
+AFTER_OTHERS = Recipe(max_iter=4, soft_offsets=4, pairwise_weight=3.0)
+
+
+def is_spectral(init: str | NDArray) -> bool:
+    """Whether the parameter ``init`` asks for the spectral start."""
+    return isinstance(init, str) and init == "spectral"
+
+
+def may_be_spectral(init: str | NDArray) -> bool:
+    """Whether the parameter ``init`` may lead to the spectral start."""
+    return isinstance(init, str) and init in ("auto", "spectral")
+
+
+def chosen_start(summary: AnchorSummary, n_bits: int) -> str:
+    """The start that ``init="auto"`` stands for: "itq" or "spectral".
+
+    Parameters
+    ----------
+    summary : AnchorSummary
+        With pairwise sums.
+    n_bits : int
+        ITQ has at most one bit for each feature.
+    """
+    d, m = summary.rows.shape[1], len(summary.anchors)
+    many = summary.sums["pairwise"].effective_directions > min(MANY_DIRECTIONS, DIRECTIONS_PER_ROOT * sqrt(d))
+    even = summary.spacing.effective_clusters >= EVEN_CLUSTERS * m
+    return "itq" if many and even and n_bits <= d else "spectral"
+
+
+def starting_codes(init: str | NDArray, summary: AnchorSummary, n_bits: int) -> NDArray[np.float64]:
+    """B of round zero, shape (n_bits, m), as the parameter ``init`` says."""
+    if not isinstance(init, str):
+        return signs(check_matrix("init", init, (n_bits, len(summary.anchors))))
+    rng = summary.rng()
+    if init == "random":
+        return signs(rng.standard_normal((n_bits, len(summary.anchors))))
+    if init == "itq":
+        itq = ITQ(n_bits, train_sample=ROTATION_ROWS, random_state=rng).fit(summary.rows.shifted(None))
+        return signs(itq.decision_function(summary.anchors_of_data).T)
+    _, gram, sample = summary.sums["spectral"]
+    return signs(spectral_offsets(gram, sample, summary.anchors, n_bits, range(SPECTRAL_ROUNDS), rng).T)
+
+
+def signs(scores: NDArray) -> NDArray[np.float64]:
+    """+1 above zero, -1 elsewhere."""
+    return np.where(scores > 0, 1.0, -1.0)

@@ -1,0 +1,66 @@
+"""The application: its routes, what stands before them, and its start and end."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from hashlearn.search import SimilaritySearch
+from hashlearn.server.auth import Auth
+from hashlearn.server.errors import add_error_handlers
+from hashlearn.server.features import Features
+from hashlearn.server.limits import Limits
+from hashlearn.server.routes import codes, health, info, points
+from hashlearn.server.routes import search as search_routes
+from hashlearn.server.service import Service
+from hashlearn.server.settings import Settings
+from hashlearn.server.telemetry import Telemetry
+from hashlearn.version import __version__
+
+
+def create_app(search: SimilaritySearch, settings: Settings | None = None, features: Features | None = None) -> FastAPI:
+    """An application that serves a search over HTTP.
+
+    Parameters
+    ----------
+    search : SimilaritySearch
+    settings : Settings or None
+        None: no keys, and the limits that :class:`Settings` has by default.
+    features : Features or None
+        Makes vectors of images and texts. None: clients send vectors, ids and codes only.
+
+    Returns
+    -------
+    FastAPI
+        ``app.state.service`` is its :class:`~hashlearn.server.service.Service`.
+    """
+    app = FastAPI(
+        title="hashlearn",
+        version=__version__,
+        description="Vectors in, codes and neighbors out.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+    )
+    service = app.state.service = Service(search, settings or Settings(), features)
+    # The one added last is the outermost.
+    app.add_middleware(Limits, service=service)
+    app.add_middleware(Auth, settings=service.settings)
+    app.add_middleware(Telemetry, metrics=service.metrics)
+    add_error_handlers(app)
+    for routes in (search_routes, codes, points, info, health):  # the first ones are found soonest
+        app.router.routes.extend(routes.router.routes)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Warm up beside the first requests, so that /healthz answers meanwhile; at the end, finish what runs."""
+    service: Service = app.state.service
+    warming = asyncio.create_task(service.start())
+    following = asyncio.create_task(service.follow())
+    yield
+    following.cancel()
+    await warming
+    await service.stop()

@@ -1,0 +1,90 @@
+"""Numbers of a request as arrays, and arrays as what an answer says. Errors are 422s that name the field."""
+
+import binascii
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.codes import bytes_per_code, check_codes
+from hashlearn.server.errors import unprocessable
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def vector_matrix(field: str, vectors: Sequence[list[float] | str], n_features: int) -> NDArray[np.float32]:
+    """Vectors as float32 of shape (n, n_features).
+
+    Parameters
+    ----------
+    field : str
+        Where they stand in the request; ``{}`` in it is the number of a vector.
+    vectors : list of lists of numbers, or of base64
+    n_features : int
+        The length of each.
+    """
+    matrix = np.empty((len(vectors), n_features), np.float64)
+    for number, vector in enumerate(vectors):
+        row = _floats(field, number, vector) if isinstance(vector, str) else vector
+        if len(row) != n_features:
+            raise unprocessable(field.format(number), f"must have {n_features} numbers, got {len(row)}")
+        matrix[number] = row
+    allowed = np.abs(matrix) <= _LARGEST  # not so for NaN
+    if not allowed.all():
+        number = int(np.argmin(allowed.all(axis=1)))
+        raise unprocessable(field.format(number), "must have finite numbers that float32 can hold")
+    return matrix.astype(np.float32)
+
+
+def code_matrix(field: str, codes: Sequence[list[int] | str], n_bits: int, encoding: str) -> NDArray[np.uint8]:
+    """Codes as packed codes of shape (n, bytes); strings are in an encoding, "base64" or "hex"."""
+    width = bytes_per_code(n_bits)
+    rows = []
+    for number, code in enumerate(codes):
+        row = _bytes(field.format(number), code, encoding) if isinstance(code, str) else bytes(code)
+        if len(row) != width:
+            raise unprocessable(field.format(number), f"must have {width} bytes, got {len(row)}")
+        rows.append(row)
+    matrix = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), width)
+    try:
+        return check_codes(matrix, n_bits)
+    except ValueError:
+        raise unprocessable(field.format(0), f"must have zeros behind its {n_bits} bits") from None
+
+
+def written_codes(codes: NDArray[np.uint8], encoding: str) -> list[Any]:
+    """Codes as an answer has them: base64, hex, or lists of bytes."""
+    return _WRITERS[encoding](codes)
+
+
+def base64_bytes(field: str, text: str) -> bytes:
+    """The bytes that base64 stands for."""
+    return _bytes(field, text, "base64")
+
+
+def base64_text(array: NDArray) -> str:
+    """The bytes of an array as base64."""
+    return b64encode(array.tobytes()).decode()
+
+
+def _floats(field: str, number: int, text: str) -> NDArray[np.float32]:
+    data = base64_bytes(field.format(number), text)
+    if len(data) % 4:
+        raise unprocessable(field.format(number), f"must be float32 numbers as base64, got {len(data)} bytes")
+    return np.frombuffer(data, "<f4")
+
+
+def _bytes(field: str, text: str, encoding: str) -> bytes:
+    try:
+        return bytes.fromhex(text) if encoding == "hex" else b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise unprocessable(field, f"must be {encoding}") from None
+
+
+_WRITERS: dict[str, Callable[[NDArray[np.uint8]], list[Any]]] = {
+    "base64": lambda codes: [b64encode(code).decode() for code in codes],
+    "hex": lambda codes: [code.tobytes().hex() for code in codes],
+    "ubinary": lambda codes: codes.tolist(),
+}

@@ -1,0 +1,105 @@
+"""What a client is told when something is wrong: one shape, one line, nothing about this machine.
+
+``{"error": {"field": "k", "message": "k must be at most 1000, got 5000"}}``. ``field`` is null where the fault is not
+in one field.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails, to_json
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+_LONGEST = 300
+_MESSAGES = {404: "there is no such page", 405: "this page does not know the method"}
+_WORDS = {"extra_forbidden": "is not a field of this request", "missing": "is missing"}
+_ARGUMENT = re.compile(r"(?P<argument>\w+)(?P<rest>.*)")
+_TAG = re.compile(r"\W|^(str|int|float|bytes|bool|json|function)$")
+
+
+class Problem(HTTPException):
+    """An answer that says what is wrong with a request, or why the server cannot take it now."""
+
+    def __init__(self, status: int, message: str, field: str | None = None, headers: Mapping[str, str] | None = None):
+        super().__init__(status, message[:_LONGEST], headers)
+        self.field = field
+
+
+def unprocessable(field: str, message: str) -> Problem:
+    """A 422 that names the field."""
+    return Problem(422, f"{field} {message}", field)
+
+
+def error_body(message: str, field: str | None = None) -> bytes:
+    """The body of every answer that is an error."""
+    return to_json({"error": {"field": field, "message": message}})
+
+
+def error_response(
+    status: int, message: str, field: str | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    """The answer to a request that cannot be fulfilled."""
+    return Response(error_body(message, field), status, headers, "application/json")
+
+
+def invalid(error: ValidationError | RequestValidationError) -> Problem:
+    """The first complaint of pydantic as a 422."""
+    return _of_details(error.errors()[0])
+
+
+def problem_of(error: ValueError | TypeError, arguments: dict[str, str]) -> Problem | None:
+    """What the library refused, if it is about an argument that a client sent.
+
+    Parameters
+    ----------
+    error : ValueError or TypeError
+        Its first word is the argument, as all our checks have it.
+    arguments : dict
+        Field of the request by argument of the library.
+
+    Returns
+    -------
+    Problem or None
+        None where the error is about something else: then its text may say what clients should not know.
+    """
+    line = _ARGUMENT.match(str(error))
+    if line is None or line["argument"] not in arguments:
+        return None
+    field = arguments[line["argument"]]
+    return Problem(422, field + line["rest"], field)
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Answer what routes refuse in our shape; :class:`~hashlearn.server.telemetry.Telemetry` answers faults."""
+    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(RequestValidationError, _of_validation)
+
+
+async def _of_http(request: Request, error: Any) -> Response:
+    if isinstance(error, Problem):
+        return error_response(error.status_code, error.detail, error.field, error.headers)
+    message = _MESSAGES.get(error.status_code, "the request cannot be understood")
+    return error_response(error.status_code, message, headers=error.headers)
+
+
+async def _of_validation(request: Request, error: Any) -> Response:
+    return await _of_http(request, invalid(error))
+
+
+def _of_details(details: ErrorDetails | dict[str, Any]) -> Problem:
+    field = _field(details["loc"])
+    if details["type"] == "json_invalid":
+        return Problem(422, "the body must be JSON")
+    message = _WORDS.get(details["type"]) or details["msg"].replace("Input should be", "must be")
+    return Problem(422, f"{field or 'the body'} {message}", field)
+
+
+def _field(location: tuple[str | int, ...]) -> str | None:
+    """``points.3.vector`` of a place that pydantic names; its words for the branches of a union are left out."""
+    parts = [str(part) for part in location if isinstance(part, int) or not _TAG.search(part)]
+    return ".".join(parts)[:_LONGEST] or None

@@ -1,0 +1,123 @@
+"""How much a request may be, how many may run, and for how long; and nobody is served before the search is warm."""
+
+import asyncio
+
+from starlette.requests import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hashlearn.server.auth import ALWAYS_OPEN
+from hashlearn.server.errors import Problem, error_response
+from hashlearn.server.service import Service
+
+_EXEMPT = ALWAYS_OPEN | {"/metrics"}
+_DISCARDED = 256 * 1024 * 1024
+"""Bytes of a body too long that are read and dropped: most clients send all of it before they read the answer."""
+
+
+class _Left(Exception):
+    """The client has gone."""
+
+
+class Limits:
+    """ASGI middleware: reads the body of a request, counting, and then gives it to the application in one piece."""
+
+    def __init__(self, app: ASGIApp, service: Service):
+        self.app = app
+        self.service = service
+        self.settings = service.settings
+        self.n_running = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in _EXEMPT:
+            await self.app(scope, receive, send)
+            return
+        try:
+            self._check_room()
+            self.n_running += 1
+            try:
+                await self._within_time(scope, receive, send)
+            finally:
+                self.n_running -= 1
+        except Problem as problem:
+            await error_response(problem.status_code, problem.detail, problem.field, problem.headers)(
+                scope, receive, send
+            )
+        except _Left:
+            pass
+
+    def _check_room(self) -> None:
+        self.service.check_ready()
+        if self.n_running >= self.settings.max_concurrency:
+            message = f"the server answers {self.settings.max_concurrency} requests at a time and is busy"
+            raise Problem(503, message, headers={"Retry-After": "1"})
+
+    async def _within_time(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = _Body(self.settings.max_body_bytes)
+        started = False
+
+        async def noted(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            async with asyncio.timeout(self.settings.timeout_seconds):
+                await body.read(scope, receive)
+                await self.app(scope, _replay(body.whole(), receive), noted)
+        except TimeoutError:
+            if started:
+                raise
+            body.whole()
+            seconds = self.settings.timeout_seconds
+            if not body.is_read:
+                raise Problem(408, f"the body must arrive within {seconds:g} seconds") from None
+            raise Problem(504, f"the request took longer than {seconds:g} seconds") from None
+
+
+class _Body:
+    """The body of a request, counted while it arrives; nothing is kept of one that is too long."""
+
+    def __init__(self, limit: int):
+        self.limit = limit
+        self.n_bytes = 0
+        self.parts: list[bytes] = []
+        self.is_read = False
+
+    async def read(self, scope: Scope, receive: Receive) -> None:
+        headers = Headers(scope=scope)
+        if "expect" in headers and int(headers.get("content-length", 0)) > self.limit:
+            self.n_bytes = self.limit + 1  # the client waits for our word, and then does not send it
+            return
+        while not self.is_read and self.n_bytes <= _DISCARDED:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _Left
+            self._add(message.get("body", b""))
+            self.is_read = not message.get("more_body", False)
+
+    def whole(self) -> bytes:
+        """What has arrived; raises if it is too long."""
+        if self.n_bytes > self.limit:
+            raise Problem(413, f"the body must be at most {self.limit} bytes")
+        return self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+
+    def _add(self, part: bytes) -> None:
+        self.n_bytes += len(part)
+        if self.n_bytes <= self.limit:
+            self.parts.append(part)
+        else:
+            self.parts.clear()
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A receive that gives the body once, and then what the server says."""
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay

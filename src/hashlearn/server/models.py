@@ -1,0 +1,179 @@
+"""What requests and answers look like. The limits that a server can change are checked by the endpoints."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Id = Annotated[int, Field(ge=0, lt=2**63)] | Annotated[str, Field(min_length=1, max_length=1024)]
+Vector = Annotated[
+    list[float] | str, Field(description="Numbers, or base64 of float32 numbers, the least significant byte first.")
+]
+Code = Annotated[
+    list[Annotated[int, Field(ge=0, le=255)]] | str,
+    Field(description="Bytes of a packed code, first bit most significant: a list of numbers, or base64 or hex."),
+]
+Image = Annotated[str, Field(description="An image file as base64.")]
+Payload = dict[str, Any]
+Encoding = Literal["base64", "hex", "ubinary"]
+
+
+class _Request(BaseModel):
+    """JSON as it is: no number out of a string, no NaN, no field that nobody reads."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class SearchRequest(_Request):
+    """One kind of query, and how to search."""
+
+    vector: Vector | None = None
+    vectors: list[Vector] | None = None
+    id: Id | None = Field(None, description="The neighbors of a row that is there; itself is among them.")
+    code: Code | None = None
+    codes: list[Code] | None = None
+    text: str | None = Field(None, description="Where the server has features for texts.")
+    image: Image | None = Field(None, description="Where the server has features for images.")
+    k: int = Field(10, ge=1, description="How many neighbors.")
+    rerank: Literal["codes", "asymmetric", "vectors"] | None = Field(
+        None, description="What orders the candidates. Left out: what the search is set up for."
+    )
+    candidates: int | None = Field(None, ge=1, description="How many codes are ordered anew.")
+    filter: dict[str, Any] | None = Field(None, description="A condition on the payloads.")
+    radius: float | None = Field(None, ge=0, description="Leaves out neighbors whose distance is larger.")
+    payloads: bool = Field(True, description="Whether the answer has the payloads.")
+    code_encoding: Literal["base64", "hex"] = Field("base64", description="Of codes that are strings.")
+
+
+class Neighbors(BaseModel):
+    """The neighbors of one query, nearest first, ties by the lowest id."""
+
+    ids: list[int] | list[str]
+    distances: list[float]
+    payloads: list[Payload] | None = None
+
+
+class SearchResponse(BaseModel):
+    """The neighbors of each query, in the order of the queries."""
+
+    results: list[Neighbors]
+
+
+class CodesRequest(_Request):
+    """What to encode: one of the three."""
+
+    vectors: list[Vector] | None = None
+    texts: list[str] | None = None
+    images: list[Image] | None = None
+    encoding: Encoding = Field("base64", description="How the codes are written.")
+
+
+class CodesResponse(BaseModel):
+    """Packed codes, first bit most significant."""
+
+    codes: list[str] | list[list[int]]
+    encoding: Encoding
+    n_bits: int
+
+
+class EmbeddingsRequest(BaseModel):
+    """A request as OpenAI's clients send it; fields that are not here are ignored."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    input: str | list[str] | list[float] | list[list[float]] = Field(
+        description="Texts where the server has features for them; or vectors, where OpenAI's has tokens."
+    )
+    model: str = "hashlearn"
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int | None = Field(None, description="If it is there, the bytes of a code.")
+
+
+class Embedding(BaseModel):
+    """The bytes of a code as numbers from 0 to 255, or base64 of these numbers as float32."""
+
+    object: Literal["embedding"]
+    index: int
+    embedding: list[float] | str
+
+
+class Usage(BaseModel):
+    """Nothing is counted."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class EmbeddingsResponse(BaseModel):
+    """An answer as OpenAI's clients read it."""
+
+    object: Literal["list"]
+    data: list[Embedding]
+    model: str
+    usage: Usage
+
+
+class Point(_Request):
+    """A row to be written."""
+
+    id: Id
+    vector: Vector
+    payload: Payload | None = None
+
+
+class PointsRequest(_Request):
+    """Rows to be written; one whose id is there is replaced as a whole."""
+
+    points: list[Point] = Field(min_length=1)
+
+
+class PointsResponse(BaseModel):
+    """How many rows were written; they are on disk."""
+
+    written: int
+
+
+class PointResponse(BaseModel):
+    """A row."""
+
+    id: int | str
+    code: str = Field(description="base64")
+    payload: Payload
+    vector: list[float] | None = Field(None, description="If the search keeps vectors.")
+
+
+class Limits(BaseModel):
+    """The most that a request may ask for."""
+
+    max_body_bytes: int
+    max_batch: int
+    max_k: int
+    max_candidates: int
+
+
+class Info(BaseModel):
+    """What is served."""
+
+    rows: int
+    n_bits: int
+    n_features: int
+    method: str
+    metric: str
+    features: bool
+    limits: Limits
+
+
+class ErrorDetail(BaseModel):
+    """What is wrong, and with which field."""
+
+    field: str | None
+    message: str
+
+
+class ErrorResponse(BaseModel):
+    """Every answer that is not 2xx."""
+
+    error: ErrorDetail
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {"default": {"model": ErrorResponse, "description": "What is wrong."}}
+"""The part of the schema of every endpoint that tells of errors."""

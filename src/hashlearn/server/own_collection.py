@@ -1,0 +1,196 @@
+"""A person's files as a search with a page: encoded, hashed and indexed once, and kept for the next start.
+
+What was made lies in a folder of the cache, under a name that says which files it was made from (their names, sizes and
+times of change) and how. Where one of these changes, it is made anew and the old one is removed.
+"""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.datasets import load_digits
+
+from hashlearn.datasets.cache import cache_folder
+from hashlearn.features import Encoder, encoder_named, folder_of_images, load_encoder, save_encoder, texts_of_csv
+from hashlearn.features.pictures import Skipped, picture_names
+from hashlearn.files import write_text
+from hashlearn.hashers.registry import method_named
+from hashlearn.json_files import json_digest, read_json
+from hashlearn.progress import track
+from hashlearn.rows.formats.read import read_array, read_vectors
+from hashlearn.search import SimilaritySearch
+from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictures
+
+FORMAT_VERSION = 1
+SEARCH, ENCODER, NOTES = "search", "encoder.safetensors", "collection.json"
+ROWS_AT_A_TIME = 4096
+
+
+class HowToHash(NamedTuple):
+    """The method, the length, and the encoder by name.
+
+    Without a method it is ITQ, or LSH where the vectors have fewer dimensions than a code has bits.
+    """
+
+    method: str | None = None
+    n_bits: int = 64
+    encoder: str | None = None
+    model_folder: str | None = None
+
+
+class Encoded(NamedTuple):
+    """A collection before it is hashed."""
+
+    vectors: NDArray
+    ids: Any
+    payloads: list[dict[str, Any]] | None
+    encoder: Encoder | None = None
+    skipped: list[Skipped] = []  # noqa: RUF012
+
+
+class OwnCollection(NamedTuple):
+    """A collection that can be served."""
+
+    search: SimilaritySearch
+    encoder: Encoder | None
+    pictures: Pictures | None
+    title: str
+    skipped: list[Skipped]
+
+
+def images_collection(folder: str | Path, how: HowToHash) -> OwnCollection:
+    """The pictures below a folder; the id of an item is the name of its file."""
+    top = Path(folder)
+    found = picture_names(top)
+    if not found.names:
+        raise ValueError(f"no images in {folder}")
+    state = [_state(top / name, name) for name in found.names]
+
+    def encode() -> Encoded:
+        images = folder_of_images(top, encoder_named(how.encoder, "image", how.model_folder))
+        return Encoded(images.vectors, images.names, None, images.encoder, images.skipped)
+
+    made = _kept(("images", str(top.resolve())), [how, state, [name for name, _ in found.skipped]], encode, how)
+    pictures = FolderPictures(top, made.search.ids.tolist())
+    return made._replace(pictures=pictures, title=top.resolve().name or str(top))
+
+
+def texts_collection(path: str | Path, column: str, how: HowToHash) -> OwnCollection:
+    """The texts in a column of a CSV file; the other columns are shown with them."""
+    file = Path(path)
+
+    def encode() -> Encoded:
+        table = texts_of_csv(file, column)
+        encoder = encoder_named(how.encoder, "text", how.model_folder).fit(table.texts)
+        blocks = [
+            encoder.encode(table.texts[start : start + ROWS_AT_A_TIME])
+            for start in track(range(0, len(table.texts), ROWS_AT_A_TIME), "texts")
+        ]
+        payloads = [{"text": text, **fields} for text, fields in zip(table.texts, table.fields)]
+        return Encoded(np.concatenate(blocks), np.arange(len(payloads)), payloads, encoder)
+
+    made = _kept(("texts", str(file.resolve())), [how, column, _state(file, file.name)], encode, how)
+    return made._replace(title=file.stem)
+
+
+def vectors_collection(
+    path: str | Path, how: HowToHash, labels: str | Path | None = None, images: str | Path | None = None
+) -> OwnCollection:
+    """Vectors of a file, with a label each where a file has them, and a picture each where a sprite has them."""
+    file = Path(path)
+    vectors = read_vectors(file)
+    if issparse(vectors):
+        vectors = vectors.toarray()
+    pictures = None if images is None else ArrayPictures.of_sprite(images, len(vectors))
+    named = [file, *([] if labels is None else [Path(labels)])]
+
+    def encode() -> Encoded:
+        return Encoded(np.asarray(vectors, np.float32), np.arange(len(vectors)), _labelled(labels, len(vectors)))
+
+    made = _kept(("vectors", str(file.resolve())), [how, [_state(each, each.name) for each in named]], encode, how)
+    return made._replace(title=file.stem, pictures=pictures)
+
+
+def digits_collection(how: HowToHash) -> OwnCollection:
+    """The images of digits that come with scikit-learn."""
+    digits = load_digits()
+
+    def encode() -> Encoded:
+        payloads = [{"label": int(label)} for label in digits.target]
+        return Encoded(digits.data.astype(np.float32), np.arange(len(payloads)), payloads)
+
+    made = _kept(("digits", ""), [how], encode, how)
+    inked = (255 - digits.images * 255 / 16).astype(np.uint8)
+    pictures = ArrayPictures(inked.repeat(8, axis=1).repeat(8, axis=2))
+    return made._replace(title="Handwritten digits", pictures=pictures)
+
+
+def _labelled(labels: str | Path | None, n: int) -> list[dict[str, Any]] | None:
+    if labels is None:
+        return None
+    values = np.asarray(read_array(labels)).ravel()
+    if len(values) != n:
+        raise ValueError(f"labels must have one label for each of the {n} vectors, got {len(values)}")
+    return [{"label": value} for value in values.tolist()]
+
+
+def _state(path: Path, name: str) -> tuple[str, int, int]:
+    status = path.stat()
+    return name, status.st_size, status.st_mtime_ns
+
+
+def _kept(
+    source: tuple[str, str], made_from: list[Any], encode: Callable[[], Encoded], how: HowToHash
+) -> OwnCollection:
+    """What the cache has of these files, or what is made of them now and kept there."""
+    prefix = hashlib.sha256("\0".join(source).encode()).hexdigest()[:16]
+    top = cache_folder() / "app"
+    folder = top / f"{prefix}-{json_digest(FORMAT_VERSION, made_from)[:32]}"
+    if folder.is_dir():
+        try:
+            return _opened(folder)
+        except (OSError, ValueError):  # damaged, or of another version: made anew
+            shutil.rmtree(folder, ignore_errors=True)
+    made = encode()
+    search = _indexed(made, how)
+    top.mkdir(parents=True, exist_ok=True)
+    _keep(folder, search, made)
+    for other in top.glob(f"{prefix}-*"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+    return _opened(folder)
+
+
+def _indexed(made: Encoded, how: HowToHash) -> SimilaritySearch:
+    metric = "euclidean" if made.encoder is None else made.encoder.metric
+    name = how.method or ("itq" if made.vectors.shape[1] >= how.n_bits else "lsh")
+    hasher = method_named(name)(n_bits=how.n_bits, random_state=0)
+    search = SimilaritySearch(hasher, metric=metric, keep_vectors="float32").fit(made.vectors)
+    return search.add(made.vectors, made.ids, made.payloads)
+
+
+def _keep(folder: Path, search: SimilaritySearch, made: Encoded) -> None:
+    """Write it beside its place, then rename it."""
+    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
+    try:
+        search.save(beside / SEARCH)
+        if made.encoder is not None:
+            save_encoder(made.encoder, beside / ENCODER)
+        write_text(beside / NOTES, json.dumps({"skipped": made.skipped}))
+        shutil.rmtree(folder, ignore_errors=True)
+        beside.rename(folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _opened(folder: Path) -> OwnCollection:
+    encoder = load_encoder(folder / ENCODER) if (folder / ENCODER).is_file() else None
+    skipped = [Skipped(*each) for each in read_json(folder / NOTES)["skipped"]]
+    return OwnCollection(SimilaritySearch.open(folder / SEARCH), encoder, None, "", skipped)

@@ -1,0 +1,33 @@
+"""The page: search, look inside the codes, judge them, compare methods. Rendered here; scripts only add comfort."""
+
+from collections.abc import Sequence
+
+from fastapi import FastAPI
+
+from hashlearn.server.page.collection import Collection
+from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictures
+from hashlearn.server.page.routes import add_routes
+from hashlearn.server.page.views import Page
+
+__all__ = ["ArrayPictures", "FolderPictures", "Pictures", "add_page"]
+
+
+def add_page(
+    app: FastAPI, *, title: str = "hashlearn", pictures: Pictures | None = None, notes: Sequence[str] = ()
+) -> None:
+    """Serve the page with an application.
+
+    Parameters
+    ----------
+    app : FastAPI
+        What :func:`~hashlearn.server.create_app` made.
+    title : str
+        What the collection is called.
+    pictures : Pictures or None
+        The pictures of its items.
+    notes : list of str
+        What people should know of it, such as files that were skipped.
+    """
+    service = app.state.service
+    takes = getattr(service.features, "kind", None)
+    add_routes(app, Page(Collection(service.search, title, pictures, notes), service.features, takes))

@@ -1,0 +1,160 @@
+"""Drawings of the page: SVG that the style sheet colors, and one PNG. Numbers go in, no text of others does."""
+
+import struct
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+BITS_PER_LINE = 64
+_CELL, _LINE = 10, 16
+_WIDTH, _HEIGHT = 640, 200
+_LEFT, _RIGHT, _BOTTOM, _TOP = 44, 16, 28, 12
+
+
+def strip(bits: NDArray[np.uint8], reference: NDArray[np.uint8] | None = None) -> Markup:
+    """A code as a strip of cells, dark where the bit is 1; those that differ from the reference are marked."""
+    differs = np.zeros(len(bits), bool) if reference is None else bits != reference
+    groups = {
+        "off": (bits == 0) & ~differs,
+        "on": (bits == 1) & ~differs,
+        "off differs": (bits == 0) & differs,
+        "on differs": (bits == 1) & differs,
+    }
+    paths = "".join(f'<path class="bit {name}" d="{_cells(where)}"/>' for name, where in groups.items() if where.any())
+    lines = -(-len(bits) // BITS_PER_LINE)
+    width = min(len(bits), BITS_PER_LINE) * _CELL
+    return Markup(
+        f'<svg class="strip" viewBox="0 0 {width} {lines * _LINE}" height="{lines * _LINE}" preserveAspectRatio="none" '
+        f'role="img" aria-label="{_told(bits, differs)}">{paths}</svg>'
+    )
+
+
+def _told(bits: NDArray[np.uint8], differs: NDArray[np.bool_]) -> str:
+    ones = f"{len(bits)} bits, {int(bits.sum())} of them 1"
+    if not differs.any():
+        return ones
+    places = np.flatnonzero(differs)
+    listed = ", ".join(map(str, places[:16])) + (", ..." if len(places) > 16 else "")
+    return f"{ones}; differs from the query in {len(places)}: {listed}"
+
+
+def _cells(where: NDArray[np.bool_]) -> str:
+    return "".join(
+        f"M{place % BITS_PER_LINE * _CELL} {place // BITS_PER_LINE * _LINE}h8v13h-8z"
+        for place in np.flatnonzero(where).tolist()
+    )
+
+
+def histogram(counts: Sequence[int], radius: int | None, last: int | None) -> Markup:
+    """Bars of how many items are at each distance; those within the radius are marked, and that of the last result.
+
+    Parameters
+    ----------
+    counts : list of int
+        Of distance 0, 1, ...
+    radius : int or None
+    last : int or None
+        The distance of the last result: where it has a tie, the order there is by id.
+    """
+    n, most = len(counts), max(counts) or 1
+    step = (_WIDTH - _LEFT - _RIGHT) / n
+    bars = []
+    for distance, count in enumerate(counts):
+        height = 0.0 if not count else max(1.5, count / most * (_HEIGHT - _BOTTOM - _TOP))
+        within = radius is not None and distance <= radius
+        name = "bar" + (" within" if within else "") + (" last" if distance == last else "")
+        bars.append(
+            f'<rect class="{name}" x="{_LEFT + distance * step:.1f}" y="{_HEIGHT - _BOTTOM - height:.1f}" '
+            f'width="{max(1.0, step - 1):.1f}" height="{height:.1f}" data-distance="{distance}">'
+            f"<title>distance {distance}: {count:,}</title></rect>"
+        )
+    ticks = [
+        f'<text x="{_LEFT + (distance + 0.5) * step:.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{distance}</text>'
+        for distance in range(0, n, _tick_step(n - 1))
+    ]
+    told = f"How many items are at each Hamming distance, 0 to {n - 1}; most, {most:,}, at {int(np.argmax(counts))}"
+    return _chart("histogram", told, "".join(bars + ticks) + _side(most))
+
+
+def bars(values: Sequence[float], told: str, half: bool = True) -> Markup:
+    """Bars of values between 0 and 1, with a line at one half."""
+    step = (_WIDTH - _LEFT - _RIGHT) / len(values)
+    room = _HEIGHT - _BOTTOM - _TOP
+    drawn = [
+        f'<rect class="bar" x="{_LEFT + place * step:.1f}" y="{_HEIGHT - _BOTTOM - value * room:.1f}" '
+        f'width="{max(1.0, step - 1):.1f}" height="{value * room:.1f}"><title>bit {place}: {value:.3f}</title></rect>'
+        for place, value in enumerate(values)
+    ]
+    ticks = [
+        f'<text x="{_LEFT + (place + 0.5) * step:.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{place}</text>'
+        for place in range(0, len(values), _tick_step(len(values)))
+    ]
+    middle = _HEIGHT - _BOTTOM - room / 2
+    line = f'<line class="guide" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{middle}" y2="{middle}"/>' if half else ""
+    return _chart("balance", told, "".join(drawn + ticks) + line + _side(1.0))
+
+
+def curve(x: Sequence[int], y: Sequence[float], told: str) -> Markup:
+    """A line of values between 0 and 1 over counts, which are drawn on a logarithmic scale."""
+    places = np.log(np.asarray(x, float))
+    span = places[-1] - places[0] or 1.0
+    across = _LEFT + 8 + (places - places[0]) / span * (_WIDTH - _LEFT - _RIGHT - 24)
+    room = _HEIGHT - _BOTTOM - _TOP
+    up = _HEIGHT - _BOTTOM - np.asarray(y) * room
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, up))
+    dots = "".join(
+        f'<circle class="dot" cx="{a:.1f}" cy="{b:.1f}" r="4"><title>{count:,} candidates: {value:.3f}</title></circle>'
+        f'<text x="{a:.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{count:,}</text>'
+        for a, b, count, value in zip(across, up, x, y)
+    )
+    return _chart("curve", told, f'<polyline class="line" points="{points}"/>{dots}' + _side(1.0))
+
+
+def correlation_png(correlations: NDArray[np.floating], side: int = 512) -> bytes:
+    """The matrix as a PNG file: blue below zero, red above, transparent at zero; the diagonal is left out."""
+    values = correlations.copy()
+    np.fill_diagonal(values, 0)
+    pixels = np.zeros((*values.shape, 4), np.uint8)
+    pixels[values > 0, :3] = (214, 69, 65)
+    pixels[values < 0, :3] = (52, 120, 216)
+    # small correlations are the usual ones: the square root makes them visible
+    pixels[..., 3] = (np.sqrt(np.abs(values)) * 255).astype(np.uint8)
+    times = max(1, side // len(values))
+    return _png(pixels.repeat(times, axis=0).repeat(times, axis=1))
+
+
+def _png(pixels: NDArray[np.uint8]) -> bytes:
+    """An RGBA image as a PNG file."""
+    height, width = pixels.shape[:2]
+    lines = np.zeros((height, 1 + 4 * width), np.uint8)  # each line begins with 0: it is stored as it is
+    lines[:, 1:] = pixels.reshape(height, -1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes())), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        for kind, content in parts
+    )
+
+
+def _chart(name: str, told: str, inner: str) -> Markup:
+    base = _HEIGHT - _BOTTOM
+    axis = f'<line class="axis" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{base}" y2="{base}"/>'
+    return Markup(
+        f'<svg class="chart {name}" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{told}">{inner}{axis}</svg>'
+    )
+
+
+def _side(top: float) -> str:
+    """The numbers at the side: the top of the scale and its end."""
+    label = f"{top:,}" if isinstance(top, int) else f"{top:g}"
+    return (
+        f'<text x="{_LEFT - 6}" y="{_TOP + 6}" text-anchor="end">{label}</text>'
+        f'<text x="{_LEFT - 6}" y="{_HEIGHT - _BOTTOM}" text-anchor="end">0</text>'
+    )
+
+
+def _tick_step(n: int) -> int:
+    return next(step for step in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if n / step <= 18)

@@ -1,0 +1,150 @@
+"""What the page shows of a search: items with their texts, fields and pictures, and a sample for statistics."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.search import SimilaritySearch
+from hashlearn.server.page.pictures import Pictures
+
+SAMPLE_SIZE = 20_000
+"""Items that statistics are computed from, at most. Their vectors take 40 MB at 512 dimensions."""
+
+TEXT_FIELD = "text"
+_LONGEST_TEXT = 400
+_MOST_FIELDS = 8
+
+
+class Item(NamedTuple):
+    """An item as it is shown.
+
+    Attributes
+    ----------
+    id : int or str
+    text : str or None
+        Its text, cut where it is long.
+    fields : list of (name, value)
+        What else is known of it.
+    has_picture : bool
+    code : packed code
+    """
+
+    id: Any
+    text: str | None
+    fields: list[tuple[str, str]]
+    has_picture: bool
+    code: NDArray[np.uint8]
+
+
+class Sample(NamedTuple):
+    """Some items of the collection, or all where they are few.
+
+    Attributes
+    ----------
+    ids : array of shape (n,)
+    codes : packed codes of shape (n, ...)
+    vectors : array of shape (n, n_features), or None where the search keeps none
+    n_items : int
+        Items of the whole collection.
+    """
+
+    ids: NDArray
+    codes: NDArray[np.uint8]
+    vectors: NDArray[np.float32] | None
+    n_items: int
+
+
+class Collection:
+    """A search, with the pictures of its items.
+
+    Parameters
+    ----------
+    search : SimilaritySearch
+        A payload is a dict of fields; the field ``text`` is shown as the text of the item.
+    title : str
+    pictures : Pictures or None
+    notes : list of str
+        What people should know of it: files that were skipped, say.
+    """
+
+    def __init__(
+        self, search: SimilaritySearch, title: str, pictures: Pictures | None = None, notes: Sequence[str] = ()
+    ):
+        self.search, self.title, self.pictures, self.notes = search, title, pictures, list(notes)
+        self._sample: Sample | None = None
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self.search)
+
+    @property
+    def n_bits(self) -> int:
+        return self.search.n_bits
+
+    @property
+    def keeps_vectors(self) -> bool:
+        return self.search.keep_vectors is not None
+
+    def id_of(self, text: str) -> Any:
+        """The id that a text in an address stands for, or a ValueError."""
+        for candidate in (text, int(text) if text.isdecimal() and text.isascii() and len(text) < 19 else None):
+            if candidate is not None and candidate in self.search:
+                return candidate
+        raise ValueError(f"there is no item {text[:80]!r}")
+
+    def items(self, ids: Sequence[Any]) -> list[Item]:
+        """The items with these ids, in their order; those that are gone are left out."""
+        found = {record.id: record for record in self.search.get(ids)}
+        return [self._item(found[key]) for key in ids if key in found]
+
+    def random_ids(self, n: int, random_state: int | None = None) -> list[Any]:
+        """Ids of some items."""
+        ids = self.search.ids
+        chosen = np.random.default_rng(random_state).choice(len(ids), min(n, len(ids)), replace=False)
+        return ids[chosen].tolist()
+
+    def codes(self) -> NDArray[np.uint8]:
+        """The codes of all items."""
+        return self.search.index.codes()
+
+    def sample(self) -> Sample:
+        """A sample, drawn anew when items came or went."""
+        with self._lock:
+            if self._sample is None or self._sample.n_items != len(self.search):
+                self._sample = self._drawn()
+            return self._sample
+
+    def unit(self, vectors: NDArray) -> NDArray:
+        """Vectors as the hasher sees them: of length one where the metric is cosine."""
+        if self.search.metric != "cosine":
+            return vectors
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors / np.where(lengths > 0, lengths, 1)
+
+    def _drawn(self) -> Sample:
+        ids = self.search.ids
+        n = len(ids)
+        if n > SAMPLE_SIZE:
+            ids = ids[np.sort(np.random.default_rng(0).choice(n, SAMPLE_SIZE, replace=False))]
+        records = self.search.get(ids.tolist())
+        codes = np.stack([record.code for record in records])
+        vectors = None
+        if self.keeps_vectors:
+            vectors = self.unit(np.array([record.vector for record in records], np.float32))
+        kept = np.array([record.id for record in records], ids.dtype)
+        return Sample(kept, codes, vectors, n)
+
+    def _item(self, record: Any) -> Item:
+        payload = record.payload if isinstance(record.payload, dict) else {}
+        text = payload.get(TEXT_FIELD)
+        fields = [(str(name), str(value)[:80]) for name, value in payload.items() if name != TEXT_FIELD]
+        shown = None if text is None else _cut(str(text))
+        has_picture = self.pictures is not None and record.id in self.pictures
+        return Item(record.id, shown, fields[:_MOST_FIELDS], has_picture, record.code)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT].rsplit(" ", 1)[0] + " …"

@@ -1,0 +1,108 @@
+"""The pictures of a collection. Only those that were indexed are ever served: a name is looked up, never a path."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.extras import require
+from hashlearn.features.pictures import THUMBNAIL_SIDE, read_picture, thumbnail
+
+THUMBNAILS_KEPT = 2048
+
+
+class Pictures(Protocol):
+    """Gives the picture of an item."""
+
+    def __contains__(self, key: Any) -> bool:
+        """Whether the item of that id has one."""
+
+    def thumbnail(self, key: Any) -> bytes | None:
+        """A small PNG or JPEG file; None where there is none of that id, or it cannot be read any more."""
+
+
+class FolderPictures:
+    """Pictures of files below a folder; the id of an item is the name of its file.
+
+    Parameters
+    ----------
+    folder : str or Path
+    names : names relative to the folder
+        Those that were indexed.
+    """
+
+    def __init__(self, folder: str | Path, names: Iterable[str]):
+        self.folder = Path(folder).resolve()
+        self.names = frozenset(names)
+        self._made = _Kept(THUMBNAILS_KEPT)
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self.names
+
+    def thumbnail(self, key: Any) -> bytes | None:
+        return self._made.get(key, self._make) if key in self else None
+
+    def _make(self, name: str) -> bytes | None:
+        path = (self.folder / name).resolve()
+        if not path.is_relative_to(self.folder):  # a link that was put there since
+            return None
+        try:
+            return thumbnail(read_picture(path, THUMBNAIL_SIDE))
+        except (OSError, ValueError):
+            return None
+
+
+class ArrayPictures:
+    """Pictures as an array of shape (n, height, width) or (n, height, width, 3), uint8; item i has row i."""
+
+    def __init__(self, images: NDArray[np.uint8]):
+        self.images = images
+        self._made = _Kept(THUMBNAILS_KEPT)
+
+    @classmethod
+    def of_sprite(cls, path: str | Path, n: int) -> "ArrayPictures":
+        """The tiles of one picture, row by row: a square grid, as the Embedding Projector has it."""
+        pixels = np.asarray(read_picture(path))
+        tiles = int(np.ceil(np.sqrt(n)))
+        height, width = pixels.shape[0] // tiles, pixels.shape[1] // tiles
+        if pixels.shape[:2] != (height * tiles, width * tiles) or not height or not width:
+            raise ValueError(
+                f"images must be a square grid of {tiles} x {tiles} tiles for {n} vectors, got {path} of "
+                f"{pixels.shape[1]} x {pixels.shape[0]} pixels"
+            )
+        grid = pixels.reshape(tiles, height, tiles, width, 3).swapaxes(1, 2)
+        return cls(grid.reshape(-1, height, width, 3)[:n])
+
+    def __contains__(self, key: Any) -> bool:
+        return isinstance(key, int) and 0 <= key < len(self.images)
+
+    def thumbnail(self, key: Any) -> bytes | None:
+        return self._made.get(key, self._make) if key in self else None
+
+    def _make(self, row: int) -> bytes:
+        return thumbnail(require("PIL.Image", "images").fromarray(self.images[row]).convert("RGB"))
+
+
+class _Kept:
+    """What was made for the latest keys."""
+
+    def __init__(self, most: int):
+        self.most = most
+        self._kept: OrderedDict[Any, bytes | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Any, make: Callable[[Any], bytes | None]) -> bytes | None:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        made = make(key)
+        with self._lock:
+            self._kept[key] = made
+            while len(self._kept) > self.most:
+                self._kept.popitem(last=False)
+        return made

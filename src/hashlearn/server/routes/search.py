@@ -1,0 +1,67 @@
+"""``POST /v1/search``: the neighbors of vectors, a row, codes, a text or an image."""
+
+from typing import Any
+
+import numpy as np
+from fastapi import APIRouter
+from numpy.typing import NDArray
+
+from hashlearn.server.arrays import base64_bytes, code_matrix, vector_matrix
+from hashlearn.server.errors import Problem, unprocessable
+from hashlearn.server.json_route import JsonRoute
+from hashlearn.server.models import ERRORS, SearchRequest, SearchResponse
+from hashlearn.server.searching import Cut, Query, Wanted, search_filtered
+from hashlearn.server.service import Served, Service
+
+router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["search"])
+
+_QUERIES = ("vector", "vectors", "id", "code", "codes", "text", "image")
+
+
+@router.post("/v1/search", response_model=SearchResponse)
+async def search(service: Served, body: SearchRequest) -> Any:
+    """The nearest rows of each query."""
+    service.check_most("k", body.k, service.settings.max_k)
+    if body.candidates is not None:
+        service.check_most("candidates", body.candidates, service.settings.max_candidates)
+    by, rows = await _queries(service, body)
+    if by == "codes" and service.search.query != "code":
+        raise Problem(422, "this search compares vectors with codes: send vectors", "code")
+    wanted = Wanted(by, body.k, body.rerank, body.candidates)
+    query = Query(rows, Cut(body.radius, body.payloads))
+    if body.filter is not None:
+        return {"results": await service.run(search_filtered, service.search, wanted, query, body.filter)}
+    return {"results": await service.searches.do(wanted, query)}
+
+
+async def _queries(service: Service, body: SearchRequest) -> tuple[str, NDArray]:
+    """ "vectors" or "codes", and the matrix of them."""
+    given = [name for name in _QUERIES if name in body.model_fields_set and getattr(body, name) is not None]
+    if len(given) != 1:
+        raise Problem(422, f"one of {', '.join(_QUERIES)} is wanted, got {' and '.join(given) or 'none'}", "vector")
+    n_features, n_bits = service.n_features, service.search.n_bits
+    if body.vector is not None:
+        return "vectors", vector_matrix("vector", [body.vector], n_features)
+    if body.vectors is not None:
+        service.check_batch("vectors", body.vectors)
+        return "vectors", vector_matrix("vectors.{}", body.vectors, n_features)
+    if body.code is not None:
+        return "codes", code_matrix("code", [body.code], n_bits, body.code_encoding)
+    if body.codes is not None:
+        service.check_batch("codes", body.codes)
+        return "codes", code_matrix("codes.{}", body.codes, n_bits, body.code_encoding)
+    if body.text is not None:
+        return "vectors", await service.vectors_of_texts("text", [body.text])
+    if body.image is not None:
+        return "vectors", await service.vectors_of_images("image", [base64_bytes("image", body.image)])
+    return await service.run(_of_row, service, body.id)
+
+
+def _of_row(service: Service, id: int | str) -> tuple[str, NDArray]:
+    """The vector of a row, or its code where the search keeps no vectors."""
+    record = service.record(id)
+    if record is None:
+        raise unprocessable("id", f"must be in the search, got {id!r}, which is not")
+    if record.vector is not None:
+        return "vectors", np.asarray(record.vector, np.float32)[None]
+    return "codes", record.code[None]

@@ -1,0 +1,110 @@
+"""Run an application until it is told to stop."""
+
+import errno
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
+
+import uvicorn
+from fastapi import FastAPI
+from threadpoolctl import threadpool_limits
+
+from hashlearn.server.logs import log_event, log_to_stderr
+
+_KEEP_ALIVE_SECONDS = 75
+_SWITCH_SECONDS = 0.0005
+"""How long a thread may keep the interpreter while another one waits for it: the answers of all requests wait."""
+
+
+def run_server(
+    app: FastAPI, host: str = "127.0.0.1", port: int = 8000, on_listening: Callable[[str], None] | None = None
+) -> None:
+    """Serve an application until SIGTERM or SIGINT; then requests that run are answered before this returns.
+
+    Parameters
+    ----------
+    app : FastAPI
+        What :func:`~hashlearn.server.create_app` made.
+    host : str
+        Name or address to listen at.
+    port : int
+        0 takes one that is free.
+    on_listening : callable or None
+        Is given the URL, once the port is ours.
+    """
+    listening = bind(host, port)
+    log_to_stderr()
+    url = _url(host, listening.getsockname()[1])
+    log_event("listening", url=url)
+    if on_listening is not None:
+        on_listening(url)
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    settings = app.state.service.settings
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=int(settings.timeout_seconds) + 1,
+    )
+    server = uvicorn.Server(config)
+    # Requests have a thread each: further ones of BLAS would only take cores from them.
+    with _ended_by_signals(server), threadpool_limits(1, user_api="blas"):
+        server.run(sockets=[listening])
+    log_event("stopped")
+
+
+@contextmanager
+def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Signals end the server, not the process: uvicorn sends them on when it has stopped, and that is no failure."""
+
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket at an address, or a ValueError of one line."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError):
+        raise ValueError(f"host must be a name or an address of this machine, got {host!r}") from None
+    listening = socket.socket(family, kind, protocol)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(address)
+    except OSError as error:
+        listening.close()
+        raise ValueError(_why_not_bound(error, host, port)) from None
+    return listening
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _why_not_bound(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port must be free, got {port}, which another program uses at {host}"
+    if error.errno == errno.EACCES:
+        return f"port must be one that you may use, got {port}; take one above 1023"
+    return f"host must be an address of this machine, got {host!r}"
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

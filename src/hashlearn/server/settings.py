@@ -1,0 +1,78 @@
+"""What a server allows: its keys and its limits."""
+
+from dataclasses import dataclass, fields
+
+from hashlearn.checks import check_integer, check_number
+from hashlearn.threads import cores
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Keys and limits of a server.
+
+    Parameters
+    ----------
+    api_key : str or None
+        Who reads must send it. None: everybody may read.
+    write_key : str or None
+        Who writes must send it; it also allows reading. None with an ``api_key``: nobody may write. None without one:
+        everybody may.
+    max_body_bytes : int
+        Longest body of a request.
+    max_batch : int
+        Most queries, vectors, texts, images or points of one request.
+    max_k : int
+        Most neighbors of one query.
+    max_candidates : int
+        Most codes that are ordered anew for one query.
+    max_concurrency : int
+        Most requests at one time; a further one is told to come again.
+    timeout_seconds : float
+        Longest time of a request, from its first byte to its answer.
+    threads : int or None
+        Threads that search and encode. None: one for each core.
+    refresh_seconds : float or None
+        How often to look whether another process has saved to the folder of the search. None: never.
+
+    Examples
+    --------
+    >>> Settings(max_k=50).max_k
+    50
+    """
+
+    api_key: str | None = None
+    write_key: str | None = None
+    max_body_bytes: int = 16 * 1024 * 1024
+    max_batch: int = 1000
+    max_k: int = 1000
+    max_candidates: int = 10_000
+    max_concurrency: int = 128
+    timeout_seconds: float = 30.0
+    threads: int | None = None
+    refresh_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name.startswith("max_"):
+                check_integer(field.name, value, low=1)
+            elif field.name.endswith("_key"):
+                _check_key(field.name, value)
+        check_number("timeout_seconds", self.timeout_seconds, low=0.001)
+        if self.refresh_seconds is not None:
+            check_number("refresh_seconds", self.refresh_seconds, low=0.001)
+        if self.threads is not None:
+            check_integer("threads", self.threads, low=1)
+
+    @property
+    def n_threads(self) -> int:
+        """Threads that search and encode."""
+        return self.threads or cores()
+
+
+def _check_key(name: str, value: str | None) -> None:
+    """A key must fit into a header; it is not printed."""
+    if value is None:
+        return
+    if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable() or " " in value:
+        raise ValueError(f"{name} must be printable ASCII characters without spaces")

@@ -1,0 +1,65 @@
+"""Outermost: every request gets a number, is counted, timed and logged, and no fault of ours ends without an answer."""
+
+import itertools
+import os
+import time
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hashlearn.server.errors import error_response
+from hashlearn.server.logs import LOGGER, log_error
+from hashlearn.server.metrics import Metrics
+
+_UNKNOWN = "unknown"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+
+
+class Telemetry:
+    """ASGI middleware; the number of a request is in the header ``X-Request-ID`` of its answer, and in the log."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics):
+        self.app = app
+        self.metrics = metrics
+        self.process = os.urandom(4).hex()
+        self.numbers = itertools.count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start = time.perf_counter()
+        number = scope["request_id"] = f"{self.process}-{next(self.numbers)}"
+        header = (b"x-request-id", number.encode())
+        status = 0
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"].append(header)
+            await send(message)
+
+        self.metrics.running.inc()
+        try:
+            await self.app(scope, receive, noted)
+        except Exception as error:
+            log_error(scope, error)
+            if not status:
+                await error_response(500, "internal error; the log of the server has more")(scope, receive, noted)
+        finally:
+            self.metrics.running.dec()
+            self._note(scope, status, time.perf_counter() - start)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        # The pattern of the path, not the path: what clients make up must not become labels.
+        route = getattr(scope.get("route"), "path_format", _UNKNOWN)
+        method = scope["method"] if scope["method"] in _METHODS else _UNKNOWN
+        self.metrics.count_request(route, method, status, seconds)
+        fields = {
+            "request": scope["request_id"],
+            "method": scope["method"],
+            "path": scope["path"],
+            "status": status,
+            "ms": round(1000 * seconds, 3),
+        }
+        LOGGER.info("request", extra={"fields": fields})

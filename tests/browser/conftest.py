@@ -1,0 +1,127 @@
+"""A real browser on the real command: ``hashlearn app`` serves a folder of pictures, Chromium looks at it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from urllib.request import urlopen
+
+import numpy as np
+import pytest
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+AXE = Path(__file__).resolve().parents[2] / ".venv" / "axe" / "axe.min.js"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+FLAGS += ["--disable-component-update", "--disable-sync"]
+
+
+def missing(reason):
+    """Skip, but not where the tests must all run."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def wait_until_ready(address):
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        with suppress(OSError), urlopen(f"{address}/readyz"):
+            return
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="session")
+def photos(tmp_path_factory):
+    """Pieces of the two photographs that come with scikit-learn, and a file that is no picture."""
+    Image = pytest.importorskip("PIL.Image")
+    from sklearn.datasets import load_sample_image
+
+    folder = tmp_path_factory.mktemp("data") / "photos"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for name in ("china", "flower"):
+        pixels = load_sample_image(f"{name}.jpg")
+        for number in range(60):
+            top, left = rng.integers(0, pixels.shape[0] - 200), rng.integers(0, pixels.shape[1] - 200)
+            Image.fromarray(pixels[top : top + 200, left : left + 200]).save(folder / f"{name}{number:02}.jpg")
+    (folder / "broken.jpg").write_bytes(b"no picture")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def upload(tmp_path_factory, photos):
+    """A picture that is nearly one of the collection."""
+    Image = pytest.importorskip("PIL.Image")
+    path = tmp_path_factory.mktemp("upload") / "mine.png"
+    Image.open(photos / "china07.jpg").resize((150, 150)).save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory, photos):
+    """Where ``hashlearn app`` serves the photos."""
+    cache = tmp_path_factory.mktemp("cache")
+    command = [sys.executable, "-m", "hashlearn", "app", str(photos), "--port", "0", "--bits", "32"]
+    log = (cache / "log").open("w")
+    environment = {**os.environ, "HASHLEARN_CACHE": str(cache), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True) as server:
+        try:
+            line = server.stdout.readline()
+            found = re.search(r"Open (http://\S+)", line)
+            assert found, (line, (cache / "log").read_text())
+            wait_until_ready(found[1])
+            yield found[1]
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    playwright = pytest.importorskip("playwright.sync_api")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        missing("no Chromium found; on Debian: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """The source of axe-core, which finds what people with a screen reader or a keyboard cannot use."""
+    path = Path(os.environ.get("HASHLEARN_AXE", AXE))
+    if not path.is_file():
+        missing("axe-core is not there; make test fetches it with npm")
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def browse(chromium, address):
+    """Open a page; at the end nothing may have gone wrong in it, and no other host may have been asked."""
+    contexts, faults = [], []
+
+    def note(request):
+        if not request.url.startswith((address, "blob:", "data:")):
+            faults.append(f"asked another host: {request.url}")
+
+    def browse(path="/", width=1280, **options):
+        context = chromium.new_context(viewport={"width": width, "height": 800}, base_url=address, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("console", lambda message: message.type in ("error", "warning") and faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", note)
+        page.goto(path)
+        return page
+
+    yield browse
+    for context in contexts:
+        context.close()
+    assert not faults

@@ -1,0 +1,114 @@
+"""hashlearn dedup: vectors, pictures, texts; files out; nothing deleted."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hashlearn import Duplicates
+
+
+@pytest.fixture
+def vectors(folder):
+    X = np.random.RandomState(1).standard_normal((60, 8))
+    X[50:] = X[:10] + 0.001
+    np.save("rows.npy", X)
+    return X
+
+
+@pytest.fixture
+def photos(folder):
+    image = pytest.importorskip("PIL.Image")
+    (folder / "photos").mkdir()
+    for number in range(6):
+        pixels = np.random.RandomState(number).randint(0, 255, (8, 8, 3)).astype(np.uint8)
+        picture = image.fromarray(pixels).resize((64, 64))
+        picture.save(folder / "photos" / f"{number}.png")
+        if number < 2:
+            picture.save(folder / "photos" / f"{number}-again.jpg", quality=85)
+    return folder / "photos"
+
+
+@pytest.fixture
+def texts(folder):
+    rng = np.random.RandomState(0)
+    words = [f"word{i}" for i in range(300)]
+    rows = [" ".join(rng.choice(words, 40)) for _ in range(40)]
+    rows.append(rows[7] + " more")
+    with open("texts.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerows([["name", "text"], *([f"t{i:02}", text] for i, text in enumerate(rows))])
+    return rows
+
+
+def test_vectors_to_tables_and_a_page(run, vectors):
+    files = ["--out", "g.csv", "--kept", "keep.txt", "--dropped", "drop.txt", "--review", "page.html"]
+    outcome = run("dedup", "rows.npy", "--max-distance", "0.01", "--keep", "first", *files)
+    assert outcome.code == 0, outcome
+    assert "60 rows, cosine distance <= 0.01: 10 groups, 50 to keep, 10 to drop (0 exact copies)" in outcome.out
+    assert Path("drop.txt").read_text().split() == [str(i) for i in range(50, 60)]
+    assert len(Path("keep.txt").read_text().split()) == 50
+    assert len(list(csv.reader(Path("g.csv").read_text().splitlines()))) == 21
+    assert "<html" in Path("page.html").read_text()
+
+
+def test_a_state_goes_on_with_new_rows(run, vectors):
+    np.save("first.npy", vectors[:50])
+    np.save("more.npy", vectors[50:])
+    assert run("dedup", "first.npy", "--max-distance", "0.01", "--state", "known").code == 0
+    outcome = run("dedup", "more.npy", "--state", "known", "--dropped", "drop.txt")
+    assert "10 more rows: 0 new, 10 duplicates of known ones" in outcome.out
+    assert len(Duplicates.open("known")) == 60
+    assert len(Path("drop.txt").read_text().split()) == 10
+
+
+def test_pictures_are_moved_aside_and_nothing_is_deleted(run, photos, folder):
+    outcome = run("dedup", "photos", "--review", "page.html", "--work", "work", "--apply", "move", "aside")
+    assert outcome.code == 0, outcome
+    assert "8 rows" in outcome.out
+    assert "2 to drop" in outcome.out
+    assert "aside: 2 images moved there from photos" in outcome.out
+    assert len(list(photos.iterdir())) == 6
+    assert len(list((folder / "aside").glob("[01]*"))) == 2
+    assert "data:image/" in Path("page.html").read_text()
+    assert list((folder / "work").iterdir())
+
+
+def test_kept_pictures_are_linked(run, photos, folder):
+    assert run("dedup", "photos", "--apply", "link", "clean").code == 0
+    assert len(list((folder / "clean").iterdir())) == 6
+    assert len(list(photos.iterdir())) == 8
+
+
+def test_texts_of_a_column(run, texts):
+    arguments = ["dedup", "texts.csv", "--text", "text", "--id", "name", "--keep", "first", "--dropped", "drop.txt"]
+    outcome = run(*arguments, "--review", "page.html")
+    assert outcome.code == 0, outcome
+    assert Path("drop.txt").read_text().split() == ["t40"]
+    assert texts[40] in Path("page.html").read_text()
+
+
+BAD = [
+    (["rows.npy"], "--max-distance is needed for vectors"),
+    (["rows.npy", "--max-distance", "-1"], "max_distance must be at least 0"),
+    (["rows.npy", "--max-distance", "0.1", "--out", "rows.npy"], "--out must be a file of its own"),
+    (["rows.npy", "--max-distance", "0.1", "--apply", "move", "aside"], "--apply is for a folder of images"),
+    (["photos", "--apply", "delete", "aside"], "--apply must be one of 'move', 'link'"),
+    (["photos", "--apply", "move", "photos/aside"], "--apply needs a folder outside"),
+    (["texts.csv", "--text", "title"], "no column named 'title'"),
+    (["nan.npy", "--max-distance", "0.1"], "row 3 has NaN"),
+    (["zero.npy", "--max-distance", "0.1"], "1 row of zeros, the first is row 2"),
+    (["none.npy", "--max-distance", "0.1"], "none.npy"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_bad_input_is_one_line_and_changes_nothing(refused, vectors, photos, texts, arguments, message):
+    bad = vectors.copy()
+    bad[3, 0] = np.nan
+    np.save("nan.npy", bad)
+    bad = vectors.copy()
+    bad[2] = 0
+    np.save("zero.npy", bad)
+    assert message in refused("dedup", *arguments)

@@ -1,0 +1,69 @@
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+from duplicates.near_pairs import group_sets, with_planted
+
+from hashlearn import find_duplicates
+from hashlearn.duplicates import write_review
+
+X = with_planted(120, 4, 60, step=0.4)
+X[110:] = X[:10]
+
+
+def data_of(path):
+    return json.loads(re.search(r'id="data">(.*?)</script>', path.read_text(encoding="utf-8"), re.DOTALL)[1])
+
+
+def test_the_page_holds_everything_and_escapes_it(tmp_path):
+    texts = [f"<b>text</b> {i} </script><script>alert(1)</script>" for i in range(len(X))]
+    write_review(find_duplicates(X, 0.6, metric="euclidean"), tmp_path / "page.html", texts=texts, title="A <title>")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "A &lt;title&gt;" in page
+    assert "</script><script>alert" not in page
+    assert "http://" not in page
+    assert "https://" not in page
+    shown = {row["text"] for rows in data_of(tmp_path / "page.html")["contents"] for row in rows}
+    assert shown <= set(texts)
+    assert len(shown) > 50
+
+
+def test_pictures_are_inlined(tmp_path):
+    write_review(find_duplicates([[1.0], [1.0]], 0.1), tmp_path / "page.html", picture=lambda row: b"\x89PNG%d" % row)
+    rows = data_of(tmp_path / "page.html")["contents"][0]
+    assert [row["picture"][:22] for row in rows] == 2 * ["data:image/png;base64,"]
+
+
+def test_the_largest_groups_are_shown_where_there_are_too_many(tmp_path):
+    found = find_duplicates(X, 0.6, metric="euclidean")
+    write_review(found, tmp_path / "page.html", most_shown=12)
+    data = data_of(tmp_path / "page.html")
+    assert sum(map(len, data["contents"])) <= 12
+    assert data["left_out"] > 0
+    assert "are not on it" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_no_duplicates_make_a_page_too(tmp_path):
+    write_review(find_duplicates(np.eye(4), 0.1), tmp_path / "page.html")
+    assert data_of(tmp_path / "page.html")["contents"] == []
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+@pytest.mark.parametrize("grouping", ["leader", "components"])
+@pytest.mark.parametrize("keep", ["center", "first", "last", "best"])
+def test_the_page_groups_as_the_library_does(tmp_path, grouping, keep):
+    playwright = pytest.importorskip("playwright.sync_api")
+    found = find_duplicates(X, 0.9, metric="euclidean", grouping=grouping, keep=keep, scores=np.arange(120) % 7)
+    write_review(found, tmp_path / "page.html")
+    with playwright.sync_playwright() as drivers:
+        browser = drivers.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto((tmp_path / "page.html").as_uri())
+        for distance in (0.0, 0.3, 0.5, 0.9):
+            shown = page.evaluate("(d) => grouped(d).map((members) => members.map((each) => each.row.id))", distance)
+            wanted = found.at(distance)
+            assert {frozenset(group) for group in shown} == group_sets(wanted)
+            assert {group[0] for group in shown} == {group.kept for group in wanted.groups}
+        browser.close()

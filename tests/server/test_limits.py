@@ -1,0 +1,113 @@
+"""Every limit of a server has a clear answer, and the server goes on."""
+
+import socket
+import threading
+
+import pytest
+from served import Server, error_of
+
+BODY_LIMIT = 1024 * 1024
+PAUSE_SECONDS = 6
+
+
+@pytest.fixture(scope="module")
+def limited(folder):
+    options = {
+        "max-body": 1, "max-batch": 3, "max-k": 5, "max-candidates": 9, "max-concurrency": 2, "timeout": PAUSE_SECONDS
+    }  # fmt: skip
+    arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
+    with Server(folder, *arguments) as server:
+        yield server.ready()
+
+
+@pytest.fixture(autouse=True)
+def _serves_afterwards(limited):
+    yield
+    assert limited.post("/v1/search", {"id": 1, "k": 1}).status_code == 200
+
+
+def test_limits_are_told(limited):
+    limits = {"max_body_bytes": BODY_LIMIT, "max_batch": 3, "max_k": 5, "max_candidates": 9}
+    assert limited.client.get("/v1/info").json()["limits"] == limits
+
+
+VECTOR = [0.0] * 64
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field", "told"),
+    [
+        ("/v1/search", {"id": 1, "k": 6}, "k", "at most 5, got 6"),
+        ("/v1/search", {"id": 1, "k": 1, "candidates": 10}, "candidates", "at most 9, got 10"),
+        ("/v1/search", {"vectors": [VECTOR] * 4, "k": 1}, "vectors", "at most 3 entries, got 4"),
+        ("/v1/search", {"codes": [[0] * 4] * 4, "k": 1}, "codes", "at most 3"),
+        ("/v1/codes", {"vectors": [VECTOR] * 4}, "vectors", "at most 3"),
+        ("/v1/embeddings", {"input": [VECTOR] * 4}, "input", "at most 3"),
+    ],
+)
+def test_more_than_is_allowed_is_422(limited, path, body, field, told):
+    response = limited.post(path, body)
+    assert response.status_code == 422
+    named, message = error_of(response)
+    assert named == field
+    assert told in message
+
+
+def test_too_many_points_are_422(limited):
+    response = limited.put(*({"id": number, "vector": VECTOR} for number in range(4)))
+    assert response.status_code == 422
+    assert error_of(response)[0] == "points"
+
+
+@pytest.mark.parametrize("announced", [True, False], ids=["content-length", "chunked"])
+def test_a_body_of_100_megabytes_is_413(limited, announced):
+    def parts():
+        for _ in range(100):
+            yield b" " * 1_000_000
+
+    content = b" " * 100_000_000 if announced else parts()
+    response = limited.client.post("/v1/search", content=content)
+    assert response.status_code == 413
+    assert str(BODY_LIMIT) in error_of(response)[1]
+
+
+def test_the_limit_of_a_body_is_exact(limited):
+    whole = b'{"id": 1, "k": 1}'
+    for length, status in ((BODY_LIMIT, 200), (BODY_LIMIT + 1, 413)):
+        assert limited.client.post("/v1/search", content=whole.ljust(length)).status_code == status
+
+
+def test_who_asks_before_sending_is_refused_at_once(limited):
+    """``Expect: 100-continue``: the client need not send what is too long."""
+    head = b"POST /v1/search HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999999\r\nExpect: 100-continue\r\n\r\n"
+    assert _raw(limited, head).startswith(b"HTTP/1.1 413")
+
+
+def test_a_body_that_never_comes_is_408(limited):
+    head = b"POST /v1/search HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+    assert _raw(limited, head).startswith(b"HTTP/1.1 408")
+
+
+def test_more_requests_than_are_allowed_are_503(limited):
+    """Two bodies that do not come take both places; health is answered all the same."""
+    head = b"POST /v1/search HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+    slow = [threading.Thread(target=_raw, args=(limited, head)) for _ in range(2)]
+    for thread in slow:
+        thread.start()
+    while "hashlearn_requests_running 3.0" not in limited.client.get("/metrics").text:  # both, and this one
+        assert all(thread.is_alive() for thread in slow)
+    response = limited.post("/v1/search", {"id": 1, "k": 1})
+    assert response.status_code == 503
+    assert int(response.headers["Retry-After"]) > 0
+    assert "2 requests" in error_of(response)[1]
+    assert limited.client.get("/readyz").status_code == 200
+    for thread in slow:
+        thread.join()
+
+
+def _raw(server, sent):
+    """What a server says to these bytes."""
+    address = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((address[0], int(address[1])), timeout=60) as connection:
+        connection.sendall(sent)
+        return connection.recv(65536)

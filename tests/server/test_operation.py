@@ -1,0 +1,95 @@
+"""What an operator relies on: health, metrics, logs, a clean end, and errors without secrets."""
+
+import signal
+import threading
+
+import numpy as np
+from served import Server, error_of
+
+from hashlearn import SimilaritySearch
+
+
+def test_health_info_and_schema(server):
+    assert server.client.get("/healthz").json() == {"status": "alive"}
+    assert server.client.get("/readyz").json() == {"status": "ready"}
+    info = server.client.get("/v1/info").json()
+    assert (info["rows"], info["n_bits"], info["n_features"], info["method"]) == (1000, 32, 64, "ITQ")
+    paths = server.client.get("/openapi.json").json()["paths"]
+    assert {"/v1/search", "/v1/codes", "/v1/embeddings", "/v1/points", "/v1/points/{id}", "/v1/info"} <= set(paths)
+
+
+def test_the_page_of_the_api_asks_no_other_host(server):
+    page = server.client.get("/docs").text
+    assert "/v1/search" in page
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_metrics_count_requests_by_route_and_not_by_path(server):
+    def count():
+        text = server.client.get("/metrics").text
+        name = 'hashlearn_requests_total{method="GET",route="/v1/points/{id}",status="404"}'
+        lines = [line for line in text.splitlines() if line.startswith(name)]
+        return sum(float(line.split()[-1]) for line in lines), text
+
+    before, _ = count()
+    for id in ("nobody-1", "nobody-2"):
+        server.client.get(f"/v1/points/{id}")
+    after, text = count()
+    assert after - before == 2
+    assert "nobody" not in text
+    assert "hashlearn_rows 1000.0" in text
+
+
+def test_a_request_is_a_line_of_the_log_with_the_number_of_its_answer(server):
+    response = server.post("/v1/search", {"id": 1, "k": 3})
+    number = response.headers["X-Request-ID"]
+    server.post("/v1/search", {"id": 1, "k": 3})  # lines are written in order
+    lines = [line for line in server.events() if line.get("request") == number]
+    assert [(line["method"], line["path"], line["status"]) for line in lines] == [("POST", "/v1/search", 200)]
+
+
+def test_the_server_does_not_say_what_it_runs_on(server):
+    for response in (server.client.get("/v1/info"), server.client.get("/nowhere")):
+        assert "server" not in response.headers
+
+
+def test_a_request_that_runs_is_answered_before_the_end(folder):
+    with Server(folder) as server:
+        server.ready()
+        answers = []
+        body = {"vectors": [[float(number % 17)] * 64 for number in range(1000)], "k": 500}
+        asking = threading.Thread(target=lambda: answers.append(server.post("/v1/search", body)))
+        asking.start()
+        while "hashlearn_requests_running 2.0" not in server.client.get("/metrics").text and asking.is_alive():
+            pass
+        status = server.end(signal.SIGTERM)
+        asking.join()
+        assert status == 0
+        assert len(answers[0].json()["results"]) == 1000
+
+
+def test_rows_that_another_process_saves_are_taken_over(make_search, tmp_path):
+    folder = make_search(tmp_path / "search")
+    with Server(folder, "--refresh", 0.1) as server:
+        server.ready()
+        other = SimilaritySearch.open(folder)
+        other.upsert(np.ones((1, 64), np.float32), [4242], [{"by": "another"}])
+        other.save()
+        server.wait_for("refreshed")
+        assert server.client.get("/v1/points/4242").json()["payload"] == {"by": "another"}
+        assert server.put({"id": 4243, "vector": [0.0] * 64}).status_code == 200
+        other.refresh()
+        assert 4243 in other
+
+
+def test_a_fault_of_ours_is_a_500_without_its_cause(make_search, tmp_path):
+    """The folder is taken away: a write cannot be saved, and who wrote is told so, but not where it was."""
+    folder = make_search(tmp_path / "search")
+    with Server(folder) as server:
+        server.ready()
+        folder.rename(tmp_path / "elsewhere")
+        response = server.put({"id": 1, "vector": [0.0] * 64})
+        assert response.status_code == 503
+        assert "could not be saved" in error_of(response)[1]
+        assert server.post("/v1/search", {"id": 2}).status_code == 200

@@ -1,0 +1,88 @@
+"""Files of a person as a search: made once, opened from the cache afterwards, made anew when the files change."""
+
+import numpy as np
+import pytest
+
+from hashlearn.server import own_collection
+from hashlearn.server.own_collection import HowToHash, images_collection, texts_collection, vectors_collection
+
+Image = pytest.importorskip("PIL.Image")
+HOW = HowToHash("lsh", 16)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("HASHLEARN_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "app"
+
+
+@pytest.fixture
+def photos(tmp_path):
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for name in "abcdef":
+        Image.fromarray(rng.integers(0, 256, (40, 60, 3)).astype(np.uint8)).save(folder / f"{name}.png")
+    (folder / "broken.png").write_bytes(b"no image")
+    return folder
+
+
+@pytest.fixture
+def encoded(monkeypatch):
+    """How often something was encoded and hashed."""
+    calls = []
+    made = own_collection._indexed
+    monkeypatch.setattr(own_collection, "_indexed", lambda *arguments: (calls.append(1), made(*arguments))[1])
+    return calls
+
+
+def test_the_second_start_opens_what_the_first_made(photos, encoded, cache):
+    first, second = images_collection(photos, HOW), images_collection(photos, HOW)
+    assert len(encoded) == 1
+    assert second.search.ids.tolist() == ["a.png", "b.png", "c.png", "d.png", "e.png", "f.png"]
+    assert second.skipped == first.skipped
+    assert [name for name, _ in second.skipped] == ["broken.png"]
+    assert second.encoder.name == "gist"
+    assert second.pictures.thumbnail("a.png") == first.pictures.thumbnail("a.png")
+
+
+def test_changed_files_and_other_settings_are_encoded_anew_and_the_old_is_removed(photos, encoded, cache):
+    images_collection(photos, HOW)
+    Image.new("RGB", (30, 30)).save(photos / "new.png")
+    assert "new.png" in images_collection(photos, HOW).search
+    images_collection(photos, HowToHash("lsh", 24))
+    assert len(encoded) == 3
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_a_damaged_cache_is_made_anew(photos, encoded, cache):
+    images_collection(photos, HOW)
+    for path in next(cache.iterdir()).rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"damaged")
+    assert len(images_collection(photos, HOW).search) == 6
+    assert len(encoded) == 2
+
+
+def test_vectors_have_their_labels_and_pictures(tmp_path):
+    X = np.random.default_rng(0).normal(size=(9, 20)).astype(np.float32)
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", np.arange(9) % 3)
+    Image.new("RGB", (30, 30)).save(tmp_path / "sprite.png")
+    made = vectors_collection(tmp_path / "x.npy", HOW, tmp_path / "y.npy", tmp_path / "sprite.png")
+    (record,) = made.search.get([5])
+    assert record.payload == {"label": 2}
+    np.testing.assert_allclose(record.vector, X[5])
+    assert made.pictures.thumbnail(8) is not None
+    np.save(tmp_path / "y.npy", np.arange(8))
+    with pytest.raises(ValueError, match="labels must have one label for each of the 9 vectors, got 8"):
+        vectors_collection(tmp_path / "x.npy", HOW, tmp_path / "y.npy")
+
+
+def test_texts_are_searched_by_their_words_however_few_there_are(tmp_path):
+    (tmp_path / "t.csv").write_text("t\nred fox\nred dog\nblue sky\nblue sea\n")
+    made = texts_collection(tmp_path / "t.csv", "t", HowToHash())
+    again = texts_collection(tmp_path / "t.csv", "t", HowToHash())
+    np.testing.assert_array_equal(again.encoder.encode(["blue"]), made.encoder.encode(["blue"]))
+    _, ids = again.search.search(again.encoder.encode(["blue"]), 2, rerank="vectors")
+    assert sorted(ids[0].tolist()) == [2, 3]
