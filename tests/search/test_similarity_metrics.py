@@ -89,8 +89,8 @@ def test_abh_is_searched_by_its_weights_and_corrections(metric, tmp_path):
         opened.search(X[:9], 5, filter={"n": {"$gt": 3}}), search.search(X[:9], 5, filter={"n": {"$gt": 3}})
     ):
         np.testing.assert_array_equal(one, other)
-    with pytest.raises(ValueError, match=f"metric must be that of the hasher, '{metric}', got 'dot'"):
-        SimilaritySearch(hasher, metric="dot")
+    with pytest.raises(ValueError, match=f"metric must be that of the fitted hasher, '{metric}', got 'dot'"):
+        SimilaritySearch(search.hasher, metric="dot")
     with pytest.raises(ValueError, match="query must be 'real' for ABH"):
         SimilaritySearch(hasher, query="code")
 
