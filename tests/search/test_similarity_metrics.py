@@ -52,7 +52,7 @@ def test_kept_vectors_order_by_the_metric(metric):
 
 
 def test_rows_that_are_not_of_length_one_are_said_once():
-    search = SimilaritySearch(ITQ(n_bits=12, random_state=0)).fit(UNIT).add(UNIT)
+    search = SimilaritySearch(ITQ(n_bits=12, random_state=0)).fit(UNIT).add(UNIT).add(UNIT[:0])
     with pytest.warns(UserWarning, match="say metric='cosine'"):
         search.search(X[:3] * 9)
     with warnings.catch_warnings():
@@ -89,8 +89,8 @@ def test_abh_is_searched_by_its_weights_and_corrections(metric, tmp_path):
         opened.search(X[:9], 5, filter={"n": {"$gt": 3}}), search.search(X[:9], 5, filter={"n": {"$gt": 3}})
     ):
         np.testing.assert_array_equal(one, other)
-    with pytest.raises(ValueError, match=f"metric must be that of the hasher, '{metric}', got 'dot'"):
-        SimilaritySearch(hasher, metric="dot")
+    with pytest.raises(ValueError, match=f"metric must be that of the fitted hasher, '{metric}', got 'dot'"):
+        SimilaritySearch(search.hasher, metric="dot")
     with pytest.raises(ValueError, match="query must be 'real' for ABH"):
         SimilaritySearch(hasher, query="code")
 

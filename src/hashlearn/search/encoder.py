@@ -136,7 +136,10 @@ class Encoder:
         """Warn where rows contradict the metric; returns whether they do."""
         if self.metric != "euclidean" or self.lengths is None or not self.lengths.are_one:
             return False
-        found = Lengths.of(_checked(X))
+        rows = as_rows(_checked(X))
+        if not len(rows):
+            return False
+        found = Lengths.of(rows)
         if found.are_one:
             return False
         _warn(

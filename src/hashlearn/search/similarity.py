@@ -114,6 +114,8 @@ class SimilaritySearch:
     ) -> None:
         # All that a search needs hangs on this one reference, which a change replaces at its end.
         self._state = state
+        self._base = state
+        """The state as it is in the folder."""
         self._keep, self._kind, self._saved = keep, kind, saved
         self._unsaved: VectorFile | None = None
         self._touched: dict[Any, bool] = {}
@@ -604,12 +606,11 @@ class SimilaritySearch:
                 return not before.holds_the_same_as(self._state)
             if self._saved is None:
                 raise ValueError("refresh needs a folder: this search was neither opened from one nor saved to one")
-            news = read_news(Opened(self._state, self._kind, self._saved))
+            news = read_news(Opened(self._base, self._kind, self._saved))
             if news is None:
                 return False
-            if self._touched or self._is_whole:
-                news = self._rebased(news)
-            self._kind, self._saved, self._state = news.kind, news.saved, news.state
+            state = self._rebased(news) if self._touched or self._is_whole else news.state
+            self._kind, self._saved, self._base, self._state = news.kind, news.saved, news.state, state
             return True
 
     def _put(self, X: Any, ids: Any, payloads: Any, *, only_new: bool) -> Self:
@@ -695,10 +696,10 @@ class SimilaritySearch:
 
     def _take_over(self, opened: Opened) -> None:
         """Go on with what was just saved."""
-        self._kind, self._saved, self._state = opened.kind, opened.saved, opened.state
+        self._kind, self._saved, self._base, self._state = opened.kind, opened.saved, opened.state, opened.state
         self._unsaved, self._touched, self._is_whole = None, {}, False
 
-    def _rebased(self, news: Opened) -> Opened:
+    def _rebased(self, news: Opened) -> State:
         """The changes of this search that are not saved, on top of what another process has saved."""
         state = self._state
         if self._is_whole or digest_of(news.state.encoder.hasher) != digest_of(state.encoder.hasher):
@@ -714,11 +715,11 @@ class SimilaritySearch:
         positions, known = state.find(ids)
         rows = state.rows_at(positions[known])._replace(numbers=None)
         rebased = applied(news.state, Change(ids[~known].tolist(), rows, None, None))
-        if self._keep is not None and len(rows):
+        if self._keep is not None and len(rows.ids):
             vectors = state.vectors_at(positions[known])
             self._unsaved = None
             rebased = self._with_vectors(rebased, vectors, rows.ids)
-        return news._replace(state=rebased)
+        return rebased
 
     def _check_lengths(self, state: State, X: Any) -> None:
         self._length_checks -= 1

@@ -45,9 +45,6 @@ class NewRows(NamedTuple):
     payloads: list[str]
     numbers: NDArray[np.int64] | None = None
 
-    def __len__(self) -> int:
-        return len(self.ids)
-
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -131,7 +128,7 @@ class State:
 
     def upserted(self, rows: NewRows) -> "State":
         """With these rows, in place of those that have the same ids."""
-        if not len(rows):
+        if not len(rows.ids):
             return self
         if self.names is None:
             return self._with_codes(rows, rows.ids, None)
