@@ -64,4 +64,4 @@ def nearest(rows: dict) -> list[list[tuple[int, str]]]:
 def found(search, query: int) -> list[tuple[int, str]]:
     """What a search finds for a query, without the places that nothing fills."""
     result = search.search(QUERIES[query : query + 1], K, rerank="codes")
-    return [(d, id) for d, id in zip(result.distances[0].tolist(), result.ids[0].tolist()) if id is not None]
+    return [(d, id) for d, id in zip(result.distances[0].tolist(), result.ids[0].tolist()) if id not in (None, -1)]

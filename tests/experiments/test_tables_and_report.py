@@ -120,6 +120,7 @@ def test_missing_runs_problems_and_warnings_are_told(table_2):
     lines[4]["warnings"] = ["not converged"]
     said = "\n".join(remarks(table_2, Results(lines[:-5])))
     assert "5 of 53 runs are still to be done" in said
+    assert "means over" in said
     assert "too few rows" in said
     assert "1 of 53 runs warned, one of them: not converged" in said
 

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import mutual_info_score
 
@@ -18,6 +18,7 @@ def random_bits(seed, n=200, n_bits=13):
 
 
 @given(st.integers(0, 1000))
+@settings(deadline=None, max_examples=30)
 def test_information_is_that_of_scikit_learn_and_bounded_by_both_entropies(seed):
     bits, y = random_bits(seed), np.random.default_rng(seed + 1).integers(0, 5, 200)
     found = explain_codes(pack(bits), 13, y)
@@ -27,6 +28,7 @@ def test_information_is_that_of_scikit_learn_and_bounded_by_both_entropies(seed)
 
 
 @given(st.integers(0, 1000))
+@settings(deadline=None, max_examples=30)
 def test_correlation_is_that_of_numpy_and_complements_change_only_its_sign(seed):
     bits = random_bits(seed)
     found = explain_codes(pack(bits), 13)

@@ -69,6 +69,7 @@ def run_threads(search: SimilaritySearch) -> None:
             before = done[0]
             result = found(search, query)
             readings.append(Reading(before, begun[0], query, result))
+            time.sleep(0.001)  # otherwise the readers leave the writer no time of the interpreter
 
     def guarded(work: Callable, *args) -> None:
         try:
@@ -91,6 +92,11 @@ def run_threads(search: SimilaritySearch) -> None:
 
 def test_readers_beside_a_writer_in_memory():
     run_threads(SimilaritySearch(HASHER))
+
+
+def test_readers_beside_a_writer_over_a_store(tmp_path):
+    pytest.importorskip("lancedb")
+    run_threads(SimilaritySearch(HASHER, store=f"lance://{tmp_path}/rows"))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")

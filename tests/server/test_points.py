@@ -5,6 +5,8 @@ import signal
 import pytest
 from served import Server, error_of
 
+from hashlearn import SimilaritySearch
+
 
 @pytest.fixture(scope="module")
 def own_folder(make_search, tmp_path_factory):
@@ -57,6 +59,23 @@ def test_writes_are_there_after_a_clean_end(make_search, tmp_path, digits):
         assert server.client.get("/v1/points/7000").json()["payload"] == {"kept": True}
         assert server.client.get("/v1/points/3").status_code == 404
         assert server.client.get("/v1/info").json()["rows"] == 1000
+
+
+def test_rows_may_live_in_a_store(library, digits, tmp_path):
+    library.hasher.save(tmp_path / "model")
+    uri = f"sqlite://{tmp_path}/codes.db"
+    X = digits[0]
+    SimilaritySearch(library.hasher, store=uri).add(X[:50], payloads=[{"row": row} for row in range(50)])
+    with Server(uri, "--model", tmp_path / "model") as server:
+        server.ready()
+        assert server.put({"id": 900, "vector": X[60].tolist(), "payload": {"row": 60}}).status_code == 200
+        (found,) = server.post("/v1/search", {"vector": X[60].tolist(), "k": 1}).json()["results"]
+        assert (found["ids"], found["payloads"]) == ([900], [{"row": 60}])
+        assert server.client.delete("/v1/points/7").status_code == 204
+        server.kill()
+    again = SimilaritySearch(library.hasher, store=uri)
+    assert 900 in again
+    assert 7 not in again
 
 
 GOOD = [0.0] * 64

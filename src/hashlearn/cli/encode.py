@@ -9,6 +9,7 @@ from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.code_files import check_ending, read_sidecar
 from hashlearn.cli.model_files import check_features, files_of_model, load_model, naming
 from hashlearn.cli.places import check_places, sidecar_of
+from hashlearn.cli.stores import URI, encode_into
 
 EXAMPLE = "Example: hashlearn encode model/ vectors.npy --out codes.npy"
 
@@ -16,22 +17,49 @@ EXAMPLE = "Example: hashlearn encode model/ vectors.npy --out codes.npy"
 def run(
     model: Annotated[str, typer.Argument(help="The folder of a model.")],
     vectors: Annotated[list[str], typer.Argument(help=f"The vectors, of one file or several: {FORMATS}.")],
-    out: Annotated[str, typer.Option("--out", "-o", help="The .npy file of codes; its sidecar is put beside it.")],
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help="The .npy file of codes; its sidecar is put beside it.")
+    ] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="URI", help=f"Write the codes into {URI}.")] = None,
+    keep_vectors: Annotated[bool, typer.Option("--keep-vectors", help="With --to: keep vectors there, too.")] = False,
     array: Annotated[str | None, typer.Option(help="The array, of a file with several.")] = None,
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=CLUSTER)] = None,
 ) -> None:
     """Turn vectors into packed codes; one that was interrupted goes on when it is repeated."""
-    check_places({"--out": out, "sidecar of --out": sidecar_of(out)}, [*vectors, *files_of_model(model)])
-    check_ending(out, ".npy")
-    read_sidecar(out)  # a file of that name which is none is not replaced
+    if (out is None) == (to is None):
+        raise ValueError("one of --out, a file, and --to, a store, must be given")
+    if keep_vectors and to is None:
+        raise ValueError("--keep-vectors needs --to, a store")
+    if out is not None:
+        check_places({"--out": out, "sidecar of --out": sidecar_of(out)}, [*vectors, *files_of_model(model)])
+        check_ending(out, ".npy")
+        read_sidecar(out)  # a file of that name which is none is not replaced
     with matrices(vectors, array, cluster) as data:
         hasher, identity = load_model(model)
         place = ", ".join(vectors)
         check_features(hasher, data, place)
         with naming(place), progress_bars():
-            width = _write_codes(hasher, identity, data, vectors, array, out)
+            if out is not None:
+                width = _write_codes(hasher, identity, data, vectors, array, out)
+            else:
+                width = _write_to_store(hasher, identity, data, vectors, array, str(to), keep_vectors)
         n = data.shape[0]
-    typer.echo(f"{out}: {n} codes of {hasher.n_bits} bits, {width} bytes each")
+    typer.echo(f"{out or to}: {n} codes of {hasher.n_bits} bits, {width} bytes each")
+
+
+def _write_to_store(
+    hasher: Any, identity: dict[str, Any], data: Any, vectors: list[str], array: str | None, uri: str, keep: bool
+) -> int:
+    """Have the codes written into a store, a block at a time; returns the bytes of one."""
+    from hashlearn.cli.partial_codes import identity_of
+    from hashlearn.codes import bytes_per_code
+    from hashlearn.json_files import json_digest
+
+    job = json_digest(identity["checksum"], identity_of(vectors, array))
+    first = encode_into(uri, hasher, identity, data, job, keep)
+    if first:
+        typer.echo(f"{uri}: went on after {first} of {data.shape[0]} codes", err=True)
+    return bytes_per_code(hasher.n_bits)
 
 
 def _write_codes(

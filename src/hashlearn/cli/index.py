@@ -10,10 +10,11 @@ from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.code_files import FORCE, CodeFile, are_of_two_models, read_codes
 from hashlearn.cli.places import check_places, with_sidecars
 from hashlearn.cli.search import print_neighbors, write_neighbors
+from hashlearn.cli.stores import URI, describe_store, is_uri, load_into, search_store
 
 app = typer.Typer(help="Keep codes in an index file and search it, exactly.", no_args_is_help=True)
 
-Index = Annotated[str, typer.Argument(help="The index file.")]
+Index = Annotated[str, typer.Argument(help=f"The index file, or {URI}.")]
 Codes = Annotated[str, typer.Argument(help="Packed codes: .npy from 'hashlearn encode', or any with --bits.")]
 Bits = Annotated[int | None, typer.Option(help="Bits of a code, where the codes have no sidecar.")]
 Ids = Annotated[str | None, typer.Option(help="An .npy file of ids, one a code; running numbers otherwise.")]
@@ -24,16 +25,19 @@ Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 is all core
 @app.command("build", epilog="Example: hashlearn index build codes.npy --out codes.hli")
 def build(
     codes: Codes,
-    out: Annotated[str, typer.Option("--out", "-o", help="The index file to write.")],
+    out: Annotated[str, typer.Option("--out", "-o", help=f"The index file to write, or {URI}.")],
     bits: Bits = None,
     ids: Ids = None,
 ) -> None:
-    """Make an index file of codes."""
+    """Make an index file of codes, or a store; loading a store goes on where it was interrupted."""
     from hashlearn.locks import exclusive
     from hashlearn.search import HammingIndex
 
-    check_places({"--out": out}, [*with_sidecars(codes), ids])
+    check_places({"--out": None if is_uri(out) else out}, [*with_sidecars(codes), ids])
     file = read_codes(codes, bits)
+    if is_uri(out):
+        load_into(out, file, None if ids is None else read_array(ids), create=True, force=False)
+        return
     index = HammingIndex(file.n_bits)
     index.model = file.digest
     with exclusive(os.path.realpath(out)):
@@ -46,6 +50,9 @@ def add(index: Index, codes: Codes, ids: Ids = None, force: Force = False) -> No
     from hashlearn.locks import exclusive
     from hashlearn.search import HammingIndex
 
+    if is_uri(index):
+        load_into(index, read_codes(codes), _ids_to_add(ids), create=False, force=force)
+        return
     check_places({"INDEX": index}, [*with_sidecars(codes), ids])
     with exclusive(os.path.realpath(index)):
         opened = HammingIndex.open(index)
@@ -74,33 +81,34 @@ def search(
     """Find the nearest codes of queries, or all within a radius; ties by lowest id."""
     from hashlearn.search import HammingIndex
 
-    check_places({"--out": out}, [index, *with_sidecars(queries)])
+    check_places({"--out": out}, [None if is_uri(index) else index, *with_sidecars(queries)])
+    if is_uri(index):
+        file = read_codes(queries)
+        _show(search_store(index, file, k, radius, force), out, f"of {index} for {len(file.codes)} queries")
+        return
     opened = HammingIndex.open(index)
     file = read_codes(queries, opened.n_bits)
     _check_index_model(opened, index, file, force)
-    codes = file.codes
     if radius is None and k > len(opened):
         raise ValueError(f"-k must be at most the {len(opened)} codes of {index}, got {k}")
     with progress_bars():
         if radius is None:
-            rows: Any = opened.search(codes, k, n_jobs=jobs)
-            arrays = {"distances": rows.distances, "ids": rows.ids}
+            found: Any = opened.search(file.codes, k, n_jobs=jobs)
         else:
-            rows = opened.within(codes, radius, n_jobs=jobs)
-            arrays = {"distances": rows.distances, "ids": rows.ids, "offsets": rows.offsets}
-            rows = tuple(zip(*rows)) or ((), ())
-    if out is None:
-        print_neighbors(*rows)
-        return
-    write_neighbors(out, **arrays)
+            found = opened.within(file.codes, radius, n_jobs=jobs)
     what = f"the {k} nearest" if radius is None else f"all within {radius}"
-    typer.echo(f"{out}: {what} of {len(opened)} codes for {len(codes)} queries")
+    _show(found, out, f"{what} of {len(opened)} codes for {len(file.codes)} queries")
 
 
 @app.command("info", epilog="Example: hashlearn index info codes.hli")
 def info(index: Index) -> None:
-    """Say what an index file holds, and check it."""
+    """Say what an index file or a store holds; a file is checked."""
     from hashlearn.search import HammingIndex
+
+    if is_uri(index):
+        for word, value in describe_store(index):
+            typer.echo(f"{word:<9} {value}")
+        return
 
     opened = HammingIndex.open(index).verify()
     ids = opened.ids
@@ -113,6 +121,25 @@ def info(index: Index) -> None:
         ("checksum", "fits"),
     ):
         typer.echo(f"{word:<9} {value}")
+
+
+def _show(found: Any, out: str | None, what: str) -> None:
+    """Print a result, or write it to a file."""
+    arrays = {"distances": found.distances, "ids": found.ids}
+    if hasattr(found, "offsets"):
+        arrays["offsets"] = found.offsets
+    if out is None:
+        rows = found if isinstance(found, tuple) else tuple(zip(*found)) or ((), ())
+        print_neighbors(*rows)
+        return
+    write_neighbors(out, **arrays)
+    typer.echo(f"{out}: {what}")
+
+
+def _ids_to_add(ids: str | None) -> Any:
+    if ids is None:
+        raise ValueError("--ids must be given to add to a store: its running numbers are taken")
+    return read_array(ids)
 
 
 def _check_index_model(index: Any, place: str, file: CodeFile, force: bool) -> None:

@@ -18,9 +18,15 @@ EXAMPLE = "Example: hashlearn search model/ codes.npy queries.npy -k 10 --rerank
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="The folder of the model that made the codes.")],
-    codes: Annotated[str, typer.Argument(help="The codes to search: .npy from 'hashlearn encode'.")],
-    queries: Annotated[str, typer.Argument(help="Vectors of the queries, or their codes with a sidecar.")],
+    model: Annotated[
+        str, typer.Argument(help="The folder of the model that made the codes, or of a saved SimilaritySearch.")
+    ],
+    codes: Annotated[
+        str, typer.Argument(help="The codes to search: .npy from 'hashlearn encode'. Of a saved search, the queries.")
+    ],
+    queries: Annotated[
+        str | None, typer.Argument(help="Vectors of the queries, or their codes with a sidecar.")
+    ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Neighbors of a query.")] = 10,
     rerank: Annotated[
         str | None, typer.Option(metavar="VECTORS", help=f"Order candidates by exact distance to {VECTORS}.")
@@ -37,6 +43,9 @@ def run(
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
 ) -> None:
     """Find the nearest codes of queries, or the nearest vectors among candidates; ties by lowest id."""
+    if queries is None:
+        _search_folder(model, codes, array, k, candidates, out)
+        return
     check_places({"--out": out}, [*files_of_model(model), *with_sidecars(codes, queries), rerank])
     if rerank is None and (candidates is not None or metric is not None):
         raise ValueError("--candidates and --metric need --rerank, the vectors to order by")
@@ -61,6 +70,26 @@ def run(
     else:
         write_neighbors(out, distances=distances, ids=ids)
         typer.echo(f"{out}: the {k} nearest of {len(database.codes)} codes for {len(ids)} queries")
+
+
+def _search_folder(
+    folder: str, queries: str, array: str | None, k: int, candidates: int | None, out: str | None
+) -> None:
+    """Search what SimilaritySearch.save wrote."""
+    from hashlearn.search import SimilaritySearch
+
+    check_places({"--out": out}, [queries])
+    if out is not None:
+        check_ending(out, ".npz")
+    search = SimilaritySearch.open(folder)
+    asked = read_matrix(queries, array)
+    with naming(queries), progress_bars():
+        distances, ids = search.search(asked, k, candidates=candidates)
+    if out is None:
+        print_neighbors(distances, ids)
+        return
+    write_neighbors(out, distances=distances, ids=ids.astype(str) if ids.dtype == object else ids)
+    typer.echo(f"{out}: the {k} nearest of {len(search)} vectors for {len(ids)} queries")
 
 
 def _nearest_codes(database: CodeFile, queries: CodeFile, k: int) -> Any:

@@ -9,7 +9,8 @@ EXAMPLE = "Example: hashlearn serve search/ --port 8000"
 
 
 def run(
-    search: Annotated[str, typer.Argument(help="The folder of a saved search.")],
+    search: Annotated[str, typer.Argument(help="The folder of a saved search; with --model, the URI of a store.")],
+    model: Annotated[str | None, typer.Option(help="The folder of the model that made the codes of a store.")] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 127.0.0.1 is for this machine only.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes one that is free.")] = 8000,
     api_key: Annotated[
@@ -30,6 +31,7 @@ def run(
     page: Annotated[bool, typer.Option(help="Also a page for people, at /.")] = True,
 ) -> None:
     """Serve a saved search over HTTP."""
+    from hashlearn.model import load
     from hashlearn.search import SimilaritySearch
     from hashlearn.server import Settings, create_app
     from hashlearn.server.page import add_page
@@ -47,7 +49,8 @@ def run(
         threads=threads,
         refresh_seconds=refresh,
     )
-    app = create_app(SimilaritySearch.open(search), settings)
+    served = SimilaritySearch.open(search) if model is None else SimilaritySearch(load(model), store=search)
+    app = create_app(served, settings)
     if page:
         add_page(app, title=Path(search).resolve().name)
     run_server(app, host, port)

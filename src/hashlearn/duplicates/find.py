@@ -79,7 +79,7 @@ def find_duplicates(
     Returns
     -------
     Duplicates
-        Pairs, groups, what to keep and what to drop; it can be saved, added to, and looked at with smaller distances.
+        Pairs, groups, what to keep and what to drop, and how the pairs were looked for.
 
     Examples
     --------

@@ -220,7 +220,7 @@ class Duplicates:
         Returns
         -------
         Duplicates
-            Another result; this one stays as it is.
+            Another result; this one is unchanged.
         """
         largest = self.state.largest_distance
         distance = check_number("max_distance", max_distance, low=0)
@@ -236,15 +236,15 @@ class Duplicates:
 
         Parameters
         ----------
-        X : array of shape (n, n_features), or another source of rows
-            As for :func:`hashlearn.find_duplicates`.
+        X : array of shape (n, n_features), or another source as for :func:`hashlearn.find_duplicates`
+            The rows to check.
         n_jobs : int or None
             Threads: None is 1, -1 is all cores.
 
         Returns
         -------
         Checked
-            For each row whether it is new, and what it duplicates.
+            Which are new, and what the others duplicate.
 
         Examples
         --------
@@ -276,8 +276,8 @@ class Duplicates:
 
         Parameters
         ----------
-        X : array of shape (n, n_features), or another source of rows
-            As for :func:`hashlearn.find_duplicates`.
+        X : array of shape (n, n_features), or another source as for :meth:`check`
+            The new rows.
         ids : array of shape (n,)
             Needed where the known rows have ids, and of their kind; none of them known. Without ids the new rows are
             numbered behind the others.
@@ -289,7 +289,7 @@ class Duplicates:
         Returns
         -------
         Duplicates
-            This result, with the new rows in it.
+            This object.
         """
         state, threads = self.state, check_n_jobs(n_jobs)
         new = self._opened(X)
@@ -357,12 +357,12 @@ class Duplicates:
         Parameters
         ----------
         folder : str or Path
-            What :meth:`save` was given.
+            What :meth:`save` wrote.
 
         Returns
         -------
         Duplicates
-            The result that was saved.
+            As it was saved.
         """
         return cls(*read_state(folder))
 

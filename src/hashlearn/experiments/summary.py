@@ -1,6 +1,7 @@
 """Stored lines as means over the runs, each beside the number that was published for it."""
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -185,7 +186,18 @@ def _remarks(tasks: list[Task], results: Results) -> list[str]:
     missing = sum(results.line(task) is None and results.problem(task) is None for task in tasks)
     if missing:
         said.append(f"{dataset.title}: {missing} of {len(tasks)} runs are still to be done.")
+        said += [f"{dataset.title}: {runs}" for runs in _runs_there_are(tasks, results)]
     return said
+
+
+def _runs_there_are(tasks: list[Task], results: Results) -> list[str]:
+    """Which numbers are means over how many runs, the most first; none where all are single runs."""
+    done = Counter((task.title, task.bits) for task in tasks if task.method is not None and results.line(task))
+    counts = sorted(set(done.values()), reverse=True)
+    if counts in ([], [1]):
+        return []
+    titles = {n: dict.fromkeys(title for (title, _), count in done.items() if count == n) for n in counts}
+    return [f"means over {n} {'run' if n == 1 else 'runs'}: {', '.join(titles[n])}." for n in counts]
 
 
 def _measure_table(experiment: Experiment, tasks: list[Task], measure: Measure, results: Results) -> MeasureTable:

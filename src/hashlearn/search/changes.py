@@ -45,7 +45,7 @@ class Change(NamedTuple):
         corrections = rows.corrections
         header = {
             "removed": self.removed,
-            "n_rows": len(rows),
+            "n_rows": len(rows.ids),
             "ids": rows.ids.tolist() if is_text else None,
             "payloads": {str(i): text for i, text in enumerate(rows.payloads) if text != "{}"},
             "corrections": None if corrections is None else [corrections.scale, corrections.offset],

@@ -84,7 +84,7 @@ class Encoder:
                 f"query must be 'real' for {type(last).__name__}: its codes are not compared by their bits"
             )
         self.lengths = lengths
-        self._reader: Hasher = as_hasher(hasher)
+        self.reader: Hasher = as_hasher(hasher)
         self._is_unit = self.metric == "cosine"
 
     @property
@@ -111,7 +111,7 @@ class Encoder:
     def encode(self, X: Any) -> Encoded:
         """What is kept of rows."""
         rows = self._seen(X)
-        codes = self._reader.transform(rows)
+        codes = self.reader.transform(rows)
         if not self.has_weights:
             return Encoded(codes, None)
         last, rows = self._before_last(rows)
@@ -121,14 +121,14 @@ class Encoder:
         """Packed codes of queries."""
         rows = self._seen(X)
         if type(rows) is np.ndarray and len(rows) <= SMALL_ROWS:  # without what scikit-learn puts around transform
-            return pack(self._reader.decision_function(rows) > 0)
-        return self._reader.transform(rows)
+            return pack(self.reader.decision_function(rows) > 0)
+        return self.reader.transform(rows)
 
     def weights(self, X: Any) -> NDArray[np.float32]:
         """Weights of queries for the bits of codes: a code is near where weights times bits, +1 or -1, is small."""
         rows = self._seen(X)
         if not self.has_weights:
-            return -self._reader.decision_function(rows)
+            return -self.reader.decision_function(rows)
         last, rows = self._before_last(rows)
         return last.query_weights(rows)
 
@@ -136,7 +136,10 @@ class Encoder:
         """Warn where rows contradict the metric; returns whether they do."""
         if self.metric != "euclidean" or self.lengths is None or not self.lengths.are_one:
             return False
-        found = Lengths.of(_checked(X))
+        rows = as_rows(_checked(X))
+        if not len(rows):
+            return False
+        found = Lengths.of(rows)
         if found.are_one:
             return False
         _warn(

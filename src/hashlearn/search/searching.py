@@ -62,8 +62,11 @@ def reranked(
 
 def by_kept_vectors(state: State, X: Any, keys: NDArray[np.int64], k: int) -> Neighbors:
     """The k candidates whose kept vectors are nearest."""
-    assert state.vectors is not None
-    return rerank_read(state.vectors, state.vector_places(keys), X, keys, k, state.encoder.metric)
+    found = rerank_read(state.vectors, state.vector_places(keys), X, keys, k, state.encoder.metric)
+    gone = np.isnan(found.distances)  # of a store, from which they were removed meanwhile; they come last
+    if gone.any():
+        found.distances[gone], found.ids[gone] = np.inf, NO_ID
+    return found
 
 
 def codes_within(state: State, X: Any, distance: Any, mask: Mask, n_jobs: int | None) -> RangeResult:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_choice
 from hashlearn.codes.results import Neighbors, RangeResult
+from hashlearn.hashers.base import has_learned
 from hashlearn.hashers.saving import digest_of
 from hashlearn.rows import as_rows
 from hashlearn.search.changes import Change, as_texts
@@ -32,6 +33,7 @@ from hashlearn.search.search_folder import (
 )
 from hashlearn.search.searching import by_codes, codes_within, order_of, reranked, reranked_within
 from hashlearn.search.state import Index, NewRows, State
+from hashlearn.search.stored import PLACES, Attached, InStore
 from hashlearn.search.tune import tune
 from hashlearn.search.tuned import ByPosition
 from hashlearn.search.tuning import Tuning
@@ -60,7 +62,13 @@ class SimilaritySearch:
         How a query is compared with codes: by its own code, in Hamming distance, or by its real scores, which finds
         more and takes longer. None is "code", but "real" for a hasher made for it, such as ABH.
     keep_vectors : {"float32", "float16", "int8"} or None
-        Keep the vectors, on disk, and order candidates by them.
+        Keep the vectors, on disk, and order candidates by them. A store keeps float32.
+    store : str, Store or None
+        Where rows live instead: the URI of a store (see :mod:`hashlearn.stores.uri`), or one that is open. A change is
+        in the database when its call returns, and rows that are there already are found. A new store is made for the
+        first rows, with vectors if ``keep_vectors`` says so.
+    search_in : {"memory", "store"}
+        Whether the codes of a store are mirrored in memory and searched there, or searched by the database.
 
     Examples
     --------
@@ -77,15 +85,37 @@ class SimilaritySearch:
     """
 
     def __init__(
-        self, hasher: Any, *, metric: str | None = None, query: str | None = None, keep_vectors: str | None = None
+        self,
+        hasher: Any,
+        *,
+        metric: str | None = None,
+        query: str | None = None,
+        keep_vectors: str | None = None,
+        store: Any = None,
+        search_in: str = "memory",
     ):
         if keep_vectors is not None:
             check_choice("keep_vectors", keep_vectors, DTYPES)
-        self._begin(State.empty(Encoder(hasher, metric, query)), keep_vectors, None, None)
+        check_choice("search_in", search_in, PLACES)
+        if store is None and search_in == "store":
+            raise ValueError("search_in='store' needs a store")
+        self._begin(State.empty(Encoder(hasher, metric, query)), keep_vectors, None, None, store, search_in)
+        if store is not None and has_learned(self._state.encoder.reader):
+            self._attach(self._state.encoder)
 
-    def _begin(self, state: State, keep: str | None, kind: VectorsKind | None, saved: Saved | None) -> None:
+    def _begin(
+        self,
+        state: State,
+        keep: str | None,
+        kind: VectorsKind | None,
+        saved: Saved | None,
+        store: Any = None,
+        search_in: str = "memory",
+    ) -> None:
         # All that a search needs hangs on this one reference, which a change replaces at its end.
         self._state = state
+        self._base = state
+        """The state as it is in the folder."""
         self._keep, self._kind, self._saved = keep, kind, saved
         self._unsaved: VectorFile | None = None
         self._touched: dict[Any, bool] = {}
@@ -93,14 +123,19 @@ class SimilaritySearch:
         self._is_whole = saved is None
         """Does the next save write everything?"""
         self._length_checks = _LENGTH_CHECKS
+        self._store, self._search_in = store, search_in
+        self._attached: Attached | None = None
+        self._in_store: InStore | None = None
         # Reentrant, for a debugger that raises on the way out of a "with" leaves the lock to its thread.
         self._changing = threading.RLock()
 
     def __len__(self) -> int:
-        return len(self._state)
+        return len(self._state) if self._in_store is None else len(self._in_store)
 
     def __contains__(self, id: Any) -> bool:
         """Is there a row with this id?"""
+        if self._in_store is not None:
+            return bool(self._in_store.get([id]))
         state = self._state
         if state.names is None:
             return id in state.index
@@ -116,7 +151,7 @@ class SimilaritySearch:
     @property
     def ids(self) -> NDArray[Any]:
         """All ids, ascending: int64, or objects that are strings."""
-        return self._state.ids
+        return self._state.ids if self._in_store is None else self._in_store.ids
 
     @property
     def hasher(self) -> Any:
@@ -151,18 +186,36 @@ class SimilaritySearch:
         return None if self._saved is None else self._saved.folder
 
     @property
+    def store(self) -> Any:
+        """The store, or its URI, that the rows live in; None if they do not."""
+        return self._store
+
+    @property
     def index(self) -> Index:
         """A copy, at no cost, of the index of the codes. Its ids are keys where those of the search are strings."""
         return self._state.index.copy()
 
     def fit(self, X: ArrayLike) -> Self:
-        """Learn the hash functions from rows; rows of an earlier fit are dropped, for their codes mean nothing now."""
+        """Learn the hash functions from rows; rows of an earlier fit are dropped, for their codes mean nothing now.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows (:func:`hashlearn.rows.as_rows`)
+            At least two rows. They are not added.
+
+        Returns
+        -------
+        SimilaritySearch
+            This object.
+        """
         with self._changing:
             encoder = self._state.encoder.fitted(X)
             calibration = Calibration.of(X) if self._keep == "int8" else None
             self._unsaved, self._is_whole, self._touched = None, True, {}
             self._kind = None if self._keep is None else VectorsKind(self._keep, calibration)
             self._state = State.empty(encoder)
+            if self._store is not None:
+                self._attach(encoder)
         return self
 
     def add(self, X: ArrayLike, ids: ArrayLike | None = None, payloads: Sequence[dict | None] | None = None) -> Self:
@@ -171,30 +224,82 @@ class SimilaritySearch:
         Parameters
         ----------
         X : array of shape (n, n_features), or another source of rows (:func:`hashlearn.rows.as_rows`)
+            The vectors.
         ids : list or array of n integers >= 0, or of n strings, or None
             Not yet in the search; all ids of a search are of one kind. By default running numbers: one more than the
             largest there has ever been, and so on.
         payloads : list of n dicts, or None
             What else is known of the rows: JSON values, for :meth:`get` and for filters. None is no payload.
+
+        Returns
+        -------
+        SimilaritySearch
+            This object.
         """
         return self._put(X, ids, payloads, only_new=True)
 
     def upsert(self, X: ArrayLike, ids: ArrayLike, payloads: Sequence[dict | None] | None = None) -> Self:
-        """As :meth:`add`, of ids that may be there already: the new rows, payloads included, take their places."""
+        """As :meth:`add`, of ids that may be there already: the new rows, payloads included, take their places.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows (:func:`hashlearn.rows.as_rows`)
+            The vectors.
+        ids : list or array of n integers >= 0, or of n strings
+            Each only once.
+        payloads : list of n dicts, or None
+            As in :meth:`add`.
+
+        Returns
+        -------
+        SimilaritySearch
+            This object.
+        """
         return self._put(X, ids, payloads, only_new=False)
 
     def remove(self, ids: ArrayLike) -> Self:
-        """Remove rows by id; raises, and removes none, if one is not there."""
+        """Remove rows.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            If one is not there, ValueError is raised and none is removed.
+
+        Returns
+        -------
+        SimilaritySearch
+            This object.
+        """
         with self._changing:
             state = self._state
+            if self._in_store is not None:
+                self._remove_in_store(ids)
+                return self
             wanted = ids_to_find(ids, state)
             changed = state.removed(np.unique(state.positions_of(wanted)))
+            if self._attached is not None and self._attached.store is not None:
+                self._attached.store.delete(wanted)
+                changed = self._attached.with_vectors(changed)
             self._touch(wanted, added=False)
             self._state = changed
         return self
 
     def get(self, ids: ArrayLike) -> list[Record]:
-        """The rows with these ids, in their order; ids that are not there are left out."""
+        """Read rows back.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            Of the kind that the search has.
+
+        Returns
+        -------
+        list of Record
+            ``id``, ``code``, ``payload`` and ``vector`` (None if none are kept), in the order of the ids; ids that are
+            not there are left out.
+        """
+        if self._in_store is not None:
+            return self._in_store.get(ids)
         state = self._state
         wanted = ids_to_find(ids, state)
         positions, known = state.find(wanted)
@@ -203,7 +308,7 @@ class SimilaritySearch:
         texts = state.payload_texts_at(positions)
         vectors: Any = [None] * len(positions)
         if state.vectors is not None and len(positions):
-            vectors = state.vectors.take(state.numbers_at(positions))
+            vectors = state.vectors_at(positions)
         return [
             Record(id, code, json.loads(text), vector)
             for id, code, text, vector in zip(wanted[known].tolist(), codes, texts, vectors)
@@ -222,6 +327,9 @@ class SimilaritySearch:
         list of dict or None
             The payload of each id, in their order; None for one that is not there.
         """
+        if self._in_store is not None:
+            found = {record.id: record.payload for record in self._in_store.get(ids)}
+            return [found.get(id) for id in np.asarray(ids).tolist()]
         state = self._state
         positions, known = state.find(ids_to_find(ids, state))
         texts = iter(state.payload_texts_at(positions[known]))
@@ -258,6 +366,7 @@ class SimilaritySearch:
         Parameters
         ----------
         X : array of shape (n_queries, n_features)
+            Queries.
         k : int
             At least 1. Where there are fewer rows, the places left over have id -1, or None among strings, and distance
             2147483647, or infinity where distances are real.
@@ -284,6 +393,9 @@ class SimilaritySearch:
         state = self._state
         if self._length_checks:
             self._check_lengths(state, X)
+        if self._in_store is not None:
+            _refuse_subset(subset)
+            return self._in_store.search(X, k, rerank, candidates, filter)
         order = order_of(state, rerank)
         mask = None if filter is None and subset is None else state.chosen(filter, subset)
         if isinstance(order, str) and order == "codes":
@@ -299,10 +411,32 @@ class SimilaritySearch:
         subset: ArrayLike | None = None,
         n_jobs: int | None = None,
     ) -> Neighbors:
-        """As :meth:`search`, of packed codes by Hamming distance."""
+        """As :meth:`search`, of packed codes by Hamming distance.
+
+        Parameters
+        ----------
+        codes : array of shape (n_queries, ceil(n_bits / 8)), uint8
+            Packed codes of queries.
+        k : int
+            At least 1.
+        filter : dict or None
+            A condition on the payloads; see :mod:`hashlearn.stores.filters`.
+        subset : list of ids, or boolean array of shape (len(search),), or None
+            Look only among these rows; a mask is in the order of :attr:`ids`.
+        n_jobs : int or None
+            Threads: None is 1, -1 is all cores.
+
+        Returns
+        -------
+        distances, ids : arrays of shape (n_queries, k)
+            Nearest first, ties by the lowest id.
+        """
         state = self._state
         if self.query != "code":
             raise ValueError("search_codes needs a search with query='code'; this one compares real queries with codes")
+        if self._in_store is not None:
+            _refuse_subset(subset)
+            return self._in_store.search_codes(codes, k, filter)
         mask = None if filter is None and subset is None else state.chosen(filter, subset)
         return state.named(state.index.search(codes, k, subset=mask, n_jobs=n_jobs))
 
@@ -317,16 +451,40 @@ class SimilaritySearch:
         subset: ArrayLike | None = None,
         n_jobs: int | None = None,
     ) -> RangeResult:
-        """All rows at a distance or less of each query, nearest first, ties by the lowest id.
+        """All rows at a distance or less of each query.
 
         By codes this is exact, and the distance is a number of bits, or what a real query is compared by. By vectors
-        the distance is that of the metric, and only the ``candidates`` nearest codes of a query are looked at, 1000 by
-        default; ``candidates=len(search)`` looks at all. See :meth:`search` for the arguments. The result of query q is
-        ``result[q]``: its distances and ids.
+        the distance is that of the metric, and only the nearest codes of a query are looked at.
+
+        Parameters
+        ----------
+        X : array of shape (n_queries, n_features)
+            Queries.
+        distance : float
+            The largest distance.
+        candidates : int or None
+            By vectors: how many of the nearest codes of a query are looked at. None is 1000; ``len(search)`` looks at
+            all.
+        rerank : None, False, "codes", "asymmetric", "vectors", or an array, memmap or file of vectors
+            As in :meth:`search`.
+        filter : dict or None
+            A condition on the payloads; see :mod:`hashlearn.stores.filters`.
+        subset : list of ids, or boolean array of shape (len(search),), or None
+            Look only among these rows; a mask is in the order of :attr:`ids`.
+        n_jobs : int or None
+            Threads: None is 1, -1 is all cores.
+
+        Returns
+        -------
+        RangeResult
+            ``result[q]`` has distances and ids of query q, nearest first, ties by the lowest id.
         """
         state = self._state
         if self._length_checks:
             self._check_lengths(state, X)
+        if self._in_store is not None:
+            _refuse_subset(subset)
+            return self._in_store.within(X, distance, filter)
         order = order_of(state, rerank)
         mask = None if filter is None and subset is None else state.chosen(filter, subset)
         if isinstance(order, str) and order == "codes":
@@ -341,8 +499,14 @@ class SimilaritySearch:
         queries : array of shape (n_queries, n_features), or None
             None draws some of the kept vectors.
         k : int
+            Neighbors of a query, at least 1.
         target_recall : float
             Share of the true k nearest, by the kept vectors, that is to be found.
+
+        Returns
+        -------
+        Tuning
+            What was measured, and the number that was chosen; ``print`` shows it as a table.
         """
         state = self._state
         if state.vectors is None:
@@ -355,7 +519,13 @@ class SimilaritySearch:
         return tuning
 
     def warm(self) -> Self:
-        """Have everything ready that the first search would otherwise wait for: compiled loops, the encoder, tables."""
+        """Have everything ready that the first search would otherwise wait for: compiled loops, the encoder, tables.
+
+        Returns
+        -------
+        SimilaritySearch
+            This object.
+        """
         state = self._state
         if len(state):
             row = np.zeros((1, state.encoder.n_features), np.float32)
@@ -382,6 +552,10 @@ class SimilaritySearch:
         """
         with self._changing:
             saved = self._saved
+            if self._store is not None:
+                raise ValueError(
+                    "the rows of this search are in its store already; hashlearn.save(search.hasher, folder) keeps it"
+                )
             if folder is None and saved is None:
                 raise ValueError("folder must be given: this search was neither opened from a folder nor saved to one")
             is_same = saved is not None and (folder is None or Path(folder).resolve() == saved.folder.resolve())
@@ -397,7 +571,18 @@ class SimilaritySearch:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Read what :meth:`save` wrote; codes and vectors are memory-mapped."""
+        """Read what :meth:`save` wrote; codes and vectors are memory-mapped.
+
+        Parameters
+        ----------
+        folder : str or Path
+            The folder of a saved search.
+
+        Returns
+        -------
+        SimilaritySearch
+            The state that was saved last.
+        """
         opened = open_folder(folder)
         search = cls.__new__(cls)
         keep = None if opened.kind is None else opened.kind.dtype
@@ -405,19 +590,27 @@ class SimilaritySearch:
         return search
 
     def refresh(self) -> bool:
-        """Take over what other processes have saved since to the folder; returns whether there was something.
+        """Take over what other processes have saved since to the folder.
 
-        Changes of this search that are not saved are made again on top of it.
+        Changes of this search that are not saved are made again on top of it. Of a store all rows are read again.
+
+        Returns
+        -------
+        bool
+            Whether there was something.
         """
         with self._changing:
+            if self._attached is not None:
+                before = self._state
+                self._attach(before.encoder)
+                return not before.holds_the_same_as(self._state)
             if self._saved is None:
                 raise ValueError("refresh needs a folder: this search was neither opened from one nor saved to one")
-            news = read_news(Opened(self._state, self._kind, self._saved))
+            news = read_news(Opened(self._base, self._kind, self._saved))
             if news is None:
                 return False
-            if self._touched or self._is_whole:
-                news = self._rebased(news)
-            self._kind, self._saved, self._state = news.kind, news.saved, news.state
+            state = self._rebased(news) if self._touched or self._is_whole else news.state
+            self._kind, self._saved, self._base, self._state = news.kind, news.saved, news.state, state
             return True
 
     def _put(self, X: Any, ids: Any, payloads: Any, *, only_new: bool) -> Self:
@@ -433,9 +626,14 @@ class SimilaritySearch:
                 state, new_ids = ids_to_put(ids, state, n)
             rows = NewRows(new_ids, encoded.codes, encoded.corrections, payload_texts(payloads, n))
             if only_new and ids is not None:
-                known = state.find(new_ids)[1]
+                known = self._known(state, new_ids)
                 if known.any():
-                    raise ValueError(f"ids must be new, got {new_ids[known][0]!r:.60}, which is already in the search")
+                    raise ValueError(
+                        f"ids must be new, got {new_ids[known].tolist()[0]!r:.60}, which is already in the search"
+                    )
+            if self._attached is not None and n:
+                self._put_in_store(state, rows, X)
+                return self
             changed = state.upserted(rows)
             if self._keep is not None and n:
                 changed = self._with_vectors(changed, X, new_ids)
@@ -444,6 +642,35 @@ class SimilaritySearch:
             self._touch(new_ids, added=only_new)
             self._state = changed
         return self
+
+    def _attach(self, encoder: Encoder) -> None:
+        """Find out what is in the store."""
+        self._attached = Attached(self._store, encoder, self._keep is not None)
+        if self._search_in == "store":
+            self._in_store = InStore(self._attached, encoder)
+        else:
+            self._state = self._attached.mirrored()
+
+    def _put_in_store(self, state: State, rows: NewRows, X: Any) -> None:
+        """Write rows to the store, and then to its mirror."""
+        assert self._attached is not None
+        self._attached.put(rows, X)
+        if self._in_store is None:
+            self._state = self._attached.with_vectors(state.upserted(rows))
+
+    def _remove_in_store(self, ids: ArrayLike) -> None:
+        assert self._attached is not None
+        assert self._in_store is not None
+        if self._attached.store is None or len(self._in_store.get(ids)) < np.size(ids):
+            raise ValueError("ids must be in the store, got one that is not")
+        self._attached.store.delete(ids)
+
+    def _known(self, state: State, ids: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which ids are there."""
+        if self._in_store is None or not len(self._in_store):
+            return state.find(ids)[1]
+        there = {record.id for record in self._in_store.get(ids)}
+        return np.array([id in there for id in ids.tolist()], bool)
 
     def _with_vectors(self, state: State, X: Any, ids: NDArray[Any]) -> State:
         """With the vectors of rows in the file of those that are not saved."""
@@ -469,10 +696,10 @@ class SimilaritySearch:
 
     def _take_over(self, opened: Opened) -> None:
         """Go on with what was just saved."""
-        self._kind, self._saved, self._state = opened.kind, opened.saved, opened.state
+        self._kind, self._saved, self._base, self._state = opened.kind, opened.saved, opened.state, opened.state
         self._unsaved, self._touched, self._is_whole = None, {}, False
 
-    def _rebased(self, news: Opened) -> Opened:
+    def _rebased(self, news: Opened) -> State:
         """The changes of this search that are not saved, on top of what another process has saved."""
         state = self._state
         if self._is_whole or digest_of(news.state.encoder.hasher) != digest_of(state.encoder.hasher):
@@ -488,13 +715,18 @@ class SimilaritySearch:
         positions, known = state.find(ids)
         rows = state.rows_at(positions[known])._replace(numbers=None)
         rebased = applied(news.state, Change(ids[~known].tolist(), rows, None, None))
-        if self._keep is not None and len(rows):
-            vectors = state.vectors.take(state.numbers_at(positions[known]))  # type: ignore[union-attr]
+        if self._keep is not None and len(rows.ids):
+            vectors = state.vectors_at(positions[known])
             self._unsaved = None
             rebased = self._with_vectors(rebased, vectors, rows.ids)
-        return news._replace(state=rebased)
+        return rebased
 
     def _check_lengths(self, state: State, X: Any) -> None:
         self._length_checks -= 1
         if state.encoder.check_lengths(X):
             self._length_checks = 0
+
+
+def _refuse_subset(subset: Any) -> None:
+    if subset is not None:
+        raise ValueError("subset must be None where search_in='store'; give a filter instead")

@@ -13,7 +13,7 @@ from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.search.asymmetric import AsymmetricIndex
 from hashlearn.search.encoder import Encoder
 from hashlearn.search.index import HammingIndex
-from hashlearn.search.kept_vectors import KeptVectors
+from hashlearn.search.kept_vectors import KeptVectors, taken
 from hashlearn.search.row_columns import Names, Payloads, found_in
 from hashlearn.search.store import plain_array
 from hashlearn.search.tuning import Tuning
@@ -45,9 +45,6 @@ class NewRows(NamedTuple):
     payloads: list[str]
     numbers: NDArray[np.int64] | None = None
 
-    def __len__(self) -> int:
-        return len(self.ids)
-
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -62,7 +59,8 @@ class State:
         Where ids are strings.
     payloads : Payloads or None
         None while no row has one.
-    vectors : KeptVectors or None
+    vectors : KeptVectors, StoreVectors or None
+        A :class:`~hashlearn.search.pair_distances.Reader`.
     tuning : Tuning or None
     """
 
@@ -70,7 +68,7 @@ class State:
     index: Index
     names: Names | None = None
     payloads: Payloads | None = None
-    vectors: KeptVectors | None = None
+    vectors: Any = None
     tuning: Tuning | None = None
     _masks: dict[str, NDArray[np.bool_]] = field(default_factory=dict, init=False, repr=False)
 
@@ -105,7 +103,7 @@ class State:
     def positions_of(self, ids: NDArray[Any], name: str = "ids") -> NDArray[np.int64]:
         positions, known = self.find(ids)
         if not known.all():
-            raise ValueError(f"{name} must be in the search, got {ids[~known][0]!r:.60}, which is not")
+            raise ValueError(f"{name} must be in the search, got {ids[~known].tolist()[0]!r:.60}, which is not")
         return positions
 
     def numbers_at(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -130,7 +128,7 @@ class State:
 
     def upserted(self, rows: NewRows) -> "State":
         """With these rows, in place of those that have the same ids."""
-        if not len(rows):
+        if not len(rows.ids):
             return self
         if self.names is None:
             return self._with_codes(rows, rows.ids, None)
@@ -150,6 +148,16 @@ class State:
             index=self.index.copy().remove(self.keys[positions]),
             names=None if self.names is None else self.names.without(positions),
             payloads=None if self.payloads is None else self.payloads.without(positions),
+        )
+
+    def holds_the_same_as(self, other: "State") -> bool:
+        """Whether ids, codes and payloads are the same."""
+        every = np.arange(len(self))
+        return (
+            len(self) == len(other)
+            and np.array_equal(self.ids, other.ids)
+            and np.array_equal(self.index.codes(), other.index.codes())
+            and self.payload_texts_at(every) == other.payload_texts_at(every)
         )
 
     def chosen(self, filter: Any, subset: ArrayLike | None) -> NDArray[np.bool_] | None:
@@ -178,11 +186,16 @@ class State:
 
     def vector_places(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the kept vectors of rows are, by their keys."""
-        assert self.vectors is not None
         wanted = keys[keys != NO_ID]
+        if not isinstance(self.vectors, KeptVectors):  # a store is asked by the ids that keys stand for
+            return wanted
         if self.names is not None:
             wanted = self.names.numbers[np.searchsorted(self.names.keys, wanted)]
         return self.vectors.places_of(wanted)
+
+    def vectors_at(self, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The kept vectors of rows."""
+        return taken(self.vectors, self.vector_places(self.keys[positions]))
 
     def _meeting(self, filter: Any) -> NDArray[np.bool_]:
         """Which rows meet a filter. It is remembered: filters come again."""

@@ -37,5 +37,4 @@ class _KeptRows(Source):
         self.shape, self.dtype = (len(state), state.vectors.n_features), np.dtype(np.float32)
 
     def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
-        assert self._state.vectors is not None
-        return self._state.vectors.take(self._state.numbers_at(np.arange(len(self._state))[rows]))
+        return self._state.vectors_at(np.arange(len(self._state))[rows])

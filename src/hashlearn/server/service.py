@@ -67,9 +67,9 @@ class Service:
         log_event("ready", rows=len(self.search))
 
     async def follow(self) -> None:
-        """Take over what other processes save, again and again."""
+        """Take over what other processes save, again and again, if the settings say so."""
         loop = asyncio.get_running_loop()
-        while True:
+        while self.settings.refresh_seconds is not None:
             await asyncio.sleep(self.settings.refresh_seconds)
             await loop.run_in_executor(self.writing, take_over, self.search)
 

@@ -31,8 +31,8 @@ class Settings:
         Longest time of a request, from its first byte to its answer.
     threads : int or None
         Threads that search and encode. None: one for each core.
-    refresh_seconds : float
-        How often to look whether another process has saved to the folder of the search.
+    refresh_seconds : float or None
+        How often to look whether another process has saved to the folder of the search. None: never.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Settings:
     max_concurrency: int = 128
     timeout_seconds: float = 30.0
     threads: int | None = None
-    refresh_seconds: float = 2.0
+    refresh_seconds: float | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -59,7 +59,8 @@ class Settings:
             elif field.name.endswith("_key"):
                 _check_key(field.name, value)
         check_number("timeout_seconds", self.timeout_seconds, low=0.001)
-        check_number("refresh_seconds", self.refresh_seconds, low=0.001)
+        if self.refresh_seconds is not None:
+            check_number("refresh_seconds", self.refresh_seconds, low=0.001)
         if self.threads is not None:
             check_integer("threads", self.threads, low=1)
 

@@ -20,7 +20,8 @@ def write_together(search: SimilaritySearch, kind: Hashable, changes: list[Chang
     if all(isinstance(result, Exception) for result in results):
         return results
     try:
-        search.save()
+        if search.store is None:  # otherwise the changes are in the database already
+            search.save()
     except Exception as error:
         LOGGER.error("a write could not be saved", exc_info=error)
         unsaved = Problem(503, "the write could not be saved; it may be gone when the server starts again")

@@ -167,13 +167,35 @@ class Store:
         if self.n_features is None:
             raise ValueError(f"{self.uri} keeps no vectors: it was made without n_features")
         checked = check_ids(ids, self.id_type)
+        kept = self.find_vectors(checked)
+        missing = np.isnan(kept).any(axis=1)
+        if missing.any():
+            raise ValueError(f"ids must be in the store, got {checked[missing].tolist()[0]!r}, which is not")
+        return kept
+
+    def find_vectors(self, ids: ArrayLike) -> NDArray[np.float32]:
+        """As :meth:`vectors`, with rows of NaN for ids that are not there.
+
+        Parameters
+        ----------
+        ids : list or array of integers >= 0, or of strings
+            Of the kind that the store has.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features), float32
+            In the order of the ids.
+        """
+        if self.n_features is None:
+            raise ValueError(f"{self.uri} keeps no vectors: it was made without n_features")
+        checked = check_ids(ids, self.id_type)
         with self._explained():
             found = dict(self._engine.vectors(distinct(checked))) if len(checked) else {}
-        missing = [id for id in checked.tolist() if id not in found]
-        if missing:
-            raise ValueError(f"ids must be in the store, got {missing[0]!r}, which is not")
-        kept = [found[id] for id in checked.tolist()]
-        return np.array(kept, np.float32).reshape(len(kept), self.n_features)
+        kept = np.full((len(checked), self.n_features), np.nan, np.float32)
+        for row, id in enumerate(checked.tolist()):
+            if id in found:
+                kept[row] = found[id]
+        return kept
 
     def count(self, filter: dict | None = None) -> int:
         """How many rows there are, or how many meet a filter.

@@ -143,6 +143,18 @@ def parse_uri(uri: str | Path) -> tuple[str, Place]:
     return kind, Place(_shown(uri), _address(kind, parts, inner), table, read_only)
 
 
+def is_there(uri: str | Path) -> bool:
+    """Whether there is a store of codes at a place."""
+    kind, place = parse_uri(uri)
+    if not _is_there(place):
+        return False
+    engine = ENGINES[kind](place)
+    try:
+        return engine.description is not None
+    finally:
+        engine.close()
+
+
 def _address(kind: str, parts: Any, inner: str) -> str:
     """A path, or what the database calls an address."""
     if kind == "lance" and inner not in ("", "file"):

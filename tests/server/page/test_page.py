@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from hashlearn import LSH, SimilaritySearch
 from hashlearn.codes import hamming_distances
+from hashlearn.server.own_collection import OwnCollection
 
 X, Y = load_digits(return_X_y=True)
 
@@ -152,3 +154,23 @@ def test_an_image_where_texts_are_searched_is_refused(texts):
     answer = texts.post("/page/query", files={"image": ("a.png", b"\x89PNG", "image/png")})
     assert answer.status_code == 422
     assert "the collection is of texts" in answer.text
+
+
+def test_a_search_that_keeps_no_vectors_shows_what_its_codes_say(clients, computed):
+    search = (
+        SimilaritySearch(LSH(n_bits=16, random_state=0)).fit(X).add(X, ids=[f"digit {row}" for row in range(len(X))])
+    )
+    client = clients(OwnCollection(search, None, None, "codes only", []))
+    assert "the vector of this query is not known" in client.get("/page/inside?id=digit+7").text
+    assert len(re.findall(r"data-hamming", client.get("/?id=digit+7&rank=vectors").text)) == 12  # falls back to codes
+    assert "this search keeps none" in computed(client, "/page/quality").text
+    assert "keeps no vectors" in client.get("/page/compare?id=digit+7&with=lsh:16").text
+
+
+def test_a_search_without_items_says_so(clients, computed):
+    search = SimilaritySearch(LSH(n_bits=16, random_state=0)).fit(X)
+    client = clients(OwnCollection(search, None, None, "empty", []))
+    assert "There are no items yet" in client.get("/").text
+    assert "there are no items yet" in computed(client, "/page/quality").text
+    assert client.post("/page/query", data={"vector": " ".join(["1"] * 64)}).status_code == 200
+    assert client.get("/page/random").status_code == 200

@@ -61,6 +61,8 @@ class Quality(NamedTuple):
 
 def measured(collection: Collection) -> Quality:
     """Compute all of it; reports its progress."""
+    if not len(collection):
+        raise ValueError("there are no items yet, so there is nothing to judge")
     steps = iter(track(range(5), "statistics"))
     next(steps)
     sample = collection.sample()

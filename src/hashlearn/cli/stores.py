@@ -1,0 +1,89 @@
+"""Codes in stores, as the commands use them: a URI such as ``lance:///folder`` wherever an index file may stand."""
+
+from typing import Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from hashlearn.cli.bars import progress_bars
+from hashlearn.cli.code_files import CodeFile, are_of_two_models
+
+URI = "a URI of a store, such as lance:///folder, sqlite:///file.db or postgresql://..."
+
+
+def is_uri(place: str | None) -> bool:
+    """Whether a place is the URI of a store, and not a file."""
+    return place is not None and "://" in place
+
+
+def load_into(uri: str, file: CodeFile, ids: NDArray | None, *, create: bool, force: bool) -> None:
+    """Write codes into a store, a block at a time; repeated after an interruption it goes on."""
+    from hashlearn.stores import load_codes, open_store
+
+    id_type: Any = None if ids is None else ("str" if ids.dtype.kind in "UO" else "int64")
+    wanted = ids.tolist() if id_type == "str" and ids is not None else ids
+    with open_store(
+        uri, file.n_bits, id_type, create=create, model=file.digest if create and not force else None
+    ) as store:
+        if not force:
+            check_store_model(store, file)
+        with progress_bars():
+            first = load_codes(store, file.codes, wanted)
+        if first:
+            typer.echo(f"{store.uri}: went on after {first} of {len(file.codes)} codes", err=True)
+        typer.echo(f"{store.uri}: {len(store)} codes of {store.n_bits} bits, {len(file.codes) - first} of them written")
+
+
+def check_store_model(store: Any, file: CodeFile) -> None:
+    if are_of_two_models(store.model, file.digest):
+        raise ValueError(
+            f"{file.place} was encoded by another model than the codes of {store.uri}; encode it again, or insist with "
+            "--force"
+        )
+
+
+def search_store(uri: str, file: CodeFile, k: int, radius: int | None, force: bool) -> Any:
+    """The k nearest codes of a store, or all within a radius."""
+    from hashlearn.stores import open_store
+
+    with open_store(uri, file.n_bits) as store:
+        if not force:
+            check_store_model(store, file)
+        with progress_bars():
+            return store.search(file.codes, k) if radius is None else store.within(file.codes, radius)
+
+
+def describe_store(uri: str) -> list[tuple[str, str]]:
+    """What a store holds."""
+    from hashlearn.stores import open_store
+
+    with open_store(uri) as store:
+        return [
+            ("codes", str(len(store))),
+            ("bits", str(store.n_bits)),
+            ("ids", "strings" if store.id_type == "str" else "integers"),
+            ("vectors", "none" if store.n_features is None else f"of {store.n_features} features"),
+            ("model", store.model or "not known"),
+        ]
+
+
+def encode_into(uri: str, hasher: Any, identity: dict[str, Any], data: Any, job: str, with_vectors: bool) -> int:
+    """Encode vectors and write their codes into a store, a block at a time; returns the row that it began with."""
+    from hashlearn.rows import as_rows
+    from hashlearn.stores import load_codes, open_store
+
+    n_features = int(hasher.n_features_in_) if with_vectors else None
+    with open_store(uri, hasher.n_bits, "int64", identity["checksum"], n_features=n_features, create=True) as store:
+        vectors = _Rows(as_rows(data)) if with_vectors else None
+        return load_codes(store, lambda first: hasher.transform_blocks(data, first), vectors=vectors, job=job)
+
+
+class _Rows:
+    """Rows of a source by slices."""
+
+    def __init__(self, rows: Any):
+        self._rows = rows
+
+    def __getitem__(self, part: slice) -> NDArray[np.float32]:
+        return self._rows.take(np.arange(part.start, part.stop))

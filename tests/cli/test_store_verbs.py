@@ -1,0 +1,66 @@
+"""Commands on stores: ``hashlearn index`` and ``hashlearn encode`` with a URI."""
+
+import numpy as np
+import pytest
+
+import hashlearn
+from hashlearn import HammingIndex, SimilaritySearch
+from hashlearn.stores import open_store
+
+pytest.importorskip("duckdb")
+URI = "duckdb://codes.duckdb"
+
+
+@pytest.fixture
+def codes(run, folder):
+    run("encode", "model", "vectors.npy", "-o", "codes.npy")
+    run("encode", "model", "queries.npy", "-o", "query_codes.npy")
+    return np.load("codes.npy")
+
+
+def test_a_store_is_built_grown_searched_and_described(run, codes):
+    assert run("index", "build", "codes.npy", "-o", URI).out == f"{URI}: 150 codes of 12 bits, 150 of them written\n"
+    np.save("ids.npy", np.arange(1000, 1030))
+    assert run("index", "add", URI, "query_codes.npy", "--ids", "ids.npy").code == 0
+    queries = np.load("query_codes.npy")
+    ids = np.concatenate([np.arange(150), np.arange(1000, 1030)])
+    index = HammingIndex(12).add(np.concatenate([codes, queries]), ids)
+    run("index", "search", URI, "query_codes.npy", "-k", 3, "-o", "found.npz")
+    with np.load("found.npz") as found:
+        np.testing.assert_array_equal(found["ids"], index.search(queries, 3).ids)
+    run("index", "search", URI, "query_codes.npy", "--radius", 1, "-o", "found.npz")
+    with np.load("found.npz") as found:
+        np.testing.assert_array_equal(found["ids"], index.within(queries, 1).ids)
+    printed = run("index", "search", URI, "query_codes.npy", "-k", 1).out.split("\n")
+    assert printed[0].startswith("0\t")
+    assert run("index", "info", URI).out.split("\n")[0].split() == ["codes", "180"]
+
+
+def test_vectors_are_encoded_into_a_store(run, codes):
+    assert run("encode", "model", "vectors.npy", "--to", URI, "--keep-vectors").code == 0
+    with open_store(URI) as store:
+        assert np.array_equal([record.code for record in store.get(np.arange(150))], codes)
+        assert np.array_equal(store.vectors([7]), np.load("vectors.npy")[[7]].astype(np.float32))
+
+
+def test_a_saved_search_is_searched(run, refused, folder):
+    X = np.load("vectors.npy")
+    search = SimilaritySearch(hashlearn.load("model"), keep_vectors="float32").add(X, [f"row {n}" for n in range(150)])
+    search.save("photos")
+    printed = run("search", "photos", "vectors.npy", "-k", 2).out.split("\n")
+    assert printed[7].split("\t")[1].startswith("row 7:")
+    run("search", "photos", "vectors.npy", "-k", 2, "-o", "found.npz")
+    with np.load("found.npz") as found:
+        assert found["ids"].tolist() == search.search(X, 2).ids.tolist()
+    refused("search", "model", "vectors.npy")
+    refused("search", "photos", "missing.npy")
+
+
+def test_what_does_not_fit_is_one_line(run, refused, codes):
+    run("index", "build", "codes.npy", "-o", URI)
+    refused("index", "add", URI, "query_codes.npy")
+    refused("index", "info", "mongodb://somewhere")
+    refused("index", "info", "duckdb://missing.duckdb")
+    refused("encode", "model", "vectors.npy")
+    refused("encode", "model", "vectors.npy", "--out", "more.npy", "--to", URI)
+    refused("encode", "model", "vectors.npy", "--out", "more.npy", "--keep-vectors")

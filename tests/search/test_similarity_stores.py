@@ -1,0 +1,83 @@
+"""A search over a store: the same answers, wherever the codes are compared."""
+
+import numpy as np
+import pytest
+from replay import HASHER, N_FEATURES
+
+from hashlearn import LSH, SimilaritySearch
+from hashlearn.stores import open_store
+
+X = np.random.default_rng(3).standard_normal((120, N_FEATURES)).astype(np.float32)
+NAMES = [f"photo {n:03} é" for n in np.random.default_rng(4).permutation(120)]
+PAYLOADS = [{"year": 2000 + n % 20} for n in range(120)]
+PACKAGES = {"lance": "lancedb", "duckdb": "duckdb", "sqlite": "sqlite_vec"}
+
+
+@pytest.fixture(params=PACKAGES)
+def uri(request, tmp_path):
+    pytest.importorskip(PACKAGES[request.param])
+    return f"{request.param}://{tmp_path}/rows"
+
+
+@pytest.mark.parametrize("ids", [list(range(5, 125)), NAMES])
+def test_a_store_finds_what_memory_finds(uri, ids):
+    wanted = SimilaritySearch(HASHER, keep_vectors="float32").add(X, ids, PAYLOADS)
+    mirrored = SimilaritySearch(HASHER, store=uri, keep_vectors="float32").add(X, ids, PAYLOADS)
+    mirrored.upsert(X[:3] + 1, ids[:3], PAYLOADS[:3]).remove(ids[3:5])
+    wanted.upsert(X[:3] + 1, ids[:3], PAYLOADS[:3]).remove(ids[3:5])
+    mirrored._attached.store.close()
+    for search_in in ("memory", "store"):
+        search = SimilaritySearch(HASHER, store=uri, search_in=search_in)
+        assert list(search) == list(wanted)
+        assert len(search) == 118
+        for options in ({}, {"rerank": "codes"}, {"filter": {"year": {"$lt": 2010}}}, {"candidates": 60}):
+            found, expected = search.search(X[7:10], 5, **options), wanted.search(X[7:10], 5, **options)
+            assert found.ids.tolist() == expected.ids.tolist()
+            np.testing.assert_allclose(found.distances, expected.distances, rtol=1e-4, atol=1e-5)
+        within, expected_within = search.within(X[7:9], 4, rerank="codes"), wanted.within(X[7:9], 4, rerank="codes")
+        assert within.ids.tolist() == expected_within.ids.tolist()
+        assert [record.id for record in search.get([ids[9], ids[3]])] == [ids[9]]
+        assert np.array_equal(search.get([ids[9]])[0].vector, X[9])
+        assert ids[9] in search
+        assert ids[3] not in search
+        search._attached.store.close()
+
+
+def test_another_process_sees_changes_after_a_refresh(tmp_path):
+    pytest.importorskip("lancedb")
+    one = SimilaritySearch(HASHER, store=f"lance://{tmp_path}/rows").add(X, NAMES)
+    other = SimilaritySearch(HASHER, store=f"lance://{tmp_path}/rows")
+    assert not other.refresh()
+    one.remove(NAMES[:1])
+    assert NAMES[0] in other
+    assert other.refresh()
+    assert NAMES[0] not in other
+
+
+def test_what_a_store_cannot_do_is_said(tmp_path):
+    pytest.importorskip("duckdb")
+    uri = f"duckdb://{tmp_path}/rows"
+    search = SimilaritySearch(HASHER, store=uri).add(X[:5])
+    with pytest.raises(ValueError, match="in its store already"):
+        search.save(tmp_path / "search")
+    with pytest.raises(ValueError, match="ids must be new, got 3"):
+        search.add(X[:1], [3])
+    with pytest.raises(TypeError, match="ids must be integers"):
+        search.add(X[:1], ["a"])
+    with pytest.raises(ValueError, match="payloads must be dicts of JSON"):
+        search.add(X[:1], [9], [{"x": {1, 2}}])
+    assert len(search) == 5
+    search._attached.store.close()
+    with pytest.raises(ValueError, match="store must hold codes of this hasher"):
+        SimilaritySearch(LSH(n_bits=16, random_state=1).fit(X), store=uri)
+    with pytest.raises(ValueError, match="n_bits must be 16"):
+        SimilaritySearch(LSH(n_bits=8, random_state=1).fit(X), store=uri)
+    with pytest.raises(ValueError, match="keep_vectors must be None for"):
+        SimilaritySearch(HASHER, store=uri, keep_vectors="float32")
+    with pytest.raises(ValueError, match="uri must be a folder or begin with"):
+        SimilaritySearch(HASHER, store="mongodb://somewhere")
+    with pytest.raises(ValueError, match="search_in='store' needs a store"):
+        SimilaritySearch(HASHER, search_in="store")
+    with pytest.raises(ValueError, match="search_in must be 'memory' for real queries"):
+        SimilaritySearch(HASHER, store=uri, search_in="store", query="real")
+    assert len(open_store(uri)) == 5
