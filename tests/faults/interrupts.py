@@ -13,7 +13,7 @@ from faults.kills import Expected
 from faults.savings import SAVINGS, X, listing
 
 import hashlearn
-from hashlearn import ITQ, METHODS, HammingIndex, SimilaritySearch
+from hashlearn import ITQ, METHODS, HammingIndex, SimilaritySearch, threads
 
 ROOM = str(Path(hashlearn.__file__).parent)
 OTHER_ROWS = 2 * X[::-1] + 1
@@ -31,6 +31,8 @@ class Interrupt:
 
     def __exit__(self, *_: Any) -> None:
         sys.settrace(None)
+        # Unlike a signal, a trace can raise just before a lock is let go of, and this one is for the whole process.
+        threads._blas.start_again()
 
     def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
         if not frame.f_code.co_filename.startswith(ROOM):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hashlearn import search
+from hashlearn import search, threads
 from hashlearn.search import HammingIndex
 
 ROOM = str(Path(search.__file__).parent)
@@ -43,6 +43,8 @@ class Interrupt:
 
     def __exit__(self, *_):
         sys.settrace(None)
+        # Unlike a signal, a trace can raise just before a lock is let go of, and this one is for the whole process.
+        threads._blas.start_again()
 
     def _trace(self, frame, event, _):
         if not frame.f_code.co_filename.startswith(ROOM):

@@ -180,17 +180,19 @@ def recommend(
     sample : int, default=10000
         Rows to try the methods on, at least 100; a tenth of them, at most 500, are the queries.
     seed : int, default=0
+        Determines the sample and the codes.
 
     Returns
     -------
     Recommendation
+        The best method for each job, and what every method measured.
 
     Examples
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> recommend(X, y, n_bytes=4).by_meaning.method
-    'jpsh'
+    >>> recommend(X, y, n_bytes=2, sample=300).by_meaning.method in ("jpsh", "sah")
+    True
     """
     check_integer("n_bytes", n_bytes, low=1)
     check_integer("sample", sample, low=100)
