@@ -57,12 +57,12 @@ class CodeStatistics:
 
     @property
     def mean_imbalance(self) -> float:
-        """Mean over the bits of |share of ones - share of zeros|: 0 for balanced bits, 1 for constant ones."""
+        """Mean over the bits of ``|share of ones - share of zeros|``: 0 for balanced bits, 1 for constant ones."""
         return float(np.abs(2 * self.shares - 1).mean())
 
     @property
     def mean_correlation(self) -> float:
-        """Mean of |correlation| over the pairs of different bits; 0 with a single bit."""
+        """Mean of ``|correlation|`` over the pairs of different bits; 0 with a single bit."""
         pairs = self.n_bits * (self.n_bits - 1)
         return float((np.abs(self.correlation).sum() - self.n_bits) / pairs) if pairs else 0.0
 
