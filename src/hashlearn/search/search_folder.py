@@ -118,22 +118,25 @@ def write_generation(folder: str | Path, state: State, kind: VectorsKind | None,
     ``before`` is what the vectors that are saved already belong to.
     """
     replaced = _parts_of_version_1(Path(folder))
-    made: list[Path] = []
+    made: list[Opened] = []
 
     def write(generation: Path) -> dict[str, Any]:
-        made.append(generation)
-        return _write(generation, state, kind, before)
+        facts = _write(generation, state, kind, before)
+        # Looked at now: once it is saved, another process may save too, and remove it.
+        saved = Saved(generation.parent, generation.name, start_of(generation.name), _size(generation))
+        made.append(Opened(_with_saved_vectors(state, kind, saved), kind, saved))
+        return facts
 
     FORMAT.save(folder, write)
     for path in replaced:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    generation = made[0]
-    end = start_of(generation.name)
-    saved = Saved(generation.parent, generation.name, end, _size(generation))
+    return made[0]
+
+
+def _with_saved_vectors(state: State, kind: VectorsKind | None, saved: Saved) -> State:
     if kind is None:
-        return Opened(state, None, saved)
-    view = VectorFile.open(saved.vectors).view
-    return Opened(replace(state, vectors=KeptVectors(view, None)), kind, saved)
+        return state
+    return replace(state, vectors=KeptVectors(VectorFile.open(saved.vectors).view, None))
 
 
 def append_changes(opened: Opened, touched: list[Any]) -> Opened:
