@@ -102,10 +102,9 @@ def read_beside_savers(name: str, n_reads: int, *, savers: int = 2, readers: int
         processes += [context.Process(target=_keep_reading, args=(name, path, share, logs)) for _ in range(readers)]
         for process in processes:
             process.start()
-        for process in processes[savers:]:
-            process.join()
+        read = _taken(logs, readers)  # a process ends only when its log is taken
         is_over.set()
-        events = [event for log in _taken(logs, len(processes)) for event in log]
+        events = [event for log in [*read, *_taken(logs, savers)] for event in log]
         for process in processes:
             process.join()
         left = sorted(each.name for each in path.parent.iterdir())
@@ -116,7 +115,7 @@ def read_beside_savers(name: str, n_reads: int, *, savers: int = 2, readers: int
 
 def _taken(logs: Any, n: int) -> list[list[Event]]:
     try:
-        return [logs.get(timeout=60) for _ in range(n)]
+        return [logs.get(timeout=300) for _ in range(n)]
     except Empty:
         raise AssertionError("a saver or a reader has died") from None
 
