@@ -379,9 +379,10 @@ def neighbor_recall() -> str:
     runs = [run for run in benchmark_runs("neighbors") if not run["quick"]]
     cases = {(case["method"], case["data"]): case for run in runs for case in run["cases"]}
     methods = {method: span((c["bytes"] for (m, _), c in cases.items() if m == method), 0) for method, _ in cases}
-    rows = [["", "bytes", *NEIGHBOR_DATA.values()]]
+    measured_on = [data for data in NEIGHBOR_DATA if any(data == case for _, case in cases)]
+    rows = [["", "bytes", *(NEIGHBOR_DATA[data] for data in measured_on)]]
     for method in sorted(methods, key=lambda name: (name.split()[0].strip(","), int(methods[name].split("-")[0]))):
-        found = [cases.get((method, data)) for data in NEIGHBOR_DATA]
+        found = [cases.get((method, data)) for data in measured_on]
         recalls = [f"{case['recall_10']:.3f} / {case['recall_100']:.3f}" if case else "" for case in found]
         rows.append([f"**{method}**" if method.startswith("ABH") else method, methods[method], *recalls])
     return markdown(rows)

@@ -8,7 +8,7 @@ nearest neighbors ("KNN shrinkage"), so that the planes at zero cut through spar
 
 The published program gives the rows of the database the codes B of their shrunk selves (:meth:`KNNH.fit_codes`);
 queries are not shrunk (:meth:`KNNH.transform`). It moves one row after the other, so that later rows see neighbors that
-have been moved; the paper's equation, and this file, move all rows at once.
+have been moved; this file moves all rows at once. No bits of the program are compared with ours.
 """
 
 from typing import ClassVar
