@@ -72,8 +72,8 @@ def encoder_named(name: str | None, kind: str, model_folder: str | Path | None =
     Parameters
     ----------
     name : str or None
-        ``"gist"``, ``"tfidf+svd"``, ``"shingles"``, or a model that fastembed knows, such as ``"Qdrant/clip-ViT-B-32-vision"``. None
-        is the one of this kind that needs no download.
+        ``"gist"``, ``"tfidf+svd"``, ``"shingles"``, or a model that fastembed knows, such as
+        ``"Qdrant/clip-ViT-B-32-vision"``. None is ``"gist"`` or ``"tfidf+svd"``.
     kind : "image" or "text"
         What it must take.
     model_folder : str, Path or None
