@@ -164,6 +164,8 @@ class JPSH(AnchoredHasher):
         above zero.
     sigma_ : float
         Width of the blend's weights ``exp(-d^2 / sigma_^2)``.
+    n_blended_ : int
+        Number of nearest anchors whose offsets are blended.
     init_ : {"spectral", "itq", "random", "array"}
         The start that was taken.
     n_iter_ : int
