@@ -27,7 +27,8 @@ from hashlearn.checks import Range
 from hashlearn.codes import Corrections, check_codes, unpack
 from hashlearn.hashers.base import ENCODE_PARTS, Hasher, starting_matrix
 from hashlearn.linalg.additive import SignSearch, SignSums, signs_of, starting_words
-from hashlearn.linalg.near_queries import Geometry, NearQueries, best_weights, nearest_others
+from hashlearn.linalg.near_queries import Geometry, NearQueries, best_weights
+from hashlearn.linalg.neighbors import nearest_of
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import added, fold, map_blocks
 from hashlearn.rows.blocks import check_finite
@@ -161,7 +162,7 @@ class ABH(Hasher):
         """E[q | x], the weights w and the range of the byte, from a sample that is seen from the mean."""
         geometry = Geometry.named(self.metric, self.mean_)
         queries = np.sort(rng.choice(len(X), min(HELD_OUT, len(X)), replace=False))
-        truth = nearest_others(X, queries, min(N_NEIGHBORS, len(X) - 1), geometry)
+        truth = nearest_of(X, queries, min(N_NEIGHBORS, len(X) - 1), geometry)
         near = NearQueries.of(X, queries, truth, geometry.origin)
         self.directions_, self.shrinkage_ = near.directions, np.append(near.factors, near.rest)
 
