@@ -401,6 +401,36 @@ def neighbor_speed() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
+def serving() -> str:
+    """Requests a second and p99, beside those of the echo with as many clients."""
+    runs = benchmark_runs("serving")
+    lines = [line for run in runs for line in run["servers"]]
+    ratios = [(name, ratio) for run in runs for name, ratio in run["ratios"].items()]
+    rows = [["", "clients", "requests a second", "p50, ms", "p99, ms", "throughput / echo", "p99 / echo"]]
+    for name, clients in dict.fromkeys((line["contender"], line["clients"]) for line in lines):
+        fit = [line for line in lines if (line["contender"], line["clients"]) == (name, clients)]
+        beside = [ratio for key, ratio in ratios if key == f"{name}, {clients} clients"]
+        measured = [
+            span((line[key] for line in fit), n) for key, n in (("per_second", 0), ("p50_ms", 1), ("p99_ms", 1))
+        ]
+        compared = [span((ratio[key] for ratio in beside), 2) if beside else "" for key in ("throughput", "p99")]
+        rows.append([name, str(clients), *measured, *compared])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
+def soak() -> str:
+    """What became of many requests and of kills, a row for each run."""
+    titles = ["requests", "errors", "wrong answers", "memory, MB", "kills", "lost or wrong", "seconds to be ready"]
+    rows = [titles]
+    for run in benchmark_runs("soak"):
+        kills, megabytes = run["kills"], run["megabytes"]
+        counts = [f"{run['requests']:,}", str(run["errors"]), str(run["wrong"])]
+        memory = f"{megabytes[0]:.0f} at first, {megabytes[-1]:.0f} at the end"
+        after = [str(kills["kills"]), str(kills["errors"] + kills["wrong"]), span(kills["seconds_to_ready"], 1)]
+        rows.append([*counts, memory, *after])
+    return markdown(rows)
+
+
 def machines(runs: list[dict]) -> str:
     """On which processors the runs were made."""
     count = Counter(f"{run['processor']}, {run['cores']} cores" for run in runs)
@@ -424,6 +454,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "methods": method_seconds,
     "duplicates": duplicate_contenders,
     "faults": faults,
+    "serving": serving,
+    "soak": soak,
     "neighbors": neighbor_recall,
     "neighbors speed": neighbor_speed,
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
