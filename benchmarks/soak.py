@@ -2,6 +2,7 @@
 
     python benchmarks/soak.py                        # 100,000 requests, then 50 kills
     python benchmarks/soak.py --requests 2000 --kills 2
+    python benchmarks/soak.py --requests 0           # only the kills
 
 Each client writes and removes rows of its own, and keeps a log of what it was answered. A search for one of its vectors
 must find the row that the log says, with the payload that it has there, and must not find it if it was removed. At the
@@ -10,7 +11,7 @@ end every row is read and compared with the log.
 Then the server is killed (SIGKILL) under the same load, again and again. After each start every row is read: it must be
 as its client was told, or, for the one write that a client was waiting for, as it was to be.
 
-A run adds one line to ``results/soak.jsonl``.
+Each of the two parts adds one line to ``results/soak.jsonl``.
 """
 
 import argparse
@@ -115,13 +116,16 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         make_search(Path(name), options.n)
-        with running("hashlearn", Path(name)) as port:
-            clients = [Client(number, port, options.requests // N_CLIENTS) for number in range(N_CLIENTS)]
-            measured = soak(port, clients)
-        print(measured, flush=True)
-        killed = kill_again_and_again(Path(name), options.kills, [client.log for client in clients])
-    print(killed)
-    print(append_run(options.out, "soak", {"n": options.n, "clients": N_CLIENTS, **measured, "kills": killed}))
+        logs: list[dict[int, int]] = [{} for _ in range(N_CLIENTS)]
+        if options.requests:
+            with running("hashlearn", Path(name)) as port:
+                clients = [Client(number, port, options.requests // N_CLIENTS) for number in range(N_CLIENTS)]
+                measured = soak(port, clients)
+            logs = [client.log for client in clients]
+            print(append_run(options.out, "soak", {"n": options.n, "clients": N_CLIENTS, "soak": measured}), measured)
+        if options.kills:
+            killed = kill_again_and_again(Path(name), options.kills, logs)
+            print(append_run(options.out, "soak", {"n": options.n, "clients": N_CLIENTS, "killed": killed}), killed)
 
 
 def soak(port: int, clients: list[Client]) -> dict[str, Any]:

@@ -419,16 +419,20 @@ def serving() -> str:
 
 
 def soak() -> str:
-    """What became of many requests and of kills, a row for each run."""
-    titles = ["requests", "errors", "wrong answers", "memory, MB", "kills", "lost or wrong", "seconds to be ready"]
-    rows = [titles]
-    for run in benchmark_runs("soak"):
-        kills, megabytes = run["kills"], run["megabytes"]
-        counts = [f"{run['requests']:,}", str(run["errors"]), str(run["wrong"])]
-        memory = f"{megabytes[0]:.0f} at first, {megabytes[-1]:.0f} at the end"
-        after = [str(kills["kills"]), str(kills["errors"] + kills["wrong"]), span(kills["seconds_to_ready"], 1)]
-        rows.append([*counts, memory, *after])
-    return markdown(rows)
+    """What became of many requests, and of what was written when the server was killed."""
+    runs = benchmark_runs("soak")
+    soaked, killed = ([run[part] for run in runs if part in run] for part in ("soak", "killed"))
+    rows = [["", "requests", "errors", "wrong or lost", ""]]
+    for run in soaked:
+        memory = "memory {:.0f} MB when filled, {:.0f} MB at the end".format(*(run["megabytes"][i] for i in (0, -1)))
+        rows.append(["one run", f"{run['requests']:,}", str(run["errors"]), str(run["wrong"]), memory])
+    if killed:
+        n_kills, requests, errors, wrong = (
+            sum(run[name] for run in killed) for name in ("kills", "requests", "errors", "wrong")
+        )
+        ready = span((seconds for run in killed for seconds in run["seconds_to_ready"]), 1)
+        rows.append([f"{n_kills} kills", f"{requests:,}", str(errors), str(wrong), f"ready again after {ready} s"])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
 def machines(runs: list[dict]) -> str:
