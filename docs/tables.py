@@ -398,6 +398,40 @@ def neighbor_targets() -> str:
     return f"{markdown(rows(folder))}\n\nTimes of the last run of each. {measured_on(runs)}"
 
 
+def serving() -> str:
+    """Requests a second and p99, beside those of the echo with as many clients."""
+    runs = benchmark_runs("serving")
+    lines = [line for run in runs for line in run["servers"]]
+    ratios = [(name, ratio) for run in runs for name, ratio in run["ratios"].items()]
+    rows = [["", "clients", "requests a second", "p50, ms", "p99, ms", "throughput / echo", "p99 / echo"]]
+    for name, clients in dict.fromkeys((line["contender"], line["clients"]) for line in lines):
+        fit = [line for line in lines if (line["contender"], line["clients"]) == (name, clients)]
+        beside = [ratio for key, ratio in ratios if key == f"{name}, {clients} clients"]
+        measured = [
+            span((line[key] for line in fit), n) for key, n in (("per_second", 0), ("p50_ms", 1), ("p99_ms", 1))
+        ]
+        compared = [span((ratio[key] for ratio in beside), 2) if beside else "" for key in ("throughput", "p99")]
+        rows.append([name, str(clients), *measured, *compared])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
+def soak() -> str:
+    """What became of many requests, and of what was written when the server was killed."""
+    runs = benchmark_runs("soak")
+    soaked, killed = ([run[part] for run in runs if part in run] for part in ("soak", "killed"))
+    rows = [["", "requests", "errors", "wrong or lost", ""]]
+    for run in soaked:
+        memory = "memory {:.0f} MB when filled, {:.0f} MB at the end".format(*(run["megabytes"][i] for i in (0, -1)))
+        rows.append(["one run", f"{run['requests']:,}", str(run["errors"]), str(run["wrong"]), memory])
+    if killed:
+        n_kills, requests, errors, wrong = (
+            sum(run[name] for run in killed) for name in ("kills", "requests", "errors", "wrong")
+        )
+        ready = span((seconds for run in killed for seconds in run["seconds_to_ready"]), 1)
+        rows.append([f"{n_kills} kills", f"{requests:,}", str(errors), str(wrong), f"ready again after {ready} s"])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
 def machines(runs: list[dict]) -> str:
     """On which processors the runs were made, below a table of ranges."""
     return f"Least and most over all runs. {measured_on(runs)}"
@@ -426,6 +460,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "methods": method_seconds,
     "duplicates": duplicate_contenders,
     "faults": faults,
+    "serving": serving,
+    "soak": soak,
     "neighbors": neighbor_recall,
     "neighbors targets": neighbor_targets,
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
