@@ -379,33 +379,35 @@ def neighbor_recall() -> str:
     runs = [run for run in benchmark_runs("neighbors") if not run["quick"]]
     cases = {(case["method"], case["data"]): case for run in runs for case in run["cases"]}
     methods = {method: span((c["bytes"] for (m, _), c in cases.items() if m == method), 0) for method, _ in cases}
-    measured_on = [data for data in NEIGHBOR_DATA if any(data == case for _, case in cases)]
-    rows = [["", "bytes", *(NEIGHBOR_DATA[data] for data in measured_on)]]
+    columns = [data for data in NEIGHBOR_DATA if any(data == case for _, case in cases)]
+    rows = [["", "bytes", *(NEIGHBOR_DATA[data] for data in columns)]]
     for method in sorted(methods, key=lambda name: (name.split()[0].strip(","), int(methods[name].split("-")[0]))):
-        found = [cases.get((method, data)) for data in measured_on]
+        found = [cases.get((method, data)) for data in columns]
         recalls = [f"{case['recall_10']:.3f} / {case['recall_100']:.3f}" if case else "" for case in found]
         rows.append([f"**{method}**" if method.startswith("ABH") else method, methods[method], *recalls])
     return markdown(rows)
 
 
-def neighbor_speed() -> str:
-    """The ratios of times of the neighbors benchmark, beside what is wanted."""
+def neighbor_targets() -> str:
+    """What must hold of the search for neighbors, beside what was measured."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from neighbors_targets import rows
+
+    folder = ROOT / "benchmarks" / "results"
     runs = [run for run in benchmark_runs("neighbors") if not run["quick"] and run["ratios"]]
-    measured: dict[str, list[dict]] = {}
-    for line in [line for run in runs for line in run["ratios"]]:
-        measured.setdefault(line["what"], []).append(line)
-    rows = [["", "measured", "wanted"]]
-    for what, lines in measured.items():
-        wanted = f"at {'least' if lines[-1]['at_least'] else 'most'} {lines[-1]['target']:g}"
-        rows.append([what, span((line["ratio"] for line in lines), 1), wanted])
-    return f"{markdown(rows)}\n\n{machines(runs)}"
+    return f"{markdown(rows(folder))}\n\nTimes of the last run of each. {measured_on(runs)}"
 
 
 def machines(runs: list[dict]) -> str:
+    """On which processors the runs were made, below a table of ranges."""
+    return f"Least and most over all runs. {measured_on(runs)}"
+
+
+def measured_on(runs: list[dict]) -> str:
     """On which processors the runs were made."""
     count = Counter(f"{run['processor']}, {run['cores']} cores" for run in runs)
     where = "; ".join(f"{name} ({n} {'run' if n == 1 else 'runs'})" for name, n in count.items())
-    return f"Least and most over all runs. Measured on: {where}."
+    return f"Measured on: {where}."
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -425,7 +427,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "duplicates": duplicate_contenders,
     "faults": faults,
     "neighbors": neighbor_recall,
-    "neighbors speed": neighbor_speed,
+    "neighbors targets": neighbor_targets,
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
     **{
         f"table-2 {dataset}": partial(paper_tables, "table-2", dataset)
