@@ -72,8 +72,8 @@ def encoder_named(name: str | None, kind: str | None, model_folder: str | Path |
     Parameters
     ----------
     name : str or None
-        ``"gist"``, ``"tfidf+svd"``, ``"shingles"``, or a model that fastembed knows, such as ``"Qdrant/clip-ViT-B-32-vision"``. None
-        is the one of this kind that needs no download.
+        ``"gist"``, ``"tfidf+svd"``, ``"shingles"``, or a model that fastembed knows, such as
+        ``"Qdrant/clip-ViT-B-32-vision"``. None is ``"gist"`` or ``"tfidf+svd"``.
     kind : "image", "text" or None
         What it must take; None where any will do, and the name is given.
     model_folder : str, Path or None
