@@ -12,6 +12,7 @@ datasets = ["digits"]
 methods = ["lsh", "itq", "sah", "jpsh"]
 bits = [8, 16]
 runs = 2
+measures = ["mAP", "mAP_stable", "pre100_stable", "precision_at_100", "recall_at_10", "recall_at_100"]
 reference = true
 
 [dataset.digits]

@@ -15,10 +15,10 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import hashlearn
-from hashlearn import ITQ, JPSH, evaluate
+from hashlearn import ITQ, JPSH, SAH, HasherUnion, evaluate
 from hashlearn.datasets import load
 from hashlearn.experiments import ResultFolder, paper_experiment, read_experiment, run_experiment
-from hashlearn.experiments.anchor_cache import AnchorSet, anchors_of, shared_anchors
+from hashlearn.experiments.anchor_cache import AnchorSet, anchored_parts, shared_anchors
 from hashlearn.experiments.data_cache import CachedData
 from hashlearn.experiments.tasks import key_of, tasks_of
 from hashlearn.metrics import true_neighbors
@@ -107,7 +107,7 @@ def test_shared_anchors_are_those_the_method_would_find(tmp_path):
     task = next(
         task for task in tasks_of(paper_experiment("figures-5-6").restricted(["digits"], ["jpsh"], [8], 1)) if task.bits
     )
-    assert anchors_of(task, 1597) == AnchorSet(800, 0, 10)
+    assert [part.anchors for part in anchored_parts(task, 1597)] == [AnchorSet(800, 0, 10)]
     shared, seconds = shared_anchors(data, AnchorSet(60, 0, 10))
     own = JPSH(8, n_anchors=60, rescale=False, random_state=0).fit(data.database).anchors_
     np.testing.assert_allclose(shared, own, atol=1e-5)
@@ -132,7 +132,8 @@ def test_sums_are_made_once_for_all_lengths_and_change_nothing(small, done):
     data = CachedData(cache)
     line = line_of(done, "jpsh", 8, 1)
     task = next(task for task in tasks_of(read_experiment(small)) if task.config == line["config"])
-    centers, _ = shared_anchors(data, anchors_of(task, len(data.database)))
+    (part,) = anchored_parts(task, len(data.database))
+    centers, _ = shared_anchors(data, part.anchors)
     with threadpool_limits(limits=1):
         plain = JPSH(8, **{**line["config"]["params"], "anchors": centers}, random_state=1).fit(data.database)
     assert plain.objective_ == pytest.approx(line["objective"], rel=1e-5)
@@ -140,7 +141,44 @@ def test_sums_are_made_once_for_all_lengths_and_change_nothing(small, done):
 
 def test_random_anchors_are_not_shared():
     experiment = paper_experiment("figures-5-6").restricted(["digits"], ["jpsh0", "itq"], [8], 1)
-    assert [anchors_of(task, 1597) for task in tasks_of(experiment)] == [None, None]
+    assert [anchored_parts(task, 1597) for task in tasks_of(experiment)] == [[], []]
+
+
+def test_a_union_shares_what_its_parts_share(tmp_path):
+    path = tmp_path / "unions.toml"
+    path.write_text(
+        "datasets = ['digits']\nmethods = ['itq', 'both']\nbits = [8]\nruns = 1\n"
+        "[method.both]\nunion_of = ['sah', 'itq']\n"
+    )
+    run_experiment(read_experiment(path), tmp_path / "results", workers=1)
+    (cache,) = (tmp_path / "results" / "cache").iterdir()
+    assert len(list(cache.glob("sums-*.npz"))) == 1
+    data = CachedData(cache)
+    with threadpool_limits(limits=1):
+        both = HasherUnion([SAH(4, random_state=0), ITQ(4, random_state=0)]).fit(data.database)
+    judged = evaluate(
+        both.transform(data.database),
+        both.transform(data.queries),
+        8,
+        query_labels=data.query_labels,
+        labels=data.labels,
+    )
+    line = line_of(tmp_path / "results", "union", 8, 0)
+    assert line["measures"]["mAP"] == pytest.approx(judged.mAP, abs=1e-3)
+    assert {"anchors", "sums", "fit", "moments", "encode"} == set(line["seconds"])
+
+
+def test_a_measure_that_was_not_asked_for_is_made_when_it_is(tmp_path):
+    plain, more = tmp_path / "plain.toml", tmp_path / "more.toml"
+    text = "datasets = ['digits']\nmethods = ['lsh']\nbits = [8]\nruns = 1\n"
+    plain.write_text(text)
+    more.write_text(text + "measures = ['mAP', 'mAP_stable']\n")
+    results = tmp_path / "results"
+    run_experiment(read_experiment(plain), results, workers=1)
+    assert "mAP_stable" not in line_of(results, "lsh", 8, 0)["measures"]
+    assert run_experiment(read_experiment(more), results, workers=1).n_new == 1
+    assert run_experiment(read_experiment(more), results, workers=1).n_new == 0
+    assert run_experiment(read_experiment(plain), results, workers=1).n_new == 0
 
 
 def test_nothing_is_done_twice(small, copied):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashlearn.linalg.moments import Moments, mean_and_spread
+from hashlearn.linalg.moments import KnownMoments, Moments, knowing_moments, mean_and_spread
 from hashlearn.linalg.projections import principal_directions, projected
 from hashlearn.rows import RowBlocks, blocks
 
@@ -50,3 +50,16 @@ def test_second_moments_about_any_point_and_the_spread():
     np.testing.assert_allclose(moments.about(point), (X - point).T @ (X - point))
     np.testing.assert_allclose(moments.about(np.zeros(4)), X.T @ X)
     assert moments.spread == pytest.approx(np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()))
+
+
+def test_moments_that_are_known_are_those_of_that_array_alone():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    known = KnownMoments(X)
+    with knowing_moments(known):
+        first, again = Moments.of(RowBlocks(X)), Moments.of(RowBlocks(X[:]))
+        assert again is first
+        others = [RowBlocks(X + 0), RowBlocks(X[1:]), RowBlocks(X, shift=X[0]), RowBlocks(X).since(3)]
+        assert all(Moments.of(rows) is not first for rows in others)
+    assert known.n_uses == 2
+    assert Moments.of(RowBlocks(X)) is not first
+    np.testing.assert_array_equal(first.scatter, Moments.of(RowBlocks(X)).scatter)

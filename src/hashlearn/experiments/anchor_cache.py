@@ -16,6 +16,7 @@ from hashlearn.experiments.data_cache import CachedData
 from hashlearn.experiments.tasks import Task, key_of
 from hashlearn.files import replacing
 from hashlearn.hashers.anchored import AnchoredHasher, AnchorSummary
+from hashlearn.hashers.union import HasherUnion
 from hashlearn.linalg.anchors import kmeans
 from hashlearn.rows import RowBlocks
 
@@ -39,13 +40,29 @@ class Timed(NamedTuple):
     seconds: float
 
 
-def anchors_of(task: Task, n_rows: int) -> AnchorSet | None:
-    """The shared anchors a task works with, if its method takes the centers of k-means."""
-    hasher = None if task.method is None else task.hasher()
+class AnchoredPart(NamedTuple):
+    """A hasher that takes the centers of k-means, a union's part or a whole method, and the anchors it shares."""
+
+    hasher: AnchoredHasher
+    anchors: AnchorSet
+
+
+def anchored_parts(task: Task, n_rows: int) -> list[AnchoredPart]:
+    """What shares anchors among the hashers of a task."""
+    if task.method is None:
+        return []
+    hasher = task.hasher()
+    parts = hasher.hashers if isinstance(hasher, HasherUnion) else [hasher]
+    found = ((part, anchors_of(part, task.run, n_rows)) for part in parts)
+    return [AnchoredPart(part, anchors) for part, anchors in found if anchors is not None]
+
+
+def anchors_of(hasher: Any, seed: int, n_rows: int) -> AnchorSet | None:
+    """The shared anchors a hasher works with, if it takes the centers of k-means."""
     if not isinstance(hasher, AnchoredHasher) or not isinstance(hasher.anchors, str) or hasher.anchors != "kmeans":
         return None
     with suppress(ValueError):  # more anchors than rows: the fit will say so
-        return AnchorSet(hasher.n_anchors_for(n_rows), task.run, hasher.kmeans_max_iter)
+        return AnchorSet(hasher.n_anchors_for(n_rows), seed, hasher.kmeans_max_iter)
     return None
 
 
@@ -66,18 +83,15 @@ def shared_anchors(data: CachedData, wanted: AnchorSet) -> Timed:
     return Timed(np.array(kept[:-1]).reshape(wanted.n_anchors, -1), float(kept[-1]))
 
 
-def sums_path(task: Task, data: CachedData) -> Path | None:
-    """The file of the sums that a task shares with those of other lengths, if it does."""
-    wanted = anchors_of(task, len(data.database))
-    return None if wanted is None else _path(task.hasher(), data, wanted)
+def sums_path(part: AnchoredPart, data: CachedData) -> Path:
+    """The file of the sums that a hasher shares with those of other lengths."""
+    return _path(part.hasher, data, part.anchors)
 
 
-def make_sums(task: Task, data: CachedData) -> None:
-    """Have the sums made that the task shares with those of other lengths."""
-    wanted = anchors_of(task, len(data.database))
-    if wanted is not None:
-        with suppress(ValueError):  # the fit will say so
-            _summary(task.hasher(), data, wanted, {})
+def make_sums(part: AnchoredPart, data: CachedData) -> None:
+    """Have the sums made that a hasher shares with those of other lengths."""
+    with suppress(ValueError):  # the fit will say so
+        _summary(part.hasher, data, part.anchors, {})
 
 
 def fit_from_sums(hasher: Any, data: CachedData, wanted: AnchorSet) -> dict[str, float]:

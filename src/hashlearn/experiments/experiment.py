@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from hashlearn.checks import check_choice, check_integer, check_regular
-from hashlearn.experiments.measures import DEFAULT_MEASURES, MEASURES, Measure
+from hashlearn.experiments.measures import DEFAULT_MEASURES, MEASURES, STABLE_MEASURES, Measure
 from hashlearn.experiments.published import Published, read_published
 from hashlearn.experiments.settings import DatasetSettings, Definitions, MethodSettings
 from hashlearn.experiments.toml_settings import Entries, check_kind, check_known, check_parameters, read_definitions
@@ -81,6 +81,11 @@ class Experiment:
     published: Published
     parts: tuple[Part, ...]
     definitions: Definitions
+
+    @property
+    def needs_stable(self) -> bool:
+        """Whether it shows a measure with equal distances in the order of the database, which takes the longest."""
+        return any(measure.name in STABLE_MEASURES for measure in self.measures)
 
     @property
     def datasets(self) -> tuple[DatasetSettings, ...]:

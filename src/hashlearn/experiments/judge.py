@@ -31,32 +31,35 @@ class LabeledData(Protocol):
         ...
 
 
-def judge_codes(query_codes: NDArray[np.uint8], codes: NDArray[np.uint8], n_bits: int, data: LabeledData) -> Line:
-    """Judge the ranking by Hamming distance."""
+def judge_codes(
+    query_codes: NDArray[np.uint8], codes: NDArray[np.uint8], n_bits: int, data: LabeledData, stable: bool = False
+) -> Line:
+    """Judge the ranking by Hamming distance; ``stable`` by both rules for equal distances."""
     line: Line = {"measures": {}}
     if data.labels is not None:
         of_labels: dict[str, Any] = {"query_labels": data.query_labels, "labels": data.labels}
-        expected = evaluate(codes, query_codes, n_bits, **of_labels)
-        stable = evaluate(codes, query_codes, n_bits, ties="stable", positions=[100], **of_labels)
-        line = by_meaning(expected, stable)
+        line = by_meaning(evaluate(codes, query_codes, n_bits, **of_labels))
+        if stable:
+            ranked = evaluate(codes, query_codes, n_bits, ties="stable", positions=[100], **of_labels)
+            line["measures"] |= of_stable_ranking(ranked)
     neighbors = TrueNeighbor(data.neighbors(), len(codes))
     hits = score_codes(codes, query_codes, n_bits, neighbors, RECALL_POSITIONS).hits.mean(axis=0)
     line["measures"] |= by_neighborhood(hits)
     return line
 
 
-def judge_real_queries(estimates: EstimateVectors, data: LabeledData) -> Line:
+def judge_real_queries(estimates: EstimateVectors, data: LabeledData, stable: bool = False) -> Line:
     """Judge the ranking by estimates of the distances between real queries and codes."""
-    line = _by_meaning_of_vectors(*estimates, data)
+    line = _by_meaning_of_vectors(*estimates, data, stable)
     depth = min(max(RECALL_POSITIONS), len(estimates.database))
     hits = neighbor_hits(true_neighbors(*estimates, depth), data.neighbors())
     line["measures"] |= by_neighborhood(hits)
     return line
 
 
-def judge_vectors(data: LabeledData) -> Line:
+def judge_vectors(data: LabeledData, stable: bool = False) -> Line:
     """Judge the Euclidean ranking of the vectors themselves, whose neighbors are the true ones."""
-    line = _by_meaning_of_vectors(data.database, data.queries, data)
+    line = _by_meaning_of_vectors(data.database, data.queries, data, stable)
     line["measures"] |= by_neighborhood(np.full(len(RECALL_POSITIONS), N_NEIGHBORS))
     return line
 
@@ -67,23 +70,28 @@ def neighbor_hits(ranked: NDArray[np.int64], neighbors: NDArray[np.int64]) -> ND
     return np.array([found[:, :n].sum(axis=1).mean() for n in RECALL_POSITIONS])
 
 
-def _by_meaning_of_vectors(database: NDArray, queries: NDArray, data: LabeledData) -> Line:
+def _by_meaning_of_vectors(database: NDArray, queries: NDArray, data: LabeledData, stable: bool) -> Line:
     if data.labels is None:
         return {"measures": {}}
     of_labels: dict[str, Any] = {"query_labels": data.query_labels, "labels": data.labels}
-    expected, stable = (evaluate_vectors(database, queries, ties=ties, **of_labels) for ties in ("expected", "stable"))
-    return by_meaning(expected, stable)
+    line = by_meaning(evaluate_vectors(database, queries, **of_labels))
+    if stable:
+        line["measures"] |= of_stable_ranking(evaluate_vectors(database, queries, ties="stable", **of_labels))
+    return line
 
 
-def by_meaning(expected: Evaluation, stable: Evaluation) -> Line:
-    """The measures by labels, by both rules for ties where they differ, and the curves."""
+def of_stable_ranking(stable: Evaluation) -> dict[str, float | None]:
+    """The measures that are also kept with equal distances in the order of the database."""
+    return {"mAP_stable": short(stable.mAP), "pre100_stable": short(stable.pre100_of_the_paper)}
+
+
+def by_meaning(expected: Evaluation) -> Line:
+    """The measures by labels, and the curves; equal distances count as if shuffled."""
     assert expected.positions is not None
     assert expected.precision_at is not None
     measures = {
         "mAP": expected.mAP,
-        "mAP_stable": stable.mAP,
         "pre100": expected.pre100_of_the_paper,
-        "pre100_stable": stable.pre100_of_the_paper,
         "precision_at_1": expected.precision_at[0],
         "precision_at_100": expected.precision_at_100,
     }

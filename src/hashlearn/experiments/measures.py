@@ -77,5 +77,8 @@ ALL_MEASURES = (
 )
 MEASURES = {measure.name: measure for measure in ALL_MEASURES}
 
+STABLE_MEASURES = ("mAP_stable", "pre100_stable")
+"""Those with equal distances in the order of the database."""
+
 DEFAULT_MEASURES = ("mAP", "precision_at_100", "recall_at_10", "recall_at_100")
 """By meaning and by neighborhood."""

@@ -6,10 +6,18 @@ from functools import partial
 from pathlib import Path
 
 from hashlearn.checks import check_integer
-from hashlearn.experiments.anchor_cache import AnchorSet, anchors_of, make_sums, shared_anchors, sums_path
+from hashlearn.experiments.anchor_cache import (
+    AnchoredPart,
+    AnchorSet,
+    anchored_parts,
+    make_sums,
+    shared_anchors,
+    sums_path,
+)
 from hashlearn.experiments.data_cache import CachedData
 from hashlearn.experiments.execute import execute
 from hashlearn.experiments.experiment import Experiment
+from hashlearn.experiments.measures import STABLE_MEASURES
 from hashlearn.experiments.processes import Do, processes
 from hashlearn.experiments.result_lines import Line, ResultFolder
 from hashlearn.experiments.tasks import Task, key_of, tasks_of
@@ -60,7 +68,8 @@ def run_experiment(
     """
     check_integer("workers", workers, low=1)
     results, tasks = ResultFolder(out), tasks_of(experiment)
-    stored = {line["key"] for line in results.lines(dataset.name for dataset in experiment.datasets)}
+    lines = results.lines(dataset.name for dataset in experiment.datasets)
+    stored = {line["key"] for line in lines if not experiment.needs_stable or _has_stable(line)}
     cached = {
         dataset.name: CachedData.of(dataset, results.folder / CACHE)
         for dataset in track(experiment.datasets, "load data")
@@ -68,7 +77,7 @@ def run_experiment(
     pending = [task for task in tasks if key_of(task.config, cached[task.dataset.name].digest) not in stored]
     problems: list[str] = []
     with processes(workers if len(pending) > 1 else 1) as do:
-        for task, line in track(_done(do, pending, cached), experiment.name, len(pending)):
+        for task, line in track(_done(do, pending, cached, experiment.needs_stable), experiment.name, len(pending)):
             results.append(task.dataset.name, line)
             if "problem" in line:
                 problems.append(f"{task}: {line['problem']}")
@@ -77,42 +86,48 @@ def run_experiment(
     return Outcome(len(pending), len(tasks) - len(pending), tuple(dict.fromkeys(problems)))
 
 
-def _done(do: Do, tasks: list[Task], cached: dict[str, CachedData]) -> Iterator[tuple[Task, Line]]:
+def _has_stable(line: Line) -> bool:
+    """Whether the line of an earlier run has what only some experiments ask for; without labels nothing is missing."""
+    measures = line.get("measures", {})
+    return "mAP" not in measures or all(name in measures for name in STABLE_MEASURES)
+
+
+def _done(do: Do, tasks: list[Task], cached: dict[str, CachedData], stable: bool) -> Iterator[tuple[Task, Line]]:
     """Dataset by dataset: first what its tasks share, then the tasks, in the order they are done."""
     for name in dict.fromkeys(task.dataset.name for task in tasks):
         data, here = cached[name], [task for task in tasks if task.dataset.name == name]
+        parts = [part for task in here for part in anchored_parts(task, len(data.database))]
         for what, shared in (("anchors and neighbors", _anchor_jobs), ("sums over the data", _sum_jobs)):
-            jobs = list(shared(here, data))
+            jobs = list(shared(parts, data))
             for _ in track(do(jobs), f"{name}: {what}", len(jobs)):
                 pass
-        yield from do([partial(_answered, task, str(data.folder)) for task in here])
+        yield from do([partial(_answered, task, str(data.folder), stable) for task in here])
 
 
-def _answered(task: Task, folder: str) -> tuple[Task, Line]:
-    return task, execute(task, folder)
+def _answered(task: Task, folder: str, stable: bool) -> tuple[Task, Line]:
+    return task, execute(task, folder, stable)
 
 
-def _anchor_jobs(tasks: Iterable[Task], data: CachedData) -> Iterator[Callable[[], None]]:
+def _anchor_jobs(parts: Iterable[AnchoredPart], data: CachedData) -> Iterator[Callable[[], None]]:
     if not data.has_neighbors:
         yield partial(_make_neighbors, str(data.folder))
-    wanted = {anchors_of(task, len(data.database)) for task in tasks}
-    for anchors in sorted(anchors for anchors in wanted if anchors is not None):
+    for anchors in sorted({part.anchors for part in parts}):
         if not data.has(anchors.name):
             yield partial(_make_anchors, str(data.folder), anchors)
 
 
-def _sum_jobs(tasks: Iterable[Task], data: CachedData) -> Iterator[Callable[[], None]]:
+def _sum_jobs(parts: Iterable[AnchoredPart], data: CachedData) -> Iterator[Callable[[], None]]:
     """One job for all lengths of a method with anchors, for every seed and setting."""
-    first: dict[Path, Task] = {}
-    for task in tasks:
-        if (path := sums_path(task, data)) is not None and not path.is_file():
-            first.setdefault(path, task)
-    for task in first.values():
-        yield partial(_make_sums, str(data.folder), task)
+    first: dict[Path, AnchoredPart] = {}
+    for part in parts:
+        if not (path := sums_path(part, data)).is_file():
+            first.setdefault(path, part)
+    for part in first.values():
+        yield partial(_make_sums, str(data.folder), part)
 
 
-def _make_sums(folder: str, task: Task) -> None:
-    make_sums(task, CachedData(folder))
+def _make_sums(folder: str, part: AnchoredPart) -> None:
+    make_sums(part, CachedData(folder))
 
 
 def _make_neighbors(folder: str) -> None:

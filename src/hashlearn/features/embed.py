@@ -35,7 +35,7 @@ class FastEmbedEncoder:
             if any(name.lower() == model["model"].lower() for model in family.list_supported_models()):
                 return cls(name, kind, model_folder)
         raise ValueError(
-            f"encoder must be 'gist', 'tfidf+svd' or a model of fastembed, such as 'BAAI/bge-small-en-v1.5' or "
+            f"encoder must be 'gist', 'tfidf+svd', 'shingles' or a model of fastembed, such as 'BAAI/bge-small-en-v1.5' or "
             f"'Qdrant/clip-ViT-B-32-vision', got {name!r}"
         )
 

@@ -5,6 +5,7 @@ name                      takes    what it is
 ========================  =======  =========================================================================
 ``gist``                  images   GIST of the square in the middle; nothing is learned or downloaded
 ``tfidf+svd``             texts    weighted words, reduced to a few hundred dimensions; learned from the texts
+``shingles``              texts    words and pairs of words, hashed: for near-duplicates; nothing is learned
 a model of fastembed      either   a network of others, fetched once or read from a folder (extra ``embed``)
 ========================  =======  =========================================================================
 
@@ -24,6 +25,7 @@ from safetensors.numpy import save as as_safetensors
 from hashlearn.checks import check_choice
 from hashlearn.features.embed import FastEmbedEncoder
 from hashlearn.features.gist_encoder import GistEncoder
+from hashlearn.features.shingles import ShingleEncoder
 from hashlearn.features.tfidf import TfidfEncoder
 from hashlearn.files import write_bytes
 from hashlearn.json_files import parsed_json
@@ -60,7 +62,7 @@ class Encoder(Protocol):
         """What was learned."""
 
 
-BUILT_IN: dict[str, Any] = {"gist": GistEncoder, "tfidf+svd": TfidfEncoder}
+BUILT_IN: dict[str, Any] = {"gist": GistEncoder, "tfidf+svd": TfidfEncoder, "shingles": ShingleEncoder}
 DEFAULTS = {"image": "gist", "text": "tfidf+svd"}
 
 
@@ -70,7 +72,7 @@ def encoder_named(name: str | None, kind: str, model_folder: str | Path | None =
     Parameters
     ----------
     name : str or None
-        ``"gist"``, ``"tfidf+svd"``, or a model that fastembed knows, such as ``"Qdrant/clip-ViT-B-32-vision"``. None
+        ``"gist"``, ``"tfidf+svd"``, ``"shingles"``, or a model that fastembed knows, such as ``"Qdrant/clip-ViT-B-32-vision"``. None
         is the one of this kind that needs no download.
     kind : "image" or "text"
         What it must take.

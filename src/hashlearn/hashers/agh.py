@@ -62,6 +62,8 @@ class AGH(AnchoredHasher):
         Distinct ones, without those that are near to no row.
     sigma_ : float
         Width of the weights ``exp(-d^2 / sigma_^2)``: mean distance to the last of the ``n_neighbors`` anchors.
+    n_blended_ : int
+        Number of nearest anchors whose offsets are blended.
     eigenvalues_ : ndarray of shape (n_bits / n_layers,)
         Those of the eigenvectors used, largest first.
     offsets_ : ndarray of shape (n_anchors, n_bits / n_layers)

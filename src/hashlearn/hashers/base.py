@@ -22,7 +22,7 @@ from hashlearn.checks import Range, check_integer, check_matrix, check_parameter
 from hashlearn.codes import bytes_per_code, pack
 from hashlearn.hashers.saving import save_hasher
 from hashlearn.progress import track
-from hashlearn.rows import RowBlocks, as_rows, check_holds_rows, is_source, map_blocks, write_blocks
+from hashlearn.rows import RowBlocks, map_blocks, named_rows, write_blocks
 from hashlearn.rows.blocks import check_finite
 from hashlearn.threads import one_blas_thread
 
@@ -282,10 +282,9 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_parameters(
             self.get_params(deep=False) | {"n_bits": self.n_bits}, {"n_bits": Range(int, 1), **self._ranges}
         )
-        if not is_source(X):
-            check_holds_rows(X)
+        rows = named_rows(X)
+        if rows is None:
             return RowBlocks(validate_data(self, X, **_CHECKS, ensure_min_samples=2))
-        rows = as_rows(X)
         if len(rows) < 2:
             raise ValueError(f"Found array with {len(rows)} sample(s) while a minimum of 2 is required.")
         self.n_features_in_ = rows.shape[1]
@@ -302,10 +301,9 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> RowBlocks:
         check_is_fitted(self)
-        if not is_source(X):
-            check_holds_rows(X)
+        rows = named_rows(X)
+        if rows is None:
             return RowBlocks(validate_data(self, X, **_CHECKS, reset=False, ensure_min_samples=0))
-        rows = as_rows(X)
         if rows.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "

@@ -25,14 +25,11 @@ from hashlearn.checks import Range, check_choice
 from hashlearn.hashers.anchored import AnchoredHasher, JointScorer
 from hashlearn.hashers.starts import (
     AFTER_OTHERS,
-    AFTER_SPECTRAL,
     SPECTRAL_NEIGHBORS,
     Recipe,
-    chosen_start,
-    is_spectral,
     may_be_spectral,
     signs,
-    starting_codes,
+    starting_point,
 )
 from hashlearn.linalg.anchors import AnchorSearch, PairwiseSums
 from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
@@ -167,6 +164,8 @@ class JPSH(AnchoredHasher):
         above zero.
     sigma_ : float
         Width of the blend's weights ``exp(-d^2 / sigma_^2)``.
+    n_blended_ : int
+        Number of nearest anchors whose offsets are blended.
     init_ : {"spectral", "itq", "random", "array"}
         The start that was taken.
     n_iter_ : int
@@ -316,8 +315,8 @@ class JPSH(AnchoredHasher):
         JPSH
             This object.
         """
-        init = chosen_start(summary, self.n_bits) if _is_auto(self.init) else self.init
-        max_iter, soft_offsets, pairwise_weight = self._recipe(init)
+        start = starting_point(self.init, summary, self.n_bits)
+        max_iter, soft_offsets, pairwise_weight = self._asked(start.recipe)
         if max_iter == 1:
             self._warn_of_parameters_without_effect()
         C = summary.anchors_with_bias() if self.bias else summary.anchors.astype(np.float64)
@@ -325,8 +324,7 @@ class JPSH(AnchoredHasher):
         sums = summary.sums["pairwise"].with_bias() if self.bias else summary.sums["pairwise"]  # eq. 2
         rule = PenaltyRule(self.lambda1, self.lambda2, self.epsilon, self.graph_ridge, self.bias)
 
-        B = starting_codes(init, summary, self.n_bits)
-        R, V = np.eye(self.n_bits), np.eye(self.n_bits)
+        B, R, V = start.codes, np.eye(self.n_bits), np.eye(self.n_bits)
         penalty, Q = IdentityPenalty(S), np.ones(len(sums.XDX))
         self.objective_, codes_per_round = [], []
         for _ in self._rounds(max_iter):
@@ -352,9 +350,8 @@ class JPSH(AnchoredHasher):
             if unbalanced or settled(self.objective_, self.tol):
                 break
 
-        self._keep_anchors(summary, soft_offsets)
-        self._keep_projection(summary, pairwise_weight * projection, self.bias)
-        self.init_ = init if isinstance(init, str) else "array"
+        self._keep_joint(summary, soft_offsets, pairwise_weight * projection)
+        self.init_ = start.name
         self.codes_per_round_ = np.stack(codes_per_round)
         self.n_iter_ = len(codes_per_round)
         return self
@@ -366,9 +363,8 @@ class JPSH(AnchoredHasher):
         # The weights of the offsets sum to one, so the intercept may be in each of them.
         return JointScorer(search, (self.offsets_ + self.intercept_).astype(real), self.n_blended_, self.sigma_)
 
-    def _recipe(self, init: str | NDArray) -> Recipe:
-        """The parameters that are set, and for those that are "auto" what measured best from this start."""
-        best = AFTER_SPECTRAL if is_spectral(init) else AFTER_OTHERS
+    def _asked(self, best: Recipe) -> Recipe:
+        """The parameters that are set, and for those that are "auto" what measured best."""
         asked = {name: getattr(self, name) for name in Recipe._fields}
         return best._replace(**{name: value for name, value in asked.items() if not _is_auto(value)})
 

@@ -156,8 +156,7 @@ class JSH(AnchoredHasher):
             if settled(self.objective_, self.tol):
                 break
 
-        self._keep_anchors(summary, n_blended=1)
-        self._keep_projection(summary, W @ V.T, self.bias)
+        self._keep_joint(summary, 1, W @ V.T)
         self.pairwise_weights_, self.codes_per_round_ = W, np.stack(codes_per_round)
         self.n_iter_ = len(codes_per_round)
         return self

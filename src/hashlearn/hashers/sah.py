@@ -51,6 +51,8 @@ class SAH(AnchoredHasher):
     anchors_ : ndarray of shape (n_anchors, n_features)
     sigma_ : float
         Width of the weights: mean distance to the last of the ``n_neighbors`` anchors.
+    n_blended_ : int
+        Number of nearest anchors whose offsets are blended.
     offsets_ : ndarray of shape (n_anchors, n_bits)
         A bit is one where the weights of a row times the offsets of its nearest anchors are above zero.
 
