@@ -59,7 +59,7 @@ class ABH(Hasher):
         Length of a code, 1 to 4096; it may be more or less than the number of features.
     metric : {"euclidean", "cosine", "dot"}, default="euclidean"
         What is near: a small Euclidean distance, a small angle, or a large inner product.
-    max_iter : int (at least 0), default=20
+    max_iter : int (at least 0), default=5
         Rounds of the alternation between words and bits, at most: it ends where the error rises, as it may with more
         bits than features.
     ridge : float (at least 0), default=1e-4
@@ -119,7 +119,7 @@ class ABH(Hasher):
         n_bits=64,
         *,
         metric="euclidean",
-        max_iter=20,
+        max_iter=5,
         ridge=1e-4,
         restarts=0,
         init=None,
