@@ -7,7 +7,7 @@ MATHJAX_VERSION := 3.2.2
 AXE := $(VENV)/axe/axe.min.js
 AXE_VERSION := 4.10.3
 
-.PHONY: demo test faults docs dist clean
+.PHONY: demo test faults docs docs-check dist clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/hashlearn demo
@@ -28,6 +28,11 @@ faults: $(VENV)/.installed-test
 
 docs: $(VENV)/.installed-docs $(MATHJAX)/tex-svg.js
 	OMP_NUM_THREADS=2 $(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/check_site.py
+
+# The built site in Chromium: from the file system and below a path, light and dark, wide and narrow; needs npm.
+docs-check: docs $(VENV)/.installed-test $(AXE)
+	$(BIN)/python docs/check_site.py --axe $(AXE) --shots docs/_build/shots
 
 # A source distribution and a wheel made from it; the wheel is installed into an empty environment and used there.
 dist: $(VENV)/.installed-dist

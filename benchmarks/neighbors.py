@@ -5,10 +5,11 @@
     python benchmarks/neighbors.py --data gist text       # some of the data
     python benchmarks/neighbors.py --only ABH OPQ         # contenders whose name begins so
     python benchmarks/neighbors.py --speed scan-64 encode --data      # times alone
+    python benchmarks/neighbors.py --targets              # what is wanted and was measured, from the file; runs nothing
 
 10@10 and 10@100 are the shares of the true ten nearest rows among the first 10 and 100 found. ``HASHLEARN_DATA`` names
 the folder of the data; what is not there is left out. A run adds a line for every dataset to
-``results/neighbors.jsonl`` and prints what must hold; ``--plot FILE`` draws all runs.
+``results/neighbors.jsonl``; ``--plot FILE`` draws all runs.
 """
 
 import os
@@ -28,7 +29,7 @@ import numpy as np
 from neighbors_peers import Contender, contenders
 from neighbors_plot import plot
 from neighbors_speed import SCANS, Ratio, encoding, scans, training
-from neighbors_targets import recall_targets
+from neighbors_targets import rows as target_rows
 from runs import add_out_option, append_run
 from training import clusters
 
@@ -52,16 +53,13 @@ class Rows(NamedTuple):
 def main() -> None:
     options = parse()
     faiss.omp_set_num_threads(1)
-    cases: list[dict] = []
-    ratios: list[Ratio] = []
-    for name in options.data:
-        own = list(cases_of(name, options))
-        cases += own
-        keep(own, [], options)
-    for ratio in speed(options):
-        ratios.append(ratio)
-        keep([], [ratio], options)
-    show_targets([*recall_targets(cases), *ratios])
+    if not options.targets:
+        for name in options.data:
+            keep(list(cases_of(name, options)), [], options)
+        for ratio in speed(options):
+            print(f"{ratio.ratio:9.3f}   {ratio.what}", flush=True)
+            keep([], [ratio], options)
+    show_targets(options.out)
     if options.plot is not None:
         plot(options.out / "neighbors.jsonl", options.plot)
 
@@ -78,6 +76,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--data", nargs="*", choices=DATA, default=list(DATA))
     parser.add_argument("--only", nargs="*", help="contenders whose name begins so")
     parser.add_argument("--speed", nargs="*", choices=SPEED, default=list(SPEED))
+    parser.add_argument("--targets", action="store_true", help="run nothing")
     parser.add_argument("--plot", type=Path, help="draw recall against bytes and time to this file")
     add_out_option(parser)
     return parser.parse_args()
@@ -159,12 +158,10 @@ def show(case: dict) -> None:
     )
 
 
-def show_targets(found: list) -> None:
-    print("\n  target   measured")
-    for line in found:
-        met = line.ratio >= line.target if line.at_least else line.ratio <= line.target
-        sign = ">=" if line.at_least else "<="
-        print(f"{sign} {line.target:6.3f}  {line.ratio:9.3f}   {line.what}{'' if met else '   <-- missed'}")
+def show_targets(folder: Path) -> None:
+    print()
+    for what, wanted, measured, missed in target_rows(folder):
+        print(f"{what:<85}{wanted:>10}{measured:>15}   {missed}".rstrip())
 
 
 if __name__ == "__main__":

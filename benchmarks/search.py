@@ -212,9 +212,13 @@ def check(peer: Peer, queries: np.ndarray, k: int, truth: np.ndarray) -> float:
 
 
 def take_turns(calls: dict[str, Callable], rounds: int, clock: Callable[[], float]) -> dict[str, float]:
-    """Median seconds of each call; in every round each is run in turn, short ones several times, the longest once."""
+    """Median seconds of each call; in every round each is run in turn, short ones several times, the longest once.
+
+    The first time a call may compile or read from disk, so that does not count.
+    """
     repeats, taken = {}, {}
     for name, call in calls.items():
+        call()
         start = clock()
         call()
         taken[name] = [clock() - start]

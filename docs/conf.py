@@ -38,6 +38,8 @@ myst_links_external_new_tab = False
 
 autosummary_generate = True
 autodoc_typehints = "none"
+maximum_signature_line_length = 80
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

@@ -421,33 +421,69 @@ def neighbor_recall() -> str:
     runs = [run for run in benchmark_runs("neighbors") if not run["quick"]]
     cases = {(case["method"], case["data"]): case for run in runs for case in run["cases"]}
     methods = {method: span((c["bytes"] for (m, _), c in cases.items() if m == method), 0) for method, _ in cases}
-    measured_on = [data for data in NEIGHBOR_DATA if any(data == case for _, case in cases)]
-    rows = [["", "bytes", *(NEIGHBOR_DATA[data] for data in measured_on)]]
+    columns = [data for data in NEIGHBOR_DATA if any(data == case for _, case in cases)]
+    rows = [["", "bytes", *(NEIGHBOR_DATA[data] for data in columns)]]
     for method in sorted(methods, key=lambda name: (name.split()[0].strip(","), int(methods[name].split("-")[0]))):
-        found = [cases.get((method, data)) for data in measured_on]
+        found = [cases.get((method, data)) for data in columns]
         recalls = [f"{case['recall_10']:.3f} / {case['recall_100']:.3f}" if case else "" for case in found]
         rows.append([f"**{method}**" if method.startswith("ABH") else method, methods[method], *recalls])
     return markdown(rows)
 
 
-def neighbor_speed() -> str:
-    """The ratios of times of the neighbors benchmark, beside what is wanted."""
+def neighbor_targets() -> str:
+    """What must hold of the search for neighbors, beside what was measured."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from neighbors_targets import rows
+
+    folder = ROOT / "benchmarks" / "results"
     runs = [run for run in benchmark_runs("neighbors") if not run["quick"] and run["ratios"]]
-    measured: dict[str, list[dict]] = {}
-    for line in [line for run in runs for line in run["ratios"]]:
-        measured.setdefault(line["what"], []).append(line)
-    rows = [["", "measured", "wanted"]]
-    for what, lines in measured.items():
-        wanted = f"at {'least' if lines[-1]['at_least'] else 'most'} {lines[-1]['target']:g}"
-        rows.append([what, span((line["ratio"] for line in lines), 1), wanted])
+    return f"{markdown(rows(folder))}\n\nTimes of the last run of each. {measured_on(runs)}"
+
+
+def serving() -> str:
+    """Requests a second and p99, beside those of the echo with as many clients."""
+    runs = benchmark_runs("serving")
+    lines = [line for run in runs for line in run["servers"]]
+    ratios = [(name, ratio) for run in runs for name, ratio in run["ratios"].items()]
+    rows = [["", "clients", "requests a second", "p50, ms", "p99, ms", "throughput / echo", "p99 / echo"]]
+    for name, clients in dict.fromkeys((line["contender"], line["clients"]) for line in lines):
+        fit = [line for line in lines if (line["contender"], line["clients"]) == (name, clients)]
+        beside = [ratio for key, ratio in ratios if key == f"{name}, {clients} clients"]
+        measured = [
+            span((line[key] for line in fit), n) for key, n in (("per_second", 0), ("p50_ms", 1), ("p99_ms", 1))
+        ]
+        compared = [span((ratio[key] for ratio in beside), 2) if beside else "" for key in ("throughput", "p99")]
+        rows.append([name, str(clients), *measured, *compared])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
+def soak() -> str:
+    """What became of many requests, and of what was written when the server was killed."""
+    runs = benchmark_runs("soak")
+    soaked, killed = ([run[part] for run in runs if part in run] for part in ("soak", "killed"))
+    rows = [["", "requests", "errors", "wrong or lost", ""]]
+    for run in soaked:
+        memory = "memory {:.0f} MB when filled, {:.0f} MB at the end".format(*(run["megabytes"][i] for i in (0, -1)))
+        rows.append(["one run", f"{run['requests']:,}", str(run["errors"]), str(run["wrong"]), memory])
+    if killed:
+        n_kills, requests, errors, wrong = (
+            sum(run[name] for run in killed) for name in ("kills", "requests", "errors", "wrong")
+        )
+        ready = span((seconds for run in killed for seconds in run["seconds_to_ready"]), 1)
+        rows.append([f"{n_kills} kills", f"{requests:,}", str(errors), str(wrong), f"ready again after {ready} s"])
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
 def machines(runs: list[dict]) -> str:
+    """On which processors the runs were made, below a table of ranges."""
+    return f"Least and most over all runs. {measured_on(runs)}"
+
+
+def measured_on(runs: list[dict]) -> str:
     """On which processors the runs were made."""
     count = Counter(f"{run['processor']}, {run['cores']} cores" for run in runs)
     where = "; ".join(f"{name} ({n} {'run' if n == 1 else 'runs'})" for name, n in count.items())
-    return f"Least and most over all runs. Measured on: {where}."
+    return f"Measured on: {where}."
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -465,8 +501,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "methods": method_seconds,
     "duplicates": duplicate_contenders,
     "faults": faults,
+    "serving": serving,
+    "soak": soak,
     "neighbors": neighbor_recall,
-    "neighbors speed": neighbor_speed,
+    "neighbors targets": neighbor_targets,
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
     **{
         f"table-2 {dataset}": partial(paper_tables, "table-2", dataset)

@@ -21,7 +21,7 @@ from hashlearn.files import (
     write_at,
     write_text,
 )
-from hashlearn.locks import LOCK, exclusive
+from hashlearn.locks import LOCK, exclusive, exclusive_folder
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="permissions and forks of POSIX")
 EVERY_WAY = pytest.mark.parametrize("replace", [replacing, replacing_together])
@@ -241,10 +241,10 @@ def test_no_update_is_lost_under_the_lock(tmp_path):
 
 
 def test_a_lock_that_is_held_can_be_refused(tmp_path):
-    for path in (tmp_path / "file", tmp_path):
-        with exclusive(path), pytest.raises(BlockingIOError, match="written by another"), exclusive(path, wait=False):
+    for lock, path in ((exclusive, tmp_path / "file"), (exclusive_folder, tmp_path)):
+        with lock(path), pytest.raises(BlockingIOError, match="written by another"), lock(path, wait=False):
             pass
-        with exclusive(path, wait=False):
+        with lock(path, wait=False):
             pass
     assert os.listdir(tmp_path) == []
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from hashlearn import generations
 from hashlearn.files import LEFTOVER
 from hashlearn.generations import FolderFormat
-from hashlearn.locks import LOCK, exclusive
+from hashlearn.locks import LOCK, exclusive_folder
 
 FORMAT = FolderFormat(title="test state", version=2, manifest="state.json")
 
@@ -201,13 +202,31 @@ def test_a_collector_that_is_earlier_than_the_lock_costs_a_second_try(folder, mo
         calls.append(path)
         if len(calls) == 1:
             path.rmdir()
-            raise FileNotFoundError(path)
-        return exclusive(path, **options)
+        return exclusive_folder(path, **options)
 
-    monkeypatch.setattr(generations, "exclusive", late)
+    monkeypatch.setattr(generations, "exclusive_folder", late)
     FORMAT.save(folder, writing("second"))
     assert state(folder) == "second"
     assert calls[0] != calls[1]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no folder is renamed there while a file in it is open")
+def test_who_waits_for_the_lock_of_a_generation_that_goes_cannot_lock_it_again(folder, monkeypatch):
+    """A folder is made, a collector locks it before its maker does, and the maker waits while it is removed."""
+    made = folder / f"generation-1-{'0' * 16}"
+    made.mkdir()
+    refused, remove = [], shutil.rmtree
+
+    def rmtree(path, **options):
+        with pytest.raises(FileNotFoundError) as problem, exclusive_folder(made):
+            pass
+        refused.append(problem)
+        remove(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    FORMAT.collect(folder)
+    assert len(refused) == 1
+    assert len(generations_in(folder)) == 1
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")

@@ -81,9 +81,9 @@ class TestOneThread:
         first.__enter__()
         second.__enter__()
         assert blas_threads() == {1}
-        first.__exit__()
+        first.__exit__(None, None, None)
         assert blas_threads() == {1}
-        second.__exit__()
+        second.__exit__(None, None, None)
         assert blas_threads() == {THREADS}
 
     def test_within_itself_and_after_an_error(self):

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from hashlearn.files import LEFTOVER, keep_permissions, sync, write_text
 from hashlearn.json_files import json_digest, read_json
-from hashlearn.locks import LOCK, exclusive
+from hashlearn.locks import LOCK, exclusive_folder
 
 Opened = TypeVar("Opened")
 
@@ -113,7 +113,7 @@ class FolderFormat(NamedTuple):
                 sync(generation)
                 sync(target)
             except BaseException:
-                shutil.rmtree(generation, ignore_errors=True)
+                _remove_folder(generation)
                 raise
             try:
                 self._name_in_manifest(generation, facts)
@@ -136,7 +136,7 @@ class FolderFormat(NamedTuple):
         """Remove generations that nobody writes and the manifest does not name."""
         for path in folder.iterdir():
             if _NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
-                with suppress(OSError), exclusive(path, wait=False):
+                with suppress(OSError), exclusive_folder(path, wait=False):
                     self._remove(path)
                 with suppress(OSError):  # on Windows a folder cannot be removed while its lock is held
                     path.rmdir()
@@ -145,7 +145,7 @@ class FolderFormat(NamedTuple):
         """Remove a generation, unless the manifest names it or cannot be read."""
         with suppress(OSError, ValueError):
             if self._current(generation.parent) != generation:
-                shutil.rmtree(generation, ignore_errors=True)
+                _remove_folder(generation)
 
     def _current(self, folder: Path) -> Path | None:
         """The generation that the manifest names; None without a manifest, or with one of the first version."""
@@ -178,16 +178,31 @@ class _NewerVersion(ValueError):
 def _new_generation(folder: Path, stack: ExitStack) -> Path:
     """A new folder that is locked until the stack is left."""
     while True:
-        generation = folder / f"generation-{os.getpid()}-{secrets.token_hex(8)}"
+        generation = _new_name(folder)
         try:
             generation.mkdir(parents=True)
-            stack.enter_context(exclusive(generation))
+            stack.enter_context(exclusive_folder(generation))
             return generation
         except FileNotFoundError:  # another took it for a leftover before it was locked
             continue
         except BaseException:
             shutil.rmtree(generation, ignore_errors=True)
             raise
+
+
+def _new_name(folder: Path) -> Path:
+    return folder / f"generation-{os.getpid()}-{secrets.token_hex(8)}"
+
+
+def _remove_folder(generation: Path) -> None:
+    """Remove a folder that this process has locked.
+
+    It gets another name first: whoever has made it, and waits for its lock, must not lock it again while it goes.
+    """
+    doomed = generation
+    with suppress(OSError):  # Windows renames no folder in which the lock is open
+        doomed = generation.rename(_new_name(generation.parent))
+    shutil.rmtree(doomed, ignore_errors=True)
 
 
 @contextmanager

@@ -22,24 +22,26 @@ _LONGEST_NAME = 180
 
 @contextmanager
 def exclusive(path: str | Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold the lock of a file or of a folder; nobody else holds it meanwhile, in this process or another.
+    """Hold the lock of a file, which is beside it; nobody else holds it meanwhile, in this process or another.
 
     Parameters
     ----------
     path : str or Path
-        A file has its lock beside it, a folder inside. It need not be there yet, but the folder of a file must.
+        It need not be there yet, but its folder must.
     wait : bool
         Wait until the lock is free; otherwise BlockingIOError says that it is not.
     """
     path = Path(path)
-    place = path / LOCK if path.is_dir() else path.with_name(hidden_name(path) + LOCK)
-    lock = None
-    try:
-        lock = _held(place, path, wait)
+    with _lock(path.with_name(hidden_name(path) + LOCK), path, wait):
         yield
-    finally:
-        if lock is not None:
-            _release(place, lock)
+
+
+@contextmanager
+def exclusive_folder(folder: str | Path, *, wait: bool = True) -> Iterator[None]:
+    """As :func:`exclusive`, of a folder, whose lock is inside; FileNotFoundError if it is not there, or no longer."""
+    folder = Path(folder)
+    with _lock(folder / LOCK, folder, wait):
+        yield
 
 
 def lock_now(file: FileIO, *, if_unknown: bool) -> bool:
@@ -70,6 +72,17 @@ def hidden_name(path: Path) -> str:
     return f".{path.name}" if len(name) <= _LONGEST_NAME else f".{hashlib.sha256(name).hexdigest()[:16]}"
 
 
+@contextmanager
+def _lock(place: Path, path: Path, wait: bool) -> Iterator[None]:
+    lock = None
+    try:
+        lock = _held(place, path, wait)
+        yield
+    finally:
+        if lock is not None:
+            _release(place, lock)
+
+
 def _held(place: Path, path: Path, wait: bool) -> FileIO:
     while True:
         lock = _opened(place, path)
@@ -97,6 +110,9 @@ def _release(place: Path, lock: FileIO) -> None:
     with suppress(OSError):
         if _IS_WINDOWS:  # an open file cannot be removed there; where another has opened it, that one removes it
             lock.close()
-        # Removed before it is released: who waits for it then sees that it is no longer at its place.
-        place.unlink()
+            place.unlink()
+        # Removed before it is released: who waits for it then sees that it is no longer at its place. One that is not
+        # at its place now was removed with its folder.
+        elif is_at(place, lock):
+            place.unlink()
     lock.close()

@@ -23,7 +23,7 @@ from safetensors.numpy import save as as_safetensors
 
 from hashlearn.files import LEFTOVER, replacing
 from hashlearn.json_files import json_digest, parsed_json, read_json
-from hashlearn.locks import LOCK, exclusive
+from hashlearn.locks import LOCK, exclusive_folder
 from hashlearn.version import __version__
 
 FORMAT = "hashlearn model"
@@ -89,7 +89,7 @@ def write_model(state: ModelState, folder: str | Path) -> None:
     is_new = not target.exists()
     try:
         target.mkdir(exist_ok=True)
-        with exclusive(target), replacing(target / TENSORS, target / CONFIG) as (tensors_beside, config_beside):
+        with exclusive_folder(target), replacing(target / TENSORS, target / CONFIG) as (tensors_beside, config_beside):
             tensors_beside.write_bytes(content)
             config_beside.write_text(text)
     except BaseException:

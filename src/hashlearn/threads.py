@@ -2,8 +2,9 @@
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -53,7 +54,8 @@ def split(n: int, n_parts: int) -> list[tuple[int, int]]:
     return [(n * part // n_parts, n * (part + 1) // n_parts) for part in range(n_parts)]
 
 
-class one_blas_thread:
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
     """Keep BLAS to one thread within a ``with`` block.
 
     Its other threads spin for a while when they are done, at the cost of whoever comes next, and sums depend in their
@@ -64,14 +66,12 @@ class one_blas_thread:
     waits, the setting would be somebody else's.
     """
 
-    def __enter__(self) -> None:
-        _blas.hold(self)
-
-    def __exit__(self, *_: object) -> None:
-        _blas.release(self)
-
-    def __del__(self) -> None:  # after an interrupt between the entry and the block, which then has no end
-        _blas.release(self)
+    holder = object()
+    try:  # an interrupt between the entry and the block drops this generator, which ends it here, too
+        _blas.hold(holder)
+        yield
+    finally:
+        _blas.release(holder)
 
 
 class _Blas:

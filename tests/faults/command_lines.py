@@ -4,7 +4,11 @@ Every line is a good one with a few words changed. Whatever it says, the command
 leaves every file as it was.
 """
 
+import contextlib
+import importlib
+import io
 import os
+import pkgutil
 import shutil
 import signal
 import sys
@@ -21,6 +25,7 @@ import scipy.sparse
 from faults.corruption import FORMATS
 from PIL import Image
 
+import hashlearn
 from hashlearn import ITQ, HammingIndex
 from hashlearn.cli import main
 
@@ -133,6 +138,15 @@ WORDS += [
 ]
 WORDS += ["jpsh", "itq", "JPSH", "--method", "table-2", "--array", "X", "--results", "--datasets", "digits", "--runs"]
 CREATED = ("new", "new.npy", "new.npz", "new.hli", "new.tsv", "new.json", "new.html", "new.txt")
+
+
+def import_everything() -> None:
+    """Import what any line needs, so that the processes of the lines, which are forked, need not."""
+    for module in pkgutil.walk_packages(hashlearn.__path__, "hashlearn."):
+        if module.name != "hashlearn.__main__":
+            importlib.import_module(module.name)
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        main(["methods"])
 
 
 def make_world(folder: Path) -> None:
@@ -322,6 +336,7 @@ class World:
     def __init__(self, folder: Path):
         self.whole, self.place = folder / "whole", folder / "place"
         self.whole.mkdir()
+        import_everything()
         make_world(self.whole)
         self._copy()
 

@@ -8,6 +8,7 @@ before the read began.
 import multiprocessing
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -90,15 +91,17 @@ PLACES = {
 }
 
 
-def read_beside_savers(name: str, n_reads: int, *, savers: int = 2, readers: int = 1) -> Counter[str]:
-    """So many reads while others save; counts of the reads and of what was wrong with them."""
+def read_beside_savers(
+    name: str, n_reads: int, *, savers: int = 2, readers: int = 1
+) -> tuple[Counter[str], tuple[str, ...]]:
+    """So many reads while others save; counts of the reads and of what was wrong with them, and what errors said."""
     context = multiprocessing.get_context("fork")
     logs, is_over = context.Queue(), context.Event()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "place")
         PLACES[name].save(path, 0)
         processes = [context.Process(target=_keep_saving, args=(name, path, n, logs, is_over)) for n in range(savers)]
-        share = -(-n_reads // readers)
+        share = n_reads // readers
         processes += [context.Process(target=_keep_reading, args=(name, path, share, logs)) for _ in range(readers)]
         for process in processes:
             process.start()
@@ -110,7 +113,7 @@ def read_beside_savers(name: str, n_reads: int, *, savers: int = 2, readers: int
         left = sorted(each.name for each in path.parent.iterdir())
     counts = replayed([Event(True, 0, 0, 0), *events])
     counts["leftovers"] += left != ["place"]
-    return counts
+    return counts, tuple(event.problem for event in events if event.problem)
 
 
 def _taken(logs: Any, n: int) -> list[list[Event]]:
@@ -138,7 +141,7 @@ def _event(is_save: bool, number: int, action: Callable[[], Any]) -> Event:
         found = action()
         number = number if is_save else found
     except Exception as error:
-        problem = f"{type(error).__name__}: {error}"
+        problem = "".join(traceback.format_exception(error))
     return Event(is_save, number, began, time.monotonic_ns(), problem)
 
 

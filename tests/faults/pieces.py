@@ -25,6 +25,7 @@ WRONG = {
 """What can go wrong, and the words of the attacks for it; unclear is a traceback, or more or less than one line."""
 
 LINES_OF_A_PIECE = 100
+READS_OF_A_PIECE = 1000
 
 
 class Tally(NamedTuple):
@@ -56,7 +57,10 @@ def pieces(sizes: dict[str, int]) -> Iterator[Piece]:
         n = min(LINES_OF_A_PIECE, sizes["lines"] - seed * LINES_OF_A_PIECE)
         yield Piece("lines", str(seed), n, lambda n=n, seed=seed: _lines(n, seed))
     reads = _shares(sizes["reads"], PLACES)
-    yield from (Piece("reads", name, reads, lambda name=name: _reads(name, reads)) for name in PLACES)
+    for number in range(-(-reads // READS_OF_A_PIECE)):
+        n = min(READS_OF_A_PIECE, reads - number * READS_OF_A_PIECE)
+        for name in PLACES:
+            yield Piece("reads", f"{name}, {number}", n, lambda name=name, n=n: _reads(name, n))
     n = _shares(sizes["interrupts"], [*CHANGES, *SAVINGS])
     for name in CHANGES:
         yield Piece("interrupts", name, n, lambda name=name: _tally("interrupted", interrupt_change(name, n, seed=1)))
@@ -106,4 +110,5 @@ def _lines(n: int, seed: int) -> Tally:
 
 
 def _reads(name: str, n: int) -> Tally:
-    return _tally("reads", read_beside_savers(name, n))
+    counts, problems = read_beside_savers(name, n)
+    return _tally("reads", counts, problems[:5])

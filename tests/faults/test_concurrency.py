@@ -11,7 +11,8 @@ WRONG = ("lost", "mixed", "of no save", "stale", "leftovers", "failed_saves")
 
 @pytest.mark.parametrize("name", PLACES)
 def test_a_read_beside_savers_is_whole_and_was_there(name):
-    counts = read_beside_savers(name, 100)
+    counts, problems = read_beside_savers(name, 100)
+    assert problems == ()
     assert {word: counts[word] for word in WRONG if counts[word]} == {}
     assert counts["reads"] == 100
     assert counts["saves"] > 2

@@ -24,8 +24,8 @@ cloudpickle = pytest.importorskip("cloudpickle")
 # The functions of this file go to the workers as code: they cannot import it.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-X = np.random.default_rng(0).normal(size=(6000, 10)).astype(np.float32)
-X *= np.linspace(1, 3, 10, dtype=np.float32)  # principal directions that rounding does not turn
+# In double precision, and with principal directions of their own: sums in another order must not change a code.
+X = np.random.default_rng(0).normal(size=(6000, 10)) * np.linspace(1, 3, 10)
 X[:3000] += 2
 
 

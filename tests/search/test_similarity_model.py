@@ -81,7 +81,7 @@ class Model(RuleBasedStateMachine):
 
     @rule()
     def save_for_another_that_refreshes(self):
-        if self.path.exists() and self.search._saved is not None:
+        if self.path.exists() and self.search.folder is not None:
             other = SimilaritySearch.open(self.path)
             self.search.save()
             other.refresh()

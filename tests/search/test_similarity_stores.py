@@ -25,7 +25,7 @@ def test_a_store_finds_what_memory_finds(uri, ids):
     mirrored = SimilaritySearch(HASHER, store=uri, keep_vectors="float32").add(X, ids, PAYLOADS)
     mirrored.upsert(X[:3] + 1, ids[:3], PAYLOADS[:3]).remove(ids[3:5])
     wanted.upsert(X[:3] + 1, ids[:3], PAYLOADS[:3]).remove(ids[3:5])
-    mirrored._attached.store.close()
+    mirrored.close()
     for search_in in ("memory", "store"):
         search = SimilaritySearch(HASHER, store=uri, search_in=search_in)
         assert list(search) == list(wanted)
@@ -40,7 +40,7 @@ def test_a_store_finds_what_memory_finds(uri, ids):
         assert np.array_equal(search.get([ids[9]])[0].vector, X[9])
         assert ids[9] in search
         assert ids[3] not in search
-        search._attached.store.close()
+        search.close()
 
 
 def test_another_process_sees_changes_after_a_refresh(tmp_path):
@@ -67,7 +67,7 @@ def test_what_a_store_cannot_do_is_said(tmp_path):
     with pytest.raises(ValueError, match="payloads must be dicts of JSON"):
         search.add(X[:1], [9], [{"x": {1, 2}}])
     assert len(search) == 5
-    search._attached.store.close()
+    search.close()
     with pytest.raises(ValueError, match="store must hold codes of this hasher"):
         SimilaritySearch(LSH(n_bits=16, random_state=1).fit(X), store=uri)
     with pytest.raises(ValueError, match="n_bits must be 16"):
@@ -81,3 +81,37 @@ def test_what_a_store_cannot_do_is_said(tmp_path):
     with pytest.raises(ValueError, match="search_in must be 'memory' for real queries"):
         SimilaritySearch(HASHER, store=uri, search_in="store", query="real")
     assert len(open_store(uri)) == 5
+
+
+def test_rows_in_a_store_get_running_numbers_behind_those_that_are_there(uri):
+    first = SimilaritySearch(HASHER, store=uri, search_in="store").add(X[:3], [4, 2, 7])
+    assert list(first.add(X[3:5])) == [2, 4, 7, 8, 9]
+    first.close()
+    with_mirror = SimilaritySearch(HASHER, store=uri)
+    assert list(with_mirror.add(X[5:6])) == [2, 4, 7, 8, 9, 10]
+    with_mirror.close()
+
+
+def test_a_store_without_rows_finds_nothing(uri):
+    search = SimilaritySearch(HASHER, store=uri, search_in="store")
+    assert len(search) == 0
+    assert "a" not in search
+    assert search.get([1]) == []
+    assert search.search(X[:2], 3).ids.tolist() == [[-1] * 3] * 2
+    assert len(search.within(X[:2], 16)[1].ids) == 0
+    with pytest.raises(ValueError, match="ids must be in the search, got 5"):
+        search.remove([5])
+    with pytest.raises(ValueError, match="index needs codes in memory"):
+        search.index  # noqa: B018
+
+
+def test_within_a_distance_of_vectors_is_the_same_in_a_store(uri):
+    mirrored = SimilaritySearch(HASHER, store=uri, keep_vectors="float32").add(X, NAMES)
+    wanted = mirrored.within(X[:4], 2.0)
+    mirrored.close()
+    in_store = SimilaritySearch(HASHER, store=uri, search_in="store")
+    found = in_store.within(X[:4], 2.0)
+    in_store.close()
+    assert len(found.ids) > 4
+    assert found.ids.tolist() == wanted.ids.tolist()
+    np.testing.assert_allclose(found.distances, wanted.distances, rtol=1e-4, atol=1e-5)

@@ -23,11 +23,11 @@ def python_in(page: Path) -> str:
 
 @pytest.mark.parametrize("name", ["stores", "scale"])
 def test_the_snippets_of_a_page_run(name, postgres, tmp_path, monkeypatch):
-    for module in ("lancedb", "duckdb", "sqlite_vec", "milvus_lite", "faiss", "distributed"):
+    for module in ("lancedb", "duckdb", "sqlite_vec", "milvus_lite", "faiss", "usearch", "distributed"):
         pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
     page = PAGES / f"{name}.md"
-    program = python_in(page).replace(f"{SERVER}?", f"{postgres}&")
+    program = python_in(page).replace(f"{SERVER}?", f"{postgres}&").replace(SERVER, postgres)
     program = program.replace("LocalCluster(", "LocalCluster(processes=False, ")  # starting processes takes long
     assert "open_store" in program
     exec(compile(program, str(page), "exec"), {"__name__": "__main__"})

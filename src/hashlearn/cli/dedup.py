@@ -7,7 +7,7 @@ import typer
 
 from hashlearn.cli.arrays import FORMATS
 from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.dedup_inputs import Things, pictures_of, texts_of, vectors_of
+from hashlearn.cli.dedup_inputs import ENCODERS, Things, pictures_of, texts_of, vectors_of
 from hashlearn.cli.places import check_places
 
 EXAMPLE = "Example: hashlearn dedup photos/ --review review.html --apply move photos-duplicates/"
@@ -33,7 +33,7 @@ def run(
         str | None, typer.Option("--id", metavar="COLUMN", help="The column of ids, of a CSV file; else row numbers.")
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option(help="What makes vectors of images or texts; by default gist or tfidf+svd.")
+        str | None, typer.Option(help="What makes vectors of images or texts; by default gist or shingles.")
     ] = None,
     recall: Annotated[float, typer.Option(help="Share of the true pairs to find; 1 is exact.")] = 0.99,
     grouping: Annotated[
@@ -116,9 +116,8 @@ def _read(
     from hashlearn.features import encoder_named, load_encoder
 
     is_saved = known is not None and _encoder_beside(state).is_file()
-    made = (
-        load_encoder(_encoder_beside(state)) if is_saved else encoder_named(encoder, "image" if is_folder else "text")
-    )
+    kind = "image" if is_folder else "text"
+    made = load_encoder(_encoder_beside(state)) if is_saved else encoder_named(encoder or ENCODERS[kind], kind)
     if is_folder:
         done = None if work is None else Path(work)
         if done is not None and not done.is_dir() and not done.absolute().parent.is_dir():

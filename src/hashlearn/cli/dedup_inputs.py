@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 
 from hashlearn.cli.arrays import matrices
 
-DISTANCES = {"gist": 0.2, "tfidf+svd": 0.1}
+ENCODERS = {"image": "gist", "text": "shingles"}
+"""What makes vectors where you do not say it: of texts, what tells shared words from shared topics."""
+
+DISTANCES = {"gist": 0.2, "shingles": 0.25, "tfidf+svd": 0.1}
 """By encoder: the distance up to which things are duplicates, where you do not say one."""
 
 OTHER_DISTANCE = 0.05

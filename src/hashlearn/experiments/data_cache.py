@@ -16,7 +16,7 @@ from sklearn.preprocessing import normalize
 from hashlearn.experiments.data_sources import BLOCK_ROWS, SourceRows, source_data
 from hashlearn.experiments.settings import UNIT, DatasetSettings
 from hashlearn.files import LEFTOVER, replacing
-from hashlearn.locks import exclusive
+from hashlearn.locks import exclusive_folder
 from hashlearn.metrics import true_neighbors
 
 N_NEIGHBORS = 10
@@ -43,7 +43,7 @@ class CachedData:
         source = source_data(settings)
         target = cache / f"{settings.name}-{source.digest}"
         cache.mkdir(parents=True, exist_ok=True)
-        with exclusive(cache):
+        with exclusive_folder(cache):
             if not target.is_dir():
                 beside = target.with_name(target.name + LEFTOVER)
                 shutil.rmtree(beside, ignore_errors=True)

@@ -5,6 +5,7 @@ name                      takes    what it is
 ========================  =======  =========================================================================
 ``gist``                  images   GIST of the square in the middle; nothing is learned or downloaded
 ``tfidf+svd``             texts    weighted words, reduced to a few hundred dimensions; learned from the texts
+``shingles``              texts    words and pairs of words, hashed: for near-duplicates; nothing is learned
 a model of fastembed      either   a network of others, fetched once or read from a folder (extra ``embed``)
 ========================  =======  =========================================================================
 
@@ -24,6 +25,7 @@ from safetensors.numpy import save as as_safetensors
 from hashlearn.checks import check_choice
 from hashlearn.features.embed import FastEmbedEncoder
 from hashlearn.features.gist_encoder import GistEncoder
+from hashlearn.features.shingles import ShingleEncoder
 from hashlearn.features.tfidf import TfidfEncoder
 from hashlearn.files import write_bytes
 from hashlearn.json_files import parsed_json
@@ -60,20 +62,20 @@ class Encoder(Protocol):
         """What was learned."""
 
 
-BUILT_IN: dict[str, Any] = {"gist": GistEncoder, "tfidf+svd": TfidfEncoder}
+BUILT_IN: dict[str, Any] = {"gist": GistEncoder, "tfidf+svd": TfidfEncoder, "shingles": ShingleEncoder}
 DEFAULTS = {"image": "gist", "text": "tfidf+svd"}
 
 
-def encoder_named(name: str | None, kind: str, model_folder: str | Path | None = None) -> Encoder:
+def encoder_named(name: str | None, kind: str | None, model_folder: str | Path | None = None) -> Encoder:
     """A new encoder.
 
     Parameters
     ----------
     name : str or None
-        ``"gist"``, ``"tfidf+svd"``, or a model that fastembed knows, such as ``"Qdrant/clip-ViT-B-32-vision"``. None
-        is the one of this kind that needs no download.
-    kind : "image" or "text"
-        What it must take.
+        ``"gist"``, ``"tfidf+svd"``, ``"shingles"``, or a model that fastembed knows, such as
+        ``"Qdrant/clip-ViT-B-32-vision"``. None is ``"gist"`` or ``"tfidf+svd"``.
+    kind : "image", "text" or None
+        What it must take; None where any will do, and the name is given.
     model_folder : str, Path or None
         The folder with the files of the model of fastembed, which is then not fetched.
 
@@ -82,15 +84,16 @@ def encoder_named(name: str | None, kind: str, model_folder: str | Path | None =
     >>> encoder_named("tfidf+svd", "text").fit(["red fox", "red dog", "blue sky"]).encode(["red dog"]).shape
     (1, 2)
     """
-    check_choice("kind", kind, KINDS)
-    name = DEFAULTS[kind] if name is None else name
+    if kind is not None or name is None:
+        check_choice("kind", kind, KINDS)
+    name = DEFAULTS[str(kind)] if name is None else name
     if name in BUILT_IN:
         if model_folder is not None:
             raise ValueError(f"model_folder is for a model of fastembed, got the encoder {name!r}")
         encoder = BUILT_IN[name]()
     else:
         encoder = FastEmbedEncoder.named(name, None if model_folder is None else str(model_folder))
-    if encoder.kind != kind:
+    if kind is not None and encoder.kind != kind:
         raise ValueError(f"encoder must take {kind}s, got {name!r}, which takes {encoder.kind}s")
     return encoder
 

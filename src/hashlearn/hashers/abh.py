@@ -27,7 +27,8 @@ from hashlearn.checks import Range
 from hashlearn.codes import Corrections, check_codes, unpack
 from hashlearn.hashers.base import ENCODE_PARTS, Hasher, starting_matrix
 from hashlearn.linalg.additive import SignSearch, SignSums, signs_of, starting_words
-from hashlearn.linalg.near_queries import Geometry, NearQueries, best_weights, nearest_others
+from hashlearn.linalg.near_queries import Geometry, NearQueries, best_weights
+from hashlearn.linalg.neighbors import nearest_of
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import added, fold, map_blocks
 from hashlearn.rows.blocks import check_finite
@@ -54,21 +55,21 @@ class ABH(Hasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (1 to 4096), default=64
         Length of a code, 1 to 4096; it may be more or less than the number of features.
     metric : {"euclidean", "cosine", "dot"}, default="euclidean"
         What is near: a small Euclidean distance, a small angle, or a large inner product.
-    max_iter : int, default=5
+    max_iter : int (at least 0), default=5
         Rounds of the alternation between words and bits, at most: it ends where the error rises, as it may with more
         bits than features.
-    ridge : float, default=1e-4
+    ridge : float (at least 0), default=1e-4
         Added to B'B, times the number of rows, in the least squares of the words.
-    restarts : int, default=0
+    restarts : int (at least 0), default=0
         How often the search for the bits of a row starts again from the best bits with some of them flipped. Every
         restart costs as much time as the first search and gains a little recall.
     init : ndarray of shape (n_bits, n_features) or None, default=None
         The words to start from; those of ITQ's bits if None.
-    train_sample : int or None, default=20000
+    train_sample : int (at least 2) or None, default=20000
         Number of rows, drawn at random and held in memory, to learn from; None for all, a block at a time.
     random_state : int, RandomState instance or None, default=None
         Determines the samples and the rotation that ITQ starts from.
@@ -161,7 +162,7 @@ class ABH(Hasher):
         """E[q | x], the weights w and the range of the byte, from a sample that is seen from the mean."""
         geometry = Geometry.named(self.metric, self.mean_)
         queries = np.sort(rng.choice(len(X), min(HELD_OUT, len(X)), replace=False))
-        truth = nearest_others(X, queries, min(N_NEIGHBORS, len(X) - 1), geometry)
+        truth = nearest_of(X, queries, min(N_NEIGHBORS, len(X) - 1), geometry)
         near = NearQueries.of(X, queries, truth, geometry.origin)
         self.directions_, self.shrinkage_ = near.directions, np.append(near.factors, near.rest)
 

@@ -300,11 +300,12 @@ class AnchoredHasher(Hasher):
         self.n_blended_ = min(n_blended, len(summary.anchors))
         self.sigma_ = summary.scale * float(summary.spacing.mean[self.n_blended_ - 1])
 
-    def _keep_projection(self, summary: AnchorSummary, projection: NDArray, bias: bool) -> None:
-        """Keep the projection of the rescaled rows, and of their bias, as one of the data."""
-        d = summary.rows.shape[1]
+    def _keep_joint(self, summary: AnchorSummary, n_blended: int, projection: NDArray) -> None:
+        """Keep the anchors, and the projection of the rescaled rows (and of their bias, if it has a row more)."""
+        self._keep_anchors(summary, n_blended)
+        d, (height, n_bits) = summary.rows.shape[1], projection.shape
         self.projection_ = projection[:d] / summary.scale
-        self.intercept_ = projection[d] if bias else np.zeros(projection.shape[1])
+        self.intercept_ = projection[d] if height > d else np.zeros(n_bits)
 
     def _scorer(self, real):
         search = AnchorSearch.from_stored_rows(

@@ -25,14 +25,11 @@ from hashlearn.checks import Range, check_choice
 from hashlearn.hashers.anchored import AnchoredHasher, JointScorer
 from hashlearn.hashers.starts import (
     AFTER_OTHERS,
-    AFTER_SPECTRAL,
     SPECTRAL_NEIGHBORS,
     Recipe,
-    chosen_start,
-    is_spectral,
     may_be_spectral,
     signs,
-    starting_codes,
+    starting_point,
 )
 from hashlearn.linalg.anchors import AnchorSearch, PairwiseSums
 from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
@@ -98,33 +95,33 @@ class JPSH(AnchoredHasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code.
-    n_anchors : int or "auto", default="auto"
+    n_anchors : int (at least 1) or "auto", default="auto"
         Number of anchors m, from 1 to the number of rows; "auto" takes one for every ten rows and at most 800, but at
         least ``n_bits + 1`` (as far as there are rows), for m anchors have at most m - 1 directions between them.
-    n_neighbors : int, default=7
+    n_neighbors : int (at least 1), default=7
         Nearest anchors a sample is tied to in the anchor graph (k).
-    n_anchor_neighbors : int, default=5
+    n_anchor_neighbors : int (at least 1), default=5
         Neighbors of an anchor in the graph among the anchors (psi).
-    lambda1 : float, default=1
+    lambda1 : float (at least 0), default=1
         Weight of the exclusive group sparsity of P.
-    lambda2 : float, default=1
+    lambda2 : float (at least 0), default=1
         Weight of the smoothness of P over the graph among the anchors.
-    lambda3 : float, default=10
+    lambda3 : float (at least 0), default=10
         Weight of the l2,1 norm of W.
-    max_iter : int or "auto", default="auto"
+    max_iter : int (at least 1) or "auto", default="auto"
         Rounds of the alternation, at most; "auto" is one from a spectral start, which further rounds do not improve,
         and four from any other.
-    tol : float or None, default=None
+    tol : float (at least 0) or None, default=None
         Stop when the objective changes by less than this share of itself.
-    max_imbalance : float or None, default=0.2
+    max_imbalance : float (0 to 1) or None, default=0.2
         Stop, without labels, when the bits lose their balance: a round after which the mean over the bits of
         ``|share of ones - share of zeros|`` exceeds this is taken back, unless it is the first. None is the paper's.
-    epsilon : float, default=1e-5
+    epsilon : float (at least 0), default=1e-5
         Keeps divisions by small norms safe: added to the norm in eqs. 11 and 13, to the squared norm under the root in
         eq. 17. It is absolute: compare it with the data's scale where ``rescale`` is off.
-    graph_ridge : float, default=1e-3
+    graph_ridge : float (at least 0), default=1e-3
         Added to the diagonal of G (eq. 13), which is a Laplacian and singular without it.
     bias : bool, default=True
         Append a one to every sample. Its row in every P_j is not penalized by ``lambda1``, so P puts as much weight on
@@ -135,21 +132,21 @@ class JPSH(AnchoredHasher):
         Center the data and divide them by their spread first, so that their unit does not matter.
     anchors : {"kmeans", "random"} or ndarray of shape (n_anchors, n_features), default="kmeans"
         Where the anchors come from.
-    kmeans_max_iter : int, default=10
+    kmeans_max_iter : int (at least 1), default=10
         Rounds of k-means.
-    kmeans_sample : int or None, default=None
+    kmeans_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
         a round, a sample is held in memory.
     init : {"auto", "spectral", "itq", "random"} or ndarray of shape (n_bits, n_anchors), default="auto"
         The anchors' codes to start from: those of SAH, those of ITQ, or random ones (the paper). "auto" takes one of
         the first two, as said above.
-    soft_offsets : int or "auto", default="auto"
+    soft_offsets : int (at least 1) or "auto", default="auto"
         Number of nearest anchors whose offsets are blended when encoding; 1 is the paper's. "auto" is 2 from a spectral
         start and 4 from any other.
-    pairwise_weight : float or "auto", default="auto"
+    pairwise_weight : float (at least 0) or "auto", default="auto"
         Weight of the projection against the offsets when encoding; 1 is the paper's. "auto" is 0.1 from a spectral
         start and 3 from any other.
-    solver_tol : float, default=1e-5
+    solver_tol : float (1e-14 to 0.1), default=1e-5
         Relative residual to which the personalized weights are solved for.
     keep_weights : bool, default=False
         Keep the personalized weights P, m x d x b numbers that encoding does not need.
@@ -167,6 +164,8 @@ class JPSH(AnchoredHasher):
         above zero.
     sigma_ : float
         Width of the blend's weights ``exp(-d^2 / sigma_^2)``.
+    n_blended_ : int
+        Number of nearest anchors whose offsets are blended.
     init_ : {"spectral", "itq", "random", "array"}
         The start that was taken.
     n_iter_ : int
@@ -316,8 +315,8 @@ class JPSH(AnchoredHasher):
         JPSH
             This object.
         """
-        init = chosen_start(summary, self.n_bits) if _is_auto(self.init) else self.init
-        max_iter, soft_offsets, pairwise_weight = self._recipe(init)
+        start = starting_point(self.init, summary, self.n_bits)
+        max_iter, soft_offsets, pairwise_weight = self._asked(start.recipe)
         if max_iter == 1:
             self._warn_of_parameters_without_effect()
         C = summary.anchors_with_bias() if self.bias else summary.anchors.astype(np.float64)
@@ -325,8 +324,7 @@ class JPSH(AnchoredHasher):
         sums = summary.sums["pairwise"].with_bias() if self.bias else summary.sums["pairwise"]  # eq. 2
         rule = PenaltyRule(self.lambda1, self.lambda2, self.epsilon, self.graph_ridge, self.bias)
 
-        B = starting_codes(init, summary, self.n_bits)
-        R, V = np.eye(self.n_bits), np.eye(self.n_bits)
+        B, R, V = start.codes, np.eye(self.n_bits), np.eye(self.n_bits)
         penalty, Q = IdentityPenalty(S), np.ones(len(sums.XDX))
         self.objective_, codes_per_round = [], []
         for _ in self._rounds(max_iter):
@@ -352,9 +350,8 @@ class JPSH(AnchoredHasher):
             if unbalanced or settled(self.objective_, self.tol):
                 break
 
-        self._keep_anchors(summary, soft_offsets)
-        self._keep_projection(summary, pairwise_weight * projection, self.bias)
-        self.init_ = init if isinstance(init, str) else "array"
+        self._keep_joint(summary, soft_offsets, pairwise_weight * projection)
+        self.init_ = start.name
         self.codes_per_round_ = np.stack(codes_per_round)
         self.n_iter_ = len(codes_per_round)
         return self
@@ -366,9 +363,8 @@ class JPSH(AnchoredHasher):
         # The weights of the offsets sum to one, so the intercept may be in each of them.
         return JointScorer(search, (self.offsets_ + self.intercept_).astype(real), self.n_blended_, self.sigma_)
 
-    def _recipe(self, init: str | NDArray) -> Recipe:
-        """The parameters that are set, and for those that are "auto" what measured best from this start."""
-        best = AFTER_SPECTRAL if is_spectral(init) else AFTER_OTHERS
+    def _asked(self, best: Recipe) -> Recipe:
+        """The parameters that are set, and for those that are "auto" what measured best."""
         asked = {name: getattr(self, name) for name in Recipe._fields}
         return best._replace(**{name: value for name, value in asked.items() if not _is_auto(value)})
 

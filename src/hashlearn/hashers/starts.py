@@ -106,6 +106,31 @@ def roughness(codes: NDArray, summary: AnchorSummary) -> float:
     return float(near / max(0.5 * (1 - (codes @ shares) ** 2).mean(), 1e-12))
 
 
+class Start(NamedTuple):
+    """What a fit begins with.
+
+    Attributes
+    ----------
+    name : {"spectral", "itq", "random", "array"}
+    codes : ndarray of shape (n_bits, m)
+        B of round zero.
+    recipe : Recipe
+        What measured best from there.
+    """
+
+    name: str
+    codes: NDArray[np.float64]
+    recipe: Recipe
+
+
+def starting_point(init: str | NDArray, summary: AnchorSummary, n_bits: int) -> Start:
+    """The start that JPSH's parameter ``init`` stands for; "auto" is chosen from the data."""
+    if isinstance(init, str) and init == "auto":
+        init = chosen_start(summary, n_bits)
+    recipe = AFTER_SPECTRAL if is_spectral(init) else AFTER_OTHERS
+    return Start(init if isinstance(init, str) else "array", starting_codes(init, summary, n_bits), recipe)
+
+
 def starting_codes(init: str | NDArray, summary: AnchorSummary, n_bits: int) -> NDArray[np.float64]:
     """B of round zero, shape (n_bits, m), as the parameter ``init`` says."""
     if not isinstance(init, str):

@@ -1,7 +1,7 @@
 """Where a pass over the data runs: over blocks of rows of an array, a memmap, files, or a stream."""
 
 from hashlearn.rows.blocks import RowBlocks, row_slices, scratch, zeros_again
-from hashlearn.rows.open import as_rows, check_holds_rows, is_source
+from hashlearn.rows.open import as_rows, check_holds_rows, is_source, named_rows
 from hashlearn.rows.passes import added, fold, fold_here, map_blocks, write_blocks
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "fold_here",
     "is_source",
     "map_blocks",
+    "named_rows",
     "row_slices",
     "scratch",
     "write_blocks",

@@ -27,6 +27,14 @@ def is_source(X: Any) -> bool:
     return isinstance(X, (str, os.PathLike, RowBlocks)) or callable(X) or _are_paths(X) or _is_dask(X)
 
 
+def named_rows(X: Any) -> RowBlocks | None:
+    """The rows that X names (:func:`is_source`); None where it holds them itself. What does neither is refused."""
+    if is_source(X):
+        return as_rows(X)
+    check_holds_rows(X)
+    return None
+
+
 def check_holds_rows(X: Any) -> None:
     """Refuse what holds no rows, in a short line that does not print the numbers in it.
 

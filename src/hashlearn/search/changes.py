@@ -4,9 +4,26 @@
 bytes            content
 ===============  ====================================================================================================
 4                length of the header
-as told          the header, JSON: what is removed, how many rows follow, their payloads, ids that are strings
-as told          ids that are integers, or numbers of the vectors (int64), codes, corrections (uint8) of the rows
+as told          the header, JSON (below)
+8 a row          int64: the ids of the rows, or for ids that are strings the numbers of their vectors
+as told          the packed codes of the rows, ``ceil(n_bits / 8)`` bytes each
+1 a row          the corrections, where the index has them
 ===============  ====================================================================================================
+
+===================  ================================================================================================
+key of the header    value
+===================  ================================================================================================
+``removed``          list of ids that are gone; some may not have been there
+``n_rows``           how many rows follow; a row replaces the one with the same id, or is new
+``ids``              list of the ids, where they are strings; null otherwise
+``payloads``         place of a row in this record (a string, from ``"0"``) -> its payload as JSON text; ``{}`` where
+                     there is none
+``corrections``      ``[scale, offset]`` of the corrections, or null
+``n_vectors``        records of the file of vectors that count from now on, or null
+``tuning``           what ``tune`` measured, or null
+===================  ================================================================================================
+
+Take away what is removed first, then put in the rows.
 """
 
 import json

@@ -30,19 +30,7 @@ Engine = TypeVar("Engine", bound=SearchesStore)
 
 
 class CodeIndex(ABC, Generic[Engine]):
-    """Codes by id.
-
-    Any number of threads may search while another changes the index: a search sees the codes as they were when it
-    began, and waits for nobody. Changes wait for one another. A change that raises, whatever the reason, leaves the
-    index as it was.
-
-    Parameters
-    ----------
-    n_bits : int or None
-        Length of a code, 1 to 4096. None takes all bits of the first codes: 8 times their width in bytes.
-    model : str or None
-        The digest of the model that made the codes, kept with them and saved with them.
-    """
+    """Codes by id; :class:`~hashlearn.HammingIndex` says what users rely on."""
 
     def __init__(self, n_bits: int | None = None, *, model: str | None = None):
         if model is not None and not isinstance(model, str):

@@ -101,7 +101,8 @@ class Encoder:
         if self.metric == "dot" and lengths.differ and not self.has_weights:
             _warn(
                 f"metric='dot' with rows of length {lengths.low:.3g} to {lengths.high:.3g}: codes tell little of the "
-                "length; keep vectors to order candidates by, or take ABH(metric='dot')"
+                "length; keep vectors to order candidates by, or take ABH(metric='dot')",
+                depth=2,
             )
         rows = self._seen(X)
         if isinstance(self.hasher, Pipeline) and isinstance(rows, RowBlocks):
@@ -144,7 +145,8 @@ class Encoder:
             return False
         _warn(
             f"the hasher was fitted to rows of length 1, and here are rows of length {found.low:.3g} to "
-            f"{found.high:.3g}; if you mean the angle between vectors, say metric='cosine'"
+            f"{found.high:.3g}; if you mean the angle between vectors, say metric='cosine'",
+            depth=3,
         )
         return True
 
@@ -196,5 +198,6 @@ def _checked(X: Any) -> Any:
     return X
 
 
-def _warn(text: str) -> None:
-    warnings.warn(text, UserWarning, stacklevel=4)
+def _warn(text: str, depth: int) -> None:
+    """Warn at the line that called the search, so many calls above the one here."""
+    warnings.warn(text, UserWarning, stacklevel=2 + depth)

@@ -4,19 +4,36 @@
 bytes            content
 ===============  =======================================================================================================
 8                ``HLINDEX`` and a line feed
-4, 4             version of this format; length of the header
-as told          the header, JSON: n_bits, bit_order, n_codes, next_id, the words' layout, metadata, and the length and
-                 CRC-32 of each section
+4, 4             version of this format (2); length of the header
+as told          the header, JSON (below)
 4                CRC-32 of all that stands before
 sections         ``front``: the first words of the codes (see :mod:`hashlearn.search.kernels.tiles`);
                  ``back``: their other words;
-                 ``ids``: int64, ascending; missing where ids are running numbers;
+                 ``ids``: int64, ascending; missing where the ids are 0, 1, 2, ...;
                  ``corrections``: one byte for every code, where the index has them
 ===============  =======================================================================================================
 
-Numbers are little-endian. Header and sections begin at multiples of 4096, in the order of the header, with zeros
-between them; a section is whole tiles. Opening reads the header, and checks it and the file's size, in a time that does
-not depend on the number of codes; the sections' checksums are compared before they are first used.
+===================  ===================================================================================================
+key of the header    value
+===================  ===================================================================================================
+``n_bits``           bits of a code
+``bit_order``        ``"big"``: the first bit of a code is the most significant of its first byte
+``n_codes``          number of codes
+``next_id``          the id that the next code gets if none is given
+``word_bytes``       bytes of a word: 1, 2, 4 or 8
+``n_words``          words of a code
+``n_front``          words of a code that are in ``front``
+``tile``             codes of a tile: 64
+``metadata``         an object: ``model``, the digest of the model that made the codes, and ``corrections``,
+                     ``[scale, offset]``, where they are known; a correction is ``offset + scale * byte``
+``sections``         name -> ``n_bytes`` and ``crc32`` of every section, in the order of the file
+===================  ===================================================================================================
+
+Numbers are little-endian. The first section begins at the first multiple of 4096 behind the CRC-32, and every other one
+at the first multiple of 4096 behind the section before it. The bytes between are zeros, and so are those that fill up
+the last section. A section is whole tiles: ids and corrections, too, have room for a multiple of 64 codes. Opening
+reads the header, and checks it and the file's size, in a time that does not depend on the number of codes; the
+checksums of the sections are compared before they are first used.
 
 Version 1 has a section ``codes`` in place of ``front`` and ``back``, with all words of a tile side by side. Opening
 such a file reads it into memory and checks it.

@@ -4,12 +4,14 @@
 bytes            content
 ===============  ====================================================================================================
 8                ``HLJOURN`` and a line feed
-records          length of the content (8 bytes), CRC-32 (4 bytes) of length and content, and the content
+records          length of the content (8 bytes), CRC-32 (4 bytes) of length and content, and the content; one record
+                 behind the other
 ===============  ====================================================================================================
 
-Numbers are little-endian. The CRC-32 of a record begins with that of the one before, and that of the first with the
-name of the journal: records of another journal, or in another order, do not fit. A record that a killed process has
-written in part ends the journal, and the next one is written over it.
+Numbers are little-endian. The CRC-32 of a record begins with that of the one before (zlib's second argument), and that
+of the first record with the CRC-32 of the name of the folder that the journal is in: records of another journal, or in
+another order, do not fit. A record that a killed process has written in part ends the journal, and the next one is
+written over it.
 """
 
 import os

@@ -66,6 +66,11 @@ class KeptVectors(NamedTuple):
         """The vectors of numbers, in their order."""
         return taken(self, self.places_of(numbers))
 
+    def __reduce__(self) -> Any:
+        if self.unsaved is not None or self.saved is None:
+            raise TypeError("cannot pickle vectors that are not saved; save the search to a folder first")
+        return _from_file, (self.saved.name, self.saved.n_records)
+
     @property
     def _views(self) -> list[VectorView]:
         return [view for view in self if view is not None]
@@ -80,6 +85,10 @@ class KeptVectors(NamedTuple):
             yield self.saved, places[:middle]
         if self.unsaved is not None and middle < len(places):
             yield self.unsaved, places[middle:] - self._n_saved
+
+
+def _from_file(path: Any, n_records: int) -> KeptVectors:
+    return KeptVectors(VectorFile.open(path, n_records).view, None)
 
 
 def taken(reader: Reader, places: NDArray[np.int64]) -> NDArray[np.float32]:

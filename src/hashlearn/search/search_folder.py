@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from hashlearn.files import collect_leftovers, write_bytes
 from hashlearn.generations import FolderFormat
 from hashlearn.hashers.saving import digest_of, load_with_digest, n_bits_of, save_hasher
-from hashlearn.locks import exclusive
+from hashlearn.locks import exclusive_folder
 from hashlearn.search.asymmetric import AsymmetricIndex
 from hashlearn.search.changes import Change, as_texts
 from hashlearn.search.encoder import Encoder, Lengths
@@ -168,7 +168,7 @@ def is_worth_a_journal(saved: Saved, n_touched: int, n_rows: int) -> bool:
 @contextmanager
 def alone_with(saved: Saved) -> Iterator[None]:
     """Be the only one who saves to a folder, and know that nobody has since it was last read."""
-    with exclusive(saved.folder):
+    with exclusive_folder(saved.folder):
         manifest = FORMAT.read_manifest(saved.folder)
         is_same = manifest.get("generation") == saved.generation
         if is_same and saved.end is not None:

@@ -84,7 +84,12 @@ def reranked_within(
     wanted = CANDIDATES_WITHIN if candidates is None else check_integer("candidates", candidates, low=1)
     n_found = max(1, min(wanted, len(state)))
     found = reranked(state, X, n_found, order, n_found, mask, n_jobs)
-    near = (found.distances <= distance) & (found.ids != NO_ID)
+    return only_within(found, distance)
+
+
+def only_within(found: Neighbors, distance: Any) -> RangeResult:
+    """Those of a result that are within a real distance."""
+    near = (found.distances <= check_number("distance", distance)) & np.isfinite(found.distances)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(near.sum(axis=1))])
     return RangeResult(offsets, found.distances[near], found.ids[near])
 

@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import bytes_per_code
-from hashlearn.search.kernels.asymmetric import SUM_BITS, Queries, fill_tables
+from hashlearn.search.kernels.asymmetric import SUM_BITS, Queries, fill_tables, round_weights
 from hashlearn.search.kernels.look_up import TABLE
 
 BITS_WITH_SHORT_SUMS = 1024
 """Sums of codes of up to so many bits stay within 16 bits."""
 
-_LARGEST_BYTE = 251  # of 255: rounding adds a half for each of 8 weights
-_LARGEST_SUM = 64000  # of 65534: rounding adds a half for each weight
+_LARGEST_BYTE = 251.0  # of 255: rounding adds a half for each of 8 weights
+_LARGEST_SUM = 64000.0  # of 65534: rounding adds a half for each weight
 
 
 class QuantizedWeights(NamedTuple):
@@ -89,20 +89,13 @@ def quantize(weights: NDArray[np.float32], scale: float = 0.0, offset: float = 0
     >>> (quantized.values * quantized.steps).round(3)
     array([[-1.   ,  0.503]])
     """
-    n_bits = weights.shape[1]
-    magnitudes = np.abs(weights).astype(np.float64)
-    by_byte = np.add.reduceat(magnitudes, np.arange(0, n_bits, 8), axis=1)
-    steps = np.maximum(by_byte.max(axis=1) / _LARGEST_BYTE, 128 * scale / _LARGEST_SUM)
-    if n_bits <= BITS_WITH_SHORT_SUMS:
-        steps = np.maximum(steps, (by_byte.sum(axis=1) + 128 * scale) / _LARGEST_SUM)
-    steps[steps == 0] = 1.0
-    # The largest weight is a whole number of steps. So weights of one magnitude, or of few, are exact.
-    largest = magnitudes.max(axis=1)
-    n_steps = np.floor(largest / steps)
-    steps = np.where(n_steps > 0, largest / np.maximum(n_steps, 1), steps)
-    values = np.rint(weights / steps[:, None]).astype(np.int16)
-    factors = np.rint(128 * scale / steps).astype(np.uint16)
-    # byte * factor >> 8 is half a unit too small on average
-    middle = steps if scale else 0.0
-    bases = offset + middle - steps * np.abs(values).sum(axis=1)
-    return QuantizedWeights(values, factors, steps, bases)
+    n_queries, n_bits = weights.shape
+    rounded = QuantizedWeights(
+        np.empty((n_queries, n_bits), np.int16),
+        np.empty(n_queries, np.uint16),
+        np.empty(n_queries),
+        np.empty(n_queries),
+    )
+    largest_sum = _LARGEST_SUM if n_bits <= BITS_WITH_SHORT_SUMS else np.inf
+    round_weights(np.ascontiguousarray(weights), float(scale), float(offset), _LARGEST_BYTE, largest_sum, rounded)
+    return rounded

@@ -7,6 +7,7 @@ integer, ``sum << 36 | position``, so that the order of the integers is the orde
 the lowest position.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ QUERIES_PER_BLOCK = 512
 _GROUP = 4
 _CACHE_BYTES = 16384
 _BYTES_AHEAD = 4096
+_LARGEST_FACTOR = 64000.0
 _DIGIT_BITS = SUM_BITS // 2
 _N_DIGITS = 1 << _DIGIT_BITS
 _SCALE_BITS = np.uint64(16)
@@ -60,6 +62,42 @@ class Scratch(NamedTuple):
 
     masks: NDArray[np.uint64]
     histogram: NDArray[np.int32]
+
+
+@lean
+def round_weights(weights, scale, offset, largest_byte, largest_sum, rounded):
+    """Write real weights as ``values * step``, with what :class:`hashlearn.search.weights.QuantizedWeights` has beside.
+
+    The magnitudes of the 8 values of a byte add up to at most ``largest_byte``, before rounding, and those of a code
+    with its correction to at most ``largest_sum``.
+    """
+    n_queries, n_bits = weights.shape
+    for query in range(n_queries):
+        largest, total, most = 0.0, 0.0, 0.0
+        for first in range(0, n_bits, 8):
+            of_byte = 0.0
+            for bit in range(first, min(first + 8, n_bits)):
+                magnitude = abs(np.float64(weights[query, bit]))
+                largest = max(largest, magnitude)
+                of_byte += magnitude
+            most = max(most, of_byte)
+            total += of_byte
+        step = max(most / largest_byte, (total + 128 * scale) / largest_sum, 128 * scale / _LARGEST_FACTOR)
+        if step == 0:
+            step = 1.0
+        # The largest weight is a whole number of steps. So weights of one magnitude, or of few, are exact.
+        n_steps = math.floor(largest / step)
+        if n_steps > 0:
+            step = largest / n_steps
+        count = 0
+        for bit in range(n_bits):
+            value = np.int64(np.rint(weights[query, bit] / step))
+            rounded.values[query, bit] = value
+            count += abs(value)
+        rounded.factors[query] = np.int64(np.rint(128 * scale / step))
+        rounded.steps[query] = step
+        # byte * factor >> 8 is half a unit too small on average
+        rounded.bases[query] = offset + (step if scale > 0 else 0.0) - step * count
 
 
 @lean

@@ -11,8 +11,9 @@ The first half of a code's words, the **front**, lies apart from the other half,
 The front alone tells of most tiles that they hold nothing near. A search then reads half of the bytes, which it could
 not if the halves of every tile lay side by side: the processor reads ahead. Codes of one word have no back.
 
-A word is 64 bits wide, or as narrow as short codes and odd lengths allow, so that a code of 8, 16, 32, 64, 96, 128, ...
-bits takes n_bits / 8 bytes.
+A word is some bytes of the packed code one after the other, filled up with zeros at the end of the code: word w of 8
+bytes is bytes 8 w to 8 w + 7. It is 8 bytes wide, or as narrow as short codes and odd lengths allow, so that a code of
+8, 16, 32, 64, 96, 128, ... bits takes n_bits / 8 bytes.
 """
 
 from typing import NamedTuple
