@@ -244,21 +244,21 @@ BOTH_JOBS_SETS = {"ag-news-minilm": "AG News", "cifar-10-cnn": "CIFAR-10, Effici
 
 
 def both_jobs() -> str:
-    """What every code of one size measured by meaning and by neighborhood; the last run of a set counts."""
+    """What every code of one size measured, as far as all sets have it; the last run of a set counts."""
     runs = {run["dataset"]: run for run in benchmark_runs("both_jobs")}
     shown = [name for name in BOTH_JOBS_SETS if name in runs]
     measured = [{(case["name"], case["weight"]): case for case in runs[name]["cases"]} for name in shown]
     rows = [["", "weight of meaning", *(BOTH_JOBS_SETS[name] for name in shown)]]
     families = list(dict.fromkeys(name for name, _ in measured[0]))
-    for name, weight in sorted(measured[0], key=lambda place: families.index(place[0])):
-        cells = [_four(cases.get((name, weight))) for cases in measured]
-        rows.append([name, "" if weight is None else f"{weight:g}", *cells])
+    for place in sorted(measured[0], key=lambda place: families.index(place[0])):
+        if all(place in cases for cases in measured):
+            name, weight = place
+            rows.append([name, "" if weight is None else f"{weight:g}", *(_four(cases[place]) for cases in measured)])
     return markdown(rows)
 
 
-def _four(case: dict | None) -> str:
-    measures = ("mAP", "precision_at_100", "recall_at_10", "recall_at_100")
-    return "" if case is None else " / ".join(f"{case[name]:.3f}" for name in measures)
+def _four(case: dict) -> str:
+    return " / ".join(f"{case[name]:.3f}" for name in ("mAP", "precision_at_100", "recall_at_10", "recall_at_100"))
 
 
 def _both(means: dict[str, float]) -> str:
