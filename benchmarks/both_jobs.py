@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from runs import add_out_option, append_run
 
-from hashlearn import ABH, ITQ, JPSH, SAH
+from hashlearn import ABH, ITQ, JPSH, SAH, fit_lengths
 from hashlearn.codes import unpack
 from hashlearn.datasets import load
 from hashlearn.experiments.data_sources import SourceRows
@@ -27,7 +27,7 @@ from hashlearn.experiments.real_queries import EstimateVectors, estimate_vectors
 from hashlearn.metrics import true_neighbors
 
 SHOWN = ("mAP", "precision_at_100", "recall_at_10", "recall_at_100")
-WEIGHTS = (0.3, 0.5, 0.7, 0.8, 0.9)
+WEIGHTS = (0.3, 0.5, 0.7)
 SPREAD_ROWS, SPREAD_QUERIES = 2000, 100
 SCALES = {"mnist": 255}
 
@@ -80,7 +80,8 @@ class Parts(NamedTuple):
 
 
 def parts_of(hasher: Any, data: SomeRows) -> Parts:
-    codes, query_codes = hasher.fit(data.database).transform(data.database), hasher.transform(data.queries)
+    """Of a fitted hasher."""
+    codes, query_codes = hasher.transform(data.database), hasher.transform(data.queries)
     signs = EstimateVectors(*(2 * unpack(of, hasher.n_bits).astype(np.float32) - 1 for of in (codes, query_codes)))
     return Parts(signs, estimate_vectors(hasher, codes, data.database, data.queries))
 
@@ -107,10 +108,15 @@ def mixed(meaning: EstimateVectors, neighborhood: EstimateVectors, weight: float
 def contenders(data: SomeRows, n_bits: int, seed: int) -> Iterator[dict[str, Any]]:
     """Everything that was tried, at ``n_bits`` a row; a correction of ABH counts as eight of them."""
     half, quarter = n_bits // 2, n_bits // 4
-    itq = {bits: parts_of(ITQ(bits, random_state=seed), data) for bits in (quarter, half, n_bits - quarter, n_bits)}
-    jpsh = {bits: parts_of(JPSH(bits, random_state=seed), data) for bits in (quarter, half, n_bits - quarter, n_bits)}
-    sah = parts_of(SAH(half, random_state=seed), data)
-    abh = {bits: parts_of(ABH(bits - 8, random_state=seed), data) for bits in (half, n_bits - quarter, n_bits)}
+    lengths = (quarter, half, n_bits - quarter, n_bits)
+
+    def fitted(hasher: Any, *bits: int) -> list[Parts]:
+        return [parts_of(each, data) for each in fit_lengths(hasher, data.database, bits)]
+
+    itq = dict(zip(lengths, fitted(ITQ(random_state=seed), *lengths)))
+    jpsh = dict(zip(lengths, fitted(JPSH(random_state=seed), *lengths)))
+    (sah,) = fitted(SAH(random_state=seed), half)
+    abh = dict(zip(lengths[1:], fitted(ABH(random_state=seed), *(bits - 8 for bits in lengths[1:]))))
     size = n_bits / 8
 
     def line(name: str, vectors: EstimateVectors, weight: float | None = None) -> dict[str, Any]:

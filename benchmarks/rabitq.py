@@ -26,6 +26,7 @@ BYTES_OF_FACTORS = 8
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("datasets", nargs="+", metavar="DATASET")
+    parser.add_argument("--bits", type=int, nargs="+", default=LENGTHS, help="beside one bit for each feature")
     add_out_option(parser)
     options = parser.parse_args()
     faiss.omp_set_num_threads(1)
@@ -34,7 +35,7 @@ def main() -> None:
         database, queries = (np.asarray(rows, np.float32) for rows in (dataset.database, dataset.queries))
         neighbors = true_neighbors(database, queries, 10)
         cases = []
-        for n in sorted({*LENGTHS, database.shape[1]}):
+        for n in sorted({*options.bits, database.shape[1]}):
             if n <= database.shape[1]:
                 found = ranked(database, queries, n)
                 cases.append(

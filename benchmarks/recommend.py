@@ -26,7 +26,7 @@ SCALES = {"mnist": 255}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("datasets", nargs="+", metavar="DATASET")
-    parser.add_argument("--bytes", type=int, default=8)
+    parser.add_argument("--bytes", type=int, default=16)
     parser.add_argument("--idle", action="store_true", help="say that nothing else runs: the seconds count")
     add_out_option(parser)
     options = parser.parse_args()

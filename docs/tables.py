@@ -244,21 +244,21 @@ BOTH_JOBS_SETS = {"ag-news-minilm": "AG News", "cifar-10-cnn": "CIFAR-10, Effici
 
 
 def both_jobs() -> str:
-    """What every code of one size measured by meaning and by neighborhood; the last run of a set counts."""
+    """What every code of one size measured, as far as all sets have it; the last run of a set counts."""
     runs = {run["dataset"]: run for run in benchmark_runs("both_jobs")}
     shown = [name for name in BOTH_JOBS_SETS if name in runs]
     measured = [{(case["name"], case["weight"]): case for case in runs[name]["cases"]} for name in shown]
     rows = [["", "weight of meaning", *(BOTH_JOBS_SETS[name] for name in shown)]]
     families = list(dict.fromkeys(name for name, _ in measured[0]))
-    for name, weight in sorted(measured[0], key=lambda place: families.index(place[0])):
-        cells = [_four(cases.get((name, weight))) for cases in measured]
-        rows.append([name, "" if weight is None else f"{weight:g}", *cells])
+    for place in sorted(measured[0], key=lambda place: families.index(place[0])):
+        if all(place in cases for cases in measured):
+            name, weight = place
+            rows.append([name, "" if weight is None else f"{weight:g}", *(_four(cases[place]) for cases in measured)])
     return markdown(rows)
 
 
-def _four(case: dict | None) -> str:
-    measures = ("mAP", "precision_at_100", "recall_at_10", "recall_at_100")
-    return "" if case is None else " / ".join(f"{case[name]:.3f}" for name in measures)
+def _four(case: dict) -> str:
+    return " / ".join(f"{case[name]:.3f}" for name in ("mAP", "precision_at_100", "recall_at_10", "recall_at_100"))
 
 
 def _both(means: dict[str, float]) -> str:
@@ -374,14 +374,19 @@ def method_seconds() -> str:
 
 
 def duplicate_contenders() -> str:
-    """What each contender found of the true pairs, and how long it took; the newest measurement of each."""
+    """What each contender found of the true pairs; the newest measurement of each."""
     runs = benchmark_runs("duplicates")
     newest = {(line["set"], line["contender"]): line for run in runs for line in run["lines"]}
-    rows = [["set", "", "seconds", "recall", "precision", "memory above the data"]]
+    rows = [["set", "", "recall", "precision", ""]]
     for (name, contender), line in newest.items():
-        memory = f"{line['megabytes_above_data']:.0f} MB" if "megabytes_above_data" in line else ""
-        measured = [f"{line['seconds']:.1f}", f"{line['recall']:.3f}", f"{line['precision']:.3f}", memory]
-        rows.append([name, contender, *measured])
+        notes = []
+        if "times_faster" in line:
+            notes.append(f"{line['times_faster']:.0f} times as fast as the blocked product")
+        if "megabytes_above_data" in line:
+            notes.append(f"{line['megabytes_above_data']:.0f} MB above the data")
+        if "same_groups" in line:
+            notes.append("the same groups" if line["same_groups"] else "other groups")
+        rows.append([name, contender, f"{line['recall']:.4f}", f"{line['precision']:.4f}", ", ".join(notes)])
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 

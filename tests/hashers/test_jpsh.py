@@ -168,9 +168,9 @@ def test_a_few_clusters_that_hold_most_rows_or_too_many_bits_get_a_spectral_star
     assert JPSH(61, random_state=0).fit(X).init_ == "spectral"
 
 
-def test_white_data_take_the_spectral_start_where_it_keeps_neighbors_together(digits):
-    white = PCA(32, whiten=True, random_state=0).fit_transform(digits)
-    noise = np.random.default_rng(0).standard_normal((600, 32))
+def test_white_data_take_the_spectral_start_where_it_keeps_neighbors_together():
+    white = PCA(32, whiten=True, random_state=0).fit_transform(load_digits().data)
+    noise = np.random.default_rng(0).standard_normal((1797, 32))
     for X, wanted in ((white, "spectral"), (noise, "itq")):
         summary = JPSH(8, random_state=0).summarize(X)
         assert summary.sums["pairwise"].effective_directions > 0.9 * 32
