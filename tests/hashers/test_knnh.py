@@ -7,7 +7,8 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
 from hashlearn import ITQ, KNNH, hamming_distances, unpack
-from hashlearn.hashers.knnh import nearest_others, shrunk
+from hashlearn.hashers.knnh import shrunk
+from hashlearn.linalg.neighbors import nearest_others
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from hashlearn.linalg.near_queries import Geometry, NearQueries, best_weights, nearest_others, recall
+from hashlearn.linalg.near_queries import Geometry, NearQueries, best_weights, recall
+from hashlearn.linalg.neighbors import nearest_of
 
 
 @pytest.fixture
@@ -15,7 +16,7 @@ def rows():
 def test_the_nearest_others_are_those_of_brute_force(rows, metric):
     mean = np.full(8, 0.5, np.float32)
     queries = np.array([0, 7, 299])
-    found = nearest_others(rows, queries, 5, Geometry.named(metric, mean))
+    found = nearest_of(rows, queries, 5, Geometry.named(metric, mean))
     for query, nearest in zip(queries, found):
         if metric == "dot":
             distances = -(rows + mean) @ (rows[query] + mean)

@@ -27,7 +27,8 @@ from hashlearn.checks import Range
 from hashlearn.codes import Corrections, check_codes, unpack
 from hashlearn.hashers.base import ENCODE_PARTS, Hasher, starting_matrix
 from hashlearn.linalg.additive import SignSearch, SignSums, signs_of, starting_words
-from hashlearn.linalg.near_queries import Geometry, NearQueries, best_weights, nearest_others
+from hashlearn.linalg.near_queries import Geometry, NearQueries, best_weights
+from hashlearn.linalg.neighbors import nearest_of
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import added, fold, map_blocks
 from hashlearn.rows.blocks import check_finite
@@ -58,7 +59,7 @@ class ABH(Hasher):
         Length of a code, 1 to 4096; it may be more or less than the number of features.
     metric : {"euclidean", "cosine", "dot"}, default="euclidean"
         What is near: a small Euclidean distance, a small angle, or a large inner product.
-    max_iter : int (at least 0), default=20
+    max_iter : int (at least 0), default=5
         Rounds of the alternation between words and bits, at most: it ends where the error rises, as it may with more
         bits than features.
     ridge : float (at least 0), default=1e-4
@@ -118,7 +119,7 @@ class ABH(Hasher):
         n_bits=64,
         *,
         metric="euclidean",
-        max_iter=20,
+        max_iter=5,
         ridge=1e-4,
         restarts=0,
         init=None,
@@ -161,7 +162,7 @@ class ABH(Hasher):
         """E[q | x], the weights w and the range of the byte, from a sample that is seen from the mean."""
         geometry = Geometry.named(self.metric, self.mean_)
         queries = np.sort(rng.choice(len(X), min(HELD_OUT, len(X)), replace=False))
-        truth = nearest_others(X, queries, min(N_NEIGHBORS, len(X) - 1), geometry)
+        truth = nearest_of(X, queries, min(N_NEIGHBORS, len(X) - 1), geometry)
         near = NearQueries.of(X, queries, truth, geometry.origin)
         self.directions_, self.shrinkage_ = near.directions, np.append(near.factors, near.rest)
 

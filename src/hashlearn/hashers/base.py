@@ -135,7 +135,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rows = self._rows(X)
         scores = np.empty((len(rows), self.n_bits), np.float32)
         rows = rows.since(0, ENCODE_PARTS)
-        scores_from = partial(scores_of_block, scorer=self._prepared(rows.dtype))
+        scores_from = partial(scores_of_block, scorer=self.scorer(rows.dtype))
         for part, block in self._tracked(map_blocks(rows, scores_from), rows):
             scores[part] = block
         return scores
@@ -177,7 +177,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             The rows of a block and their packed codes, in order.
         """
         rows = self._rows(X).since(first, ENCODE_PARTS)
-        codes_from = partial(codes_of_block, scorer=self._prepared(rows.dtype))
+        codes_from = partial(codes_of_block, scorer=self.scorer(rows.dtype))
         return self._tracked(map_blocks(rows, codes_from), rows)
 
     def transform_into(self, X: Any, path: str | Path, first: int = 0) -> Iterator[slice]:
@@ -206,8 +206,29 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"{path} must hold an array of uint8 of shape {wanted}, got {codes.dtype} of {codes.shape}"
             )
-        codes_from = partial(codes_of_block, scorer=self._prepared(rows.dtype))
+        codes_from = partial(codes_of_block, scorer=self.scorer(rows.dtype))
         return self._tracked(write_blocks(rows, codes_from, os.path.abspath(path), codes.offset), rows)
+
+    def scorer(self, dtype: np.dtype) -> Callable[[NDArray], NDArray]:
+        """The function that scores blocks of rows without checking them; it can be sent to other processes.
+
+        Parameters
+        ----------
+        dtype : numpy.dtype
+            Of the blocks: float32 or float64.
+
+        Returns
+        -------
+        function
+            Gives scores of shape (rows, n_bits) for a block. It is made once, until something else is learned.
+        """
+        learned = [value for name, value in vars(self).items() if name.endswith("_")]
+        kept = _scorers.setdefault(self, {})
+        made_of, scorer = kept.get(dtype, ((), None))
+        if scorer is None or len(made_of) != len(learned) or any(a is not b for a, b in zip(made_of, learned)):
+            scorer = self._scorer(dtype)
+            kept[dtype] = (learned, scorer)
+        return scorer
 
     def fit_codes(self, X: ArrayLike, y: Any = None) -> NDArray[np.uint8]:
         """Learn from the rows of X and return their packed codes, as the method's authors put them in a database.
@@ -243,16 +264,6 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """The function that scores blocks of this precision; what is the same for all blocks is prepared here, once."""
         return self._scores
 
-    def _prepared(self, real: np.dtype) -> Callable[[NDArray], NDArray]:
-        """The scorer of this precision, kept until something else is learned."""
-        learned = [value for name, value in vars(self).items() if name.endswith("_")]
-        kept = _scorers.setdefault(self, {})
-        made_of, scorer = kept.get(real, ((), None))
-        if scorer is None or len(made_of) != len(learned) or any(a is not b for a, b in zip(made_of, learned)):
-            scorer = self._scorer(real)
-            kept[real] = (learned, scorer)
-        return scorer
-
     def _is_small(self, X: Any) -> bool:
         """Whether X is a plain array of a few rows: checks, blocks and threads would take longer than its codes."""
         return (
@@ -267,7 +278,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _small_scores(self, X: Any) -> NDArray:
         if not np.isfinite(X).all():
             check_finite(X, 0)
-        return self._prepared(X.dtype)(np.ascontiguousarray(X))
+        return self.scorer(X.dtype)(np.ascontiguousarray(X))
 
     def _scores(self, block: NDArray) -> NDArray:
         """Scores of a block of rows, shape (rows, n_bits)."""

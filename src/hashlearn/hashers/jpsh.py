@@ -86,7 +86,7 @@ class JPSH(AnchoredHasher):
       :class:`~hashlearn.SAH`. In one round ``lambda1``, ``lambda2``, ``n_anchor_neighbors``, ``graph_ridge``,
       ``epsilon``, ``solver_tol``, ``tol`` and ``max_imbalance`` change no bit; setting one of them then warns.
 
-    "Many" are more than 50 effective directions, or more than ``2 sqrt(n_features)`` if that is less; the effective
+    "Many" are more than 50 effective directions, or more than ``3 sqrt(n_features)`` if that is less; the effective
     number of directions is ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the covariance. Where a few clusters
     hold most of the rows, or ``n_bits`` exceeds ``n_features``, the start is spectral too. ``init_`` says which start
     was taken.

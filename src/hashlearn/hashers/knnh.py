@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from hashlearn.checks import Range
 from hashlearn.codes import pack
 from hashlearn.hashers.base import LinearHasher, starting_matrix
-from hashlearn.linalg.anchors import AnchorSearch
 from hashlearn.linalg.moments import Moments
+from hashlearn.linalg.neighbors import nearest_others
 from hashlearn.linalg.projections import principal_directions, projected
 from hashlearn.linalg.rotations import quantizing_rotation, random_rotation
-from hashlearn.rows import RowBlocks, map_blocks
 
 
 class KNNH(LinearHasher):
@@ -116,24 +115,9 @@ class KNNH(LinearHasher):
         return self.training_codes_ if self.train_sample is None else self.transform(X)
 
 
-def nearest_others(V: NDArray, k: int) -> NDArray[np.intp]:
-    """The k nearest other rows of every row, shape (n, k); all the others if there are fewer."""
-    k = min(k, len(V) - 1)
-    neighbors = np.empty((len(V), k), np.intp)
-    for part, nearest in map_blocks(RowBlocks(V), _nearest, AnchorSearch(V), k + 1):
-        itself = nearest == np.arange(part.start, part.stop)[:, None]
-        itself[~itself.any(axis=1), -1] = True  # a row that is there many times may not be among its nearest
-        neighbors[part] = nearest[~itself].reshape(-1, k)
-    return neighbors
-
-
 def shrunk(V: NDArray, neighbors: NDArray[np.intp]) -> NDArray:
     """Every row replaced by the mean of its neighbors."""
     total = np.zeros_like(V)
     for column in neighbors.T:
         total += V[column]
     return total / V.dtype.type(neighbors.shape[1])
-
-
-def _nearest(block: NDArray, first: int, search: AnchorSearch, k: int) -> NDArray[np.intp]:
-    return search.nearest(block, k)[0]

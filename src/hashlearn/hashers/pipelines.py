@@ -58,4 +58,4 @@ class PipelineHasher(Hasher):
         *transformers, hasher = [step for _, step in self.pipeline.steps if step != "passthrough"]
         for transformer in transformers:
             block = transformer.transform(block)
-        return hasher._scores(block)
+        return hasher.scorer(block.dtype)(block)

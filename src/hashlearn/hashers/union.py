@@ -63,12 +63,12 @@ class HasherUnion(Hasher):
         self.hashers_ = hashers
         return pack(np.hstack(bits))
 
-    def _prepared(self, real):
+    def scorer(self, dtype):
         # Not kept: each of the hashers keeps its own, and may learn anew.
-        return UnionScorer([hasher._prepared(real) for hasher in self.hashers_])
+        return UnionScorer([hasher.scorer(dtype) for hasher in self.hashers_])
 
     def _scorer(self, real):
-        return self._prepared(real)
+        return self.scorer(real)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters, as scikit-learn wants them.

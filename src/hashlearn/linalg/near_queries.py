@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hashlearn.linalg.moments import Moments
 from hashlearn.linalg.projections import principal_directions
-from hashlearn.rows import RowBlocks, row_slices
+from hashlearn.rows import RowBlocks
 
 N_DIRECTIONS = 128
 """Principal directions with a factor of their own; the others share one."""
@@ -57,19 +57,6 @@ class Geometry(NamedTuple):
         if self.square:
             return [(0.5, 0.5, 0.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (1.0, 0.0, -self.cross)]
         return [(0.0, 0.0, 0.0), (0.0, 0.0, -self.cross)]
-
-
-def nearest_others(X: NDArray, queries: NDArray[np.intp], k: int, geometry: Geometry) -> NDArray[np.intp]:
-    """Numbers of the k rows nearest to each of the rows ``queries``, itself left out; nearest first."""
-    norms = geometry.square * np.einsum("ij,ij->i", X, X)
-    nearest = np.empty((len(queries), k), np.intp)
-    for part in row_slices(len(queries), len(X)):
-        distances = geometry.products(X[queries[part]], X) + norms
-        distances[np.arange(len(distances)), queries[part]] = np.inf
-        candidates = np.sort(np.argpartition(distances, k - 1, axis=1)[:, :k], axis=1)
-        order = np.argsort(np.take_along_axis(distances, candidates, axis=1), axis=1, kind="stable")
-        nearest[part] = np.take_along_axis(candidates, order, axis=1)
-    return nearest
 
 
 class NearQueries(NamedTuple):

@@ -103,9 +103,7 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
 
     A code takes n_bits / 8 bytes, one more with corrections, and 8 more where the ids are not 0, 1, 2, ...
 
-    Any number of threads may search while another changes the index: a search sees the codes as they were when it
-    began, and waits for nobody. Changes wait for one another. A change that raises, whatever the reason, leaves the
-    index as it was.
+    Threads share it as :class:`HammingIndex` says.
 
     Parameters
     ----------

@@ -10,10 +10,10 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.checks import check_integer
+from hashlearn.checks import check_integer, plain_array
 from hashlearn.codes import check_codes
 from hashlearn.search.file_format import read_store, write_store
-from hashlearn.search.store import CodeStore, plain_array
+from hashlearn.search.store import CodeStore
 
 MAX_BITS = 4096
 MOST_EMPTY_PLACES = 65536  # of a result row, where k is above the number of codes
@@ -30,19 +30,7 @@ Engine = TypeVar("Engine", bound=SearchesStore)
 
 
 class CodeIndex(ABC, Generic[Engine]):
-    """Codes by id.
-
-    Any number of threads may search while another changes the index: a search sees the codes as they were when it
-    began, and waits for nobody. Changes wait for one another. A change that raises, whatever the reason, leaves the
-    index as it was.
-
-    Parameters
-    ----------
-    n_bits : int or None
-        Length of a code, 1 to 4096. None takes all bits of the first codes: 8 times their width in bytes.
-    model : str or None
-        The digest of the model that made the codes, kept with them and saved with them.
-    """
+    """Codes by id; :class:`~hashlearn.HammingIndex` says what users rely on."""
 
     def __init__(self, n_bits: int | None = None, *, model: str | None = None):
         if model is not None and not isinstance(model, str):
