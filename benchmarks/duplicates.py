@@ -4,13 +4,15 @@
     python benchmarks/duplicates.py --data FOLDER --only mnist  # one of: vectors mnist cifar texts million
 
 ``FOLDER`` has ``mnist.npz`` (X), ``cifar10_cnn1280.npz`` (V, features 6 (V / 255)^2). A set whose file is missing is
-left out. Texts are paragraphs of the documentation strings of installed packages, or a column ``text`` of the CSV file
-of ``--texts``. A peer that is not installed is left out.
+left out. Texts are paragraphs of the documentation strings of installed packages, and the column ``text`` of the CSV
+files of ``--texts``. ``--peers`` is the Python interpreter that has imagededup, datasketch and semhash; one that it
+does not have is left out.
 
 - ``vectors``: all pairs of the CNN features within cosine distance .05. Truth is a blocked product of all pairs.
 - ``mnist``, ``cifar``, ``texts``: some rows are changed copies of others. Truth is which of which; every contender is
-  judged at the threshold of its grid where its F1 is best. Copies in ``cifar`` are changed features, not pictures.
-  The vectors of ``mnist`` are logarithms of the pictures' spectra, which a shift does not change.
+  judged at the threshold of its grid where its F1 is best, except ``hashlearn dedup``, which has the encoder and the
+  distance that the command line takes by default. Copies in ``cifar`` are changed features, not pictures. The vectors
+  of ``mnist`` are logarithms of the pictures' spectra, which a shift does not change.
 - ``million``: 1,000,000 x 128 with planted pairs: what memory the search takes above the data.
 
 Every set adds one line to ``results/duplicates.jsonl``.
@@ -23,18 +25,25 @@ from machine import all_instructions, one_thread
 os.environ.update(one_thread() | all_instructions())
 
 import argparse
+import json
 import resource
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from duplicate_peers import image_hashes, minhash_pairs, semhash_pairs
 from duplicate_sets import documentation_paragraphs, edited, moved_images, texts_of_file
+from PIL import Image
 from runs import add_out_option, append_run
 
 from hashlearn import find_duplicates
+from hashlearn.cli.dedup_inputs import DISTANCES, ENCODERS
 from hashlearn.features import encoder_named
 
 PairSet = set[tuple[int, int]]
@@ -47,10 +56,9 @@ def main() -> None:
     for name in options.only or sets:
         lines = []
         for line in sets[name](options):
-            lines.append({"set": name, **line})
-            print(
-                {key: round(value, 4) if isinstance(value, float) else value for key, value in line.items()}, flush=True
-            )
+            lines.append({"set": name} | line)
+            print({key: round(value, 4) if isinstance(value, float) else value for key, value in lines[-1].items()})
+            sys.stdout.flush()
         if lines:
             print(append_run(options.out, "duplicates", {"lines": lines}))
 
@@ -74,21 +82,30 @@ def vectors(options: argparse.Namespace) -> Iterable[dict]:
         found, seconds = timed(lambda recall=recall: find_duplicates(X, 0.05, recall=recall))
         line = {"contender": f"hashlearn, recall={recall:g}", "seconds": seconds, "plan": str(found.plan)}
         yield line | judged(rows_of(found), true) | {"times_faster": brute_seconds / seconds}
-    faiss = imported("faiss")
-    if faiss is not None:
-        pairs, seconds = timed(lambda: faiss_range(faiss, unit, 0.05))
-        yield {"contender": "faiss range_search", "seconds": seconds} | judged(pairs, true)
+        if recall < 1:
+            yield shuffled_again(X, found, true)
+
+
+def shuffled_again(X: np.ndarray, found: Any, true: PairSet) -> dict:
+    """The same search with the rows in another order and on two threads."""
+    order = np.random.RandomState(1).permutation(len(X))
+    again, seconds = timed(lambda: find_duplicates(X[order], 0.05, n_jobs=2))
+    pairs = {(min(a, b), max(a, b)) for a, b in ((int(order[i]), int(order[j])) for i, j in rows_of(again))}
+    groups = {(int(order[each.kept]), frozenset(order[each.members].tolist())) for each in again.groups}
+    same = groups == {(each.kept, frozenset(each.members.tolist())) for each in found.groups}
+    line = {"contender": "hashlearn, rows shuffled, two threads", "seconds": seconds, "same_groups": same}
+    return line | judged(pairs, true)
 
 
 def mnist(options: argparse.Namespace) -> Iterable[dict]:
     path = options.data / "mnist.npz"
     if not path.is_file():
         return
-    images, true = moved_images(np.load(path)["X"][:4000].reshape(-1, 28, 28), 600)
-    yield from against_vectors(log_spectrum(images), true, [0.0005, 0.05])
-    for name, found in image_hashes(images, range(0, 13, 2)):
-        grid, seconds = timed(found)
-        yield {"contender": f"imagededup {name}", "seconds": seconds} | at_best(grid, true)
+    images, true = moved_images(np.load(path)["X"][:2000].reshape(-1, 28, 28), 300)
+    spectra, distances = log_spectrum(images), np.geomspace(0.0005, 0.05, 9)
+    yield from against_vectors(spectra, true, distances)
+    yield as_by_default("image", [Image.fromarray(image).convert("RGB") for image in images], true)
+    yield from peers(options, "imagededup", true, images=images)
 
 
 def cifar(options: argparse.Namespace) -> Iterable[dict]:
@@ -96,27 +113,30 @@ def cifar(options: argparse.Namespace) -> Iterable[dict]:
     if X is None:
         return
     rng = np.random.RandomState(0)
-    rows = X[:20_000]
-    chosen = rng.choice(len(rows), 2000, replace=False)
+    rows = X[:5000]
+    chosen = rng.choice(len(rows), 500, replace=False)
     copies = np.maximum(
-        0, rows[chosen] * rng.uniform(0.9, 1.1, (2000, rows.shape[1])) + 0.05 * rng.standard_normal((2000, 1))
+        0, rows[chosen] * rng.uniform(0.9, 1.1, (500, rows.shape[1])) + 0.05 * rng.standard_normal((500, 1))
     )
     true = {(int(a), len(rows) + b) for b, a in enumerate(chosen)}
-    yield from against_vectors(np.concatenate([rows, copies.astype(np.float32)]), true, [0.005, 0.03])
+    yield from against_vectors(np.concatenate([rows, copies.astype(np.float32)]), true, np.geomspace(0.01, 0.05, 5))
 
 
 def texts(options: argparse.Namespace) -> Iterable[dict]:
-    originals = documentation_paragraphs(10_000) if options.texts is None else texts_of_file(options.texts, 10_000)
-    all_texts, true = edited(originals, 1000)
-    encoder, encoding = timed(lambda: encoder_named("tfidf+svd", "text").fit(all_texts))
-    encoded, more = timed(lambda: encoder.encode(all_texts))
-    known = np.flatnonzero(np.any(encoded != 0, axis=1))
-    for line in against_vectors(encoded[known], renumbered(true, known), [0.02, 0.4], semhash_too=True):
-        yield line | {"encode_seconds": encoding + more, "source": "documentation" if options.texts is None else "file"}
-    if imported("datasketch") is not None:
-        grid = {threshold: timed(lambda t=threshold: minhash_pairs(all_texts, t)) for threshold in (0.5, 0.6, 0.7, 0.8)}
-        found = at_best({threshold: pairs for threshold, (pairs, _) in grid.items()}, true)
-        yield {"contender": "datasketch MinHash-LSH", "seconds": grid[found["threshold"]][1]} | found
+    sources = {"documentation": documentation_paragraphs(2000)}
+    sources |= {path.stem: texts_of_file(path, 2000) for path in options.texts}
+    for name, originals in sources.items():
+        all_texts, true = edited(originals, 300)
+        encoded = encoder_named(ENCODERS["text"], "text").encode(all_texts)
+        distances = np.array([0.15, 0.2, 0.25, 0.3])
+        lines = [
+            [as_by_default("text", all_texts, true)],
+            against_vectors(encoded, true, distances, ours_too=False),
+            peers(options, "semhash", true, vectors=encoded, distances=distances),
+            peers(options, "datasketch", true, texts=np.array(all_texts)),
+        ]
+        for line in chain.from_iterable(lines):
+            yield {"set": f"texts, {name}", "rows": len(all_texts)} | line
 
 
 def million(options: argparse.Namespace) -> Iterable[dict]:
@@ -126,29 +146,62 @@ def million(options: argparse.Namespace) -> Iterable[dict]:
     X[990_000:] = X[copies] + np.float32(0.15) * rng.standard_normal((10_000, 128), dtype=np.float32)
     true = {(int(a), 990_000 + b) for b, a in enumerate(copies)}
     find_duplicates(X[:50_000], 0.03)  # compiles
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = resident_megabytes()
     found, seconds = timed(lambda: find_duplicates(X, 0.03))
-    above = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    above = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
     line = {"contender": "hashlearn, recall=0.99", "seconds": seconds, "plan": str(found.plan)}
     yield line | judged(rows_of(found), true) | {"megabytes_above_data": above}
 
 
-def against_vectors(X: np.ndarray, true: PairSet, span: list[float], semhash_too: bool = False) -> Iterable[dict]:
-    """Ours and the peers that compare vectors, at several distances."""
+def resident_megabytes() -> float:
+    """Memory that the process holds now, its data included (Linux)."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+
+def as_by_default(kind: str, items: list, true: PairSet) -> dict:
+    """What ``hashlearn dedup`` finds with its own encoder and distance; the time includes the encoding."""
+    name = ENCODERS[kind]
+
+    def search() -> Any:
+        encoder = encoder_named(name, kind)
+        return find_duplicates(encoder.encode(items), DISTANCES[name], metric=encoder.metric)  # type: ignore[arg-type]
+
+    found, seconds = timed(search)
+    line = {"contender": f"hashlearn dedup, defaults ({name})", "seconds": seconds}
+    return line | at_best({DISTANCES[name]: rows_of(found)}, true)
+
+
+def against_vectors(X: np.ndarray, true: PairSet, distances: np.ndarray, ours_too: bool = True) -> Iterable[dict]:
+    """Ours and faiss on the same vectors, each at the best of several distances."""
     X = np.ascontiguousarray(X.reshape(len(X), -1), np.float32)
-    distances = np.geomspace(*span, 9)
-    widest = find_duplicates(X, float(distances[-1]), recall=0.99)
-    best = at_best({float(d): rows_of(widest.at(float(d))) for d in distances}, true)
-    _, seconds = timed(lambda: find_duplicates(X, best["threshold"], recall=0.99))
-    yield {"contender": "hashlearn, recall=0.99", "seconds": seconds} | best
-    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    contenders = {}
+    if ours_too:
+        contenders["hashlearn, recall=0.99"] = lambda distance: rows_of(find_duplicates(X, distance))
     faiss = imported("faiss")
     if faiss is not None:
-        pairs, seconds = timed(lambda: faiss_range(faiss, unit, best["threshold"]))
-        yield {"contender": "faiss range_search", "seconds": seconds} | at_best({best["threshold"]: pairs}, true)
-    if semhash_too and imported("semhash") is not None:
-        pairs, seconds = timed(lambda: semhash_pairs(X, best["threshold"]))
-        yield {"contender": "semhash", "seconds": seconds} | at_best({best["threshold"]: pairs}, true)
+        unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+        contenders["faiss range_search, the same vectors"] = lambda distance: faiss_range(faiss, unit, distance)
+    for name, search in contenders.items():
+        grid = {float(distance): timed(partial(search, float(distance))) for distance in distances}
+        best = at_best({distance: pairs for distance, (pairs, _) in grid.items()}, true)
+        yield {"contender": name, "seconds": grid[best["threshold"]][1]} | best
+
+
+def peers(options: argparse.Namespace, peer: str, true: PairSet, **data: np.ndarray) -> Iterable[dict]:
+    """The contenders of a peer, each at the best threshold of its grid."""
+    script = Path(__file__).with_name("duplicate_peers.py")
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "in.npz", Path(folder) / "out.json"
+        np.savez(source, **data)  # type: ignore[arg-type]
+        done = subprocess.run([options.peers, script, peer, source, target], capture_output=True, text=True)
+        if done.returncode:
+            print(f"{peer} is left out: {done.stderr.strip().splitlines()[-1]}")
+            return
+        found = json.loads(target.read_text(encoding="utf-8"))
+    for name in dict.fromkeys(each["contender"] for each in found):
+        grid = {each["threshold"]: each for each in found if each["contender"] == name}
+        best = at_best({threshold: set(map(tuple, each["pairs"])) for threshold, each in grid.items()}, true)
+        yield {"contender": name, "seconds": grid[best["threshold"]]["seconds"]} | best
 
 
 def blocked_product(unit: np.ndarray, max_distance: float, block: int = 2048) -> PairSet:
@@ -192,12 +245,6 @@ def at_best(grid: Grid, true: PairSet) -> dict[str, float]:
     return judged(grid[threshold], true) | {"f1": f1(grid[threshold]), "threshold": threshold}
 
 
-def renumbered(pairs: PairSet, rows: np.ndarray) -> PairSet:
-    """Pairs of rows that are there, as places among them."""
-    place = {int(row): number for number, row in enumerate(rows)}
-    return {(place[a], place[b]) for a, b in pairs if a in place and b in place}
-
-
 def log_spectrum(images: np.ndarray) -> np.ndarray:
     """The logarithm of the magnitude of each picture's Fourier transform, without its mean."""
     pictures = images / 255.0
@@ -226,7 +273,8 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of the data files")
-    parser.add_argument("--texts", type=Path, help="a CSV file with a column 'text'")
+    parser.add_argument("--texts", type=Path, nargs="+", default=[], help="CSV files with a column 'text'")
+    parser.add_argument("--peers", default=sys.executable, help="the Python interpreter that has the peers")
     parser.add_argument("--only", nargs="+", choices=["vectors", "mnist", "cifar", "texts", "million"])
     add_out_option(parser)
     return parser.parse_args()

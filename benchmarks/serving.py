@@ -38,6 +38,8 @@ from runs import add_out_option, append_run
 N_BITS, WIDTH, K, N_CENTERS, NOISE = 64, 128, 10, 10_000, 0.5
 BLOCK = 50_000
 CLIENTS = (1, 8, 64)
+PATIENCE = 600
+"""Seconds of a request: a machine that is stopped for a while is no fault of the server."""
 ANSWER = {"results": [{"ids": list(range(900_000, 900_000 + K)), "distances": [10.0] * K, "payloads": [{}] * K}]}
 HERE = Path(__file__)
 
@@ -164,14 +166,15 @@ def wait_until_ready(port: int, process: subprocess.Popen) -> None:
 def serve(name: str, folder: Path, port: int) -> None:
     """Run a contender; this is what a server process does."""
     from hashlearn import SimilaritySearch
-    from hashlearn.server import create_app
+    from hashlearn.server import Settings, create_app
     from hashlearn.server.run import run_server
 
     if name == "echo":
         run_server(echo_app(), port=port)
         return
     search = SimilaritySearch.open(folder / "search")
-    run_server(create_app(search if name == "hashlearn" else FaissSearch(search)), port=port)
+    settings = Settings(timeout_seconds=PATIENCE)
+    run_server(create_app(search if name == "hashlearn" else FaissSearch(search), settings), port=port)
 
 
 def echo_app():

@@ -1,11 +1,17 @@
 """Sixteen clients search, write and remove for a long time: errors, wrong answers, and the memory of the server.
 
-    python benchmarks/soak.py                        # 100,000 requests
-    python benchmarks/soak.py --requests 2000        # a minute
+    python benchmarks/soak.py                        # 100,000 requests, then 50 kills
+    python benchmarks/soak.py --requests 2000 --kills 2
+    python benchmarks/soak.py --requests 0           # only the kills
 
 Each client writes and removes rows of its own, and keeps a log of what it was answered. A search for one of its vectors
 must find the row that the log says, with the payload that it has there, and must not find it if it was removed. At the
-end every row is read and compared with the log. A run adds one line to ``results/soak.jsonl``.
+end every row is read and compared with the log.
+
+Then the server is killed (SIGKILL) under the same load, again and again. After each start every row is read: it must be
+as its client was told, or, for the one write that a client was waiting for, as it was to be.
+
+Each of the two parts adds one line to ``results/soak.jsonl``.
 """
 
 import argparse
@@ -14,12 +20,13 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
 import psutil
 from runs import add_out_option, append_run
-from serving import HERE, WIDTH, make_search, running
+from serving import HERE, PATIENCE, WIDTH, make_search, running
 
 N_CLIENTS = 16
 N_IDS = 200
@@ -32,21 +39,28 @@ class Client(threading.Thread):
         super().__init__()
         self.ids = range(10_000_000 + N_IDS * number, 10_000_000 + N_IDS * (number + 1))
         self.random = random.Random(number)
-        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE)
         self.n_requests = n_requests
         self.log: dict[int, int] = {}
         """Version of each row that is there."""
+        self.unanswered: dict[int, int | None] = {}
+        """What a write was to make of a row, while there is no answer."""
         self.errors: list[str] = []
         self.wrong: list[str] = []
+        self.n_done = 0
+        self.is_to_be_killed = False
 
     def run(self) -> None:
-        for _ in range(self.n_requests):
+        while self.n_done < self.n_requests:
             id = self.random.choice(self.ids)
             action = self.random.choices((self.search, self.write, self.remove), (6, 3, 1))[0]
             try:
                 action(id)
             except (httpx.HTTPError, KeyError, ValueError) as error:
+                if self.is_to_be_killed and isinstance(error, httpx.TransportError):
+                    return
                 self.errors.append(f"{action.__name__} {id}: {error!r}")
+            self.n_done += 1
 
     def search(self, id: int) -> None:
         version = self.log.get(id)
@@ -61,22 +75,31 @@ class Client(threading.Thread):
     def write(self, id: int) -> None:
         version = self.random.randrange(1, 10**9)
         point = {"id": id, "vector": vector_of(id, version), "payload": {"version": version}}
+        self.unanswered[id] = version
         self.http.put("/v1/points", json={"points": [point]}).raise_for_status()
         self.log[id] = version
+        del self.unanswered[id]
 
     def remove(self, id: int) -> None:
+        self.unanswered[id] = None
         status = self.http.delete(f"/v1/points/{id}").status_code
         if status != (204 if id in self.log else 404):
             self.wrong.append(f"remove {id}: {status}")
         self.log.pop(id, None)
+        del self.unanswered[id]
 
     def check_all(self) -> None:
         """Compare every row with the log."""
         for id in self.ids:
             response = self.http.get(f"/v1/points/{id}")
             version = response.json()["payload"]["version"] if response.status_code == 200 else None
-            if version != self.log.get(id):
+            if version not in (self.log.get(id), self.unanswered.get(id, self.log.get(id))):
                 self.wrong.append(f"at the end {id}: {version}, not {self.log.get(id)}")
+            if version is None:
+                self.log.pop(id, None)
+            else:
+                self.log[id] = version
+        self.unanswered.clear()
 
 
 def vector_of(id: int, version: int) -> list[float]:
@@ -87,43 +110,77 @@ def vector_of(id: int, version: int) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--requests", type=int, default=100_000)
+    parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--n", type=int, default=100_000, help="rows that are there before")
     add_out_option(parser)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         make_search(Path(name), options.n)
-        with running("hashlearn", Path(name)) as port:
-            measured = soak(port, options.requests)
-    print(measured)
-    print(append_run(options.out, "soak", {"n": options.n, "clients": N_CLIENTS, **measured}))
+        logs: list[dict[int, int]] = [{} for _ in range(N_CLIENTS)]
+        if options.requests:
+            with running("hashlearn", Path(name)) as port:
+                clients = [Client(number, port, options.requests // N_CLIENTS) for number in range(N_CLIENTS)]
+                measured = soak(port, clients)
+            logs = [client.log for client in clients]
+            print(append_run(options.out, "soak", {"n": options.n, "clients": N_CLIENTS, "soak": measured}), measured)
+        if options.kills:
+            killed = kill_again_and_again(Path(name), options.kills, logs)
+            print(append_run(options.out, "soak", {"n": options.n, "clients": N_CLIENTS, "killed": killed}), killed)
 
 
-def soak(port: int, n_requests: int) -> dict:
-    """Errors, wrong answers, and megabytes of the server when it has been filled and at the end."""
+def soak(port: int, clients: list[Client]) -> dict[str, Any]:
+    """Errors, wrong answers, and megabytes of the server: when it has been filled, and at each tenth of them."""
     server = server_process(port)
     start = time.perf_counter()
-    clients = [Client(number, port, n_requests // N_CLIENTS) for number in range(N_CLIENTS)]
+    n_requests = sum(client.n_requests for client in clients)
     for client in clients:
         client.start()
     while sum(len(client.log) for client in clients) < N_CLIENTS * N_IDS // 2 and any(c.is_alive() for c in clients):
         time.sleep(0.1)  # until about as many rows are there as will ever be
-    before = server.memory_info().rss
-    for client in clients:
-        client.join()
+    megabytes = [server.memory_info().rss / 1e6]
+    while any(client.is_alive() for client in clients):
+        time.sleep(0.1)
+        if sum(client.n_done for client in clients) >= n_requests * len(megabytes) / 10:
+            megabytes.append(server.memory_info().rss / 1e6)
     seconds = time.perf_counter() - start
-    after = server.memory_info().rss
+    megabytes.append(server.memory_info().rss / 1e6)
     for client in clients:
         client.check_all()
+    return {"requests": n_requests, "seconds": seconds, **counted(clients), "megabytes": megabytes}
+
+
+def kill_again_and_again(folder: Path, n_kills: int, logs: list[dict[int, int]]) -> dict[str, Any]:
+    """Writes that were lost, and seconds from a start to a server that is ready, over so many kills."""
+    seconds, n_requests, clients = [], 0, []
+    unanswered: list[dict[int, int | None]] = [{} for _ in logs]
+    for kill in range(n_kills + 1):  # the last start is to look
+        start = time.perf_counter()
+        with running("hashlearn", folder) as port:
+            seconds.append(time.perf_counter() - start)
+            clients = [Client(number, port, 10**9) for number in range(N_CLIENTS)]
+            for client, log, open_requests in zip(clients, logs, unanswered):
+                client.log, client.unanswered, client.is_to_be_killed = log, open_requests, True
+                client.random.seed(1_000 * kill + client.ids[0])
+                client.check_all()
+            if kill < n_kills:
+                for client in clients:
+                    client.start()
+                time.sleep(0.2 + 2 * random.Random(kill).random())
+                server_process(port).kill()
+                for client in clients:
+                    client.join()
+        n_requests += sum(client.n_done for client in clients)
+        found = counted(clients)
+        if found["errors"] or found["wrong"]:
+            return {"kills": kill, "requests": n_requests, "seconds_to_ready": seconds, **found}
+    return {"kills": n_kills, "requests": n_requests, "seconds_to_ready": seconds, **counted(clients)}
+
+
+def counted(clients: list[Client]) -> dict[str, Any]:
+    """How many errors and wrong answers, and the first of them."""
     errors = [error for client in clients for error in client.errors]
     wrong = [answer for client in clients for answer in client.wrong]
-    return {
-        "requests": n_requests // N_CLIENTS * N_CLIENTS,
-        "seconds": seconds,
-        "errors": len(errors),
-        "wrong": len(wrong),
-        "first": (errors + wrong)[:3],
-        "megabytes": [before / 1e6, after / 1e6],
-    }
+    return {"errors": len(errors), "wrong": len(wrong), "first": (errors + wrong)[:3]}
 
 
 def server_process(port: int) -> psutil.Process:

@@ -10,6 +10,7 @@ line for every dataset and seed is added to ``results/starts.jsonl``.
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,14 +97,10 @@ def half(data: LabeledRows) -> LabeledRows:
     return LabeledRows(data.name, *parts)
 
 
-def pca64(data: LabeledRows) -> LabeledRows:
-    components = PCA(64, random_state=0).fit(data.database)
-    return data.mapped(lambda X: components.transform(X).astype(np.float32))
-
-
-def white(data: LabeledRows) -> LabeledRows:
-    components = PCA(128, whiten=True, random_state=0).fit(data.database)
-    return data.mapped(lambda X: components.transform(X).astype(np.float32))
+def components(data: LabeledRows, n: int, whiten: bool = False) -> LabeledRows:
+    """The leading principal components, with the same variance if they are whitened."""
+    pca = PCA(n, whiten=whiten, random_state=0).fit(data.database)
+    return data.mapped(lambda X: pca.transform(X).astype(np.float32))
 
 
 def rectified(data: LabeledRows) -> LabeledRows:
@@ -117,8 +114,10 @@ CHANGES: dict[str, Callable[[LabeledRows], LabeledRows]] = {
     "unit": unit,
     "roots": roots,
     "half": half,
-    "pca64": pca64,
-    "white": white,
+    "pca64": partial(components, n=64),
+    "pca128": partial(components, n=128),
+    "white": partial(components, n=128, whiten=True),
+    "white64": partial(components, n=64, whiten=True),
     "rectified": rectified,
 }
 

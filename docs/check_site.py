@@ -1,16 +1,20 @@
 """Look at the built site: ``make docs`` checks its links, ``make docs-check`` also opens it in Chromium.
 
 Links: every page, file and anchor that a page names is there, and nothing is fetched from another host.
-In Chromium: pages work from the file system and below a path of a server, search works, and axe-core finds nothing serious.
+In Chromium: pages work from the file system and below a path of a server, search works, and axe-core finds nothing
+serious.
 """
 
 import argparse
 import functools
 import http.server
+import itertools
 import shutil
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -21,11 +25,9 @@ LOOKED_AT = (
     "howto/stores.html",
     "gallery/plot_4_jpsh_step_by_step.html",
     "reference/generated/hashlearn.JPSH.html",
-    "reference/command-line.html",
-    "explanation/results.html",
 )
-WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
-READY = "document.readyState == 'complete' && (!window.MathJax || !MathJax.startup || MathJax.startup.promise.then(() => true))"
+WIDTHS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
+READY = "document.readyState == 'complete' && (!window.MathJax?.startup || MathJax.startup.promise.then(() => true))"
 FETCHED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 
 
@@ -67,47 +69,54 @@ def broken_links(site: Path) -> list[str]:
     return found
 
 
-def look(site: Path, axe: Path, shots: Path | None) -> list[str]:
+def look(site: Path, axe: Path, shots: Path | None) -> Iterator[str]:
     """What is wrong with the site in a browser."""
     from playwright.sync_api import sync_playwright
 
-    found: list[str] = []
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
-    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as root:
+    with sync_playwright() as playwright, below_a_path(site) as address:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for theme, width in itertools.product(("light", "dark"), WIDTHS):
+            yield from look_at_pages(browser, site.as_uri(), theme, width, axe, shots)
+        yield from look_at_pages(browser, address, "light", "desktop", None, None)
+        browser.close()
+
+
+def look_at_pages(browser, start, theme, width, axe, shots) -> Iterator[str]:
+    """Open some pages and search, as one visitor would."""
+    found: list[str] = []
+    context = browser.new_context(viewport=WIDTHS[width], color_scheme=theme)
+    context.set_default_timeout(120_000)
+    page = context.new_page()
+    page.on("request", lambda request: request.url.startswith(start) or found.append(f"asks for {request.url[:100]}"))
+    page.on("requestfailed", lambda request: found.append(f"failed {request.url}"))
+    page.on("response", lambda response: response.status < 400 or found.append(f"{response.status} {response.url}"))
+    page.on("pageerror", lambda error: found.append(str(error)))
+    for path in LOOKED_AT:
+        page.goto(f"{start}/{path}")
+        page.wait_for_function(READY)
+        if axe:
+            found += [f"{path}: {line}" for line in faults_on(page, axe)]
+        if shots:
+            page.screenshot(path=shots / f"{path.replace('/', '-').removesuffix('.html')}-{theme}-{width}.png")
+    page.goto(f"{start}/search.html?q=anchor")
+    page.locator("#search-results li a").first.click()
+    page.wait_for_function(READY)
+    context.close()
+    yield from (f"{start.partition(':')[0]} {theme} {width}: {line}" for line in found if "asks for data:" not in line)
+
+
+@contextmanager
+def below_a_path(site: Path) -> Iterator[str]:
+    """Serve the site below a path; gives its address."""
+    with tempfile.TemporaryDirectory() as root:
         Path(root, "some", "path").mkdir(parents=True)
         Path(root, "some", "path", "site").symlink_to(site)
         handler = functools.partial(QuietHandler, directory=root)
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for start in (site.as_uri(), f"http://127.0.0.1:{server.server_port}/some/path/site"):
-            for theme in ("light", "dark"):
-                for name, (width, height) in WIDTHS.items():
-                    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
-                    context.set_default_timeout(120_000)
-                    page = context.new_page()
-                    where = f"{start.split(':')[0]} {theme} {name}"
-                    page.on("request", functools.partial(_note_request, found, where, start))
-                    page.on("requestfailed", lambda request, w=where: found.append(f"{w}: failed {request.url}"))
-                    page.on("pageerror", lambda error, w=where: found.append(f"{w}: {error}"))
-                    for path in LOOKED_AT:
-                        page.goto(f"{start}/{path}")
-                        page.wait_for_function(READY)
-                        if start.startswith("file"):
-                            found += [f"{where} {path}: {line}" for line in _wrong_on(page, axe)]
-                            if shots:
-                                shot = f"{path.replace('/', '-').removesuffix('.html')}-{theme}-{name}.png"
-                                page.screenshot(path=shots / shot, full_page=False)
-                    page.goto(f"{start}/search.html?q=glossary+anchor")
-                    page.wait_for_selector("#search-results li a")
-                    page.locator("#search-results li a").first.click()
-                    page.wait_for_function(READY)
-                    if "Not Found" in page.title():
-                        found.append(f"{where}: the first result of the search leads nowhere")
-                    context.close()
-        browser.close()
-        server.shutdown()
-    return found
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            yield f"http://127.0.0.1:{server.server_port}/some/path/site"
+            server.shutdown()
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
@@ -115,12 +124,8 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def _note_request(found, where, start, request):
-    if not request.url.startswith((start, "data:", "blob:", "about:")):
-        found.append(f"{where}: asks for {request.url}")
-
-
-def _wrong_on(page, axe):
+def faults_on(page, axe) -> Iterator[str]:
+    """What axe-core calls serious on a page, and whether the page is too wide."""
     page.add_script_tag(path=axe)
     for violation in page.evaluate("axe.run()")["violations"]:
         if violation["impact"] in ("serious", "critical"):
@@ -137,15 +142,16 @@ def main() -> None:
     parser.add_argument("--axe", type=Path, help="axe.min.js: open the site in Chromium, too")
     parser.add_argument("--shots", type=Path, help="folder for screenshots")
     said = parser.parse_args()
-    found = broken_links(said.site)
-    n_pages = len(list(said.site.rglob("*.html")))
-    if said.axe:
-        if said.shots:
-            said.shots.mkdir(parents=True, exist_ok=True)
-        found += look(said.site.resolve(), said.axe, said.shots)
-    print(*found, sep="\n")
-    print(f"{n_pages} pages, {len(found)} faults")
-    sys.exit(1 if found else 0)
+    if said.shots:
+        said.shots.mkdir(parents=True, exist_ok=True)
+    n_faults = 0
+    for line in itertools.chain(
+        broken_links(said.site), look(said.site.resolve(), said.axe, said.shots) if said.axe else ()
+    ):
+        print(line, flush=True)
+        n_faults += 1
+    print(f"{len(list(said.site.rglob('*.html')))} pages, {n_faults} faults")
+    sys.exit(1 if n_faults else 0)
 
 
 if __name__ == "__main__":

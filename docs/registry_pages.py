@@ -48,7 +48,7 @@ PACKAGES = {
     "features": "Images and texts to vectors.",
     "datasets": "Named data with labels and splits.",
     "duplicates": "Near-duplicates among vectors.",
-    "stores": "Codes in other people's databases.",
+    "stores": "Codes in LanceDB, PostgreSQL, Milvus, SQLite and DuckDB.",
     "experiments": "Experiments described in TOML files.",
 }
 """Package -> what its page of the reference says first."""

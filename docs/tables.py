@@ -171,6 +171,7 @@ def range_over_runs() -> str:
 
 
 EMBEDDINGS_BITS = 64
+EMBEDDING_SETS = ("cifar-10-cnn", "ag-news-minilm", "mnist")
 SIGN_BITS = "sign bits"
 
 
@@ -196,27 +197,68 @@ def embedding_rows(dataset: str) -> tuple[dict[str, float | None], dict[tuple[st
     return {table.measure.name: table.reference for table in tables}, rows
 
 
+BYTES_BESIDE_BITS = {"ABH": 1}
+"""What a row keeps beside its bits: ABH's correction."""
+
+
 def embeddings(dataset: str) -> str:
-    """Every method at 64 bits, and sign bits, on one set of embeddings."""
+    """Every method at 64 bits, sign bits and RaBitQ on one set of embeddings."""
     floats, found = embedding_rows(dataset)
-    rows = [["", "bits", *(MEASURES[name].title for name in floats), "runs"]]
-    rows.append([REFERENCE, "", *("" if value is None else f"{value:.3f}" for value in floats.values()), ""])
+    first = next(ResultFolder(ROOT / "results" / "embeddings").lines([dataset]))
+    n_features = first["data"]["n_features"]
+    rows = [["", "bits", "bytes", *(MEASURES[name].title for name in floats), "runs"]]
+    of_floats = ["" if value is None else f"{value:.3f}" for value in floats.values()]
+    rows.append([REFERENCE, "", f"{4 * n_features:,}", *of_floats, ""])
     for (title, bits), row in found.items():
         if bits == EMBEDDINGS_BITS or title == SIGN_BITS:
-            rows.append([title, str(bits), *(f"{row.means[name]:.3f}" for name in floats), str(row.n_runs)])
+            size = bits // 8 + BYTES_BESIDE_BITS.get(title, 0)
+            means = [f"{row.means[name]:.3f}" for name in floats]
+            rows.append([title, str(bits), str(size), *means, str(row.n_runs)])
+    for case in rabitq_cases(dataset):
+        means = [f"{case[name]:.3f}" if name in case else "" for name in floats]
+        rows.append(["RaBitQ (faiss)", str(case["bits"]), f"{case['bytes']:.0f}", *means, "1"])
     return markdown(rows)
+
+
+def rabitq_cases(dataset: str) -> list[dict]:
+    """What RaBitQ measured with 64 principal components and with all features; the last run counts."""
+    runs = [run for run in benchmark_runs("rabitq") if run["dataset"] == dataset]
+    cases = runs[-1]["cases"] if runs else []
+    return [case for case in cases if case["bits"] == EMBEDDINGS_BITS or case is cases[-1]]
 
 
 def embeddings_by_bits(dataset: str) -> str:
-    """mAP / 10@10 of the methods that have been run at several lengths."""
+    """mAP / 10@10 of the methods that have been run at several lengths, and the number of runs."""
     _, found = embedding_rows(dataset)
     lengths = sorted({bits for title, bits in found if title != SIGN_BITS})
     titles = [title for title, n in Counter(title for title, _ in found).items() if n > 1]
-    rows = [["", *(f"{bits} bits" for bits in lengths)]]
+    rows = [["", *(f"{bits} bits" for bits in lengths), "runs"]]
     for title in titles:
         cells = [found.get((title, bits)) for bits in lengths]
-        rows.append([title, *(_both(cell.means) if cell else "" for cell in cells)])
+        runs = span((cell.n_runs for cell in cells if cell), 0)
+        rows.append([title, *(_both(cell.means) if cell else "" for cell in cells), runs])
     return markdown(rows)
+
+
+BOTH_JOBS_SETS = {"ag-news-minilm": "AG News", "cifar-10-cnn": "CIFAR-10, EfficientNet", "mnist": "MNIST"}
+
+
+def both_jobs() -> str:
+    """What every code of one size measured, as far as all sets have it; the last run of a set counts."""
+    runs = {run["dataset"]: run for run in benchmark_runs("both_jobs")}
+    shown = [name for name in BOTH_JOBS_SETS if name in runs]
+    measured = [{(case["name"], case["weight"]): case for case in runs[name]["cases"]} for name in shown]
+    rows = [["", "weight of meaning", *(BOTH_JOBS_SETS[name] for name in shown)]]
+    families = list(dict.fromkeys(name for name, _ in measured[0]))
+    for place in sorted(measured[0], key=lambda place: families.index(place[0])):
+        if all(place in cases for cases in measured):
+            name, weight = place
+            rows.append([name, "" if weight is None else f"{weight:g}", *(_four(cases[place]) for cases in measured)])
+    return markdown(rows)
+
+
+def _four(case: dict) -> str:
+    return " / ".join(f"{case[name]:.3f}" for name in ("mAP", "precision_at_100", "recall_at_10", "recall_at_100"))
 
 
 def _both(means: dict[str, float]) -> str:
@@ -332,14 +374,19 @@ def method_seconds() -> str:
 
 
 def duplicate_contenders() -> str:
-    """What each contender found of the true pairs, and how long it took; the newest measurement of each."""
+    """What each contender found of the true pairs; the newest measurement of each."""
     runs = benchmark_runs("duplicates")
     newest = {(line["set"], line["contender"]): line for run in runs for line in run["lines"]}
-    rows = [["set", "", "seconds", "recall", "precision", "memory above the data"]]
+    rows = [["set", "", "recall", "precision", ""]]
     for (name, contender), line in newest.items():
-        memory = f"{line['megabytes_above_data']:.0f} MB" if "megabytes_above_data" in line else ""
-        measured = [f"{line['seconds']:.1f}", f"{line['recall']:.3f}", f"{line['precision']:.3f}", memory]
-        rows.append([name, contender, *measured])
+        notes = []
+        if "times_faster" in line:
+            notes.append(f"{line['times_faster']:.0f} times as fast as the blocked product")
+        if "megabytes_above_data" in line:
+            notes.append(f"{line['megabytes_above_data']:.0f} MB above the data")
+        if "same_groups" in line:
+            notes.append("the same groups" if line["same_groups"] else "other groups")
+        rows.append([name, contender, f"{line['recall']:.4f}", f"{line['precision']:.4f}", ", ".join(notes)])
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
@@ -398,6 +445,40 @@ def neighbor_targets() -> str:
     return f"{markdown(rows(folder))}\n\nTimes of the last run of each. {measured_on(runs)}"
 
 
+def serving() -> str:
+    """Requests a second and p99, beside those of the echo with as many clients."""
+    runs = benchmark_runs("serving")
+    lines = [line for run in runs for line in run["servers"]]
+    ratios = [(name, ratio) for run in runs for name, ratio in run["ratios"].items()]
+    rows = [["", "clients", "requests a second", "p50, ms", "p99, ms", "throughput / echo", "p99 / echo"]]
+    for name, clients in dict.fromkeys((line["contender"], line["clients"]) for line in lines):
+        fit = [line for line in lines if (line["contender"], line["clients"]) == (name, clients)]
+        beside = [ratio for key, ratio in ratios if key == f"{name}, {clients} clients"]
+        measured = [
+            span((line[key] for line in fit), n) for key, n in (("per_second", 0), ("p50_ms", 1), ("p99_ms", 1))
+        ]
+        compared = [span((ratio[key] for ratio in beside), 2) if beside else "" for key in ("throughput", "p99")]
+        rows.append([name, str(clients), *measured, *compared])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
+def soak() -> str:
+    """What became of many requests, and of what was written when the server was killed."""
+    runs = benchmark_runs("soak")
+    soaked, killed = ([run[part] for run in runs if part in run] for part in ("soak", "killed"))
+    rows = [["", "requests", "errors", "wrong or lost", ""]]
+    for run in soaked:
+        memory = "memory {:.0f} MB when filled, {:.0f} MB at the end".format(*(run["megabytes"][i] for i in (0, -1)))
+        rows.append(["one run", f"{run['requests']:,}", str(run["errors"]), str(run["wrong"]), memory])
+    if killed:
+        n_kills, requests, errors, wrong = (
+            sum(run[name] for run in killed) for name in ("kills", "requests", "errors", "wrong")
+        )
+        ready = span((seconds for run in killed for seconds in run["seconds_to_ready"]), 1)
+        rows.append([f"{n_kills} kills", f"{requests:,}", str(errors), str(wrong), f"ready again after {ready} s"])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
 def machines(runs: list[dict]) -> str:
     """On which processors the runs were made, below a table of ranges."""
     return f"Least and most over all runs. {measured_on(runs)}"
@@ -416,16 +497,17 @@ TABLES: dict[str, Callable[[], str]] = {
     "range over runs": range_over_runs,
     "starts": starts,
     "embeddings short": embeddings_short,
-    "embeddings by bits": partial(embeddings_by_bits, "ag-news-minilm"),
-    **{
-        f"embeddings {dataset}": partial(embeddings, dataset) for dataset in ("cifar-10-cnn", "ag-news-minilm", "mnist")
-    },
+    **{f"embeddings by bits {dataset}": partial(embeddings_by_bits, dataset) for dataset in EMBEDDING_SETS},
+    **{f"embeddings {dataset}": partial(embeddings, dataset) for dataset in EMBEDDING_SETS},
+    "both jobs": both_jobs,
     "search": search_ratios,
     "rerank": rerank_seconds,
     "training": training_ratios,
     "methods": method_seconds,
     "duplicates": duplicate_contenders,
     "faults": faults,
+    "serving": serving,
+    "soak": soak,
     "neighbors": neighbor_recall,
     "neighbors targets": neighbor_targets,
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},

@@ -1,4 +1,4 @@
-"""A reader of hashlearn's files that was written from docs/reference/file-formats.md; it imports nothing of hashlearn."""
+"""A reader of hashlearn's files, written from docs/reference/file-formats.md; it imports nothing of hashlearn."""
 
 import hashlib
 import json
@@ -110,7 +110,10 @@ class Index:
         n_front, n_words, tiles = self.header["n_front"], self.header["n_words"], -(-n // 64)
         halves = [(sections["front"], n_front), (sections["back"], n_words - n_front)]
         words = [
-            np.frombuffer(half, np.uint8).reshape(tiles, width, 64, word).swapaxes(1, 2).reshape(64 * tiles, width * word)
+            np.frombuffer(half, np.uint8)
+            .reshape(tiles, width, 64, word)
+            .swapaxes(1, 2)
+            .reshape(64 * tiles, width * word)
             for half, width in halves
         ]
         self.codes = np.hstack(words)[:n, : -(-self.header["n_bits"] // 8)]

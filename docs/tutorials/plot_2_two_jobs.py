@@ -90,7 +90,8 @@ for row, name in zip(axes, ("SAH", "ITQ")):
 # Which one to take
 # -----------------
 # - You look for things of the same kind, and the kinds form clusters: SAH or JPSH.
-# - You look for the nearest vectors: ITQ, and rerank the candidates by the vectors, as below.
+# - You look for the nearest vectors: ABH or ITQ, and rerank the candidates by the vectors, as below. ABH needs real
+#   queries (the first tutorial uses it); ITQ compares codes with codes.
 # - Some of both: the union, from 64 bits on.
 #
 # Reranking finds the true neighbors almost always: take 100 candidates by their codes, and sort them by the vectors.

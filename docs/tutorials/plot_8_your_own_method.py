@@ -2,8 +2,8 @@
 Write your own method
 =====================
 
-A method is a class with a ``fit``. This tutorial writes one, measures it beside the published methods, and makes it
-available on the command line.
+A method is a class with a ``fit``. This tutorial writes one, measures it beside the published methods, and enters it
+into the registry of methods.
 """
 
 # %%
@@ -83,14 +83,14 @@ axis.legend()
 # %%
 # In the registry
 # ---------------
-# A method in ``METHODS`` is known to everything that takes the name of a method: experiments, the demo, the command
-# line.
+# In this process, a method in ``METHODS`` is known to everything that takes the name of a method: saving and loading,
+# experiments, the demo. The command line is another process and does not know it.
 
 METHODS["median-pca"] = MedianPCA
 print(METHODS)
 del METHODS["median-pca"]
 
 # %%
-# To make it part of hashlearn, put the class into a file of ``hashlearn/hashers``, add one line to the registry, and
-# write its page and its test: :doc:`/contributing` says how. The contract tests then run on it, scikit-learn's own
-# checks among them.
+# To make it part of hashlearn, and of the command line, put the class into a file of ``hashlearn/hashers``, add one
+# line to the registry, and write its page and its test: :doc:`/contributing` says how. The contract tests then run on
+# it, scikit-learn's own checks among them.

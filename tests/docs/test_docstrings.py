@@ -6,10 +6,12 @@ import re
 from itertools import pairwise
 
 import pytest
+from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
 
 import hashlearn
 import hashlearn.stores
+from hashlearn.checks import Range
 
 ASKED = {
     "GL08": "a docstring",
@@ -95,3 +97,13 @@ def test_the_docstring_is_complete(path):
 @pytest.mark.parametrize("path", CALLED)
 def test_there_is_an_example(path):
     assert "EX01" not in [code for code, _ in validate(path)["errors"]]
+
+
+@pytest.mark.parametrize("name", sorted(hashlearn.METHODS))
+def test_the_docstring_says_the_ranges_that_fit_checks(name):
+    cls = hashlearn.METHODS[name]
+    said = {parameter.name: parameter.type for parameter in NumpyDocString(inspect.getdoc(cls))["Parameters"]}
+    for parameter, allowed in {"n_bits": Range(int, 1), **cls._ranges}.items():
+        if allowed.kind is not None and said.get(parameter, "").startswith(("int", "float")):
+            limits = f"{allowed.low:g} to {allowed.high:g}" if allowed.high is not None else f"at least {allowed.low:g}"
+            assert f"({limits})" in said[parameter], (parameter, said[parameter])

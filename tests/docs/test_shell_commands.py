@@ -48,7 +48,7 @@ def folder(tmp_path, monkeypatch):
     X[390:] = X[:10]
     for name, array in {"vectors": X, "queries": X[:20], "labels": y, "y": y}.items():
         np.save(f"{name}.npy", array)
-    words = "red green blue round flat small large warm cold soft hard dry wet old new".split()
+    words = ["red", "green", "blue", "round", "flat", "small", "large", "warm", "cold", "soft", "hard", "dry"]
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(words, 8)) for _ in range(60)]
     Path("texts.csv").write_text("body,plot\n" + "".join(f"{text},{text}\n" for text in [*texts, *texts[:5]]))

@@ -31,6 +31,12 @@ def pages():
     ]
 
 
+def test_no_python_stands_outside_the_blocks_that_run():
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        outside = re.sub(r"^( *)```.*?^\1```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        assert not re.search(r"^ {4,}(from|import) \w+", outside, re.MULTILINE), page
+
+
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

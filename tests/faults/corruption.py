@@ -317,7 +317,7 @@ OWN_FORMATS = {
         protected=_whole,
     ),
     "search with a journal": Format("search", _write_journal, _read_whole_search, protected=_whole),
-    "vectors": Format("a.hlv", _write_vectors, _read_vectors),
+    "vectors": Format("a.hlv", _write_vectors, _read_vectors, protected=_whole),
     "codes": Format("a.npy", _write_codes, _read_codes, protected=_whole),
     "codes, interrupted": Format("a.npy", _write_part, _resume, protected=_whole),
     "results": Format("results", _write_lines, _read_lines),

@@ -20,7 +20,7 @@ def test_the_cosine_is_the_share_of_words_and_pairs_in_common():
 
 def test_edited_texts_are_nearer_than_any_others():
     encoder = encoder_named("shingles", "text").fit([])
-    edited = [" ".join(text.split()[:-3] + ["other", "words", "here"]) for text in TEXTS]
+    edited = [" ".join([*text.split()[:-3], "other", "words", "here"]) for text in TEXTS]
     similarity = encoder.encode(TEXTS) @ encoder.encode(edited).T
     assert np.diag(similarity).min() > 0.9
     np.fill_diagonal(similarity, 0)

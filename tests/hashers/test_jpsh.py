@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 
 from hashlearn import JPSH, JSH, PSH, unpack
 from hashlearn.hashers.jpsh import imbalance, pairwise_loss, pairwise_weights, row_penalty
@@ -165,6 +166,16 @@ def test_a_few_clusters_that_hold_most_rows_or_too_many_bits_get_a_spectral_star
     summary = JPSH(8, n_anchors=100, anchors=np.vstack([X[:99], X[:1]]), random_state=0).summarize(uneven)
     assert chosen_start(summary, 8) == "spectral"
     assert JPSH(61, random_state=0).fit(X).init_ == "spectral"
+
+
+def test_white_data_take_the_spectral_start_where_it_keeps_neighbors_together():
+    white = PCA(32, whiten=True, random_state=0).fit_transform(load_digits().data)
+    noise = np.random.default_rng(0).standard_normal((1797, 32))
+    for X, wanted in ((white, "spectral"), (noise, "itq")):
+        summary = JPSH(8, random_state=0).summarize(X)
+        assert summary.sums["pairwise"].effective_directions > 0.9 * 32
+        assert chosen_start(summary, 8) == wanted
+    assert chosen_start(JPSH(32, random_state=0).summarize(white), 32) == "itq"  # ITQ takes all directions
 
 
 def test_what_is_set_wins_over_what_auto_stands_for(digits):

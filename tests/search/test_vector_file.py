@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from hashlearn.rows import RowBlocks
 from hashlearn.search import Calibration, VectorFile
-from hashlearn.search.vector_layout import SEGMENT
+from hashlearn.search.rerank import rerank_exact
+from hashlearn.search.vector_layout import SEGMENT, VERSION
 
 
 def vectors(n, d=6, seed=0):
@@ -173,13 +174,57 @@ def test_a_change_that_raises_leaves_the_file_as_it_was(tmp_path):
 
 def test_a_state_that_was_half_written_gives_way_to_the_one_before(tmp_path):
     file = VectorFile.create(tmp_path / "v", 6).add(vectors(5))
-    place = file.view.state._replace(sequence=2).place(file.view.layout)
+    first, second = file.view.layout.states_at
+    before = (tmp_path / "v").read_bytes()
     file.add(vectors(5, seed=1))
-    content = bytearray((tmp_path / "v").read_bytes())
-    content[place + 8] ^= 1
-    (tmp_path / "v").write_bytes(content)
+    after = (tmp_path / "v").read_bytes()
+    torn = after[: first + 20] + before[first + 20 : second + 2048] + after[second + 2048 :]
+    (tmp_path / "v").write_bytes(torn)
     np.testing.assert_array_equal(VectorFile.open(tmp_path / "v").take(np.arange(5)), vectors(5))
     assert len(VectorFile.open(tmp_path / "v")) == 5
+
+
+def test_damage_to_one_of_the_two_states_does_no_harm(tmp_path):
+    file = VectorFile.create(tmp_path / "v", 6).add(vectors(5)).add(vectors(5, seed=1))
+    content = (tmp_path / "v").read_bytes()
+    for place in file.view.layout.states_at:
+        damaged = bytearray(content)
+        damaged[place + 8] ^= 1
+        (tmp_path / "v").write_bytes(damaged)
+        assert len(VectorFile.open(tmp_path / "v").verify()) == 10
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_a_changed_byte_of_a_vector_or_of_an_id_is_an_error(tmp_path, dtype):
+    calibration = Calibration.of(vectors(5)) if dtype == "int8" else None
+    file = VectorFile.create(tmp_path / "v", 6, dtype, calibration).add(vectors(5), ids=[3, 1, 4, 15, 9])
+    content, layout = (tmp_path / "v").read_bytes(), file.view.layout
+
+    def flipped(place):
+        damaged = bytearray(content)
+        damaged[place] ^= 0x80
+        (tmp_path / "v").write_bytes(damaged)
+        return VectorFile.open(tmp_path / "v")
+
+    for byte in range(layout.row_bytes):
+        damaged = flipped(int(layout.rows_at(2)) + byte)
+        damaged.take([3, 1, 15, 9])
+        with pytest.raises(ValueError, match=r"v: the vector of record 2 does not match its checksum"):
+            damaged.take([3, 4])
+        with pytest.raises(ValueError, match="record 2"):
+            rerank_exact(damaged, vectors(1), [[3, 4]], 1)
+        with pytest.raises(ValueError, match="record 2"):
+            damaged.verify()
+    for byte in range(8):
+        with pytest.raises(ValueError, match="ids do not match their checksums"):
+            flipped(int(layout.keys_at(3)) + byte).take([3])
+    moved = bytearray(content)
+    length = 4 * (layout.row_words + 1)
+    from_row, to_row = int(layout.rows_at(0)), int(layout.rows_at(1))
+    moved[to_row : to_row + length] = content[from_row : from_row + length]
+    (tmp_path / "v").write_bytes(moved)
+    with pytest.raises(ValueError, match="record 1"):
+        VectorFile.open(tmp_path / "v").take([1])
 
 
 def test_files_that_are_not_whole_are_refused(tmp_path):
@@ -205,7 +250,7 @@ def test_an_int8_file_without_its_calibration_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"int8 vectors need a calibration, .*, got None"):
         VectorFile.create(tmp_path / "v", 6, "int8")
     assert not (tmp_path / "v").exists()
-    head = b"HLVECTS\n" + struct.pack("<II", 1, 0)
+    head = b"HLVECTS\n" + struct.pack("<II", VERSION, 0)
     text = json.dumps({"n_features": 6, "dtype": "int8", "segment": SEGMENT}).encode()
     head = head[:12] + struct.pack("<I", len(text)) + text
     (tmp_path / "v").write_bytes((head + struct.pack("<I", zlib.crc32(head))).ljust(8192, b"\0"))

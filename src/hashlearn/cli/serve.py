@@ -11,6 +11,16 @@ EXAMPLE = "Example: hashlearn serve search/ --port 8000"
 def run(
     search: Annotated[str, typer.Argument(help="The folder of a saved search; with --model, the URI of a store.")],
     model: Annotated[str | None, typer.Option(help="The folder of the model that made the codes of a store.")] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="What makes vectors of images or texts: a file of save_encoder, gist, or a model of fastembed. "
+            "By default encoder.safetensors in the folder of the search, if it is there."
+        ),
+    ] = None,
+    model_folder: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Where the files of the model of fastembed lie.")
+    ] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 127.0.0.1 is for this machine only.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes one that is free.")] = 8000,
     api_key: Annotated[
@@ -34,6 +44,7 @@ def run(
     from hashlearn.model import load
     from hashlearn.search import SimilaritySearch
     from hashlearn.server import Settings, create_app
+    from hashlearn.server.encoder_features import configured_features
     from hashlearn.server.page import add_page
     from hashlearn.server.run import run_server
 
@@ -50,7 +61,8 @@ def run(
         refresh_seconds=refresh,
     )
     served = SimilaritySearch.open(search) if model is None else SimilaritySearch(load(model), store=search)
-    app = create_app(served, settings)
+    features = configured_features(search, served.hasher.n_features_in_, encoder, model_folder)
+    app = create_app(served, settings, features)
     if page:
         add_page(app, title=Path(search).resolve().name)
     run_server(app, host, port)

@@ -1,8 +1,9 @@
 """Where downloads, computed features and splits are kept between sessions."""
 
 import os
-import sys
 from pathlib import Path
+
+import platformdirs
 
 
 def cache_folder() -> Path:
@@ -10,14 +11,10 @@ def cache_folder() -> Path:
     chosen = os.environ.get("HASHLEARN_CACHE")
     if chosen:
         return Path(os.path.expanduser(chosen))
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or _home() / "AppData" / "Local") / "hashlearn" / "Cache"
-    if sys.platform == "darwin":
-        return _home() / "Library" / "Caches" / "hashlearn"
-    return Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache") / "hashlearn"
-
-
-def _home() -> Path:
-    """The user's folder; where there is none, a place in which nothing can be found or kept."""
-    home = Path(os.path.expanduser("~"))
-    return home if home.is_absolute() else Path(os.devnull)
+    # A user without a home has no such folder: then a place in which nothing can be found or kept.
+    nowhere = Path(os.devnull, "hashlearn")
+    try:
+        folder = Path(platformdirs.user_cache_dir("hashlearn", appauthor=False))
+    except RuntimeError:  # some versions of platformdirs raise, others give a path with "~"
+        return nowhere
+    return folder if folder.is_absolute() else nowhere

@@ -2,7 +2,8 @@
 
 A file is written as ``NAME.part`` and takes its name when its checksum is right, so whatever has the name is whole. A
 ``.part`` that stays behind after an interruption is continued by the next attempt; one whose checksum is wrong is
-removed. Where several processes want a file, one downloads it and the others wait.
+removed. Where several processes want a file, one downloads it and the others wait. (pooch begins a broken download
+anew, and downloads a file as often as there are processes that want it.)
 """
 
 import errno
@@ -14,18 +15,13 @@ import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from hashlearn.locks import exclusive
 from hashlearn.progress import track
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
 
 CHUNK = 1 << 20
 TIMEOUT = 30.0
@@ -63,9 +59,11 @@ def fetch(remote: RemoteFile, folder: Path) -> Path:
         Of the last place tried: no network, connection lost, no space, wrong checksum.
     """
     target = folder / remote.name
+    if target.is_file():
+        return target
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone_in(folder):
+        with exclusive(target):
             if not target.is_file():
                 part = target.with_name(target.name + PART)
                 _complete(part, remote)
@@ -89,21 +87,6 @@ def _complete(part: Path, remote: RemoteFile) -> None:
         except DownloadError as error:
             problems.append(str(error))
     raise DownloadError("; ".join(problems))
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Wait until no other process downloads into the folder, where the system can tell; its end ends the wait."""
-    if fcntl is None:
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _transfer(url: str, part: Path) -> None:

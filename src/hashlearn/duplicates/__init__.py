@@ -1,7 +1,8 @@
 """Near-duplicates: pairs by the distance of the vectors, groups, what to keep, increments, a page to review them."""
 
+from hashlearn.duplicates.answers import Checked, DuplicatePairs, Group
 from hashlearn.duplicates.find import find_duplicates
-from hashlearn.duplicates.result import Checked, DuplicatePairs, Duplicates, Group
+from hashlearn.duplicates.result import Duplicates
 from hashlearn.duplicates.review import write_review
 from hashlearn.duplicates.verify import Curve
 

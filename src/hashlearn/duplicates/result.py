@@ -3,74 +3,24 @@
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_choice, check_number
-from hashlearn.duplicates.candidates import Finder
-from hashlearn.duplicates.contents import Contents, NearPairs
+from hashlearn.duplicates.answers import Checked, DuplicatePairs, Group
+from hashlearn.duplicates.contents import NearPairs
 from hashlearn.duplicates.groups import GROUPINGS, KEEPS, Assignment, Grouping, Keep, Preference, assign
+from hashlearn.duplicates.increments import added, known_contents, near_known, opened
 from hashlearn.duplicates.plan import Plan
-from hashlearn.duplicates.row_labels import check_ids, check_scores, joined_ids
 from hashlearn.duplicates.saved import Saved, read_state, write_state
 from hashlearn.duplicates.state import State
-from hashlearn.duplicates.vectors import Metric, Rows, Vectors, square_of_distance
-from hashlearn.duplicates.verify import Curve, TooManyPairs, verified
+from hashlearn.duplicates.vectors import Metric, Rows
+from hashlearn.duplicates.verify import Curve
 from hashlearn.threads import check_n_jobs
 
 _PAIRS_AT_ONCE = 1 << 20
-
-
-class DuplicatePairs(NamedTuple):
-    """Pairs of ids and their distances; exact copies have distance 0."""
-
-    first: NDArray
-    second: NDArray
-    distances: NDArray[np.float64]
-
-
-class Group(NamedTuple):
-    """Rows that stand for the same thing.
-
-    Attributes
-    ----------
-    kept : int or str
-        The id of the row that is kept.
-    members : ndarray
-        The ids of the others, nearest first, ties by id.
-    distances : ndarray of float64
-        Their distances from the kept row; NaN where a member hangs on it through others only (components).
-    is_copy : ndarray of bool
-        Whether a member is an exact copy of the kept row.
-    """
-
-    kept: Any
-    members: NDArray
-    distances: NDArray[np.float64]
-    is_copy: NDArray[np.bool_]
-
-
-class Checked(NamedTuple):
-    """New rows against those that are known: an entry for each.
-
-    Attributes
-    ----------
-    is_new : ndarray of bool
-        Nothing within the largest distance was found.
-    duplicate_of : ndarray
-        The id of the nearest known row (ties: the lowest id); where a row is new, -1 or an empty string.
-    distances : ndarray of float64
-        How far that is; infinite where a row is new.
-    is_copy : ndarray of bool
-        Whether the known row has equal numbers.
-    """
-
-    is_new: NDArray[np.bool_]
-    duplicate_of: NDArray
-    distances: NDArray[np.float64]
-    is_copy: NDArray[np.bool_]
 
 
 class Duplicates:
@@ -253,9 +203,9 @@ class Duplicates:
         >>> known.check([[2.0, 0.01], [1.0, 1.0]]).is_new
         array([False,  True])
         """
-        new = self._opened(X)
-        copies = _known_content(self.state, new)
-        near = self._across(new, np.arange(len(new)), check_n_jobs(n_jobs))
+        new = opened(self.state, X)
+        copies = known_contents(self.state, new)
+        near = near_known(self.state, new, np.arange(len(new)), check_n_jobs(n_jobs))
         keep = near.distances <= self.max_distance
         shown = self._lowest_rows
         has_copy = np.flatnonzero(copies >= 0)
@@ -291,41 +241,7 @@ class Duplicates:
         Duplicates
             This object.
         """
-        state, threads = self.state, check_n_jobs(n_jobs)
-        new = self._opened(X)
-        all_ids = joined_ids(state.ids, check_ids(ids, len(new)))
-        new_scores = check_scores(scores, len(new))
-        if (new_scores is None) != (state.scores is None):
-            raise ValueError(f"scores must be {'given' if new_scores is None else 'None'}, as for the known rows")
-        vectors = state.vectors.joined(new)
-        contents = Contents.of(vectors.hashes)
-        n, n_known = len(self), len(state.contents.row_of)
-        fresh = contents.row_of[n_known:] - n
-        described = state.plan.finder.describe(new)
-        square = square_of_distance(state.largest_distance, self.metric)
-        try:
-            old = self._across(new, fresh, threads, described)
-            found = state.plan.finder.pairs(described, fresh, square, threads)
-            among = verified(found, new, new, state.largest_distance, state.max_pairs, threads)
-        except TooManyPairs:
-            raise ValueError(f"more than max_pairs={state.max_pairs} pairs match; nothing was added") from None
-        first = contents.of_row[np.concatenate([old.first, among.first + n])]
-        second = contents.of_row[np.concatenate([old.second, among.second]) + n]
-        pairs = NearPairs.in_order(
-            np.concatenate([state.pairs.first, first]),
-            np.concatenate([state.pairs.second, second]),
-            np.concatenate([state.pairs.distances, old.distances, among.distances]),
-        )
-        self._replace(
-            state._replace(
-                vectors=vectors,
-                contents=contents,
-                pairs=pairs,
-                described=np.concatenate([state.described, described]),
-                ids=all_ids,
-                scores=None if new_scores is None else np.concatenate([state.scores, new_scores]),
-            )
-        )
+        self._replace(added(self.state, X, ids, scores, check_n_jobs(n_jobs)))
         return self
 
     def save(self, folder: str | Path) -> None:
@@ -375,26 +291,6 @@ class Duplicates:
             "keep": self.keep,
         }
 
-    def _opened(self, X: Any) -> Vectors:
-        new = Vectors(X, self.metric)
-        if new.width != self.state.vectors.width:
-            raise ValueError(f"X must have {self.state.vectors.width} columns, as the known rows, got {new.width}")
-        return new
-
-    def _across(self, new: Vectors, rows: Rows, n_jobs: int, described: NDArray | None = None) -> Any:
-        """Near pairs of a known row and one of the named new ones that is no copy."""
-        state = self.state
-        finder: Finder = state.plan.finder
-        of_new = finder.describe(new) if described is None else described
-        square = square_of_distance(state.largest_distance, self.metric)
-        found = finder.across(state.described, state.contents.row_of, of_new[rows], square, n_jobs)
-        named = (candidates._replace(second=rows[candidates.second]) for candidates in found)
-        near = verified(named, state.vectors, new, state.largest_distance, state.max_pairs, n_jobs)
-        is_copy = _known_content(state, new)[near.second] == state.contents.of_row[near.first]
-        return near._replace(
-            first=near.first[~is_copy], second=near.second[~is_copy], distances=near.distances[~is_copy]
-        )
-
     @cached_property
     def _near(self) -> NearPairs:
         return self.state.pairs.within(self.max_distance)
@@ -421,13 +317,6 @@ class Duplicates:
         return DuplicatePairs(
             self.ids[np.where(swap, second, first)], self.ids[np.where(swap, first, second)], distances
         )
-
-
-def _known_content(state: State, new: Vectors) -> Rows:
-    """For each new row the known content with equal numbers, or -1."""
-    known = state.vectors.hashes[state.contents.row_of]
-    both = Contents.of(np.concatenate([known, new.hashes])).of_row[len(known) :]
-    return np.where(both < len(known), both, -1)
 
 
 def _parts(counts: NDArray[np.int64], at_once: int) -> Iterator[slice]:

@@ -35,8 +35,8 @@ class FastEmbedEncoder:
             if any(name.lower() == model["model"].lower() for model in family.list_supported_models()):
                 return cls(name, kind, model_folder)
         raise ValueError(
-            f"encoder must be 'gist', 'tfidf+svd', 'shingles' or a model of fastembed, such as 'BAAI/bge-small-en-v1.5' or "
-            f"'Qdrant/clip-ViT-B-32-vision', got {name!r}"
+            "encoder must be 'gist', 'tfidf+svd', 'shingles' or a model of fastembed, such as "
+            f"'BAAI/bge-small-en-v1.5' or 'Qdrant/clip-ViT-B-32-vision', got {name!r}"
         )
 
     def fit(self, items: Sequence[Any]) -> Self:

@@ -66,16 +66,16 @@ BUILT_IN: dict[str, Any] = {"gist": GistEncoder, "tfidf+svd": TfidfEncoder, "shi
 DEFAULTS = {"image": "gist", "text": "tfidf+svd"}
 
 
-def encoder_named(name: str | None, kind: str, model_folder: str | Path | None = None) -> Encoder:
+def encoder_named(name: str | None, kind: str | None, model_folder: str | Path | None = None) -> Encoder:
     """A new encoder.
 
     Parameters
     ----------
     name : str or None
-        ``"gist"``, ``"tfidf+svd"``, ``"shingles"``, or a model that fastembed knows, such as ``"Qdrant/clip-ViT-B-32-vision"``. None
-        is the one of this kind that needs no download.
-    kind : "image" or "text"
-        What it must take.
+        ``"gist"``, ``"tfidf+svd"``, ``"shingles"``, or a model that fastembed knows, such as
+        ``"Qdrant/clip-ViT-B-32-vision"``. None is ``"gist"`` or ``"tfidf+svd"``.
+    kind : "image", "text" or None
+        What it must take; None where any will do, and the name is given.
     model_folder : str, Path or None
         The folder with the files of the model of fastembed, which is then not fetched.
 
@@ -84,15 +84,16 @@ def encoder_named(name: str | None, kind: str, model_folder: str | Path | None =
     >>> encoder_named("tfidf+svd", "text").fit(["red fox", "red dog", "blue sky"]).encode(["red dog"]).shape
     (1, 2)
     """
-    check_choice("kind", kind, KINDS)
-    name = DEFAULTS[kind] if name is None else name
+    if kind is not None or name is None:
+        check_choice("kind", kind, KINDS)
+    name = DEFAULTS[str(kind)] if name is None else name
     if name in BUILT_IN:
         if model_folder is not None:
             raise ValueError(f"model_folder is for a model of fastembed, got the encoder {name!r}")
         encoder = BUILT_IN[name]()
     else:
         encoder = FastEmbedEncoder.named(name, None if model_folder is None else str(model_folder))
-    if encoder.kind != kind:
+    if kind is not None and encoder.kind != kind:
         raise ValueError(f"encoder must take {kind}s, got {name!r}, which takes {encoder.kind}s")
     return encoder
 

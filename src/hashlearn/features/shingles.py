@@ -9,6 +9,7 @@ Nothing is learned: a word that was never seen counts like any other, and a text
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -71,4 +72,4 @@ class ShingleEncoder:
 def shingles(text: str) -> set[str]:
     """The words of a text and its pairs of neighboring words."""
     words = text.lower().split()
-    return {*words, *map(" ".join, zip(words, words[1:]))}
+    return {*words, *map(" ".join, pairwise(words))}

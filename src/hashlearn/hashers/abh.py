@@ -55,21 +55,21 @@ class ABH(Hasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (1 to 4096), default=64
         Length of a code, 1 to 4096; it may be more or less than the number of features.
     metric : {"euclidean", "cosine", "dot"}, default="euclidean"
         What is near: a small Euclidean distance, a small angle, or a large inner product.
-    max_iter : int, default=20
+    max_iter : int (at least 0), default=5
         Rounds of the alternation between words and bits, at most: it ends where the error rises, as it may with more
         bits than features.
-    ridge : float, default=1e-4
+    ridge : float (at least 0), default=1e-4
         Added to B'B, times the number of rows, in the least squares of the words.
-    restarts : int, default=0
+    restarts : int (at least 0), default=0
         How often the search for the bits of a row starts again from the best bits with some of them flipped. Every
         restart costs as much time as the first search and gains a little recall.
     init : ndarray of shape (n_bits, n_features) or None, default=None
         The words to start from; those of ITQ's bits if None.
-    train_sample : int or None, default=20000
+    train_sample : int (at least 2) or None, default=20000
         Number of rows, drawn at random and held in memory, to learn from; None for all, a block at a time.
     random_state : int, RandomState instance or None, default=None
         Determines the samples and the rotation that ITQ starts from.
@@ -119,7 +119,7 @@ class ABH(Hasher):
         n_bits=64,
         *,
         metric="euclidean",
-        max_iter=20,
+        max_iter=5,
         ridge=1e-4,
         restarts=0,
         init=None,

@@ -35,21 +35,21 @@ class AGH(AnchoredHasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code; even with two layers.
     n_layers : {1, 2}, default=1
         Bits taken from an eigenvector: its sign, or its sign and a second cut on either side.
-    n_anchors : int or "auto", default="auto"
+    n_anchors : int (at least 1) or "auto", default="auto"
         Number of anchors m; "auto" takes 500, or all the rows if they are fewer.
-    n_neighbors : int, default=5
+    n_neighbors : int (at least 1), default=5
         Nearest anchors a row is described by (s).
-    max_eigenvalue : float, default=0.999
+    max_eigenvalue : float (0 to 1), default=0.999
         Eigenvectors with an eigenvalue from here on tell connected components of the graph apart and are left out.
     anchors : {"kmeans", "random"} or ndarray of shape (n_anchors, n_features), default="kmeans"
         Where the anchors come from.
-    kmeans_max_iter : int, default=10
+    kmeans_max_iter : int (at least 1), default=10
         Rounds of k-means.
-    kmeans_sample : int or None, default=None
+    kmeans_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
         a round, a sample is held in memory.
     random_state : int, RandomState instance or None, default=None

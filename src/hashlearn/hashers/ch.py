@@ -31,14 +31,14 @@ class CH(Hasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code. Every cluster has ``n_bits / n_clusters`` bits, at most the number of features; where that is
         no whole number the first clusters have one bit more.
-    n_clusters : int or "auto", default="auto"
+    n_clusters : int (at least 1) or "auto", default="auto"
         Clusters, at most ``n_bits``; "auto" takes 2 up to 32 bits and 4 beyond, as published.
-    max_iter : int, default=50
+    max_iter : int (at least 0), default=50
         Rounds of iterative quantization in every cluster.
-    kmeans_max_iter : int, default=30
+    kmeans_max_iter : int (at least 1), default=30
         Rounds of k-means at most.
     centers : ndarray of shape (n_clusters, n_features) or None, default=None
         The centers k-means starts from; random rows if None.
@@ -46,7 +46,7 @@ class CH(Hasher):
         The principal directions of every cluster, where they are known already.
     init : list of n_clusters square ndarrays, one row for every bit of the cluster, or None, default=None
         The rotations to start from; random ones if None.
-    train_sample : int or None, default=None
+    train_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random and held in memory, to learn from; None for all.
     random_state : int, RandomState instance or None, default=None
         Determines the first centers and rotations.

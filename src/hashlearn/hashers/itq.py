@@ -22,9 +22,9 @@ class ITQ(LinearHasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code; at most the number of features.
-    max_iter : int, default=50
+    max_iter : int (at least 0), default=50
         Rounds of the alternation. It settles well before 50.
     center : bool, default=True
         Subtract the training mean before projecting. The published comparison code does not.
@@ -32,7 +32,7 @@ class ITQ(LinearHasher):
         The rotation to start from; a random one if None.
     directions : ndarray of shape (n_features, n_bits) or None, default=None
         The principal directions, where they are known already; found from the data if None.
-    train_sample : int or None, default=None
+    train_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random and held in memory, to learn the rotation from; None for all.
     random_state : int, RandomState instance or None, default=None
         Determines the rotation to start from.

@@ -86,7 +86,7 @@ class JPSH(AnchoredHasher):
       :class:`~hashlearn.SAH`. In one round ``lambda1``, ``lambda2``, ``n_anchor_neighbors``, ``graph_ridge``,
       ``epsilon``, ``solver_tol``, ``tol`` and ``max_imbalance`` change no bit; setting one of them then warns.
 
-    "Many" are more than 50 effective directions, or more than ``2 sqrt(n_features)`` if that is less; the effective
+    "Many" are more than 50 effective directions, or more than ``3 sqrt(n_features)`` if that is less; the effective
     number of directions is ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the covariance. Where a few clusters
     hold most of the rows, or ``n_bits`` exceeds ``n_features``, the start is spectral too. ``init_`` says which start
     was taken.
@@ -95,33 +95,33 @@ class JPSH(AnchoredHasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code.
-    n_anchors : int or "auto", default="auto"
+    n_anchors : int (at least 1) or "auto", default="auto"
         Number of anchors m, from 1 to the number of rows; "auto" takes one for every ten rows and at most 800, but at
         least ``n_bits + 1`` (as far as there are rows), for m anchors have at most m - 1 directions between them.
-    n_neighbors : int, default=7
+    n_neighbors : int (at least 1), default=7
         Nearest anchors a sample is tied to in the anchor graph (k).
-    n_anchor_neighbors : int, default=5
+    n_anchor_neighbors : int (at least 1), default=5
         Neighbors of an anchor in the graph among the anchors (psi).
-    lambda1 : float, default=1
+    lambda1 : float (at least 0), default=1
         Weight of the exclusive group sparsity of P.
-    lambda2 : float, default=1
+    lambda2 : float (at least 0), default=1
         Weight of the smoothness of P over the graph among the anchors.
-    lambda3 : float, default=10
+    lambda3 : float (at least 0), default=10
         Weight of the l2,1 norm of W.
-    max_iter : int or "auto", default="auto"
+    max_iter : int (at least 1) or "auto", default="auto"
         Rounds of the alternation, at most; "auto" is one from a spectral start, which further rounds do not improve,
         and four from any other.
-    tol : float or None, default=None
+    tol : float (at least 0) or None, default=None
         Stop when the objective changes by less than this share of itself.
-    max_imbalance : float or None, default=0.2
+    max_imbalance : float (0 to 1) or None, default=0.2
         Stop, without labels, when the bits lose their balance: a round after which the mean over the bits of
         ``|share of ones - share of zeros|`` exceeds this is taken back, unless it is the first. None is the paper's.
-    epsilon : float, default=1e-5
+    epsilon : float (at least 0), default=1e-5
         Keeps divisions by small norms safe: added to the norm in eqs. 11 and 13, to the squared norm under the root in
         eq. 17. It is absolute: compare it with the data's scale where ``rescale`` is off.
-    graph_ridge : float, default=1e-3
+    graph_ridge : float (at least 0), default=1e-3
         Added to the diagonal of G (eq. 13), which is a Laplacian and singular without it.
     bias : bool, default=True
         Append a one to every sample. Its row in every P_j is not penalized by ``lambda1``, so P puts as much weight on
@@ -132,21 +132,21 @@ class JPSH(AnchoredHasher):
         Center the data and divide them by their spread first, so that their unit does not matter.
     anchors : {"kmeans", "random"} or ndarray of shape (n_anchors, n_features), default="kmeans"
         Where the anchors come from.
-    kmeans_max_iter : int, default=10
+    kmeans_max_iter : int (at least 1), default=10
         Rounds of k-means.
-    kmeans_sample : int or None, default=None
+    kmeans_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
         a round, a sample is held in memory.
     init : {"auto", "spectral", "itq", "random"} or ndarray of shape (n_bits, n_anchors), default="auto"
         The anchors' codes to start from: those of SAH, those of ITQ, or random ones (the paper). "auto" takes one of
         the first two, as said above.
-    soft_offsets : int or "auto", default="auto"
+    soft_offsets : int (at least 1) or "auto", default="auto"
         Number of nearest anchors whose offsets are blended when encoding; 1 is the paper's. "auto" is 2 from a spectral
         start and 4 from any other.
-    pairwise_weight : float or "auto", default="auto"
+    pairwise_weight : float (at least 0) or "auto", default="auto"
         Weight of the projection against the offsets when encoding; 1 is the paper's. "auto" is 0.1 from a spectral
         start and 3 from any other.
-    solver_tol : float, default=1e-5
+    solver_tol : float (1e-14 to 0.1), default=1e-5
         Relative residual to which the personalized weights are solved for.
     keep_weights : bool, default=False
         Keep the personalized weights P, m x d x b numbers that encoding does not need.

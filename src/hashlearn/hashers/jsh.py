@@ -24,21 +24,21 @@ class JSH(AnchoredHasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code.
-    n_anchors : int or "auto", default="auto"
+    n_anchors : int (at least 1) or "auto", default="auto"
         Number of anchors; "auto" takes one for every ten rows and at most 800, but at least
         ``n_bits + 1`` (as far as there are rows). The published
         comparison takes 500.
-    n_neighbors : int, default=5
+    n_neighbors : int (at least 1), default=5
         Nearest anchors a sample is tied to.
-    lambda3 : float, default=10
+    lambda3 : float (at least 0), default=10
         Weight of the l2,1 norm of W.
-    max_iter : int, default=10
+    max_iter : int (at least 1), default=10
         Rounds of the alternation.
-    tol : float or None, default=None
+    tol : float (at least 0) or None, default=None
         Stop when the objective changes by less than this share; None for exactly ``max_iter`` rounds.
-    epsilon : float, default=2.220446049250313e-16
+    epsilon : float (at least 0), default=2.220446049250313e-16
         Added to the squared norms of the rows of W, under the root (eq. 17).
     bias : bool, default=True
         Append a one to every sample. Its weight is penalized like any other.
@@ -48,9 +48,9 @@ class JSH(AnchoredHasher):
         Center the data and divide them by their spread first, so that their unit does not matter.
     anchors : {"kmeans", "random"} or ndarray of shape (n_anchors, n_features), default="kmeans"
         Where the anchors come from.
-    kmeans_max_iter : int, default=10
+    kmeans_max_iter : int (at least 1), default=10
         Rounds of k-means.
-    kmeans_sample : int or None, default=None
+    kmeans_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
         a round, a sample is held in memory.
     init : {"random", "itq", "spectral"} or ndarray of shape (n_bits, n_anchors), default="random"

@@ -30,17 +30,17 @@ class KNNH(LinearHasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code; at most the number of features.
-    n_neighbors : int, default=20
+    n_neighbors : int (at least 1), default=20
         Neighbors whose mean takes the place of a row (k); all other rows if there are fewer.
-    n_shrinks : int, default=1
+    n_shrinks : int (at least 0), default=1
         How often rows are replaced by the mean of their neighbors; with 0 the method is ITQ.
-    max_iter : int, default=50
+    max_iter : int (at least 0), default=50
         Rounds of the rotation. The published program does 1,001; it settles well before 50.
     init : ndarray of shape (n_bits, n_bits) or None, default=None
         The rotation to start from; a random one if None.
-    train_sample : int or None, default=None
+    train_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random, to learn the rotation from; None for all. With n rows the search for neighbors
         takes n^2 distances.
     random_state : int, RandomState instance or None, default=None

@@ -18,7 +18,7 @@ class LSH(LinearHasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code.
     center : bool, default=True
         Subtract the training mean first. Without it non-negative features give nearly constant bits.

@@ -38,7 +38,7 @@ class OCH(LinearHasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code. Beyond ``n_components`` bits the projections are no longer orthogonal to each other; they form
         a tight frame (W W' = I) of the principal directions.
     n_landmarks : int or "auto", default="auto"
@@ -46,15 +46,15 @@ class OCH(LinearHasher):
     k : int or "auto", default="auto"
         The k - 1 nearest landmarks of each are to stay nearer than the rest; "auto" takes 10, or as many as there are
         landmarks.
-    max_iter : int, default=300
+    max_iter : int (at least 0), default=300
         Steps at most.
-    tol : float, default=1e-4
+    tol : float (at least 0), default=1e-4
         Stop when a step lowers the loss by less than this share of it.
     n_components : int or "auto", default="auto"
         Principal directions the landmarks are seen in; "auto" takes 20, or as many as there are features.
-    kmeans_max_iter : int, default=10
+    kmeans_max_iter : int (at least 1), default=10
         Rounds of k-means at most.
-    train_sample : int, default=10000
+    train_sample : int (at least 2), default=10000
         Training rows that are used, drawn at random where there are more.
     subset : array of int or None, default=None
         The rows to use, where they are chosen already.

@@ -25,14 +25,14 @@ class OEH(LinearHasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code.
     n_landmarks : int or "auto", default="auto"
         Landmarks found by k-means; "auto" takes 300, or as many as there are training rows.
     k : int or "auto", default="auto"
         An anchor is compared with its k - 1 least similar landmarks; "auto" takes 10, or as many as there are
         landmarks.
-    max_iter : int, default=300
+    max_iter : int (at least 0), default=300
         Gradient steps; step t takes landmark t modulo ``n_landmarks`` as the anchor.
     lambda1 : float, default=0.01
         Weight of the orthogonality of W.
@@ -42,9 +42,9 @@ class OEH(LinearHasher):
         Length of a gradient step.
     n_components : int or "auto", default="auto"
         Principal directions the landmarks are seen in; "auto" takes ``n_bits``, or as many as there are features.
-    kmeans_max_iter : int, default=50
+    kmeans_max_iter : int (at least 1), default=50
         Rounds of k-means at most.
-    train_sample : int, default=10000
+    train_sample : int (at least 2), default=10000
         Training rows that are used, drawn at random where there are more.
     subset : array of int or None, default=None
         The rows to use, where they are chosen already.

@@ -24,20 +24,20 @@ class PSH(AnchoredHasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code.
-    n_anchors : int or "auto", default="auto"
+    n_anchors : int (at least 1) or "auto", default="auto"
         Number of anchors; "auto" takes one for every ten rows and at most 800, but at least
         ``n_bits + 1`` (as far as there are rows).
-    n_anchor_neighbors : int, default=5
+    n_anchor_neighbors : int (at least 1), default=5
         Neighbors of an anchor in the graph S (psi in the paper).
-    lambda1 : float, default=1
+    lambda1 : float (at least 0), default=1
         Weight of the exclusive group sparsity of P.
-    lambda2 : float, default=1
+    lambda2 : float (at least 0), default=1
         Weight of the smoothness of P over the anchors' graph.
-    max_iter : int, default=10
+    max_iter : int (at least 1), default=10
         Rounds of the alternation.
-    tol : float or None, default=None
+    tol : float (at least 0) or None, default=None
         Stop when the objective changes by less than this share; None for exactly ``max_iter`` rounds.
     epsilon, graph_ridge, bias, rescale, anchors, kmeans_max_iter, kmeans_sample
         As in :class:`~hashlearn.hashers.jpsh.JPSH`.

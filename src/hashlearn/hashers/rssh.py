@@ -39,24 +39,24 @@ class RSSH(Hasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code.
     rank : int or "auto", default="auto"
         Rank r of the self-representation, at most the rank of the data; "auto" takes 100, or half the rank of the data:
         near the full rank every row represents itself, and no row is similar to another.
-    beta : float, default=0.1
+    beta : float (at least 0), default=0.1
         Weight that ties A to the codes.
-    lambda1 : float, default=10.0
+    lambda1 : float (at least 0), default=10.0
         Weight that ties G to the codes.
-    eta : float, default=0.001
+    eta : float (at least 1e-12), default=0.001
         Ridge of the kernel regression.
-    sigma : float, default=0.4
+    sigma : float (at least 1e-06), default=0.4
         Width of its kernel, in units of the rows' length.
     n_anchors : int or "auto", default="auto"
         Training rows the kernel is centered on; "auto" takes 2000, or all.
-    max_iter : int, default=5
+    max_iter : int (at least 1), default=5
         Rounds over A, G and B.
-    factor_max_iter : int, default=100
+    factor_max_iter : int (at least 2), default=100
         Rounds over U and V.
     init_V : ndarray of shape (rank, n_samples) or None, default=None
         The V to start from; uniform on [0, 1) if None.

@@ -26,20 +26,20 @@ class SAH(AnchoredHasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code.
-    n_anchors : int or "auto", default="auto"
+    n_anchors : int (at least 1) or "auto", default="auto"
         Number of anchors; "auto" takes one for every ten rows and at most 800, but at least
         ``n_bits + 1`` (as far as there are rows).
-    n_neighbors : int, default=2
+    n_neighbors : int (at least 1), default=2
         Nearest anchors a row is described by.
-    max_iter : int, default=30
+    max_iter : int (at least 0), default=30
         Rounds of the rotation.
     anchors : {"kmeans", "random"} or ndarray of shape (n_anchors, n_features), default="kmeans"
         Where the anchors come from.
-    kmeans_max_iter : int, default=10
+    kmeans_max_iter : int (at least 1), default=10
         Rounds of k-means.
-    kmeans_sample : int or None, default=None
+    kmeans_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
         a round, a sample is held in memory.
     random_state : int, RandomState instance or None, default=None

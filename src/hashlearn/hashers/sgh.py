@@ -35,21 +35,21 @@ class SGH(Hasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code. Bits beyond the number of bases can no longer be uncorrelated.
-    n_bases : int or "auto", default="auto"
+    n_bases : int (at least 1) or "auto", default="auto"
         Number of kernel bases m, drawn from the rows; "auto" takes 300, or all the rows if they are fewer.
     rho : float, default=2.0
         Width of the similarity. Below 2 its linear form leaves the range where it holds.
-    gamma : float, default=1e-6
+    gamma : float (at least 0), default=1e-6
         Ridge added to K'K.
-    n_sweeps : int, default=1
+    n_sweeps : int (at least 0), default=1
         Sweeps of refinement after the first pass over the bits.
     bases : ndarray of shape (n_bases, n_features) or None, default=None
         The bases in the coordinates of the data; random rows if None.
     refine_order : ndarray of shape (n_bits,) or None, default=None
         The order of the bits in a sweep; a random one for every sweep if None.
-    train_sample : int or None, default=None
+    train_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random and held in memory, to learn from; None for all.
     random_state : int, RandomState instance or None, default=None
         Determines the bases and the order of refinement.

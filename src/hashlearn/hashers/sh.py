@@ -22,7 +22,7 @@ class SH(Hasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code. It may exceed the number of features: long axes carry several waves.
     random_state : int, RandomState instance or None, default=None
         Not used, since nothing here is drawn; accepted so that all methods are made alike.

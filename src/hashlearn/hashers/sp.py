@@ -26,14 +26,14 @@ class SP(LinearHasher):
 
     Parameters
     ----------
-    n_bits : int, default=64
+    n_bits : int (at least 1), default=64
         Length of a code. Below the number of features R is found among the leading principal components; from there on
         it has orthonormal rows instead of columns.
-    beta : float, default=1.0
+    beta : float (at least 0), default=1.0
         Weight of the bond between the orthonormal and the sparse projection.
-    sparsity : float, default=0.9
+    sparsity : float (0 to 1), default=0.9
         Share of the projection's entries that are zero, over all bits together.
-    max_iter : int, default=51
+    max_iter : int (at least 1), default=51
         Rounds of the alternation; the published implementation counts from 0 to 50.
     center : bool, default=True
         Subtract the training mean before projecting. The published comparison code does not.
@@ -42,7 +42,7 @@ class SP(LinearHasher):
         values outweigh the codes in Y, and the projection hardly learns from them; the published code does not rescale.
     init : ndarray of shape (n_features, n_bits) or None, default=None
         The projection to start from; Gaussian if None.
-    train_sample : int or None, default=None
+    train_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random and held in memory, to learn from; None for all.
     random_state : int, RandomState instance or None, default=None
         Determines the projection to start from.

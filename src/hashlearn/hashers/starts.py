@@ -10,6 +10,10 @@ Embeddings of networks spread over many directions, and a projection separates t
 codes there and does its rounds. Pixels, gradients and other measured features lie along few, bent directions, which
 the anchor graph follows and a projection does not: JPSH takes the spectral start. If a few clusters hold most rows
 (sparse counts, tags), the bits of the rounds lose their balance, so the start is spectral as well.
+
+Whitened data spread alike in all directions, whatever they are: with fewer bits than features, ITQ's choice of
+directions is arbitrary. There both starts are made, and the spectral one is taken if the codes of neighboring anchors
+agree much better in it.
 """
 
 from math import sqrt
@@ -21,6 +25,7 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_matrix
 from hashlearn.hashers.anchored import AnchorSummary
 from hashlearn.hashers.itq import ITQ
+from hashlearn.linalg.anchors import AnchorSearch
 from hashlearn.linalg.spectral import ROTATION_ROWS, spectral_offsets
 
 SPECTRAL_NEIGHBORS = 2
@@ -29,11 +34,20 @@ SPECTRAL_ROUNDS = 30
 MANY_DIRECTIONS = 50
 """Data with more effective directions than this start from ITQ codes..."""
 
-DIRECTIONS_PER_ROOT = 2
+DIRECTIONS_PER_ROOT = 3
 """... and those of few features with more than this times the root of their number."""
 
 EVEN_CLUSTERS = 0.25
 """Clusters are of like size if the effective number of them is at least this share of their number."""
+
+
+WHITE = 0.9
+"""Data with more effective directions than this share of their features are white."""
+
+MUCH_ROUGHER = 1.5
+"""White data take the spectral start if the ITQ codes of neighboring anchors differ so many times more often."""
+
+ROUGHNESS_NEIGHBORS = 7
 
 
 class Recipe(NamedTuple):
@@ -69,9 +83,27 @@ def chosen_start(summary: AnchorSummary, n_bits: int) -> str:
         ITQ has at most one bit for each feature.
     """
     d, m = summary.rows.shape[1], len(summary.anchors)
-    many = summary.sums["pairwise"].effective_directions > min(MANY_DIRECTIONS, DIRECTIONS_PER_ROOT * sqrt(d))
+    directions = summary.sums["pairwise"].effective_directions
+    many = directions > min(MANY_DIRECTIONS, DIRECTIONS_PER_ROOT * sqrt(d))
     even = summary.spacing.effective_clusters >= EVEN_CLUSTERS * m
-    return "itq" if many and even and n_bits <= d else "spectral"
+    if not many or not even or n_bits > d:
+        return "spectral"
+    if directions > WHITE * d and 2 * n_bits <= d:
+        rough, smooth = (roughness(starting_codes(start, summary, n_bits), summary) for start in ("itq", "spectral"))
+        return "spectral" if rough > MUCH_ROUGHER * smooth else "itq"
+    return "itq"
+
+
+def roughness(codes: NDArray, summary: AnchorSummary) -> float:
+    """How often a bit differs between neighboring anchors, over how often it differs between any two rows.
+
+    ``codes`` has shape (n_bits, m); an anchor counts as often as it has rows.
+    """
+    shares = summary.spacing.shares
+    k = min(ROUGHNESS_NEIGHBORS + 1, len(summary.anchors))
+    neighbors = AnchorSearch(summary.anchors).nearest(summary.anchors, k)[0][:, 1:]
+    near = (codes[:, :, None] != codes[:, neighbors]).mean(axis=(0, 2)) @ shares
+    return float(near / max(0.5 * (1 - (codes @ shares) ** 2).mean(), 1e-12))
 
 
 class Start(NamedTuple):

@@ -30,10 +30,10 @@ key of the header    value
 ===================  ===================================================================================================
 
 Numbers are little-endian. The first section begins at the first multiple of 4096 behind the CRC-32, and every other one
-at the first multiple of 4096 behind the section before it. The bytes between are zeros, and so are those that fill up the
-last section. A section is whole tiles: ids and corrections, too, have room for a multiple of 64 codes. Opening reads
-the header, and checks it and the file's size, in a time that does not depend on the number of codes; the checksums of
-the sections are compared before they are first used.
+at the first multiple of 4096 behind the section before it. The bytes between are zeros, and so are those that fill up
+the last section. A section is whole tiles: ids and corrections, too, have room for a multiple of 64 codes. Opening
+reads the header, and checks it and the file's size, in a time that does not depend on the number of codes; the
+checksums of the sections are compared before they are first used.
 
 Version 1 has a section ``codes`` in place of ``front`` and ``back``, with all words of a tile side by side. Opening
 such a file reads it into memory and checks it.

@@ -3,6 +3,7 @@
 import os
 import tempfile
 import threading
+import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,15 @@ from hashlearn.locks import exclusive
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.record_table import NOWHERE
 from hashlearn.search.store import check_new_ids
-from hashlearn.search.vector_layout import SEGMENT, Layout, State, head_of_file, read_layout, read_state
+from hashlearn.search.vector_layout import (
+    SEGMENT,
+    Layout,
+    State,
+    head_of_file,
+    key_checks,
+    read_layout,
+    read_state,
+)
 from hashlearn.search.vector_values import Calibration, Values
 from hashlearn.search.vector_view import VectorView
 
@@ -208,6 +217,11 @@ class VectorFile:
             for start in range(0, len(view), SEGMENT):
                 file.write(_segment(view, start))
 
+    def verify(self) -> Self:
+        """Read everything, and raise ValueError if something does not match its checksum."""
+        self.view.verify()
+        return self
+
     def compact(self) -> Self:
         """Free the room of replaced and removed vectors; the file is replaced in one step."""
         if self.path is None:
@@ -245,8 +259,7 @@ class VectorFile:
             is_known = (now.inode, now.state) == (self.view.inode, self.view.state)
             return self.view if is_known else now
         state = now.state._replace(sequence=now.state.sequence + 1, n_records=self._pinned)
-        write_at(out, state.place(now.layout), state.packed())
-        os.fsync(out.fileno())
+        _write_state(out, now.layout, state, is_durable=True)
         return VectorView(self.view.name, file, now.layout, state)
 
 
@@ -276,28 +289,34 @@ class _Change(NamedTuple):
             self.out.truncate(max(size, layout.size(n_after)))
             for first, run in _runs_within_segments(keys, n_before):
                 write_at(self.out, int(layout.keys_at(first)), np.ascontiguousarray(run, "<i8"))
+                write_at(self.out, int(layout.key_checks_at(first)), key_checks(run, first))
             n_clipped = sum(self._write(layout, n_before + part.start, block) for part, block in rows or ())
-            self._sync()
+            if self.is_durable:
+                os.fsync(self.out.fileno())
         except BaseException:
             self.out.truncate(size)
             raise
         largest = int(keys.max(initial=-1))
         before = view.state
         state = State(before.sequence + 1, n_after, max(before.next_id, largest + 1), before.n_clipped + n_clipped)
-        write_at(self.out, state.place(layout), state.packed())
-        self._sync()
+        _write_state(self.out, layout, state, is_durable=self.is_durable)
         return VectorView(view.name, self.file, layout, state, view.table.extended(keys, n_before))
 
     def _write(self, layout: Layout, first: int, block: NDArray) -> int:
         """Write vectors from a place on; returns how many of their values were clipped."""
         stored, n_clipped = layout.values.stored(block)
         for place, run in _runs_within_segments(stored, first):
-            write_at(self.out, int(layout.rows_at(place)), np.ascontiguousarray(run))
+            write_at(self.out, int(layout.rows_at(place)), layout.checked_rows(run, place))
         return n_clipped
 
-    def _sync(self) -> None:
-        if self.is_durable:
-            os.fsync(self.out.fileno())
+
+def _write_state(out: FileIO, layout: Layout, state: State, *, is_durable: bool) -> None:
+    """Write both states; that the second is on the disk is not waited for."""
+    first, second = layout.states_at
+    write_at(out, first, state.packed())
+    if is_durable:
+        os.fsync(out.fileno())
+    write_at(out, second, state.packed())
 
 
 def _runs_within_segments(records: NDArray, first: int) -> Iterator[tuple[int, NDArray]]:
@@ -319,7 +338,8 @@ def _segment(view: VectorView, start: int) -> bytes:
     rows[order] = view.stored(places[order])
     keys = np.zeros(SEGMENT, "<i8")
     keys[: len(ids)] = ids
-    return (keys.tobytes() + rows.tobytes()).ljust(layout.segment_bytes, b"\0")
+    parts = keys, key_checks(keys, start), layout.checked_rows(rows, start)
+    return b"".join(part.tobytes() for part in parts).ljust(layout.segment_bytes, b"\0")
 
 
 def _view_of(file: FileIO, name: Path | str) -> VectorView:
@@ -328,5 +348,14 @@ def _view_of(file: FileIO, name: Path | str) -> VectorView:
 
 
 def _nameless_file() -> FileIO:
-    file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 closed with its VectorFile
+    try:
+        file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 closed with its VectorFile
+    except FileNotFoundError:
+        if not hasattr(os, "memfd_create"):
+            raise
+        warnings.warn(
+            "vectors that are not saved yet are kept in memory: set TMPDIR to a folder that can be written",
+            stacklevel=2,
+        )
+        return FileIO(os.memfd_create("hashlearn"), "r+")
     return getattr(file, "file", file)

@@ -10,15 +10,19 @@ as told          the header, JSON: n_features, dtype (``float32``, ``float16`` o
 4                CRC-32 of all that stands before
 4096             the state, twice, at bytes 0 and 2048: sequence number, number of records, next id, values that were
                  clipped (8 bytes each) and the CRC-32 of these (4 bytes); the valid one of the higher number counts
-segments         for every 1024 records their keys, int64, then their values, one vector after the other
+segments         for every 1024 records their keys, int64, then the checksums of the keys, then the vectors; behind the
+                 values of a vector there are zeros up to a multiple of 4 bytes, and its checksum
 ===============  =======================================================================================================
 
 Numbers are little-endian. State and segments begin at multiples of 4096, with zeros between; the last segment is as
 long as the others. The key of a record is an id, or -1 - id where the record says that the vector of this id is
-removed. Of several records of an id the last counts.
+removed. Of several records of an id the last counts. Checksums have 4 bytes; :mod:`hashlearn.search.vector_checks` says
+how they are computed. Those of the keys are compared when a file is first searched for ids, and that of a vector
+whenever it is read: a damaged one is an error, and never a wrong distance.
 
-A change writes its records behind the others, waits until they are on the disk, and then writes the older of the two
-states. A process that is killed before leaves the file as it was.
+A change writes its records behind the others and waits until they are on the disk. Then it writes the first state,
+waits again, and writes the second, which is the same. A process that is killed before the first is written, or amid,
+leaves the file as it was; damage to one of the two does no harm.
 """
 
 import json
@@ -30,17 +34,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hashlearn.checks import check_integer
 from hashlearn.json_files import parsed_json
+from hashlearn.search.vector_checks import checksums
 from hashlearn.search.vector_values import Calibration, Values
 
 MAGIC = b"HLVECTS\n"
-VERSION = 1
+VERSION = 2
 SEGMENT = 1024
 """Records of a segment."""
 
+KEY_CHECKS_IN_SEGMENT = 8 * SEGMENT
+ROWS_IN_SEGMENT = 12 * SEGMENT
+"""Where the checksums of the keys, and the vectors, begin in a segment."""
+
 _PAGE = 4096
+_STATES = (0, _PAGE // 2)
 _PREFIX = struct.Struct("<8sII")
 _CRC = struct.Struct("<I")
 _STATE = struct.Struct("<QQQQ")
@@ -59,8 +70,18 @@ class Layout(NamedTuple):
         return self.n_features * self.values.stored_dtype.itemsize
 
     @property
+    def row_words(self) -> int:
+        """Words of 32 bits that hold the values of a vector; the checksum is one more."""
+        return -(-self.row_bytes // 4)
+
+    @property
     def segment_bytes(self) -> int:
-        return -(-SEGMENT * (8 + self.row_bytes) // _PAGE) * _PAGE
+        return _aligned(ROWS_IN_SEGMENT + 4 * SEGMENT * (self.row_words + 1))
+
+    @property
+    def states_at(self) -> list[int]:
+        """Where the two states are, in the order in which they are written."""
+        return [self.state_at + start for start in _STATES]
 
     @property
     def segments_at(self) -> int:
@@ -75,10 +96,22 @@ class Layout(NamedTuple):
         segment, row = np.divmod(place, SEGMENT)
         return self.segments_at + segment * self.segment_bytes + 8 * row
 
+    def key_checks_at(self, place: Any) -> Any:
+        """Where the checksum of a key is; of one or many."""
+        segment, row = np.divmod(place, SEGMENT)
+        return self.segments_at + segment * self.segment_bytes + KEY_CHECKS_IN_SEGMENT + 4 * row
+
     def rows_at(self, place: Any) -> Any:
         """Where the vector of a record begins; of one or many."""
         segment, row = np.divmod(place, SEGMENT)
-        return self.segments_at + segment * self.segment_bytes + 8 * SEGMENT + row * self.row_bytes
+        return self.segments_at + segment * self.segment_bytes + ROWS_IN_SEGMENT + row * 4 * (self.row_words + 1)
+
+    def checked_rows(self, stored: NDArray, first: int) -> NDArray[np.uint32]:
+        """The bytes of vectors with their checksums, for records from number ``first`` on; shape (n, row_words + 1)."""
+        rows = np.zeros((len(stored), self.row_words + 1), "<u4")
+        rows.view(np.uint8)[:, : self.row_bytes] = np.ascontiguousarray(stored).view(np.uint8)
+        rows[:, -1] = checksums(rows[:, :-1], first)
+        return rows
 
 
 class State(NamedTuple):
@@ -93,9 +126,10 @@ class State(NamedTuple):
         content = _STATE.pack(*self)
         return content + _CRC.pack(zlib.crc32(content))
 
-    def place(self, layout: Layout) -> int:
-        """Where in the file it is written: not where the one before is."""
-        return layout.state_at + _PAGE // 2 * (self.sequence % 2)
+
+def key_checks(keys: NDArray[np.int64], first: int) -> NDArray[np.uint32]:
+    """Checksums of the keys of records from number ``first`` on."""
+    return checksums(np.ascontiguousarray(keys, "<i8").view("<u4").reshape(-1, 2), first)
 
 
 def head_of_file(n_features: int, values: Values, state: State) -> bytes:
@@ -106,7 +140,7 @@ def head_of_file(n_features: int, values: Values, state: State) -> bytes:
     text = json.dumps(said).encode()
     head = _PREFIX.pack(MAGIC, VERSION, len(text)) + text
     head += _CRC.pack(zlib.crc32(head))
-    return _filled_up(head) + _filled_up(b"\0" * (_PAGE // 2 * (state.sequence % 2)) + state.packed())
+    return _filled_up(head) + 2 * state.packed().ljust(_PAGE // 2, b"\0")
 
 
 def read_layout(file: FileIO, path: Path | str) -> Layout:
@@ -136,7 +170,7 @@ def read_state(file: FileIO, path: Path | str, layout: Layout) -> State:
     file.seek(layout.state_at)
     page = file.read(_PAGE)
     found = []
-    for start in (0, _PAGE // 2):
+    for start in _STATES:
         content, crc32 = _STATE.size, _STATE.size + _CRC.size
         said = page[start : start + crc32]
         if len(said) == crc32 and _CRC.unpack(said[content:])[0] == zlib.crc32(said[:content]):

@@ -15,7 +15,8 @@ from hashlearn.rows.blocks import Source
 from hashlearn.search.read_ahead import expect_nothing_else, expect_rows
 from hashlearn.search.record_table import NOWHERE, RecordTable
 from hashlearn.search.store import check_ids
-from hashlearn.search.vector_layout import SEGMENT, Layout, State
+from hashlearn.search.vector_checks import copy_checked
+from hashlearn.search.vector_layout import KEY_CHECKS_IN_SEGMENT, ROWS_IN_SEGMENT, SEGMENT, Layout, State, key_checks
 from hashlearn.search.vector_values import Calibration
 
 
@@ -43,7 +44,8 @@ class VectorView(Source):
         self._mapped = mmap.mmap(file.fileno(), layout.size(state.n_records), access=mmap.ACCESS_READ)
         expect_nothing_else(self._mapped)
         self._keys = self._of_segments("<i8", (SEGMENT,), 0)
-        self._rows = self._of_segments(layout.values.stored_dtype, (SEGMENT, layout.n_features), 8 * SEGMENT)
+        self._key_checks = self._of_segments("<u4", (SEGMENT,), KEY_CHECKS_IN_SEGMENT)
+        self._rows = self._of_segments("<u4", (SEGMENT, layout.row_words + 1), ROWS_IN_SEGMENT)
 
     def __len__(self) -> int:
         return self.table.n_ids
@@ -85,8 +87,11 @@ class VectorView(Source):
     @cached_property
     def table(self) -> RecordTable:
         """Where the ids are. It is made when it is first needed, from the keys of all records."""
-        expect_rows(self._mapped, self.layout.keys_at(np.arange(0, self.n_records, SEGMENT)), 8 * SEGMENT)
-        return RecordTable.of(self._keys.reshape(-1)[: self.n_records].astype(np.int64, copy=False))
+        expect_rows(self._mapped, self.layout.keys_at(np.arange(0, self.n_records, SEGMENT)), ROWS_IN_SEGMENT)
+        keys = self._keys.reshape(-1)[: self.n_records].astype(np.int64, copy=False)
+        if (key_checks(keys, 0) != self._key_checks.reshape(-1)[: self.n_records]).any():
+            raise ValueError(f"{self.name}: ids do not match their checksums; the file was edited or damaged")
+        return RecordTable.of(keys)
 
     def find(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The places of ids in the file; -1 for those that are not there."""
@@ -112,8 +117,20 @@ class VectorView(Source):
         return self.layout.values.floats(self.stored(places))
 
     def stored(self, places: NDArray[np.int64]) -> NDArray:
-        """The vectors at these places as they are kept."""
-        return self._rows[places // SEGMENT, places % SEGMENT]
+        """The vectors at these places as they are kept, once they are seen to match their checksums."""
+        words = np.empty((len(places), self.layout.row_words), "<u4")
+        damaged = copy_checked(self._rows, places, words)
+        if damaged >= 0:
+            raise ValueError(
+                f"{self.name}: the vector of record {damaged} does not match its checksum; "
+                "the file was edited or damaged"
+            )
+        return words.view(self.layout.values.stored_dtype)[:, : self.n_features]
+
+    def verify(self) -> None:
+        """Read everything, and raise ValueError if something does not match its checksum."""
+        for start in range(0, len(self), SEGMENT):
+            self[start : start + SEGMENT]
 
     def take(self, ids: ArrayLike) -> NDArray[np.float32]:
         """The vectors of ids, in their order, shape (n, n_features); each is read once, in the order of the file."""

@@ -47,7 +47,8 @@ def code_matrix(field: str, codes: Sequence[list[int] | str], n_bits: int, encod
         if len(row) != width:
             raise unprocessable(field.format(number), f"must have {width} bytes, got {len(row)}")
         rows.append(row)
-    matrix = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), width)
+    # Not read-only: for such arrays the kernels would be compiled once more, while the request waits.
+    matrix = np.frombuffer(bytearray().join(rows), np.uint8).reshape(len(rows), width)
     try:
         return check_codes(matrix, n_bits)
     except ValueError:

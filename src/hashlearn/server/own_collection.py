@@ -26,10 +26,11 @@ from hashlearn.json_files import json_digest, read_json
 from hashlearn.progress import track
 from hashlearn.rows.formats.read import read_array, read_vectors
 from hashlearn.search import SimilaritySearch
+from hashlearn.server.encoder_features import ENCODER_FILE
 from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictures
 
-FORMAT_VERSION = 1
-SEARCH, ENCODER, NOTES = "search", "encoder.safetensors", "collection.json"
+FORMAT_VERSION = 2
+SEARCH, ENCODER, NOTES = "search", f"search/{ENCODER_FILE}", "collection.json"
 ROWS_AT_A_TIME = 4096
 
 

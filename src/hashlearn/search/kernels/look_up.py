@@ -21,7 +21,6 @@ from hashlearn.search.kernels.simd import TILE
 TABLE = 16
 
 _REGISTERS_OF_SUMS = 8  # half of those of AVX2; the others hold codes and tables
-_UNROLLED = 4  # bytes of a code that bounds are added up of without a branch
 _BYTES_WITHIN_16_BITS = 256  # the two entries of a byte add up to 255 at most
 
 
@@ -307,12 +306,9 @@ class _Bounds(_LookUps):
         builder = self.builder
         places = self.zeros(self.bytes, len(self.queries), len(strips))
         tables = self.query_tables(builder.add(self.n_bytes, constant(1)))
-        unrolled = builder.and_(self.n_bytes, constant(-_UNROLLED))
-        with cgutils.for_range_slice(builder, constant(0), unrolled, constant(_UNROLLED), I64) as (first, _):
-            for byte in range(_UNROLLED):
-                self._add_byte(places, tables, builder.add(first, constant(byte)), strips)
-        with cgutils.for_range(builder, self.n_bytes, start=unrolled) as loop:
-            self._add_byte(places, tables, loop.index, strips)
+        with cgutils.for_range(builder, self.n_bytes) as loop:
+            halves = [self.halves(self.codes, loop.index, strip) for strip in strips]
+            self._add_entries(places, tables, loop.index, halves)
         if self.corrections is not None:
             halves = [self.halves(self.corrections, constant(0), strip) for strip in strips]
             self._add_entries(places, tables, self.n_bytes, halves)
@@ -328,10 +324,6 @@ class _Bounds(_LookUps):
 
     def near_lanes(self, place, one):
         return self.builder.icmp_unsigned("!=", one, all_lanes(self.bytes, 255))
-
-    def _add_byte(self, places, tables, byte, strips):
-        halves = [self.halves(self.codes, byte, strip) for strip in strips]
-        self._add_entries(places, tables, byte, halves)
 
     def _add_entries(self, places, tables, byte, halves):
         builder = self.builder

@@ -1,0 +1,76 @@
+"""New rows against known ones. Nothing that is known is compared again."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hashlearn.duplicates.candidates import Finder
+from hashlearn.duplicates.contents import Contents, NearPairs
+from hashlearn.duplicates.row_labels import check_ids, check_scores, joined_ids
+from hashlearn.duplicates.state import State
+from hashlearn.duplicates.vectors import Rows, Vectors, square_of_distance
+from hashlearn.duplicates.verify import TooManyPairs, Verified, verified
+
+
+def opened(state: State, X: Any) -> Vectors:
+    """New rows, if they are as wide as the known ones."""
+    new = Vectors(X, state.vectors.metric)
+    if new.width != state.vectors.width:
+        raise ValueError(f"X must have {state.vectors.width} columns, as the known rows, got {new.width}")
+    return new
+
+
+def added(state: State, X: Any, ids: ArrayLike | None, scores: ArrayLike | None, n_jobs: int) -> State:
+    """The state with new rows, compared with all that are known and with each other."""
+    new = opened(state, X)
+    all_ids = joined_ids(state.ids, check_ids(ids, len(new)))
+    new_scores = check_scores(scores, len(new))
+    if (new_scores is None) != (state.scores is None):
+        raise ValueError(f"scores must be {'given' if new_scores is None else 'None'}, as for the known rows")
+    vectors = state.vectors.joined(new)
+    contents = Contents.of(vectors.hashes)
+    n, n_known = len(state.vectors), len(state.contents.row_of)
+    fresh = contents.row_of[n_known:] - n
+    described = state.plan.finder.describe(new)
+    square = square_of_distance(state.largest_distance, vectors.metric)
+    try:
+        old = near_known(state, new, fresh, n_jobs, described)
+        found = state.plan.finder.pairs(described, fresh, square, n_jobs)
+        among = verified(found, new, new, state.largest_distance, state.max_pairs, n_jobs)
+    except TooManyPairs:
+        raise ValueError(f"more than max_pairs={state.max_pairs} pairs match; nothing was added") from None
+    first = contents.of_row[np.concatenate([old.first, among.first + n])]
+    second = contents.of_row[np.concatenate([old.second, among.second]) + n]
+    pairs = NearPairs.in_order(
+        np.concatenate([state.pairs.first, first]),
+        np.concatenate([state.pairs.second, second]),
+        np.concatenate([state.pairs.distances, old.distances, among.distances]),
+    )
+    return state._replace(
+        vectors=vectors,
+        contents=contents,
+        pairs=pairs,
+        described=np.concatenate([state.described, described]),
+        ids=all_ids,
+        scores=None if new_scores is None else np.concatenate([state.scores, new_scores]),
+    )
+
+
+def near_known(state: State, new: Vectors, rows: Rows, n_jobs: int, described: NDArray | None = None) -> Verified:
+    """Near pairs of a known row and one of the named new ones that is no copy."""
+    finder: Finder = state.plan.finder
+    of_new = finder.describe(new) if described is None else described
+    square = square_of_distance(state.largest_distance, new.metric)
+    found = finder.across(state.described, state.contents.row_of, of_new[rows], square, n_jobs)
+    named = (candidates._replace(second=rows[candidates.second]) for candidates in found)
+    near = verified(named, state.vectors, new, state.largest_distance, state.max_pairs, n_jobs)
+    is_copy = known_contents(state, new)[near.second] == state.contents.of_row[near.first]
+    return near._replace(first=near.first[~is_copy], second=near.second[~is_copy], distances=near.distances[~is_copy])
+
+
+def known_contents(state: State, new: Vectors) -> Rows:
+    """For each new row the known content with equal numbers, or -1."""
+    known = state.vectors.hashes[state.contents.row_of]
+    both = Contents.of(np.concatenate([known, new.hashes])).of_row[len(known) :]
+    return np.where(both < len(known), both, -1)

@@ -1,0 +1,89 @@
+"""Images and texts as queries, where ``hashlearn serve`` has an encoder."""
+
+import io
+from base64 import b64encode
+
+import numpy as np
+import pytest
+from PIL import Image
+from served import Server, error_of
+
+from hashlearn import LSH, SimilaritySearch
+from hashlearn.features import encoder_named, save_encoder
+from hashlearn.server.encoder_features import ENCODER_FILE, configured_features
+
+TEXTS = ["a red fox", "a red dog", "the blue sky", "the blue sea", "green grass and a fox"]
+
+
+@pytest.fixture(scope="module")
+def texts_folder(tmp_path_factory):
+    """A search of texts, with the encoder of them in its folder."""
+    folder = tmp_path_factory.mktemp("texts") / "search"
+    encoder = encoder_named("tfidf+svd", "text").fit(TEXTS)
+    X = encoder.encode(TEXTS)
+    search = SimilaritySearch(LSH(n_bits=32, random_state=0), metric="cosine", keep_vectors="float32").fit(X)
+    search.add(X, payloads=[{"text": text} for text in TEXTS]).save(folder)
+    save_encoder(encoder, folder / ENCODER_FILE)
+    return folder
+
+
+def picture(color):
+    """A PNG with a disc of this gray value, as base64."""
+    y, x = np.mgrid[:64, :64]
+    pixels = np.where((y - 32) ** 2 + (x - 20 - color // 8) ** 2 < 300, color, 255 - color).astype(np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def images_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("images") / "search"
+    pictures = [Image.open(io.BytesIO(picture(color))) for color in range(0, 250, 25)]
+    X = encoder_named("gist", "image").encode(pictures)
+    SimilaritySearch(LSH(n_bits=32, random_state=0), keep_vectors="float32").fit(X).add(X).save(folder)
+    return folder
+
+
+def test_texts_are_searched_and_encoded_by_the_encoder_in_the_folder(texts_folder):
+    with Server(texts_folder) as server:
+        server.ready()
+        found = server.post("/v1/search", {"text": "blue sky", "k": 1}).json()["results"][0]
+        assert found["payloads"] == [{"text": "the blue sky"}]
+        codes = server.post("/v1/codes", {"texts": TEXTS[:2], "encoding": "hex"}).json()["codes"]
+        assert server.post("/v1/search", {"code": codes[1], "code_encoding": "hex", "k": 5}).status_code == 200
+        assert len(server.post("/v1/embeddings", {"input": TEXTS}).json()["data"]) == len(TEXTS)
+        assert server.client.get("/v1/info").json()["features"] is True
+        field, message = error_of(server.post("/v1/search", {"image": "AAAA"}))
+        assert field == "image"
+        assert "texts" in message
+
+
+def test_images_are_searched_by_an_encoder_that_is_named(images_folder):
+    with Server(images_folder, "--encoder", "gist") as server:
+        server.ready()
+        asked = {"image": b64encode(picture(75)).decode(), "k": 1}
+        assert server.post("/v1/search", asked).json()["results"][0]["ids"] == [3]
+        for wrong in ("AAAA", "not base64!"):
+            assert error_of(server.post("/v1/search", {"image": wrong}))[0] == "image"
+        field, message = error_of(server.post("/v1/search", {"text": "a disc"}))
+        assert field == "text"
+        assert "images" in message
+
+
+@pytest.mark.parametrize(
+    ("encoder", "model_folder", "told"),
+    [
+        ("gist", None, "512"),
+        ("tfidf+svd", None, "save_encoder"),
+        ("no such model", None, "fastembed"),
+        (None, "models", "--encoder"),
+    ],
+)
+def test_an_encoder_that_cannot_be_meant_is_refused_at_the_start(folder, encoder, model_folder, told):
+    with pytest.raises(ValueError, match=told):
+        configured_features(str(folder), 64, encoder, model_folder)
+
+
+def test_without_an_encoder_there_are_no_features(folder):
+    assert configured_features(str(folder), 64, None, None) is None
