@@ -113,13 +113,13 @@ def cifar(options: argparse.Namespace) -> Iterable[dict]:
     if X is None:
         return
     rng = np.random.RandomState(0)
-    rows = X[:20_000]
-    chosen = rng.choice(len(rows), 2000, replace=False)
+    rows = X[:5000]
+    chosen = rng.choice(len(rows), 500, replace=False)
     copies = np.maximum(
-        0, rows[chosen] * rng.uniform(0.9, 1.1, (2000, rows.shape[1])) + 0.05 * rng.standard_normal((2000, 1))
+        0, rows[chosen] * rng.uniform(0.9, 1.1, (500, rows.shape[1])) + 0.05 * rng.standard_normal((500, 1))
     )
     true = {(int(a), len(rows) + b) for b, a in enumerate(chosen)}
-    yield from against_vectors(np.concatenate([rows, copies.astype(np.float32)]), true, np.geomspace(0.005, 0.03, 9))
+    yield from against_vectors(np.concatenate([rows, copies.astype(np.float32)]), true, np.geomspace(0.01, 0.05, 5))
 
 
 def texts(options: argparse.Namespace) -> Iterable[dict]:

@@ -385,14 +385,19 @@ def method_seconds() -> str:
 
 
 def duplicate_contenders() -> str:
-    """What each contender found of the true pairs, and how long it took; the newest measurement of each."""
+    """What each contender found of the true pairs; the newest measurement of each."""
     runs = benchmark_runs("duplicates")
     newest = {(line["set"], line["contender"]): line for run in runs for line in run["lines"]}
-    rows = [["set", "", "seconds", "recall", "precision", "memory above the data"]]
+    rows = [["set", "", "recall", "precision", ""]]
     for (name, contender), line in newest.items():
-        memory = f"{line['megabytes_above_data']:.0f} MB" if "megabytes_above_data" in line else ""
-        measured = [f"{line['seconds']:.1f}", f"{line['recall']:.3f}", f"{line['precision']:.3f}", memory]
-        rows.append([name, contender, *measured])
+        notes = []
+        if "times_faster" in line:
+            notes.append(f"{line['times_faster']:.0f} times as fast as the blocked product")
+        if "megabytes_above_data" in line:
+            notes.append(f"{line['megabytes_above_data']:.0f} MB above the data")
+        if "same_groups" in line:
+            notes.append("the same groups" if line["same_groups"] else "other groups")
+        rows.append([name, contender, f"{line['recall']:.4f}", f"{line['precision']:.4f}", ", ".join(notes)])
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+
+def plain_array(value: ArrayLike, name: str) -> NDArray:
+    """``value`` as an array; raises for a masked one, whose mask numpy would drop without a word."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be a plain array or a list, got a masked array; pass {name}.compressed()")
+    return np.asarray(value)
 
 
 def check_integer(name: str, value: Any, *, low: int | None = None, high: int | None = None) -> int:

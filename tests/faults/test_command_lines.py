@@ -40,6 +40,7 @@ def test_the_lines_that_are_changed_are_good_ones(world):
         "encode model vectors.npy -o odd/dangling.npy/x.npy",
         "fit vectors.npy -o odd/round.npy",
         "experiment show odd/deep.toml",
+        "experiment report trial.toml --results results --out odd/link.npy",
     ],
 )
 def test_places_that_are_traps(line, world):

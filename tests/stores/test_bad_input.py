@@ -35,6 +35,7 @@ def line_of(caught) -> str:
         (np.zeros((2, 1), int), "of shape"),
         ("ab", "ids must be a list of integers"),
         (None, "ids must be a list of integers"),
+        (np.ma.masked_array([1, 2], [False, True]), "ids must be a plain array or a list, got a masked array"),
     ],
 )
 def test_integers_that_are_no_ids(make, ids, says):

@@ -155,16 +155,17 @@ def _print_markdown(experiment: "Experiment", results: "Results") -> None:
 def _report(verbs: ExperimentVerbs, names: list[str], restriction: Restriction, results: str | None, out: str) -> None:
     from hashlearn.files import write_text
 
-    check_places({"--out": out}, names)
+    experiments = [restriction.of(verbs.read(name)) for name in names]
+    check_places({"--out": out}, [*names, *(path for experiment in experiments for path in experiment.files)])
 
     from hashlearn.experiments.experiment_page import ReportedExperiment, report_page
     from hashlearn.experiments.report import need_report_packages
 
     need_report_packages()
-    reported = []
-    for name in names:
-        experiment = restriction.of(verbs.read(name))
-        reported.append(ReportedExperiment(experiment, _opened(results or verbs.folder(name), experiment)))
+    reported = [
+        ReportedExperiment(experiment, _opened(results or verbs.folder(name), experiment))
+        for name, experiment in zip(names, experiments)
+    ]
     again = [
         *(f"hashlearn {verbs.name} run {name}{restriction} --out again" for name in names),
         f"hashlearn {verbs.name} report {' '.join(names)}{restriction} --results again --out {out}",

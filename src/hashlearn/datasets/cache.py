@@ -11,6 +11,10 @@ def cache_folder() -> Path:
     chosen = os.environ.get("HASHLEARN_CACHE")
     if chosen:
         return Path(os.path.expanduser(chosen))
-    folder = Path(platformdirs.user_cache_dir("hashlearn", appauthor=False))
     # A user without a home has no such folder: then a place in which nothing can be found or kept.
-    return folder if folder.is_absolute() else Path(os.devnull, "hashlearn")
+    nowhere = Path(os.devnull, "hashlearn")
+    try:
+        folder = Path(platformdirs.user_cache_dir("hashlearn", appauthor=False))
+    except RuntimeError:  # some versions of platformdirs raise, others give a path with "~"
+        return nowhere
+    return folder if folder.is_absolute() else nowhere

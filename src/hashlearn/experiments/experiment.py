@@ -92,6 +92,11 @@ class Experiment:
         """All its datasets, in their order."""
         return tuple({dataset.name: dataset for part in self.parts for dataset in part.datasets}.values())
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of the user's own that it reads."""
+        return tuple(path for dataset in self.datasets for path in dataset.files)
+
     def restricted(
         self,
         datasets: Sequence[str] | None = None,

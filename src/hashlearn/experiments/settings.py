@@ -64,6 +64,12 @@ class DatasetSettings:
     published_as: str = ""
     published_features: int | None = None
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of the user's own that it is made of."""
+        named = (self.features, self.labels, self.queries, self.query_labels)
+        return (*([self.source] if self.source else []), *(file.path for file in named if file is not None))
+
     def __post_init__(self) -> None:
         _set_default(self, "title", self.name)
         _set_default(self, "published_as", self.title)

@@ -10,10 +10,10 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.checks import check_integer
+from hashlearn.checks import check_integer, plain_array
 from hashlearn.codes import check_codes
 from hashlearn.search.file_format import read_store, write_store
-from hashlearn.search.store import CodeStore, plain_array
+from hashlearn.search.store import CodeStore
 
 MAX_BITS = 4096
 MOST_EMPTY_PLACES = 65536  # of a result row, where k is above the number of codes

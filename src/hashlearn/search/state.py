@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hashlearn.checks import plain_array
 from hashlearn.codes import Corrections
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.search.asymmetric import AsymmetricIndex
@@ -15,7 +16,6 @@ from hashlearn.search.encoder import Encoder
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.kept_vectors import KeptVectors, taken
 from hashlearn.search.row_columns import Names, Payloads, found_in
-from hashlearn.search.store import plain_array
 from hashlearn.search.tuning import Tuning
 from hashlearn.stores.arguments import NO_PAYLOAD, check_ids
 from hashlearn.stores.filters import matches, parse_filter

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hashlearn.checks import plain_array
 from hashlearn.search.columns import Arrays, Column, Room, Runs, columns_of, copy_columns
 from hashlearn.search.kernels.tiles import Layout, Tiles, Words, as_tile_words, read_tiles, word_layout, write_tiles
 
@@ -347,13 +348,6 @@ def check_ids(ids: ArrayLike, name: str, n_wanted: int | None = None, of: str = 
     if array.dtype == np.uint64 and array.size and array.max() > _LARGEST_ID:
         raise ValueError(f"{name} must fit in int64, got {array.max()}")
     return np.ascontiguousarray(array, dtype=np.int64)
-
-
-def plain_array(value: ArrayLike, name: str) -> NDArray:
-    """``value`` as an array; raises for a masked one, whose mask numpy would drop without a word."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name} must be a plain array or a list, got a masked array; pass {name}.compressed()")
-    return np.asarray(value)
 
 
 def check_new_ids(ids: ArrayLike, n_wanted: int, of: str = "codes") -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 import os
 import tempfile
 import threading
+import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -347,5 +348,14 @@ def _view_of(file: FileIO, name: Path | str) -> VectorView:
 
 
 def _nameless_file() -> FileIO:
-    file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 closed with its VectorFile
+    try:
+        file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 closed with its VectorFile
+    except FileNotFoundError:
+        if not hasattr(os, "memfd_create"):
+            raise
+        warnings.warn(
+            "vectors that are not saved yet are kept in memory: set TMPDIR to a folder that can be written",
+            stacklevel=2,
+        )
+        return FileIO(os.memfd_create("hashlearn"), "r+")
     return getattr(file, "file", file)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.checks import check_matrix
+from hashlearn.checks import check_matrix, plain_array
 from hashlearn.stores.base import IdType
 from hashlearn.stores.filters import is_plain
 
@@ -21,6 +21,8 @@ _INT64 = np.iinfo(np.int64)
 
 def check_ids(ids: Any, id_type: IdType) -> NDArray[Any]:
     """Ids, integers of at least 0 or strings, as an array of shape (n,): int64, or objects that are strings."""
+    if isinstance(ids, np.ndarray):
+        ids = plain_array(ids, "ids")
     return _integers(ids) if id_type == "int64" else _strings(ids)
 
 
@@ -85,7 +87,7 @@ def check_key(key: Any) -> str:
 
 
 def _integers(ids: Any) -> NDArray[np.int64]:
-    array = np.asarray(ids) if isinstance(ids, np.ndarray) else _array_of(ids, (int, np.integer), "integers")
+    array = ids if isinstance(ids, np.ndarray) else _array_of(ids, (int, np.integer), "integers")
     if array.ndim != 1:
         raise ValueError(f"ids must be a list of ids, of shape (n,), got shape {array.shape}")
     if not len(array):
