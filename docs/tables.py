@@ -284,6 +284,17 @@ def embeddings_short() -> str:
     return markdown(rows)
 
 
+def recommended() -> str:
+    """What ``hashlearn recommend`` named on every set, and its time where nothing else ran; the last run counts."""
+    runs = {run["dataset"]: run for run in benchmark_runs("recommend")}
+    rows = [["", "rows", "features", "bytes", "by meaning", "by neighborhood", "seconds"]]
+    for name, run in runs.items():
+        named = [f"{run[job]['title']}, {run[job]['n_bits']} bits" for job in ("by_meaning", "by_neighborhood")]
+        seconds = f"{run['seconds']:.0f}" if run["idle"] else ""
+        rows.append([name, f"{run['rows']:,}", f"{run['features']:,}", str(run["bytes"]), *named, seconds])
+    return markdown(rows)
+
+
 def starts() -> str:
     """What both starts of JPSH reach on every set, what is known without labels, and what the default takes."""
     by_dataset: dict[str, dict[int, dict]] = {}
@@ -500,6 +511,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **{f"embeddings by bits {dataset}": partial(embeddings_by_bits, dataset) for dataset in EMBEDDING_SETS},
     **{f"embeddings {dataset}": partial(embeddings, dataset) for dataset in EMBEDDING_SETS},
     "both jobs": both_jobs,
+    "recommended": recommended,
     "search": search_ratios,
     "rerank": rerank_seconds,
     "training": training_ratios,
