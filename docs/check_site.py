@@ -89,7 +89,7 @@ def look_at_pages(browser, start, theme, width, axe, shots) -> Iterator[str]:
     context.set_default_timeout(120_000)
     page = context.new_page()
     page.on("request", lambda request: request.url.startswith(start) or found.append(f"asks for {request.url[:100]}"))
-    page.on("requestfailed", lambda request: found.append(f"failed {request.url}"))
+    page.on("requestfailed", lambda request: found.append(f"failed {request.url}: {request.failure}"))
     page.on("response", lambda response: response.status < 400 or found.append(f"{response.status} {response.url}"))
     page.on("pageerror", lambda error: found.append(str(error)))
     for path in LOOKED_AT:
