@@ -34,7 +34,7 @@ docs: $(VENV)/.installed-docs $(MATHJAX)/tex-svg.js
 docs-check: docs $(VENV)/.installed-test $(AXE)
 	$(BIN)/python docs/check_site.py --axe $(AXE) --shots docs/_build/shots
 
-# A source distribution and a wheel made from it; the wheel is installed into an empty environment and used there.
+# A source distribution and a wheel made from it; each is installed into an empty environment and used there.
 dist: $(VENV)/.installed-dist
 	rm -rf dist
 	$(BIN)/python -m build --quiet --outdir dist .

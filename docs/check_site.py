@@ -89,7 +89,7 @@ def look_at_pages(browser, start, theme, width, axe, shots) -> Iterator[str]:
     context.set_default_timeout(120_000)
     page = context.new_page()
     page.on("request", lambda request: request.url.startswith(start) or found.append(f"asks for {request.url[:100]}"))
-    page.on("requestfailed", lambda request: found.append(f"failed {request.url}"))
+    page.on("requestfailed", lambda request: found.append(f"failed {request.url}: {request.failure}"))
     page.on("response", lambda response: response.status < 400 or found.append(f"{response.status} {response.url}"))
     page.on("pageerror", lambda error: found.append(str(error)))
     for path in LOOKED_AT:
@@ -127,7 +127,8 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 def faults_on(page, axe) -> Iterator[str]:
     """What axe-core calls serious on a page, and whether the page is too wide."""
     page.add_script_tag(path=axe)
-    for violation in page.evaluate("axe.run()")["violations"]:
+    # axe would fetch the style sheets again, which a browser refuses on the file system
+    for violation in page.evaluate("axe.run({preload: false})")["violations"]:
         if violation["impact"] in ("serious", "critical"):
             nodes = violation["nodes"]
             yield f"{violation['id']} ({len(nodes)}): {violation['help']}: {nodes[0]['html'][:150]}"

@@ -67,6 +67,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "hashlearn"
 html_static_path = ["_static", str(MATHJAX)]
 html_css_files = ["hashlearn.css"]
+html_js_files = ["hashlearn.js"]
 html_show_sourcelink = False
 html_show_search_summary = False  # it would fetch pages, which a browser refuses on the file system
 html_theme_options = {

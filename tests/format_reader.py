@@ -4,6 +4,7 @@ import hashlib
 import json
 import struct
 import zlib
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -138,19 +139,42 @@ def vectors_of(path, n_records=None):
     if n_records is None:
         n_records = max(states)[1]
     dtype = np.dtype(header["dtype"]).newbyteorder("<")
-    row_bytes = dtype.itemsize * header["n_features"]
+    row_bytes = -(-dtype.itemsize * header["n_features"] // 4) * 4
     found = {}
     for record in range(n_records):
-        segment = state_at + PAGE + record // 1024 * aligned(1024 * (8 + row_bytes))
-        (key,) = struct.unpack_from("<q", content, segment + 8 * (record % 1024))
+        segment = state_at + PAGE + record // 1024 * aligned(1024 * (12 + row_bytes + 4))
+        key_at, key_check_at = segment + 8 * (record % 1024), segment + 8192 + 4 * (record % 1024)
+        row_at = segment + 12288 + (row_bytes + 4) * (record % 1024)
+        check_words(content, key_at, 2, key_check_at, record)
+        (key,) = struct.unpack_from("<q", content, key_at)
         if key < 0:
             found.pop(-1 - key, None)
             continue
-        values = np.frombuffer(content, dtype, header["n_features"], segment + 8192 + row_bytes * (record % 1024))
+        check_words(content, row_at, row_bytes // 4, row_at + row_bytes, record)
+        values = np.frombuffer(content, dtype, header["n_features"], row_at)
         if "calibration" in header:
             offset, scale = (np.array(header["calibration"][name], np.float32) for name in ("offset", "scale"))
             values = offset + scale * values.astype(np.float32)
         found[key] = values
+    return found
+
+
+def check_words(content, at, n_words, check_at, number):
+    """The checksum of the words of a record is the one that is there."""
+    words = (1, number, *struct.unpack_from(f"<{n_words}I", content, at))
+    total = sum(factor * word for factor, word in zip(split_mix_64(n_words + 2), words, strict=True)) % 2**64
+    assert struct.unpack_from("<I", content, check_at) == (total >> 32,)
+
+
+@cache
+def split_mix_64(n):
+    """The first outputs of SplitMix64 from state 0, with the lowest bit set."""
+    found = []
+    for i in range(1, n + 1):
+        z = i * 0x9E3779B97F4A7C15 % 2**64
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+        found.append((z ^ (z >> 31)) | 1)
     return found
 
 

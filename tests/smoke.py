@@ -1,4 +1,4 @@
-"""Install the wheel of a folder into an empty environment and use it: ``python tests/smoke.py dist``.
+"""Install the wheel and the source of a folder into empty environments and use them: ``python tests/smoke.py dist``.
 
 pytest does not run this file; ``make dist`` does.
 """
@@ -27,14 +27,15 @@ assert "site-packages" in hashlearn.__file__, hashlearn.__file__
 
 
 def main(dist: str) -> None:
-    (wheel,) = Path(dist).glob("*.whl")
-    with tempfile.TemporaryDirectory() as folder:
-        use(wheel.resolve(), Path(folder))
-    print(f"{wheel.name}: installed and used")
+    (wheel,), (source,) = Path(dist).glob("*.whl"), Path(dist).glob("*.tar.gz")
+    for package in (wheel, source):
+        with tempfile.TemporaryDirectory() as folder:
+            use(package.resolve(), Path(folder))
+        print(f"{package.name}: installed and used")
 
 
-def use(wheel: Path, folder: Path) -> None:
-    """Install a wheel into an environment of its own, and run a program and a few commands there."""
+def use(package: Path, folder: Path) -> None:
+    """Install a package into an environment of its own, and run a program and a few commands there."""
     venv.create(folder / "env", with_pip=True)
     scripts = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -43,7 +44,7 @@ def use(wheel: Path, folder: Path) -> None:
         command = [str(scripts / program), *arguments]
         subprocess.run(command, check=True, cwd=folder, env=environment, stdout=subprocess.DEVNULL)
 
-    run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel))
+    run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(package))
     run("python", "-c", PROGRAM)
     run("hashlearn", "--version")
     run("hashlearn", "fit", "vectors.npy", "--method", "lsh", "--bits", "16", "--out", "another")

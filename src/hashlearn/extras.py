@@ -8,6 +8,6 @@ def require(module: str, extra: str) -> ModuleType:
     """The module, or an ImportError that says which line installs it."""
     try:
         return import_module(module)
-    except ModuleNotFoundError:
-        package = module.partition(".")[0]
+    except ModuleNotFoundError as missing:
+        package = (missing.name or module).partition(".")[0]
         raise ImportError(f"this needs {package}, which is not installed: pip install 'hashlearn[{extra}]'") from None

@@ -1,5 +1,8 @@
 """Several hashers side by side behave as one."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -89,3 +92,13 @@ def test_only_hashers_make_a_union(hashers, message):
 @parametrize_with_checks([HasherUnion([ITQ(1, random_state=0), LSH(3, random_state=0)])])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("method", [hashlearn.SH, ITQ])
+def test_what_is_prepared_for_encoding_does_not_keep_a_hasher(method):
+    hasher = method(8).fit(X)
+    hasher.transform(X[:1])
+    there = weakref.ref(hasher)
+    del hasher
+    gc.collect()
+    assert there() is None

@@ -118,3 +118,19 @@ def test_normalized_rows_sum_to_one_even_without_any_weight():
 def test_weight_matrix_holds_the_graph():
     nearest, weight = np.array([[1, 0], [2, 1]]), np.array([[0.9, 0.1], [0.6, 0.4]])
     np.testing.assert_allclose(weight_matrix(nearest, weight, 3).toarray(), [[0.1, 0.9, 0], [0, 0.4, 0.6]])
+
+
+@pytest.mark.parametrize("k", [1, 3, 16])
+@pytest.mark.parametrize("distance", [1, 1000])
+def test_a_few_rows_have_the_anchors_that_they_have_among_many(k, distance):
+    rng = np.random.default_rng(0)
+    anchors = rng.integers(0, 3, (50, 6)).astype(np.float64)  # with many equal distances
+    shift, projection = distance * rng.standard_normal(6), rng.standard_normal((6, 4))
+    search = AnchorSearch.from_stored_rows(anchors, projection, shift)
+    rows = rng.integers(0, 3, (200, 6)) + shift
+    together = search.with_projection(rows, k)
+    for start in range(0, 200, 20):
+        few = search.with_projection(rows[start : start + 20], k)
+        np.testing.assert_array_equal(few[0], together[0][start : start + 20])
+        np.testing.assert_allclose(few[1], together[1][start : start + 20], atol=1e-9)
+        np.testing.assert_allclose(few[2], together[2][start : start + 20], atol=1e-9)

@@ -29,13 +29,13 @@ from hashlearn.linalg.anchors import (
     sum_over_graphs,
     weight_matrix,
 )
+from hashlearn.linalg.few_rows import FEW_ROWS, blend_of_few
 from hashlearn.linalg.moments import mean_and_spread
 from hashlearn.linalg.spectral import ROTATION_ROWS
 from hashlearn.rows import RowBlocks
 
 AUTO_ANCHORS = 800
 AUTO_ROWS_PER_ANCHOR = 10
-FEW_ROWS = 32
 
 
 class SpectralSums(NamedTuple):
@@ -349,7 +349,9 @@ def blended(offsets: NDArray, nearest: NDArray[np.integer], squared: NDArray, si
     """
     if nearest.shape[1] == 1:
         return offsets[nearest[:, 0]]
+    if len(nearest) <= FEW_ROWS:
+        blend = np.empty((len(nearest), offsets.shape[1]), offsets.dtype)
+        blend_of_few(offsets, nearest, squared, sigma, blend)
+        return blend
     weights = normalized(anchor_weights(np.maximum(squared - squared[:, :1], 0), sigma))
-    if len(nearest) <= FEW_ROWS:  # a sparse matrix takes longer to make than to use
-        return np.einsum("ij,ijk->ik", weights, offsets[nearest])
     return weight_matrix(nearest, weights, len(offsets)) @ offsets

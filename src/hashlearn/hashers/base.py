@@ -8,6 +8,7 @@ shared (checks of the input, going over blocks, packing, saving) is here.
 import os
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
+from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 from weakref import WeakKeyDictionary
@@ -40,6 +41,8 @@ _OF_THE_INPUT = {"n_features_in_", "feature_names_in_"}
 _scorers: WeakKeyDictionary["Hasher", dict[np.dtype, tuple[list[Any], Any]]] = WeakKeyDictionary()
 """What hashers have prepared for encoding, and the learned values it was made of. It is no part of a hasher: saving,
 copying and comparing hashers leave it out."""
+
+_SMALLEST = np.finfo(np.float32).tiny
 
 ENCODE_PARTS = 3
 """Encoding takes a block in parts: nothing is summed over a block, and the threads finish closer to each other."""
@@ -222,6 +225,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         function
             Gives scores of shape (rows, n_bits) for a block. It is made once, until something else is learned.
         """
+        if type(self)._scorer is Hasher._scorer:
+            return self._scores  # nothing is prepared; kept below, it would keep this object for ever
         learned = [value for name, value in vars(self).items() if name.endswith("_")]
         kept = _scorers.setdefault(self, {})
         made_of, scorer = kept.get(dtype, ((), None))
@@ -276,9 +281,10 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )
 
     def _small_scores(self, X: Any) -> NDArray:
-        if not np.isfinite(X).all():
+        values = np.ascontiguousarray(X).ravel()
+        if not isfinite(values @ values):  # one number for the common case; it may also be too large
             check_finite(X, 0)
-        return self.scorer(X.dtype)(np.ascontiguousarray(X))
+        return self.scorer(X.dtype)(values.reshape(X.shape))
 
     def _scores(self, block: NDArray) -> NDArray:
         """Scores of a block of rows, shape (rows, n_bits)."""
@@ -401,7 +407,7 @@ def codes_of_block(block: NDArray, first: int, scorer: Callable[[NDArray], NDArr
 
 def zeros_made_positive(scores: NDArray) -> NDArray:
     """The scores, with the smallest positive number where they are zero; in place."""
-    scores[scores == 0] = np.finfo(np.float32).tiny
+    scores[scores == 0] = _SMALLEST
     return scores
 
 

@@ -88,8 +88,8 @@ class JPSH(AnchoredHasher):
 
     "Many" are more than 50 effective directions, or more than ``3 sqrt(n_features)`` if that is less; the effective
     number of directions is ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the covariance. Where a few clusters
-    hold most of the rows, or ``n_bits`` exceeds ``n_features``, the start is spectral too. ``init_`` says which start
-    was taken.
+    hold most of the rows, or ``n_bits`` exceeds ``n_features``, the start is spectral too. Of white data (they spread
+    alike in all directions) both starts are tried. ``init_`` says which start was taken.
 
     ``JPSH.paper("mnist")`` is the paper's method, ``JPSH(anchors="random")`` its ablation JPSH0.
 

@@ -12,6 +12,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from hashlearn.compiled import compiled
+from hashlearn.linalg.few_rows import FEW_ROWS, nearest_of_few
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, added, fold, map_blocks, scratch, zeros_again
 
@@ -109,6 +110,8 @@ class AnchorSearch:
 
     def with_projection(self, block: NDArray, k: int = 1) -> tuple[NDArray[np.intp], NDArray, NDArray]:
         """The k nearest anchors, their squared distances less |x|^2, and the rows' projection, shape (rows, b)."""
+        if len(block) <= FEW_ROWS and k <= _MAX_SEARCHES:
+            return self._of_few(block, k)
         m, real, width = len(self.constants), self.constants.dtype, self.factors.shape[1]
         index, distances = np.empty((len(block), k), np.intp), np.empty((len(block), k), real)
         projected = np.empty((len(block), width - m), real)
@@ -133,6 +136,13 @@ class AnchorSearch:
                 index[to], distances[to] = smallest(sums, k)
         distances -= self.handicap[index]
         return index, distances, projected
+
+    def _of_few(self, block: NDArray, k: int) -> tuple[NDArray[np.intp], NDArray, NDArray]:
+        """As :meth:`with_projection`, without what pays for many rows only."""
+        products = (block if self.shift is None else block - self.shift) @ self.factors
+        index, distances = np.empty((len(block), k), np.intp), np.empty((len(block), k), products.dtype)
+        nearest_of_few(products, self.constants, self.handicap, index, distances)
+        return index, distances, products[:, len(self.constants) :] - self.projected_shift
 
 
 def _by_repeated_search(partial: NDArray, k: int) -> tuple[NDArray[np.intp], NDArray]:

@@ -1,6 +1,6 @@
 """Checksums of the records of a vector file, so cheap that every vector is checked whenever it is read.
 
-The checksum of the 32-bit words w of a record with number p is
+The checksum of the 32-bit words w of a record with number p is::
 
     (m_0 + m_1 p + m_2 w_1 + m_3 w_2 + ...  mod 2^64) >> 32
 
