@@ -154,8 +154,12 @@ def test_a_union_shares_what_its_parts_share(tmp_path):
     (cache,) = (tmp_path / "results" / "cache").iterdir()
     assert len(list(cache.glob("sums-*.npz"))) == 1
     data = CachedData(cache)
+    (task,) = (task for task in tasks_of(read_experiment(path)) if task.method.union_of)
+    (part,) = anchored_parts(task, len(data.database))
+    centers, _ = shared_anchors(data, part.anchors)
     with threadpool_limits(limits=1):
-        both = HasherUnion([SAH(4, random_state=0), ITQ(4, random_state=0)]).fit(data.database)
+        parts = [SAH(4, anchors=centers, random_state=0), ITQ(4, random_state=0)]
+        both = HasherUnion(parts).fit(data.database)
     judged = evaluate(
         both.transform(data.database),
         both.transform(data.queries),
