@@ -29,7 +29,7 @@ from hashlearn import SimilaritySearch
 from hashlearn.experiments.provenance import provenance
 
 N_READERS = 8
-OUT = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "soak.jsonl"
+OUT = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "readers.jsonl"
 
 
 class Reading(NamedTuple):
