@@ -4,7 +4,7 @@
 
 Eight threads read and one changes, in memory and over LanceDB; one process reads what another saves. Every answer is
 compared with the log of changes, replayed. Then processes that change and save are killed at random moments. The counts
-are added to ``benchmarks/results/soak.jsonl``.
+are added to ``benchmarks/results/readers.jsonl``.
 """
 
 import argparse
