@@ -15,7 +15,7 @@ from hashlearn.server.errors import Problem, problem_of, unprocessable
 from hashlearn.server.features import Features
 from hashlearn.server.logs import log_event
 from hashlearn.server.metrics import Metrics
-from hashlearn.server.searching import Wanted, search_together
+from hashlearn.server.searching import search_together
 from hashlearn.server.settings import Settings
 from hashlearn.server.together import Together
 from hashlearn.server.writing import Change, take_over, write_together
@@ -51,18 +51,9 @@ class Service:
         # One thread reads requests and writes answers. A core of its own for it, and what waits is searched together.
         n_searching = max(1, settings.n_threads - 1)
         self.searches = Together(
-            partial(search_together, search),
-            self.pool,
-            n_searching,
-            self.metrics.searched_together,
-            self._in_memory,
+            partial(search_together, search), self.pool, n_searching, self.metrics.searched_together
         )
         self.writes = Together(partial(write_together, search), self.writing, 1, self.metrics.saved_together)
-
-    def _in_memory(self, wanted: Wanted) -> bool:
-        """Does such a search read no vectors from a disk, and no rows from a database?"""
-        by_codes = wanted.by == "codes" or wanted.rerank in ("codes", "asymmetric") or self.search.keep_vectors is None
-        return by_codes and self.search.store is None
 
     @property
     def n_features(self) -> int:

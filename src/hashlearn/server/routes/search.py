@@ -31,7 +31,7 @@ async def search(service: Served, body: SearchRequest) -> Any:
     query = Query(rows, Cut(body.radius, body.payloads))
     if body.filter is not None:
         return {"results": await service.run(search_filtered, service.search, wanted, query, body.filter)}
-    return {"results": await service.searches.do(wanted, query, len(rows))}
+    return {"results": await service.searches.do(wanted, query)}
 
 
 async def _queries(service: Service, body: SearchRequest) -> tuple[str, NDArray]:
