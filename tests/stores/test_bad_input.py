@@ -288,3 +288,8 @@ def test_a_package_that_is_not_installed(monkeypatch, tmp_path, uri, module, lin
     with pytest.raises(ImportError) as caught:
         open_store(uri, 8, create=True)
     assert line in line_of(caught)
+
+
+def test_four_slashes_begin_an_absolute_path_as_in_sqlalchemy(tmp_path):
+    _, place = parse_uri(f"sqlite:///{tmp_path}/codes.db")
+    assert f"{tmp_path}/codes.db" in place

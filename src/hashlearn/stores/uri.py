@@ -11,8 +11,9 @@ the path of a folder
 ``parquet:///codes.parquet``, ``parquet:///part-*``    parquet files, read by DuckDB and never written
 =====================================================  ==================================================
 
-Three slashes begin an absolute path; ``sqlite://file.db`` is relative to the working folder. ``?table=name`` chooses
-the table, or in Milvus the collection, "codes" otherwise. ``?mode=ro`` opens SQLite and DuckDB for reading only.
+Three slashes, or four, begin an absolute path; ``sqlite://file.db`` is relative to the working folder. ``?table=name``
+chooses the table, or in Milvus the collection, "codes" otherwise. ``?mode=ro`` opens SQLite and DuckDB for reading
+only.
 """
 
 import re
@@ -162,6 +163,8 @@ def _address(kind: str, parts: Any, inner: str) -> str:
     if kind == "milvus" and parts.netloc:
         return urlunsplit((inner or "http", parts.netloc, parts.path, "", ""))
     path = unquote(parts.netloc + parts.path)
+    if path.startswith("//"):  # four slashes, as SQLAlchemy writes an absolute path
+        path = "/" + path.lstrip("/")
     if not path:
         raise ValueError(f"uri must name a file or a folder, got {kind}://")
     if kind not in ("lance", "parquet") and not Path(path).absolute().parent.is_dir():
