@@ -398,7 +398,7 @@ def duplicate_contenders() -> str:
         if "same_groups" in line:
             notes.append("the same groups" if line["same_groups"] else "other groups")
         rows.append([name, contender, f"{line['recall']:.4f}", f"{line['precision']:.4f}", ", ".join(notes)])
-    return f"{markdown(rows)}\n\n{machines(runs)}"
+    return f"{markdown(rows)}\n\n{measured_on(runs)}"
 
 
 FAULTS = {
