@@ -105,3 +105,10 @@ def test_groups_come_largest_first():
     X = [[0.0], [0.1], [5.0], [5.1], [5.2]]
     found = find_duplicates(X, 0.5, metric="euclidean", keep="first")
     assert [group.kept for group in found.groups] == [2, 0]
+
+
+@pytest.mark.parametrize("keep", ["center", "best", "first"])
+def test_among_equals_the_name_that_people_expect_is_kept(keep):
+    names = ["7-copy.png", "7 (1).png", "7.png", "70.png"]
+    found = find_duplicates(np.ones((4, 2)) + np.eye(4, 2) / 100, 1.0, ids=names, keep=keep, scores=np.zeros(4))
+    assert found.kept.tolist() == ["7.png"]

@@ -7,7 +7,7 @@ import typer
 
 from hashlearn.cli.arrays import FORMATS
 from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.dedup_inputs import ENCODERS, Things, pictures_of, texts_of, vectors_of
+from hashlearn.cli.dedup_inputs import ENCODERS, Things, default_distance, pictures_of, texts_of, vectors_of
 from hashlearn.cli.places import check_places
 
 EXAMPLE = "Example: hashlearn dedup photos/ --review review.html --apply move photos-duplicates/"
@@ -33,7 +33,7 @@ def run(
         str | None, typer.Option("--id", metavar="COLUMN", help="The column of ids, of a CSV file; else row numbers.")
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option(help="What makes vectors of images or texts; by default gist or shingles.")
+        str | None, typer.Option(help="What makes vectors of images or texts; by default spectrum or shingles.")
     ] = None,
     recall: Annotated[float, typer.Option(help="Share of the true pairs to find; 1 is exact.")] = 0.99,
     grouping: Annotated[
@@ -77,10 +77,11 @@ def run(
         check_apply(apply[0], paths[0], apply[1])
     with progress_bars():
         known, things = _read(paths, is_folder, text, id_column, encoder, array, state, work)
-        distance = max_distance if max_distance is not None else things.distance
-        if known is None and distance is None:
-            raise ValueError("--max-distance is needed for vectors")
-        found = _found(known, things, distance, metric, recall, grouping, keep, scores, review is not None, jobs)
+        if known is None and max_distance is None:
+            if things.encoder is None:
+                raise ValueError("--max-distance is needed for vectors")
+            max_distance = default_distance(things.encoder, things.vectors)
+        found = _found(known, things, max_distance, metric, recall, grouping, keep, scores, review is not None, jobs)
         if state is not None:
             _save(found, things, state)
         _write(found, out, kept, dropped)
@@ -143,7 +144,7 @@ def _found(
     from hashlearn.cli.arrays import read_array
     from hashlearn.duplicates import find_duplicates
 
-    score = None if scores is None else read_array(scores)
+    score = things.scores if scores is None else read_array(scores)
     if known is not None:
         if things.vectors.shape[0] == 0:
             return known

@@ -118,11 +118,10 @@ def _shown_contents(duplicates: Duplicates, most_shown: int) -> Rows:
 
 def _places(duplicates: Duplicates) -> NDArray[np.int64]:
     """The place of each content in the order of preference; for the center the page counts, and this breaks ties."""
-    contents, hashes = duplicates.state.contents, duplicates.state.vectors.hashes
+    preference = duplicates.preference
     if duplicates.keep == "center":
-        order = np.lexsort((hashes[contents.row_of, 1], hashes[contents.row_of, 0]))
-    else:
-        order = order_of_contents(contents, duplicates.state.pairs, duplicates.preference)
+        preference = preference._replace(keep="best", scores=np.zeros(len(duplicates)))
+    order = order_of_contents(duplicates.state.contents, duplicates.state.pairs, preference)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return place
