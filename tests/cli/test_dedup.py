@@ -104,6 +104,8 @@ BAD = [
     (["rows.npy", "--max-distance", "0.1", "--apply", "move", "aside"], "--apply is for a folder of images"),
     (["photos", "--apply", "delete", "aside"], "--apply must be one of 'move', 'link'"),
     (["photos", "--apply", "move", "photos/aside"], "--apply needs a folder outside"),
+    (["rows.npy", "--max-distance", "0.1", "--keep", "best"], "--keep best needs --scores"),
+    (["rows.npy", "--max-distance", "2", "--max-pairs", "9"], "more than max_pairs=9"),
     (["texts.csv", "--text", "title"], "no column named 'title'"),
     (["nan.npy", "--max-distance", "0.1"], "row 3 has NaN"),
     (["zero.npy", "--max-distance", "0.1"], "1 row of zeros, the first is row 2"),

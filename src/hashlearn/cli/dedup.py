@@ -7,7 +7,7 @@ import typer
 
 from hashlearn.cli.arrays import FORMATS
 from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.dedup_inputs import ENCODERS, Things, default_distance, pictures_of, texts_of, vectors_of
+from hashlearn.cli.dedup_inputs import ENCODERS, RANGES, Things, default_distance, pictures_of, texts_of, vectors_of
 from hashlearn.cli.places import check_places
 
 EXAMPLE = "Example: hashlearn dedup photos/ --review review.html --apply move photos-duplicates/"
@@ -45,6 +45,7 @@ def run(
     scores: Annotated[
         str | None, typer.Option(metavar="FILE", help="An .npy file with a score for each row, for --keep best.")
     ] = None,
+    max_pairs: Annotated[int, typer.Option(help="Stop where more pairs than these match.")] = 10_000_000,
     array: Annotated[str | None, typer.Option(help="The array, of a file of vectors with several.")] = None,
     out: Annotated[str | None, typer.Option("--out", "-o", help="The table of groups: .csv or .parquet.")] = None,
     kept: Annotated[str | None, typer.Option(metavar="FILE", help="A list of the ids to keep.")] = None,
@@ -77,17 +78,22 @@ def run(
         check_apply(apply[0], paths[0], apply[1])
     with progress_bars():
         known, things = _read(paths, is_folder, text, id_column, encoder, array, state, work)
+        if known is None and max_distance is None and things.encoder is None:
+            raise ValueError("--max-distance is needed for vectors")
+        if keep == "best" and scores is None and things.scores is None:
+            raise ValueError("--keep best needs --scores, a file with a score for each row")
+        is_chosen = known is None and max_distance is None and things.encoder.name in RANGES
         if known is None and max_distance is None:
-            if things.encoder is None:
-                raise ValueError("--max-distance is needed for vectors")
             max_distance = default_distance(things.encoder, things.vectors)
-        found = _found(known, things, max_distance, metric, recall, grouping, keep, scores, review is not None, jobs)
+        found = _found(
+            known, things, max_distance, metric, recall, grouping, keep, scores, max_pairs, review is not None, jobs
+        )
         if state is not None:
             _save(found, things, state)
         _write(found, out, kept, dropped)
         if review is not None:
             _write_review(found, things, review, paths[0])
-    _report(found, things)
+    _report(found, things, is_chosen)
     for path, what in ((out, "the groups"), (kept, "what to keep"), (dropped, "what to drop"), (review, "the page")):
         if path is not None:
             typer.echo(f"{path}: {what}")
@@ -138,6 +144,7 @@ def _found(
     grouping: Any,
     keep: Any,
     scores: str | None,
+    max_pairs: int,
     is_reviewed: bool,
     jobs: int,
 ) -> Any:
@@ -163,6 +170,7 @@ def _found(
         "keep": keep,
         "scores": score,
         "ids": things.ids,
+        "max_pairs": max_pairs,
         "n_jobs": jobs,
     }
     if not is_reviewed:
@@ -212,15 +220,18 @@ def _encoder_beside(state: str | None) -> Path:
     return Path(f"{str(state).rstrip('/')}.encoder.safetensors")
 
 
-def _report(found: Any, things: Things) -> None:
+def _report(found: Any, things: Things, is_chosen: bool) -> None:
     for name, reason in things.skipped[:_SHOWN_SKIPPED]:
         typer.echo(f"skipped {name}: {reason}", err=True)
     if len(things.skipped) > _SHOWN_SKIPPED:
         typer.echo(f"skipped {len(things.skipped) - _SHOWN_SKIPPED} more", err=True)
     typer.echo(
-        f"{len(found)} rows, {found.metric} distance <= {found.max_distance:g}: {len(found.groups)} groups, "
-        f"{len(found.kept)} to keep, {len(found.dropped)} to drop ({found.n_copies} exact copies)"
+        f"{_counted(len(found), 'row')}, {found.metric} distance <= {found.max_distance:.4g}: "
+        f"{_counted(len(found.groups), 'group')}, {len(found.kept)} to keep, {len(found.dropped)} to drop "
+        f"({found.n_copies} exact {'copy' if found.n_copies == 1 else 'copies'})"
     )
+    if is_chosen:
+        typer.echo("the distance was chosen so that hardly a pair is near by chance; --max-distance sets another")
     typer.echo(f"found by {found.plan}; estimated recall {found.recall:.3f}")
     for group in found.groups[:_SHOWN_GROUPS]:
         shown = ", ".join(map(str, group.members[:5].tolist()))
@@ -228,6 +239,10 @@ def _report(found: Any, things: Things) -> None:
         typer.echo(f"  keep {group.kept}, drop {shown}{more}")
     if len(found.groups) > _SHOWN_GROUPS:
         typer.echo(f"  and {len(found.groups) - _SHOWN_GROUPS} more groups")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _apply(found: Any, folder: str, action: str, target: str) -> None:
