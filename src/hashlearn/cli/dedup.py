@@ -204,7 +204,9 @@ def _write_review(found: Any, things: Things, path: str, place: str) -> None:
     from hashlearn.duplicates.review import write_review
 
     texts = things.texts if things.texts is not None and len(things.texts) == len(found) else None
-    write_review(found, path, texts=texts, picture=things.picture, title=f"Near-duplicates in {place}")
+    write_review(
+        found, path, texts=texts, picture=things.picture, note=things.note, title=f"Near-duplicates in {place}"
+    )
 
 
 def _save(found: Any, things: Things, state: str) -> None:

@@ -33,6 +33,8 @@ class Things(NamedTuple):
     texts : list of str or None
     picture : function or None
         From the number of a row to the bytes of a small picture.
+    note : function or None
+        From the number of a row to a line about it.
     skipped : list of (name, reason)
     encoder : Encoder or None
     """
@@ -43,6 +45,7 @@ class Things(NamedTuple):
     scores: Any = None
     texts: Sequence[str] | None = None
     picture: Callable[[int], bytes] | None = None
+    note: Callable[[int], str] | None = None
     skipped: Sequence[tuple[str, str]] = ()
     encoder: Any = None
 
@@ -65,7 +68,7 @@ def vectors_of(places: list[str], array: str | None) -> Things:
 def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[str]) -> Things:
     """The pictures below a folder that are not known yet, named by their paths in it."""
     from hashlearn.duplicates.pictures import encoded_folder
-    from hashlearn.features.pictures import read_picture, thumbnail
+    from hashlearn.features.pictures import opened_picture, read_picture, thumbnail
 
     found = encoded_folder(folder, encoder, done, known)
     names = [*known, *found.names]
@@ -73,12 +76,18 @@ def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[st
     def picture(row: int) -> bytes:
         return thumbnail(read_picture(Path(folder) / names[row], 256))
 
+    def note(row: int) -> str:
+        place = Path(folder) / names[row]
+        with opened_picture(place) as header:
+            return f"{header.width} x {header.height} pixels, {place.stat().st_size / 1024:,.0f} KB"
+
     return Things(
         found.vectors,
         found.names,
         encoder.metric,
         found.pixels,
         picture=picture,
+        note=note,
         skipped=found.skipped,
         encoder=encoder,
     )
