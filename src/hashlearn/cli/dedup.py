@@ -153,6 +153,8 @@ def _found(
 
     score = things.scores if scores is None else read_array(scores)
     if known is not None:
+        if scores is None and known.state.scores is None:
+            score = None
         if things.vectors.shape[0] == 0:
             return known
         checked = known.check(things.vectors, n_jobs=jobs)

@@ -26,17 +26,25 @@ def distance_by_chance(vectors: Any, low: float, high: float, *, metric: Metric 
     Parameters
     ----------
     vectors : array of shape (n, n_features), or another source as for :func:`hashlearn.find_duplicates`
+        The rows, duplicates or not.
     low, high : float
         ``low``: copies differ by that much in any case. ``high``: pairs further apart are no duplicates, whatever the
         rows.
     metric : {"cosine", "euclidean"}
+        As for :func:`hashlearn.find_duplicates`.
     seed : int
         Of the sample.
+
+    Returns
+    -------
+    float
+        What to pass as ``max_distance`` to :func:`hashlearn.find_duplicates`.
 
     Examples
     --------
     Rows in a plane crowd, those in many dimensions keep away from each other:
 
+    >>> import numpy as np
     >>> rng = np.random.RandomState(0)
     >>> plane, space = rng.standard_normal((1000, 2)), rng.standard_normal((1000, 40))
     >>> distance_by_chance(plane, 0.001, 1.0, metric="euclidean") < 0.1
