@@ -67,7 +67,7 @@ def test_a_query_given_up_in_the_middle_is_answered_by_a_scan(method, monkeypatc
     tables, model, costs = index._engine.tables, index._engine.model, cost_model.PROBING
     budget = float(np.median(tables.knn(as_words(codes[:500]), 7, Budget(np.inf, costs))[1].spent))
     monkeypatch.setattr(engine, "_PATIENCE", budget / model.scanning(1))
-    monkeypatch.setattr(model, "budget", lambda n_queries: budget)
+    monkeypatch.setattr(model, "budget", lambda kind, n_queries: budget)
     answered = tables.knn(as_words(codes[:500]), 7, Budget(budget, costs))[1].answered
     assert 0 < answered.sum() < 500
     found, flat = (index.search(codes[:500], 7, method=m) for m in (method, "flat"))
@@ -82,7 +82,7 @@ def test_trying_tables_in_vain_costs_little_more_than_scanning():
     for _ in range(300):
         n_queries = int(rng.integers(1, 600))
         scan, tried = model.scanning(n_queries), model.queries_to_try(kind, n_queries)
-        wasted = np.full(tried, model.budget(n_queries))
+        wasted = np.full(tried, model.budget(kind, n_queries))
         model.record_probing(kind, n_queries, Report(np.zeros(tried, np.bool_), wasted))
         probes += wasted.sum()
         left = np.zeros((n_queries - tried, 1), np.uint64)
