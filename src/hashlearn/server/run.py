@@ -49,6 +49,7 @@ def run_server(
         access_log=False,
         server_header=False,
         date_header=True,
+        proxy_headers=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(settings.timeout_seconds) + 1,
     )
