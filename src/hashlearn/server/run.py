@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from ipaddress import ip_address
 
 import uvicorn
@@ -13,6 +14,7 @@ from fastapi import FastAPI
 from threadpoolctl import threadpool_limits
 
 from hashlearn.server.logs import log_event, log_to_stderr
+from hashlearn.server.protocol import BoundedProtocol
 
 _KEEP_ALIVE_SECONDS = 75
 _SWITCH_SECONDS = 0.0005
@@ -45,6 +47,7 @@ def run_server(
     settings = app.state.service.settings
     config = uvicorn.Config(
         app,
+        http=partial(BoundedProtocol, head_seconds=settings.timeout_seconds),  # type: ignore[arg-type]
         log_config=None,
         access_log=False,
         server_header=False,
