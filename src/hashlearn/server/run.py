@@ -22,7 +22,11 @@ _SWITCH_SECONDS = 0.0005
 
 
 def run_server(
-    app: FastAPI, host: str = "127.0.0.1", port: int = 8000, on_listening: Callable[[str], None] | None = None
+    app: FastAPI,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    on_listening: Callable[[str], None] | None = None,
+    log_level: str = "info",
 ) -> None:
     """Serve an application until SIGTERM or SIGINT; then requests that run are answered before this returns.
 
@@ -36,9 +40,11 @@ def run_server(
         0 takes one that is free.
     on_listening : callable or None
         Is given the URL, once the port is ours.
+    log_level : {"info", "warning"}
+        Whether each request is logged, or only what went wrong.
     """
     listening = bind(host, port)
-    log_to_stderr()
+    log_to_stderr(log_level)
     url = _url(host, listening.getsockname()[1])
     log_event("listening", url=url)
     if on_listening is not None:

@@ -63,10 +63,15 @@ class Service:
 
     async def start(self) -> None:
         """Warm up; requests that come before this is done are told to come again."""
-        await self.run(self.search.warm)
-        await self.run(rehearse, self.search)
-        self.ready = True
+        if not self.ready:
+            await self.run(self.warm)
         log_event("ready", rows=len(self.search))
+
+    def warm(self) -> None:
+        """Compile kernels and build tables."""
+        self.search.warm()
+        rehearse(self.search)
+        self.ready = True
 
     async def follow(self) -> None:
         """Take over what other processes save, again and again, if the settings say so."""
