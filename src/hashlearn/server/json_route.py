@@ -64,7 +64,7 @@ class Direct:
             (method, route.path): route
             for route in routes
             if isinstance(route, JsonRoute) and not route.param_convertors
-            for method in route.methods
+            for method in route.methods or ()
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
