@@ -101,6 +101,34 @@ def _read_rows(folder: Path) -> list[tuple[int, bytes]]:
     return [(record.id, record.code.tobytes()) for record in search.get(search.ids)]
 
 
+def _kept(hasher: Any, dtype: str) -> SimilaritySearch:
+    """A search that keeps its vectors."""
+    return SimilaritySearch(hasher, keep_vectors=dtype).add(X, [f"row {row}" for row in range(len(X))])
+
+
+def _save_kept(hasher: Any, dtype: str) -> Callable[[Path], None]:
+    return lambda folder: _kept(hasher, dtype).save(folder / "search")
+
+
+def _upsert_to_kept(folder: Path) -> None:
+    search = SimilaritySearch.open(folder / "search")
+    search.upsert(X[:3] + 1, ["new", "row 3", "newer"])
+    search.save()
+
+
+def _tune_kept(folder: Path) -> None:
+    """A new generation that takes over the file of vectors, with what was added."""
+    search = SimilaritySearch.open(folder / "search")
+    search.upsert(X[:3] + 1, ["new", "row 3", "newer"])
+    search.tune(X[:5], k=2)
+    search.save()
+
+
+def _read_kept(folder: Path) -> list[tuple[str, bytes, bytes]]:
+    search = SimilaritySearch.open(folder / "search")
+    return [(row.id, row.code.tobytes(), row.vector.tobytes()) for row in search.get(search.ids)]
+
+
 def _index(hasher: Any) -> HammingIndex:
     return HammingIndex(8).add(hasher.transform(X), 3 * np.arange(len(X)))
 
@@ -233,6 +261,10 @@ SAVINGS = {
     ),
     "first search": Saving(_nothing, lambda folder: _search(NEW).save(folder / "search"), _read_search),
     "journal of a search": Saving(lambda folder: _search(OLD).save(folder / "search"), _add_to_search, _read_rows),
+    "search with vectors": Saving(_save_kept(OLD, "float32"), _save_kept(NEW, "float32"), _read_kept),
+    "first search with vectors": Saving(_nothing, _save_kept(NEW, "int8"), _read_kept),
+    "journal with vectors": Saving(_save_kept(OLD, "int8"), _upsert_to_kept, _read_kept),
+    "vectors taken over": Saving(_save_kept(OLD, "float32"), _tune_kept, _read_kept),
     "encode": Saving(_encoded_before, _encode("vectors.npy"), _read_codes),
     "first encode": Saving(_inputs, _encode("vectors.npy"), _read_codes),
     "index add": Saving(_index_before, _add_to_index, _read_index),
