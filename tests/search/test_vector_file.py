@@ -128,6 +128,15 @@ def test_a_file_is_pickled_by_its_path(tmp_path):
         np.testing.assert_array_equal(other.add(np.zeros((1, 2))).take([0, other.ids[-1]]), [[1, 1], [0, 0]])
     with pytest.raises(TypeError, match="save it to a path"):
         pickle.dumps(VectorFile.create(None, 2))
+    with pytest.raises(TypeError, match="take its VectorFile"):
+        pickle.dumps(file.view)
+
+
+def test_the_largest_id_leaves_no_running_numbers():
+    file = VectorFile.create(None, 2).add(np.ones((1, 2)), [2**63 - 1])
+    with pytest.raises(ValueError, match="no running numbers above it"):
+        file.add(np.ones((1, 2)))
+    assert file.add(np.ones((1, 2)), [0]).ids.tolist() == [0, 2**63 - 1]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of files are those of Linux")

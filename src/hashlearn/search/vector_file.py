@@ -20,7 +20,7 @@ from hashlearn.files import naming, opened_within, replacing, write_at
 from hashlearn.locks import exclusive
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.record_table import NOWHERE
-from hashlearn.search.store import check_new_ids
+from hashlearn.search.store import check_new_ids, ids_from
 from hashlearn.search.vector_layout import (
     SEGMENT,
     Layout,
@@ -191,7 +191,7 @@ class VectorFile:
         given = None if ids is None else check_new_ids(ids, len(rows), "vectors")
         with self._change() as change:
             before = change.before
-            new_ids = before.state.next_id + np.arange(len(rows)) if given is None else given
+            new_ids = ids_from(before.state.next_id, len(rows)) if given is None else given
             known = before.find(new_ids) != NOWHERE
             if known.any():
                 raise ValueError(f"ids must be new, got {new_ids[known][0]}, which is already in {before.name}")
