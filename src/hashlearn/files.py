@@ -12,7 +12,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -183,6 +183,15 @@ def write_bytes(path: str | Path, content: Any) -> None:
     """Write a file in one step."""
     with replacing(path) as (beside,):
         beside.write_bytes(content)
+
+
+@contextmanager
+def writing(contents: Mapping[str, bytes]) -> Iterator[None]:
+    """Write files, by their paths, all or none: they take their places once the block has done its work."""
+    with replacing(*contents) as files:
+        for file, content in zip(files, contents.values()):
+            file.write_bytes(content)
+        yield
 
 
 def collect_leftovers(target: Path) -> None:

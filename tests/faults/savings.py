@@ -210,6 +210,21 @@ def _written_by(*arguments: str, inputs: Callable[[Path], Any] = _index_before) 
     )
 
 
+def _duplicates(name: str) -> Callable[[Path], None]:
+    def find(folder: Path) -> None:
+        np.save(folder / "vectors.npy", np.concatenate([X, X[:3]]))
+        np.save(folder / "other.npy", np.concatenate([X, X[3:9]]))
+        command(folder, "dedup", name, "--max-distance", "0.01", "-o", "groups.csv", "--dropped", "dropped.txt")
+
+    return find
+
+
+def _read_duplicates(folder: Path) -> list[int]:
+    """Duplicates in the table, and in the list, of those that are there."""
+    paths = [path for path in (folder / "groups.csv", folder / "dropped.txt") if path.exists()]
+    return [sum("keep" not in line and "group" not in line for line in path.open()) for path in paths]
+
+
 def _cache_data(folder: Path) -> CachedData:
     labels = ArrayFile(str(folder / "labels.npy"))
     settings = DatasetSettings("own", features=ArrayFile(str(folder / "vectors.npy")), labels=labels, n_queries=10)
@@ -276,6 +291,7 @@ SAVINGS = {
     "neighbors": _written_by("search", "model", "codes.npy", "vectors.npy", "-k", "3", "-o", "neighbors.npz"),
     "near-duplicates": _written_by("near-duplicates", "codes.npy", "-o", "pairs.tsv"),
     "features": _written_by("features", "gist", "photos", "-o", "gist.npy", inputs=_photos),
+    "duplicates": Saving(_duplicates("other.npy"), _duplicates("vectors.npy"), _read_duplicates, ([6], [3])),
     "data cache": Saving(_rows, _cache_data, _read_data),
     "results": Saving(_append(1), _append(2), _read_lines),
 }

@@ -1,5 +1,7 @@
 """``hashlearn dedup``."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -67,6 +69,7 @@ def run(
 ) -> None:
     """Find near-duplicates among images, texts or vectors, and say which to keep. For codes see near-duplicates."""
     from hashlearn.duplicates.apply import check_apply
+    from hashlearn.locks import exclusive
 
     files = [path for path in paths if not Path(path).is_dir()]
     check_places({"--out": out, "--kept": kept, "--dropped": dropped, "--review": review}, [*files, scores])
@@ -75,17 +78,18 @@ def run(
         if not is_folder:
             raise ValueError("--apply is for a folder of images")
         check_apply(apply[0], paths[0], apply[1])
-    with progress_bars():
+    # What is known is read, extended and written back: nobody else does so meanwhile.
+    alone = nullcontext() if state is None else exclusive(Path(state).absolute(), wait=False)
+    with alone, progress_bars():
         known, things = _read(paths, is_folder, text, id_column, encoder, array, state, work)
         distance = max_distance if max_distance is not None else things.distance
         if known is None and distance is None:
             raise ValueError("--max-distance is needed for vectors")
         found = _found(known, things, distance, metric, recall, grouping, keep, scores, review is not None, jobs)
-        if state is not None:
-            _save(found, things, state)
-        _write(found, out, kept, dropped)
-        if review is not None:
-            _write_review(found, things, review, paths[0])
+        page = None if review is None else _page(found, things, paths[0])
+        with _written(found, page, {"out": out, "kept": kept, "dropped": dropped, "review": review}):
+            if state is not None:
+                _save(found, things, state)
     _report(found, things)
     for path, what in ((out, "the groups"), (kept, "what to keep"), (dropped, "what to drop"), (review, "the page")):
         if path is not None:
@@ -174,36 +178,42 @@ def _found(
         return find_duplicates(things.vectors, distance, **options)
 
 
-def _write(found: Any, out: str | None, kept: str | None, dropped: str | None) -> None:
+@contextmanager
+def _written(found: Any, page: str | None, places: dict[str, str | None]) -> Iterator[None]:
+    """Write tables, lists and page, which take their places together, once the block has done its work."""
     from hashlearn.duplicates.tables import is_parquet, write_groups, write_list
-    from hashlearn.files import replacing
+    from hashlearn.files import replacing_together
 
-    wanted = [path for path in (out, kept, dropped) if path is not None]
+    wanted = {name: path for name, path in places.items() if path is not None}
     if not wanted:
+        yield
         return
-    with replacing(*wanted) as files:
+    with replacing_together(*wanted.values()) as files:
         beside = dict(zip(wanted, files))
-        if out is not None:
-            write_groups(found, beside[out], is_parquet(out))
-        if kept is not None:
-            write_list(found.kept, beside[kept])
-        if dropped is not None:
-            write_list(found.dropped, beside[dropped])
+        if "out" in beside:
+            write_groups(found, beside["out"], is_parquet(wanted["out"]))
+        if "kept" in beside:
+            write_list(found.kept, beside["kept"])
+        if "dropped" in beside:
+            write_list(found.dropped, beside["dropped"])
+        if page is not None:
+            beside["review"].write_text(page)
+        yield
 
 
-def _write_review(found: Any, things: Things, path: str, place: str) -> None:
-    from hashlearn.duplicates.review import write_review
+def _page(found: Any, things: Things, place: str) -> str:
+    from hashlearn.duplicates.review import review_page
 
     texts = things.texts if things.texts is not None and len(things.texts) == len(found) else None
-    write_review(found, path, texts=texts, picture=things.picture, title=f"Near-duplicates in {place}")
+    return review_page(found, texts=texts, picture=things.picture, title=f"Near-duplicates in {place}")
 
 
 def _save(found: Any, things: Things, state: str) -> None:
-    found.save(state)
     if things.encoder is not None:
         from hashlearn.features import save_encoder
 
         save_encoder(things.encoder, _encoder_beside(state))
+    found.save(state)
 
 
 def _encoder_beside(state: str | None) -> Path:

@@ -58,11 +58,22 @@ def write_review(
     ...     "a cat." in (Path(folder) / "review.html").read_text()
     True
     """
+    write_text(path, review_page(duplicates, texts=texts, picture=picture, title=title, most_shown=most_shown))
+
+
+def review_page(
+    duplicates: Duplicates,
+    *,
+    texts: Sequence[str] | None = None,
+    picture: Callable[[int], bytes] | None = None,
+    title: str = "Near-duplicates",
+    most_shown: int = MOST_SHOWN,
+) -> str:
+    """The page of :func:`write_review` as text."""
     data = review_data(duplicates, texts, picture, most_shown)
     # In a script element, "</" would end it whatever the quotes say.
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("</", "<\\/")
-    page = _environment().get_template("review.html").render(title=title, data=text, summary=_summary(duplicates, data))
-    write_text(path, page)
+    return _environment().get_template("review.html").render(title=title, data=text, summary=_summary(duplicates, data))
 
 
 def review_data(
