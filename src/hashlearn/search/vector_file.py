@@ -385,13 +385,13 @@ def _nameless_file(content: Any) -> FileIO:
 
 def _temporary_file() -> FileIO:
     try:
-        file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 closed with its VectorFile
+        with tempfile.TemporaryFile(buffering=0) as file:  # on Windows it has a name, and goes with its last descriptor
+            return FileIO(os.dup(file.fileno()), "r+")
     except FileNotFoundError:
         if not hasattr(os, "memfd_create"):
             raise
         warnings.warn(_IN_MEMORY, stacklevel=2)
         return FileIO(os.memfd_create("hashlearn"), "r+")
-    return getattr(file, "file", file)
 
 
 @contextmanager
