@@ -1,6 +1,7 @@
 """Kills at operations of every saving call, and disks that are full from one on; ``make faults`` takes them all."""
 
 import os
+import stat
 
 import numpy as np
 import pytest
@@ -35,3 +36,21 @@ def test_a_full_disk_is_said_and_costs_nothing(name):
     for moment in moments(expected):
         counts = fill_disk(SAVINGS[name], expected, moment)
         assert {word: counts[word] for word in WRONG if counts[word]} == {}, f"full at operation {moment}"
+
+
+@pytest.mark.parametrize("name", SAVINGS)
+def test_files_are_synced_by_descriptors_that_may_write(name, tmp_path, monkeypatch):
+    """Windows syncs no others."""
+    fcntl = pytest.importorskip("fcntl")
+    may_write, sync = [], os.fsync
+
+    def fsync(descriptor):
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            may_write.append(fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY)
+        sync(descriptor)
+
+    SAVINGS[name].prepare(tmp_path)
+    monkeypatch.setattr(os, "fsync", fsync)
+    SAVINGS[name].save(tmp_path)
+    assert may_write
+    assert all(may_write)
