@@ -91,8 +91,8 @@ class VectorView(Source):
     def table(self) -> RecordTable:
         """Where the ids are. It is made when it is first needed, from the keys of all records."""
         expect_rows(self._mapped, self.layout.keys_at(np.arange(0, self.n_records, SEGMENT)), ROWS_IN_SEGMENT)
-        keys = self._of_records(self._keys).astype(np.int64, copy=False)
-        if (key_checks(keys, 0) != self._of_records(self._key_checks)).any():
+        keys = self._keys.reshape(-1)[: self.n_records].astype(np.int64, copy=False)
+        if (key_checks(keys, 0) != self._key_checks.reshape(-1)[: self.n_records]).any():
             raise ValueError(f"{self.name}: ids do not match their checksums; the file was edited or damaged")
         return RecordTable.of(keys)
 
@@ -154,11 +154,6 @@ class VectorView(Source):
 
     def place_of(self, row: int) -> str:
         return f"id {self.ids[row]} of {self.name}"
-
-    def _of_records(self, parts: NDArray) -> NDArray:
-        """What all segments have of their records; a page behind the last one, if read, may need space on the disk."""
-        rest = self.n_records % SEGMENT
-        return np.concatenate([parts[:-1].ravel(), parts[-1, :rest]]) if rest else parts.ravel()
 
     def _of_segments(self, dtype: Any, shape: tuple[int, ...], offset: int) -> NDArray:
         """A part of every segment, as one array of shape (n_segments, *shape)."""
