@@ -1,5 +1,7 @@
 """Blocks give every row once, as floats, whatever the source holds."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -55,3 +57,23 @@ def test_slices_of_wide_rows_are_shorter(monkeypatch):
     assert list(row_slices(1000, 8)) == [slice(0, 512), slice(512, 1000)]
     assert len(list(row_slices(1000, 16))) == 4
     assert list(row_slices(0, 8)) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux says which pages of a file are in memory")
+@pytest.mark.parametrize("view", [lambda mapped: mapped, np.asarray], ids=["memmap", "view"])
+def test_a_pass_over_a_mapped_file_keeps_a_few_of_its_pages(tmp_path, monkeypatch, view):
+    monkeypatch.setattr(blocks, "MAPPED_BYTES", 1 << 20)
+    path = tmp_path / "rows.npy"
+    X = np.random.default_rng(0).random((200_000, 16), np.float32)  # 12.8 MB
+    np.save(path, X)
+    rows = RowBlocks(view(np.load(path, mmap_mode="r")))
+    read = np.concatenate([np.array(block) for _, block in rows])
+    assert kilobytes_in_memory(path) < 4000
+    np.testing.assert_array_equal(read, X)
+
+
+def kilobytes_in_memory(path):
+    """How much of a mapped file this process holds."""
+    lines = Path("/proc/self/smaps").read_text().splitlines()
+    start = next(number for number, line in enumerate(lines) if line.endswith(str(path)))
+    return next(int(line.split()[1]) for line in lines[start:] if line.startswith("Rss:"))

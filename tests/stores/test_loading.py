@@ -109,10 +109,28 @@ def test_a_stream_of_blocks_goes_on_if_its_job_has_a_name(make, monkeypatch):
     with monkeypatch.context() as context:
         stop_after(store, 4, context)
         with pytest.raises(Interrupted):
-            load_codes(store, blocks, job="vectors of May")
-    load_codes(store, blocks, job="vectors of May")
+            load_codes(store, blocks, job="vectors of May", block_rows=100)
+    load_codes(store, blocks, job="vectors of May", block_rows=100)
     assert asked == [0, 400]
     assert len(store) == 1000
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_small_blocks_are_joined_into_few_writes(make, monkeypatch):
+    codes, memory = random_codes(1000), np.empty((30, 3), np.uint8)
+    store, written = make(24), []
+    upsert = store.upsert
+    monkeypatch.setattr(store, "upsert", lambda ids, *rest: (written.append(len(ids)), upsert(ids, *rest)))
+
+    def blocks(first):
+        for start in range(first, 1000, 30):
+            part = codes[start : start + 30]
+            memory[: len(part)] = part
+            yield slice(start, start + len(part)), memory[: len(part)]
+
+    load_codes(store, blocks, block_rows=400)
+    assert written == [420, 420, 160]
+    assert np.array_equal([record.code for record in store.get(range(1000))], codes)
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)

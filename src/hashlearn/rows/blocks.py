@@ -5,6 +5,7 @@ model: whatever the source holds (bytes, integers, half floats, a memmap, a spar
 float matrix.
 """
 
+import mmap
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, runtime_checkable
@@ -24,6 +25,9 @@ that are written to it."""
 
 BLOCK_ELEMENTS = 4 << 20
 """Numbers in a block: large enough that BLAS runs at full speed, small enough to be forgotten (16 MB of float32)."""
+
+MAPPED_BYTES = 64 << 20
+"""How much of a mapped file may be read before its pages are let go."""
 
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 256, 8192
 """Rows in a block of narrow data: a block also meets hundreds of anchors or kernel bases, and that product is wider."""
@@ -67,14 +71,37 @@ class Source(Protocol):
         return ""
 
 
+def mapped_file(values: Any) -> np.memmap | None:
+    """The mapped file that an array is a view of, and so takes no memory of its own; None if it is of none."""
+    while isinstance(values, np.ndarray):
+        if isinstance(values, np.memmap) and isinstance(values.base, mmap.mmap):
+            return values
+        values = values.base
+    return None
+
+
 class ArrayRows(Source):
     """The rows of an array, a memmap or a CSR matrix."""
 
     def __init__(self, values: Any):
         self.values, self.shape, self.dtype = values, values.shape, values.dtype
+        mapped = mapped_file(values)
+        self._pages: Any = mapped.base if mapped is not None and mapped.mode == "r" else None
+        self._read_since = 0
 
     def __getitem__(self, rows: slice | NDArray[np.integer]) -> Any:
+        if self._pages is not None:
+            self._forget_pages(rows)
         return self.values[rows]
+
+    def _forget_pages(self, rows: slice | NDArray[np.integer]) -> None:
+        """Say now and then that pages of a mapped file need not stay in memory, so that a pass over a file of any size
+        takes as much as a few blocks. A page that is still in use is fetched again from the system's cache."""
+        n_rows = len(range(*rows.indices(self.shape[0]))) if isinstance(rows, slice) else len(rows)
+        self._read_since += n_rows * self.shape[1] * self.dtype.itemsize
+        if self._read_since > MAPPED_BYTES and hasattr(mmap, "MADV_DONTNEED"):
+            self._read_since = 0
+            self._pages.madvise(mmap.MADV_DONTNEED)
 
 
 class SeenRows:

@@ -51,6 +51,8 @@ def check_holds_rows(X: Any) -> None:
     if isinstance(X, Iterator):
         raise TypeError("X must be a function that returns a fresh iterator for every pass, got an iterator")
     if isinstance(X, (list, tuple)):
+        if len(X) > 0 and isinstance(X[0], str):
+            raise TypeError(f"X must hold vectors, shape (n, n_features), got a {type(X).__name__} of texts")
         if len(X) > 0 and np.ndim(X[0]) == 0:
             check_vectors("X", (len(X),), np.dtype(float))
     elif isinstance(X, np.ndarray):

@@ -9,9 +9,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from hashlearn.checks import why_no_numbers
-from hashlearn.rows.blocks import Source, check_finite, dense
+from hashlearn.rows.blocks import ArrayRows, Source, check_finite, dense, mapped_file
 from hashlearn.rows.formats import read_vectors
-from hashlearn.rows.formats.format import is_mapped
 
 PathLike = str | os.PathLike
 
@@ -87,7 +86,7 @@ class _File:
         self.path, self.read, self.in_memory = path, read, in_memory
         values = read(path)
         self.shape, self.dtype = values.shape, values.dtype
-        self.view = values if is_mapped(values) else None
+        self.view = ArrayRows(values) if mapped_file(values) is not None else None
         if self.view is None:
             in_memory.path, in_memory.values = path, values
 

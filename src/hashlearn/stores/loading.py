@@ -20,6 +20,9 @@ NOTE = "loading "
 SECONDS_BETWEEN_NOTES = 5.0
 """How much work a process that is killed may have to do again."""
 
+VECTOR_BYTES = 1 << 26
+"""How much of the vectors is written at a time, where a store keeps them."""
+
 Blocks = Callable[[int], Iterable[tuple[slice, NDArray[np.uint8]]]]
 
 
@@ -60,7 +63,8 @@ def load_codes(
         What tells this load from others. By default the digest of the first and the last block of an array; a callable
         without it always begins with ``first``, or 0.
     block_rows : int
-        Rows written at a time.
+        Rows written at a time; fewer where vectors are kept and that many would take more than 64 MB. Smaller blocks of
+        a callable are joined: a database takes a few large writes far sooner than many small ones.
 
     Returns
     -------
@@ -79,6 +83,8 @@ def load_codes(
     1000
     """
     block_rows = check_integer("block_rows", block_rows, low=1)
+    if vectors is not None and store.n_features is not None:
+        block_rows = min(block_rows, max(1, VECTOR_BYTES // (4 * store.n_features)))
     if ids is None and store.id_type != "int64":
         raise ValueError("ids must be given for a store whose ids are strings")
     if callable(codes):
@@ -90,7 +96,7 @@ def load_codes(
         job = _identity(array, ids, block_rows) if job is None else job
     begin = _done(store, job) if first is None else check_integer("first", first, low=0)
     n_blocks = None if n is None else -(-max(0, n - begin) // block_rows)
-    _write(store, track(blocks(begin), "load", n_blocks), ids, vectors, payloads, job)
+    _write(store, _gathered(track(blocks(begin), "load", n_blocks), block_rows), ids, vectors, payloads, job)
     return begin
 
 
@@ -114,6 +120,23 @@ def _write(store: Store, blocks: Iterable, ids: Any, vectors: Any, payloads: Any
         raise
     if job is not None:
         store.drop_note(_key(job))
+
+
+def _gathered(
+    blocks: Iterable[tuple[slice, NDArray[np.uint8]]], block_rows: int
+) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
+    """Blocks of at least ``block_rows`` rows, but for the last: neighbors joined."""
+    waiting: list[NDArray[np.uint8]] = []
+    start = n_waiting = 0
+    for rows, codes in blocks:
+        start = start if waiting else rows.start
+        waiting.append(np.array(codes))  # the source may use its memory again for the next block
+        n_waiting = rows.stop - start
+        if n_waiting >= block_rows:
+            yield slice(start, rows.stop), np.concatenate(waiting)
+            waiting = []
+    if waiting:
+        yield slice(start, start + n_waiting), np.concatenate(waiting)
 
 
 def _keep(store: Store, job: str | None, done: int) -> None:

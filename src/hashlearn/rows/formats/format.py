@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
 from hashlearn.rows.formats.problems import FileProblem
 
 USUAL_NAMES = ("X", "features", "vectors", "embeddings", "data", "train", "traindata")
@@ -28,15 +26,6 @@ class Format(Protocol):
         max_bytes : int or None
             See :func:`~hashlearn.rows.formats.limits.check_expansion`; formats without compression cannot grow.
         """
-
-
-def is_mapped(values: Any) -> bool:
-    """Whether an array is a view of a mapped file, and so takes no memory of its own."""
-    while isinstance(values, np.ndarray):
-        if isinstance(values, np.memmap):
-            return True
-        values = values.base
-    return False
 
 
 def choose(path: Path, names: list[str], name: str | None) -> str:
