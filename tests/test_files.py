@@ -20,6 +20,7 @@ from hashlearn.files import (
     replacing_together,
     write_at,
     write_text,
+    writing,
 )
 from hashlearn.locks import LOCK, exclusive, exclusive_folder
 
@@ -247,6 +248,19 @@ def test_a_lock_that_is_held_can_be_refused(tmp_path):
         with lock(path, wait=False):
             pass
     assert os.listdir(tmp_path) == []
+
+
+def test_files_that_are_written_at_once_are_all_new_or_all_old(tmp_path):
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    with writing({first: b"1", second: b"2"}):
+        assert not os.path.exists(first)
+    for bad in ({first: b"3", str(tmp_path / "no folder" / "x"): b"4"}, {first: b"3", second: None}):
+        with pytest.raises((ValueError, TypeError)), writing(bad):
+            pass
+    with pytest.raises(RuntimeError), writing({first: b"5", second: b"6"}):
+        raise RuntimeError
+    assert [(tmp_path / name).read_bytes() for name in ("first", "second")] == [b"1", b"2"]
+    assert sorted(os.listdir(tmp_path)) == ["first", "second"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -90,9 +90,7 @@ class Beside:
         with naming(self.target):
             if _IS_WINDOWS:  # an open file cannot be renamed there
                 self._file.close()
-                _replace_on_windows(self.path, self.target)
-            else:
-                os.replace(self.path, self.target)
+            rename_over(self.path, self.target)
 
     def remove(self) -> None:
         """Remove the file, unless it has taken the target's place."""
@@ -185,6 +183,15 @@ def write_bytes(path: str | Path, content: Any) -> None:
         beside.write_bytes(content)
 
 
+@contextmanager
+def writing(contents: Mapping[str, bytes]) -> Iterator[None]:
+    """Write files, by their paths, all or none: they take their places once the block has done its work."""
+    with replacing(*contents) as files:
+        for file, content in zip(files, contents.values()):
+            file.write_bytes(content)
+        yield
+
+
 def collect_leftovers(target: Path) -> None:
     """Remove the unfinished files of a target whose writers are dead; what cannot be told or removed is left."""
     for path in _leftovers(target):
@@ -267,6 +274,16 @@ def keep_permissions(file: int | Path, before: os.stat_result) -> None:
     os.chmod(file, stat.S_IMODE(before.st_mode))
 
 
+def rename_over(path: Path, target: Path) -> None:
+    """As os.replace. On Windows that fails while another program reads the target: there it is tried for a second."""
+    for _ in range(50 if _IS_WINDOWS else 0):
+        with suppress(PermissionError):
+            os.replace(path, target)
+            return
+        time.sleep(0.02)
+    os.replace(path, target)
+
+
 def sync(path: Path) -> None:
     """Wait until a file or folder is on the disk."""
     if path.is_dir():
@@ -311,16 +328,6 @@ class _Unfinished(io.RawIOBase):
     def truncate(self, size: int | None = None) -> int:
         with naming(self._target):
             return self._file.truncate(size)
-
-
-def _replace_on_windows(path: Path, target: Path) -> None:
-    """Rename over a file that another program may be reading just now, which fails there: try for a second."""
-    for _ in range(50):
-        with suppress(PermissionError):
-            os.replace(path, target)
-            return
-        time.sleep(0.02)
-    os.replace(path, target)
 
 
 def _leftovers(target: Path) -> list[Path]:

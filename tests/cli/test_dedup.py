@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hashlearn import Duplicates
+from hashlearn.locks import exclusive
 
 
 @pytest.fixture
@@ -61,6 +62,20 @@ def test_a_state_goes_on_with_new_rows(run, vectors):
     assert "10 more rows: 0 new, 10 duplicates of known ones" in outcome.out
     assert len(Duplicates.open("known")) == 60
     assert len(Path("drop.txt").read_text().split()) == 10
+
+
+def test_a_state_that_another_process_extends_is_not_read(refused, run, vectors, folder):
+    """Both would add to the rows that were known, and one of them would be lost."""
+    assert run("dedup", "rows.npy", "--max-distance", "0.01", "--state", "known").code == 0
+    with exclusive(folder / "known"):
+        assert "known is being written by another process" in refused("dedup", "rows.npy", "--state", "known")
+
+
+def test_what_cannot_all_be_written_is_not_written_at_all(refused, vectors, folder):
+    places = ["--out", "g.csv", "--kept", "keep.txt", "--review", "page.html"]
+    (folder / "file").touch()
+    line = refused("dedup", "rows.npy", "--max-distance", "0.01", *places, "--state", "file/known")
+    assert "file/known" in line
 
 
 def test_pictures_are_moved_aside_and_nothing_is_deleted(run, photos, folder):

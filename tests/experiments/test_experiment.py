@@ -102,6 +102,7 @@ def test_published_numbers_of_anybody(written, tmp_path):
         (GRID.replace("['lsh']", "[]"), "mine.toml: methods must not be empty"),
         (GRID + "bots = 1", "mine.toml has an unknown entry: bots"),
         ("datasets = ['digits'", "is no TOML file"),
+        (".".join("a" * 20_000) + " = 1", "mine.toml is no TOML file: nested too deeply"),
         (GRID + "title = 3", "mine.toml: title must be a text, got 3"),
         (GRID + "measures = ['map']", "mine.toml: measures must be one of 'mAP', .* got 'map'"),
         (GRID + "figure = 'pie'", "figure must be one of 'curves', .* got 'pie'"),
@@ -135,6 +136,7 @@ def test_what_is_wrong_is_said_in_a_line(text, complaint, written):
     with pytest.raises(ValueError, match=complaint) as raised:
         read_experiment(written(text))
     assert "\n" not in str(raised.value)
+    assert "mine.toml" in str(raised.value)
 
 
 def test_numbers_are_one_configuration_whatever_their_type(written):

@@ -16,6 +16,7 @@ from pathlib import Path
 from faults.pieces import SIZES, Tally, pieces
 
 from hashlearn.experiments.provenance import provenance
+from hashlearn.files import write_text
 
 OUT = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "faults.jsonl"
 
@@ -27,10 +28,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no piece after this time")
     parser.add_argument("--only", choices=SIZES, help="only this kind")
     parser.add_argument("--out", type=Path, default=OUT, help="the file of counts; by default %(default)s")
-    parser.add_argument("--anew", action="store_true", help="forget the counts that are there")
+    parser.add_argument("--anew", action="store_true", help="forget the counts that are there, of --only or of all")
     options = parser.parse_args()
     if options.anew:
-        options.out.unlink(missing_ok=True)
+        kept = [line for line in _lines(options.out) if options.only not in (None, line["kind"])]
+        write_text(options.out, "".join(json.dumps(line) + "\n" for line in kept))
     wanted = {kind: getattr(options, kind.replace(" ", "_")) for kind in SIZES}
     warnings.simplefilter("ignore")  # numpy warns of strange headers
     return _run_all(wanted, options)

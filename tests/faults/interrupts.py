@@ -69,6 +69,16 @@ def _found(search: SimilaritySearch) -> tuple[bytes, bytes, bytes]:
     return search.hasher.transform(X).tobytes(), search.index.codes().tobytes(), search.index.ids.tobytes()
 
 
+def _kept() -> SimilaritySearch:
+    return SimilaritySearch(ITQ(n_bits=8, random_state=0), keep_vectors="float32").fit(X).add(X)
+
+
+def _vectors(search: SimilaritySearch) -> list[tuple[int, bytes, bytes]]:
+    """Codes and vectors, once another change is made: it must not bring to light what an interrupted one has left."""
+    search.upsert(X[:1], [9])
+    return [(row.id, row.code.tobytes(), row.vector.tobytes()) for row in search.get(search.ids)]
+
+
 def _index() -> HammingIndex:
     return _search().index
 
@@ -86,6 +96,7 @@ CHANGES = {
     "fit of a search": Change(_search, lambda search: search.fit(OTHER_ROWS), _found),
     "add to a search": Change(_search, lambda search: search.add(X[:4], NEW_IDS), _found),
     "remove from a search": Change(_search, lambda search: search.remove([3, 30]), _found),
+    "upsert of vectors": Change(_kept, lambda search: search.upsert(X[:4] + 1, [7, 1000, 4, 5]), _vectors),
     "add to an index": Change(_index, lambda index: index.add(index.codes()[:4], NEW_IDS), _codes),
     "remove from an index": Change(_index, lambda index: index.remove([0, 9]), _codes),
 }

@@ -75,7 +75,7 @@ def fill_disk(saving: Saving, expected: Expected, moment: int) -> Counter[str]:
         counts[state] += 1
         counts["unsaid"] += error is None and state != "new"
         if error is not None:
-            counts["unnamed"] += str(folder) not in str(error) and "codes" not in str(error)
+            counts["unnamed"] += not any(name in str(error) for name in (str(folder), "codes", "TMPDIR"))
             counts["not one line"] += str(error).rstrip("\n").count("\n") > 0
             counts["leftovers"] += state == "old" and not _only_continuable(listing(folder), expected.files_before)
         saving.save(folder)

@@ -101,6 +101,34 @@ def _read_rows(folder: Path) -> list[tuple[int, bytes]]:
     return [(record.id, record.code.tobytes()) for record in search.get(search.ids)]
 
 
+def _kept(hasher: Any, dtype: str) -> SimilaritySearch:
+    """A search that keeps its vectors."""
+    return SimilaritySearch(hasher, keep_vectors=dtype).add(X, [f"row {row}" for row in range(len(X))])
+
+
+def _save_kept(hasher: Any, dtype: str) -> Callable[[Path], None]:
+    return lambda folder: _kept(hasher, dtype).save(folder / "search")
+
+
+def _upsert_to_kept(folder: Path) -> None:
+    search = SimilaritySearch.open(folder / "search")
+    search.upsert(X[:3] + 1, ["new", "row 3", "newer"])
+    search.save()
+
+
+def _tune_kept(folder: Path) -> None:
+    """A new generation that takes over the file of vectors, with what was added."""
+    search = SimilaritySearch.open(folder / "search")
+    search.upsert(X[:3] + 1, ["new", "row 3", "newer"])
+    search.tune(X[:5], k=2)
+    search.save()
+
+
+def _read_kept(folder: Path) -> list[tuple[str, bytes, bytes]]:
+    search = SimilaritySearch.open(folder / "search")
+    return [(row.id, row.code.tobytes(), row.vector.tobytes()) for row in search.get(search.ids)]
+
+
 def _index(hasher: Any) -> HammingIndex:
     return HammingIndex(8).add(hasher.transform(X), 3 * np.arange(len(X)))
 
@@ -182,6 +210,21 @@ def _written_by(*arguments: str, inputs: Callable[[Path], Any] = _index_before) 
     )
 
 
+def _duplicates(name: str) -> Callable[[Path], None]:
+    def find(folder: Path) -> None:
+        np.save(folder / "vectors.npy", np.concatenate([X, X[:3]]))
+        np.save(folder / "other.npy", np.concatenate([X, X[3:9]]))
+        command(folder, "dedup", name, "--max-distance", "0.01", "-o", "groups.csv", "--dropped", "dropped.txt")
+
+    return find
+
+
+def _read_duplicates(folder: Path) -> list[int]:
+    """Duplicates in the table, and in the list, of those that are there."""
+    paths = [path for path in (folder / "groups.csv", folder / "dropped.txt") if path.exists()]
+    return [sum("keep" not in line and "group" not in line for line in path.open()) for path in paths]
+
+
 def _cache_data(folder: Path) -> CachedData:
     labels = ArrayFile(str(folder / "labels.npy"))
     settings = DatasetSettings("own", features=ArrayFile(str(folder / "vectors.npy")), labels=labels, n_queries=10)
@@ -233,6 +276,10 @@ SAVINGS = {
     ),
     "first search": Saving(_nothing, lambda folder: _search(NEW).save(folder / "search"), _read_search),
     "journal of a search": Saving(lambda folder: _search(OLD).save(folder / "search"), _add_to_search, _read_rows),
+    "search with vectors": Saving(_save_kept(OLD, "float32"), _save_kept(NEW, "float32"), _read_kept),
+    "first search with vectors": Saving(_nothing, _save_kept(NEW, "int8"), _read_kept),
+    "journal with vectors": Saving(_save_kept(OLD, "int8"), _upsert_to_kept, _read_kept),
+    "vectors taken over": Saving(_save_kept(OLD, "float32"), _tune_kept, _read_kept),
     "encode": Saving(_encoded_before, _encode("vectors.npy"), _read_codes),
     "first encode": Saving(_inputs, _encode("vectors.npy"), _read_codes),
     "index add": Saving(_index_before, _add_to_index, _read_index),
@@ -244,6 +291,7 @@ SAVINGS = {
     "neighbors": _written_by("search", "model", "codes.npy", "vectors.npy", "-k", "3", "-o", "neighbors.npz"),
     "near-duplicates": _written_by("near-duplicates", "codes.npy", "-o", "pairs.tsv"),
     "features": _written_by("features", "gist", "photos", "-o", "gist.npy", inputs=_photos),
+    "duplicates": Saving(_duplicates("other.npy"), _duplicates("vectors.npy"), _read_duplicates, ([6], [3])),
     "data cache": Saving(_rows, _cache_data, _read_data),
     "results": Saving(_append(1), _append(2), _read_lines),
 }

@@ -1,5 +1,8 @@
 """The choice between the scan and the tables: what it costs, never what it returns."""
 
+import sys
+import threading
+
 import numpy as np
 import pytest
 
@@ -148,3 +151,28 @@ def test_the_estimate_before_building_is_near_what_the_tables_then_cost():
     estimated = np.array([model.probing(q, int(d), sample) for q, d in zip(as_words(codes[:100]), distances)])
     spent = tables.knn(as_words(codes[:100]), 10, Budget(1e12, cost_model.PROBING))[1].spent
     assert 0.5 < np.median(estimated / spent) < 2
+
+
+def test_it_is_asked_while_others_record():
+    """What was seen of queries is looked at while other threads add to it."""
+    model, sample = CostModel(64, 100_000), as_words(clustered(400, 64, 1))
+    queries, distances = clustered(200, 64, 0), np.full(200, 3)
+    is_over = threading.Event()
+
+    def record():
+        while not is_over.is_set():
+            model.record_scan(("search", 1), queries, distances)
+            model._next_sample = 0.0
+
+    writers = [threading.Thread(target=record) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        assert all(isinstance(model.tables_would_pay(sample), bool) for _ in range(30))
+    finally:
+        sys.setswitchinterval(switching)
+        is_over.set()
+        for writer in writers:
+            writer.join()

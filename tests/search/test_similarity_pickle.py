@@ -2,6 +2,7 @@
 
 import copy
 import multiprocessing
+import os
 import pickle
 from concurrent.futures import ProcessPoolExecutor
 from operator import methodcaller
@@ -66,5 +67,39 @@ def test_over_a_store(tmp_path, search_in):
 
 def test_vectors_that_are_nowhere_else_are_told_to_be_saved():
     search = SimilaritySearch(HASHER, keep_vectors="float32").add(X)
-    with pytest.raises(TypeError, match="save the search to a folder first"):
-        pickle.dumps(search)
+    for copied in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="save the search to a folder first"):
+            copied(search)
+
+
+def test_a_search_over_saved_vectors_is_copied(tmp_path):
+    search = SimilaritySearch(HASHER, keep_vectors="float32").add(X[:50])
+    search.save(tmp_path / "search")
+    for copied in (copy.copy(search), copy.deepcopy(search)):
+        copied.add(X[50:])
+        np.testing.assert_array_equal(copied.get([0, 59])[1].vector, X[59])
+    assert len(search) == 50
+
+
+def test_a_copy_in_another_folder_has_vectors_of_its_own(tmp_path):
+    """Whoever adds to one of the two writes nothing into the other."""
+    SimilaritySearch(HASHER, keep_vectors="float32").add(X).save(tmp_path / "one")
+    SimilaritySearch.open(tmp_path / "one").save(tmp_path / "other")
+    for name, rows in (("one", X + 1), ("other", X + 2)):
+        SimilaritySearch.open(tmp_path / name).add(rows[:5]).save()
+    for name, rows in (("one", X + 1), ("other", X + 2)):
+        found = SimilaritySearch.open(tmp_path / name).get([0, 60, 64])
+        np.testing.assert_array_equal([row.vector for row in found], [X[0], rows[0], rows[4]])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork there")
+def test_vectors_of_a_forked_process_are_its_own():
+    search = SimilaritySearch(HASHER, keep_vectors="float32").add(X[:50])
+    child = os.fork()
+    if child == 0:
+        search.add(X[50:55] + 1)
+        np.testing.assert_array_equal(search.get([0, 50])[1].vector, X[50] + 1)
+        os._exit(0)
+    search.add(X[50:55] + 2)
+    assert os.waitpid(child, 0)[1] == 0
+    np.testing.assert_array_equal(search.get([0, 50])[1].vector, X[50] + 2)

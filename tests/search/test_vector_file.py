@@ -1,6 +1,8 @@
 """A vector file returns what was put in last, whatever the order of changes, kills and compaction."""
 
+import copy
 import json
+import pickle
 import struct
 import subprocess
 import sys
@@ -118,6 +120,46 @@ def test_a_file_without_a_name_can_be_saved(tmp_path):
     np.testing.assert_array_equal(saved.ids, file.ids)
     np.testing.assert_array_equal(saved.take(file.ids), file.take(file.ids))
     assert saved.n_records == 49
+
+
+def test_a_file_is_pickled_by_its_path(tmp_path):
+    file = VectorFile.create(tmp_path / "a.hlv", 2).add(np.ones((3, 2)))
+    for other in (pickle.loads(pickle.dumps(file)), copy.copy(file), copy.deepcopy(file)):
+        np.testing.assert_array_equal(other.add(np.zeros((1, 2))).take([0, other.ids[-1]]), [[1, 1], [0, 0]])
+    with pytest.raises(TypeError, match="save it to a path"):
+        pickle.dumps(VectorFile.create(None, 2))
+    with pytest.raises(TypeError, match="take its VectorFile"):
+        pickle.dumps(file.view)
+
+
+def test_the_largest_id_leaves_no_running_numbers():
+    file = VectorFile.create(None, 2).add(np.ones((1, 2)), [2**63 - 1])
+    with pytest.raises(ValueError, match="no running numbers above it"):
+        file.add(np.ones((1, 2)))
+    assert file.add(np.ones((1, 2)), [0]).ids.tolist() == [0, 2**63 - 1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of files are those of Linux")
+def test_a_full_temporary_folder_is_named(tmp_path):
+    code = """if True:
+    import resource, signal, sys, tempfile
+    import numpy as np
+    from hashlearn.search import VectorFile
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    tempfile.tempdir = sys.argv[1]
+    file = VectorFile.create(None, 64).add(np.ones((10, 64)))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.nbytes + 1, file.nbytes + 1))
+    try:
+        file.add(np.ones((3000, 64)))
+    except OSError as error:
+        print(error)
+    print(len(file), file.take([9]).sum())
+    """
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    line, after = done.stdout.splitlines()
+    assert "set TMPDIR to another folder" in line
+    assert str(tmp_path) in line
+    assert after == "10 64.0"
 
 
 def test_two_writers_lose_nothing_of_each_other(tmp_path):

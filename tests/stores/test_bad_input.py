@@ -1,6 +1,8 @@
 """Bad input is one line that names the argument, and changes nothing."""
 
+import reprlib
 import sys
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -86,7 +88,9 @@ def test_strings_that_are_no_ids(make, ids, says):
         "a",
         3,
         {"a": np.float32(1)},
+        reduce(lambda inner, _: {"a": inner}, range(100_000), {}),
     ],
+    ids=lambda payload: reprlib.repr(payload).encode("unicode_escape").decode(),
 )
 def test_payloads_that_are_no_json(make, payload):
     store = make(8)

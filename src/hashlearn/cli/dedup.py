@@ -1,5 +1,7 @@
 """``hashlearn dedup``."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -68,6 +70,7 @@ def run(
 ) -> None:
     """Find near-duplicates among images, texts or vectors, and say which to keep. For codes see near-duplicates."""
     from hashlearn.duplicates.apply import check_apply
+    from hashlearn.locks import exclusive
 
     files = [path for path in paths if not Path(path).is_dir()]
     check_places({"--out": out, "--kept": kept, "--dropped": dropped, "--review": review}, [*files, scores])
@@ -76,7 +79,9 @@ def run(
         if not is_folder:
             raise ValueError("--apply is for a folder of images")
         check_apply(apply[0], paths[0], apply[1])
-    with progress_bars():
+    # What is known is read, extended and written back: nobody else does so meanwhile.
+    alone = nullcontext() if state is None else exclusive(Path(state).absolute(), wait=False)
+    with alone, progress_bars():
         known, things = _read(paths, is_folder, text, id_column, encoder, array, state, work)
         if known is None and max_distance is None and things.encoder is None:
             raise ValueError("--max-distance is needed for vectors")
@@ -88,11 +93,10 @@ def run(
         found = _found(
             known, things, max_distance, metric, recall, grouping, keep, scores, max_pairs, review is not None, jobs
         )
-        if state is not None:
-            _save(found, things, state)
-        _write(found, out, kept, dropped)
-        if review is not None:
-            _write_review(found, things, review, paths[0])
+        page = None if review is None else _page(found, things, paths[0])
+        with _written(found, page, {"out": out, "kept": kept, "dropped": dropped, "review": review}):
+            if state is not None:
+                _save(found, things, state)
     _report(found, things, is_chosen)
     for path, what in ((out, "the groups"), (kept, "what to keep"), (dropped, "what to drop"), (review, "the page")):
         if path is not None:
@@ -185,38 +189,42 @@ def _found(
         return find_duplicates(things.vectors, distance, **options)
 
 
-def _write(found: Any, out: str | None, kept: str | None, dropped: str | None) -> None:
+@contextmanager
+def _written(found: Any, page: str | None, places: dict[str, str | None]) -> Iterator[None]:
+    """Write tables, lists and page, which take their places together, once the block has done its work."""
     from hashlearn.duplicates.tables import is_parquet, write_groups, write_list
-    from hashlearn.files import replacing
+    from hashlearn.files import replacing_together
 
-    wanted = [path for path in (out, kept, dropped) if path is not None]
+    wanted = {name: path for name, path in places.items() if path is not None}
     if not wanted:
+        yield
         return
-    with replacing(*wanted) as files:
+    with replacing_together(*wanted.values()) as files:
         beside = dict(zip(wanted, files))
-        if out is not None:
-            write_groups(found, beside[out], is_parquet(out))
-        if kept is not None:
-            write_list(found.kept, beside[kept])
-        if dropped is not None:
-            write_list(found.dropped, beside[dropped])
+        if "out" in beside:
+            write_groups(found, beside["out"], is_parquet(wanted["out"]))
+        if "kept" in beside:
+            write_list(found.kept, beside["kept"])
+        if "dropped" in beside:
+            write_list(found.dropped, beside["dropped"])
+        if page is not None:
+            beside["review"].write_text(page, encoding="utf-8")
+        yield
 
 
-def _write_review(found: Any, things: Things, path: str, place: str) -> None:
-    from hashlearn.duplicates.review import write_review
+def _page(found: Any, things: Things, place: str) -> str:
+    from hashlearn.duplicates.review import Shown, review_page
 
     texts = things.texts if things.texts is not None and len(things.texts) == len(found) else None
-    write_review(
-        found, path, texts=texts, picture=things.picture, note=things.note, title=f"Near-duplicates in {place}"
-    )
+    return review_page(found, Shown(texts, things.picture, things.note), f"Near-duplicates in {place}")
 
 
 def _save(found: Any, things: Things, state: str) -> None:
-    found.save(state)
     if things.encoder is not None:
         from hashlearn.features import save_encoder
 
         save_encoder(things.encoder, _encoder_beside(state))
+    found.save(state)
 
 
 def _encoder_beside(state: str | None) -> Path:

@@ -26,6 +26,7 @@ from hashlearn.files import (
     new_file,
     opened_within,
     read_without_links,
+    rename_over,
     sync,
     write_all,
     write_own_text,
@@ -125,7 +126,7 @@ class PartialCodes:
         before = status_of(self.target)
         if before is not None:
             keep_permissions(self.part, before)
-        os.replace(self.part, self.target)
+        rename_over(self.part, self.target)
         sync(self.target.parent)
 
     def _keep(self) -> bool:

@@ -21,7 +21,7 @@ def run(
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Also write all numbers as JSON.")] = None,
 ) -> None:
     """Try methods on a sample of vectors, and say which method, length and search to take."""
-    from hashlearn.files import write_bytes, write_text
+    from hashlearn.files import writing
 
     check_places({"--plot": plot, "--json": json}, [vectors, labels])
     data = read_matrix(vectors)
@@ -32,10 +32,13 @@ def run(
 
     with progress_bars():
         found = recommend(data, known, n_bytes=n_bytes, sample=sample, seed=seed)
+    contents = {}
     if plot is not None:
-        write_bytes(plot, recommendation_svg(found))
+        contents[plot] = recommendation_svg(found)
     if json is not None:
-        write_text(json, found.to_json() + "\n")
+        contents[json] = (found.to_json() + "\n").encode()
+    with writing(contents):
+        pass
 
     typer.echo(f"Measured on {found.n_rows} rows of {found.n_features} features, with {found.n_queries} queries:\n")
     typer.echo(found.table())

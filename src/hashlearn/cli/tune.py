@@ -1,6 +1,7 @@
 """``hashlearn tune``."""
 
 import json as json_text
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -30,18 +31,23 @@ def run(
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
 ) -> None:
     """Measure how many candidates a wanted recall needs. A saved search keeps the number and uses it."""
+    from hashlearn.files import writing
+
     check_places({"--plot": plot, "--json": json}, [*files_of_model(folder), *with_sidecars(codes), vectors, queries])
     if codes is None:
         if metric is not None or force:
             raise ValueError("--metric and --force need CODES; a saved search has a metric, and codes of its own")
         search, tuning = _tuned_search(folder, queries, k, target_recall)
-        _write(tuning, json, plot)
-        search.save()
+        with writing(_contents(tuning, json, plot)):
+            search.save()
     else:
         if vectors is None:
             raise ValueError("VECTORS must be given with CODES, to order candidates by")
         files = _Files(folder, codes, vectors, queries)
-        _write(_tuned_codes(files, metric or "euclidean", force, k, target_recall), json, plot)
+        tuning = _tuned_codes(files, metric or "euclidean", force, k, target_recall)
+        with writing(_contents(tuning, json, plot)):
+            pass
+    typer.echo(str(tuning))
 
 
 class _Files(NamedTuple):
@@ -77,11 +83,11 @@ def _tuned_codes(files: _Files, metric: str, force: bool, k: int, target_recall:
         return tune(search, asked, k, target_recall, vectors=behind)
 
 
-def _write(tuning: Any, json: str | None, plot: str | None) -> None:
-    from hashlearn.files import write_text
-
+def _contents(tuning: Any, json: str | None, plot: str | None) -> dict[str, bytes]:
+    """What is to be written, by path."""
+    contents = {}
     if json is not None:
-        write_text(json, json_text.dumps(tuning.to_dict(), indent=2) + "\n")
+        contents[json] = (json_text.dumps(tuning.to_dict(), indent=2) + "\n").encode()
     if plot is not None:
-        tuning.plot(plot)
-    typer.echo(str(tuning))
+        contents[plot] = tuning.picture(Path(plot).suffix.lstrip(".") or "png")
+    return contents

@@ -61,11 +61,15 @@ def write_review(
     ...     "a cat." in (Path(folder) / "review.html").read_text()
     True
     """
-    data = review_data(duplicates, Shown(texts, picture, note), most_shown)
+    write_text(path, review_page(duplicates, Shown(texts, picture, note), title, most_shown))
+
+
+def review_page(duplicates: Duplicates, shown: "Shown", title: str, most_shown: int = MOST_SHOWN) -> str:
+    """The page of :func:`write_review` as text."""
+    data = review_data(duplicates, shown, most_shown)
     # In a script element, "</" would end it whatever the quotes say.
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("</", "<\\/")
-    page = _environment().get_template("review.html").render(title=title, data=text, summary=_summary(duplicates, data))
-    write_text(path, page)
+    return _environment().get_template("review.html").render(title=title, data=text, summary=_summary(duplicates, data))
 
 
 class Shown(NamedTuple):

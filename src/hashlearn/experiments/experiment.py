@@ -137,6 +137,15 @@ def read_experiment(path: str | Path) -> Experiment:
     path = Path(path)
     if path.suffix != ".toml":
         raise ValueError(f"an experiment must be a .toml file, got {str(path)!r}")
+    try:
+        return _experiment(path)
+    except (ValueError, TypeError) as error:
+        if path.name in str(error):
+            raise
+        raise type(error)(f"{path.name}: {error}") from None
+
+
+def _experiment(path: Path) -> Experiment:
     read = _toml(path)
     check_known(path.name, read, [*_OF_A_PART, *_OF_THE_WHOLE])
     definitions = _definitions(read, path)
@@ -156,12 +165,17 @@ def read_experiment(path: str | Path) -> Experiment:
 
 
 _OF_A_PART = [entry.name for entry in fields(Part)]
+_MOST_DOTS = 1000
+"""In a key: the parser takes memory by the square of them."""
 _OF_THE_WHOLE = ("title", "caption", "remarks", "measures", "published", "settings", "parts", "dataset", "method")
 
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(check_regular(path).read_text(encoding="utf-8"))
+        text = check_regular(path).read_text(encoding="utf-8")
+        if any(line.partition("=")[0].count(".") > _MOST_DOTS for line in text.splitlines()):
+            raise RecursionError
+        return tomllib.loads(text)
     except RecursionError:
         raise ValueError(f"{path} is no TOML file: nested too deeply") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -67,8 +67,7 @@ class KeptVectors(NamedTuple):
         return taken(self, self.places_of(numbers))
 
     def __reduce__(self) -> Any:
-        if self.unsaved is not None or self.saved is None:
-            raise TypeError("cannot pickle vectors that are not saved; save the search to a folder first")
+        assert self.saved is not None
         return _from_file, (self.saved.name, self.saved.n_records)
 
     @property

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from hashlearn.search.row_columns import Names
 from hashlearn.search.state import IdType, State
+from hashlearn.search.store import ids_from
 from hashlearn.stores.arguments import check_ids, check_new_ids
 
-_LARGEST = np.iinfo(np.int64).max
 _KINDS = {"int64": "integers", "str": "strings"}
 
 
@@ -31,10 +31,7 @@ def running_ids(state: State, n: int) -> NDArray[np.int64]:
     """The next n integers."""
     if state.names is not None:
         raise ValueError("ids must be given: those of this search are strings")
-    first = state.index.next_id
-    if n and first + n - 1 > _LARGEST:
-        raise ValueError(f"ids must be given: {first - 1} is taken, and there are no running numbers above it")
-    return first + np.arange(n)
+    return ids_from(state.index.next_id, n)
 
 
 def _checked_type(ids: Any, state: State) -> IdType:

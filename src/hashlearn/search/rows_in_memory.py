@@ -105,7 +105,7 @@ class RowsInMemory(RowsInState):
             raise ValueError("folder must be given: this search was neither opened from a folder nor saved to one")
         is_same = saved is not None and (folder is None or Path(folder).resolve() == saved.folder.resolve())
         if saved is None or not is_same:
-            self._take_over(write_generation(folder, self._state, self._kind_to_save(), saved))  # type: ignore[arg-type]
+            self._take_over(write_generation(folder, self._state, self._kind_to_save(), None))  # type: ignore[arg-type]
             return
         with alone_with(saved):
             if not self._is_whole and is_worth_a_journal(saved, len(self._touched), len(self)):
@@ -125,7 +125,10 @@ class RowsInMemory(RowsInState):
         return True
 
     def as_now(self) -> Self:
+        if self._state.vectors is not None and self._state.vectors.unsaved is not None:
+            raise TypeError("cannot copy or pickle vectors that are not saved; save the search to a folder first")
         rows = copy.copy(self)
+        rows._unsaved = None
         rows._touched = dict(self._touched)
         return rows
 
@@ -134,14 +137,18 @@ class RowsInMemory(RowsInState):
 
     def _with_vectors(self, state: State, X: Any, ids: NDArray[Any]) -> State:
         """With the vectors of rows in the file of those that are not saved."""
-        if self._kind is None or (self._kind.dtype == "int8" and self._kind.calibration is None):
-            calibration = Calibration.of(X) if self._keep == "int8" else None
-            self._kind = VectorsKind(str(self._keep), calibration)
-        if self._unsaved is None:
-            self._unsaved = self._kind.new_file(None, as_rows(X).shape[1])
-        self._unsaved.upsert(X, state.numbers_at(state.find(ids)[0]))
-        saved = None if state.vectors is None else state.vectors.saved
-        return replace(state, vectors=KeptVectors(saved, self._unsaved.view))
+        kind = self._kind
+        if kind is None or (kind.dtype == "int8" and kind.calibration is None):
+            kind = VectorsKind(str(self._keep), Calibration.of(X) if self._keep == "int8" else None)
+        saved, unsaved = state.vectors or KeptVectors(None, None)
+        if unsaved is None or self._unsaved is None:
+            file = kind.new_file(None, as_rows(X).shape[1])
+        else:  # what a change that was interrupted has written behind these vectors does not count
+            file = self._unsaved
+            file.view = unsaved
+        file.upsert(X, state.numbers_at(state.find(ids)[0]))
+        self._kind, self._unsaved = kind, file
+        return replace(state, vectors=KeptVectors(saved, file.view))
 
     def _touch(self, ids: NDArray[Any], *, added: bool) -> None:
         if self._saved is None or self._is_whole:

@@ -115,7 +115,7 @@ def read_news(opened: Opened) -> Opened | None:
 def write_generation(folder: str | Path, state: State, kind: VectorsKind | None, before: Saved | None) -> Opened:
     """Make all of a state the newest generation of a folder.
 
-    ``before`` is what the vectors that are saved already belong to.
+    ``before`` is the newest generation of the same folder, if the vectors that are saved already belong to it.
     """
     replaced = _parts_of_version_1(Path(folder))
     made: list[Opened] = []

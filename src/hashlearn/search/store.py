@@ -189,7 +189,7 @@ class CodeStore:
     ) -> "CodeStore":
         """A store with these packed codes too; their ids must be new."""
         if ids is None:
-            new_ids = self._running_ids(len(codes))
+            new_ids = ids_from(self.next_id, len(codes))
         else:
             new_ids = check_new_ids(ids, len(codes))
             known = self.find(new_ids)[1]
@@ -222,11 +222,6 @@ class CodeStore:
         if "ids" in columns and self._ids is None:
             return {**self.arrays, "ids": np.arange(self.n_codes, dtype=np.int64)}
         return self.arrays
-
-    def _running_ids(self, n: int) -> NDArray[np.int64]:
-        if n and self.next_id + n - 1 > _LARGEST_ID:
-            raise ValueError(f"ids must be given: {_LARGEST_ID} is taken, and there are no running numbers above it")
-        return np.arange(n, dtype=np.int64) + (self.next_id if n else 0)
 
     def _check_corrections(self, corrections: ArrayLike | None, n: int) -> NDArray[np.uint8] | None:
         if not self.corrected:
@@ -348,6 +343,13 @@ def check_ids(ids: ArrayLike, name: str, n_wanted: int | None = None, of: str = 
     if array.dtype == np.uint64 and array.size and array.max() > _LARGEST_ID:
         raise ValueError(f"{name} must fit in int64, got {array.max()}")
     return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def ids_from(first: int, n: int) -> NDArray[np.int64]:
+    """The n integers from ``first`` on."""
+    if n and first + n - 1 > _LARGEST_ID:
+        raise ValueError(f"ids must be given: {_LARGEST_ID} is taken, and there are no running numbers above it")
+    return np.arange(n, dtype=np.int64) + (first if n else 0)
 
 
 def check_new_ids(ids: ArrayLike, n_wanted: int, of: str = "codes") -> NDArray[np.int64]:

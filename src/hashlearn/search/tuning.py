@@ -1,11 +1,12 @@
 """What :func:`hashlearn.search.tune` measures, and what follows from it."""
 
+import io
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hashlearn.extras import require
-from hashlearn.files import replacing
+from hashlearn.files import write_bytes
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,10 @@ class Tuning:
 
     def plot(self, path: str | Path) -> None:
         """Write the curve as a picture; the suffix says which kind (.png, .svg, .pdf)."""
+        write_bytes(path, self.picture(Path(path).suffix.lstrip(".") or "png"))
+
+    def picture(self, kind: str) -> bytes:
+        """The curve as the content of a file: "png", "svg" or "pdf"."""
         figure = require("matplotlib.figure", "report").Figure(figsize=(6, 4), layout="constrained")
         axes = figure.subplots()
         axes.semilogx(self.candidates, self.recalls, marker="o")
@@ -108,5 +113,6 @@ class Tuning:
         axes.set_xlabel("candidates that are reranked")
         axes.set_ylabel(f"recall {self.k}@{self.k}")
         axes.legend()
-        with replacing(path) as (beside,), beside.open("wb") as file:
-            figure.savefig(file, format=Path(path).suffix.lstrip(".") or "png")
+        content = io.BytesIO()
+        figure.savefig(content, format=kind)
+        return content.getvalue()

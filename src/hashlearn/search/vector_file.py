@@ -5,8 +5,9 @@ import tempfile
 import threading
 import warnings
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -19,7 +20,7 @@ from hashlearn.files import naming, opened_within, replacing, write_at
 from hashlearn.locks import exclusive
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.record_table import NOWHERE
-from hashlearn.search.store import check_new_ids
+from hashlearn.search.store import check_new_ids, ids_from
 from hashlearn.search.vector_layout import (
     SEGMENT,
     Layout,
@@ -33,6 +34,7 @@ from hashlearn.search.vector_values import Calibration, Values
 from hashlearn.search.vector_view import VectorView
 
 _NAMELESS = "a vector file without a name"
+_IN_MEMORY = "vectors that are not saved yet are kept in memory: set TMPDIR to a folder that can be written"
 
 
 class VectorFile:
@@ -65,6 +67,7 @@ class VectorFile:
     ):
         self.path, self.view = path, view
         self._nameless, self._pinned = nameless, pinned
+        self._process = os.getpid()
         self._changing = threading.RLock()
         if nameless is not None:
             weakref.finalize(self, nameless.close)
@@ -93,8 +96,7 @@ class VectorFile:
         n_features = check_integer("n_features", n_features, low=1)
         head = head_of_file(n_features, Values.checked(n_features, dtype, calibration), State(0, 0, 0, 0))
         if path is None:
-            file = _nameless_file()
-            write_at(file, 0, head)
+            file = _nameless_file(head)
             return cls(None, _view_of(file, _NAMELESS), nameless=file)
         with replacing(path) as (beside,):
             beside.write_bytes(head)
@@ -123,6 +125,11 @@ class VectorFile:
                 )
             first = VectorView(path, file, view.layout, view.state._replace(n_records=n_records))
             return cls(path, first, pinned=n_records)
+
+    def __reduce__(self) -> Any:
+        if self.path is None:
+            raise TypeError(f"cannot copy or pickle {_NAMELESS}; save it to a path, and open that")
+        return type(self).open, (self.path, self._pinned)
 
     def __len__(self) -> int:
         return len(self.view)
@@ -184,7 +191,7 @@ class VectorFile:
         given = None if ids is None else check_new_ids(ids, len(rows), "vectors")
         with self._change() as change:
             before = change.before
-            new_ids = before.state.next_id + np.arange(len(rows)) if given is None else given
+            new_ids = ids_from(before.state.next_id, len(rows)) if given is None else given
             known = before.find(new_ids) != NOWHERE
             if known.any():
                 raise ValueError(f"ids must be new, got {new_ids[known][0]}, which is already in {before.name}")
@@ -244,13 +251,25 @@ class VectorFile:
         """Be alone with the file, and know what is in it now."""
         with self._changing:
             if self._nameless is not None:
-                with naming(_NAMELESS):
-                    yield _Change(self._nameless, self._nameless, self.view, is_durable=False)
+                self._own_file()
+                yield _Change(self._nameless, self._nameless, self.view, _naming_temporary_folder, is_durable=False)
                 return
             assert self.path is not None
-            with exclusive(self.path), naming(self.path), opened_within(self.path) as out, FileIO(self.path) as file:
-                yield _Change(out, file, self._view_now(out, file), is_durable=True)
+            named = partial(naming, self.path)
+            with exclusive(self.path), opened_within(self.path) as out, FileIO(self.path) as file:
+                with named():
+                    now = self._view_now(out, file)
+                yield _Change(out, file, now, named, is_durable=True)
                 self._pinned = None
+
+    def _own_file(self) -> None:
+        """In a process that was forked: a nameless file is of the other process, which writes to it too."""
+        if self._process == os.getpid():
+            return
+        with _naming_temporary_folder():
+            self._nameless = _nameless_file(self.view.content())
+        weakref.finalize(self, self._nameless.close)
+        self.view, self._process = _view_of(self._nameless, _NAMELESS), os.getpid()
 
     def _view_now(self, out: FileIO, file: FileIO) -> VectorView:
         """What the file holds, changes of others too; of one opened for fewer records, only these are left."""
@@ -271,6 +290,8 @@ class _Change(NamedTuple):
     out, file : FileIO
         To write to, and to read from.
     before : VectorView
+    named : context manager
+        Has errors of writing name the file; those of reading the rows, which may be in another file, name that.
     is_durable : bool
         Wait for the disk?
     """
@@ -278,6 +299,7 @@ class _Change(NamedTuple):
     out: FileIO
     file: FileIO
     before: VectorView
+    named: Callable[[], AbstractContextManager[None]]
     is_durable: bool
 
     def appended(self, keys: NDArray[np.int64], rows: RowBlocks | None) -> VectorView:
@@ -286,27 +308,34 @@ class _Change(NamedTuple):
         n_before, n_after = view.n_records, view.n_records + len(keys)
         size = os.fstat(self.out.fileno()).st_size
         try:
-            self.out.truncate(max(size, layout.size(n_after)))
-            for first, run in _runs_within_segments(keys, n_before):
-                write_at(self.out, int(layout.keys_at(first)), np.ascontiguousarray(run, "<i8"))
-                write_at(self.out, int(layout.key_checks_at(first)), key_checks(run, first))
+            with self.named():
+                self.out.truncate(max(size, layout.size(n_after)))
+                self._write_keys(layout, n_before, keys)
             n_clipped = sum(self._write(layout, n_before + part.start, block) for part, block in rows or ())
             if self.is_durable:
-                os.fsync(self.out.fileno())
+                with self.named():
+                    os.fsync(self.out.fileno())
         except BaseException:
             self.out.truncate(size)
             raise
         largest = int(keys.max(initial=-1))
         before = view.state
         state = State(before.sequence + 1, n_after, max(before.next_id, largest + 1), before.n_clipped + n_clipped)
-        _write_state(self.out, layout, state, is_durable=self.is_durable)
+        with self.named():
+            _write_state(self.out, layout, state, is_durable=self.is_durable)
         return VectorView(view.name, self.file, layout, state, view.table.extended(keys, n_before))
+
+    def _write_keys(self, layout: Layout, first: int, keys: NDArray[np.int64]) -> None:
+        for place, run in _runs_within_segments(keys, first):
+            write_at(self.out, int(layout.keys_at(place)), np.ascontiguousarray(run, "<i8"))
+            write_at(self.out, int(layout.key_checks_at(place)), key_checks(run, place))
 
     def _write(self, layout: Layout, first: int, block: NDArray) -> int:
         """Write vectors from a place on; returns how many of their values were clipped."""
         stored, n_clipped = layout.values.stored(block)
-        for place, run in _runs_within_segments(stored, first):
-            write_at(self.out, int(layout.rows_at(place)), layout.checked_rows(run, place))
+        with self.named():
+            for place, run in _runs_within_segments(stored, first):
+                write_at(self.out, int(layout.rows_at(place)), layout.checked_rows(run, place))
         return n_clipped
 
 
@@ -347,15 +376,31 @@ def _view_of(file: FileIO, name: Path | str) -> VectorView:
     return VectorView(name, file, layout, read_state(file, name, layout))
 
 
-def _nameless_file() -> FileIO:
+def _nameless_file(content: Any) -> FileIO:
+    with _naming_temporary_folder():
+        file = _temporary_file()
+        write_at(file, 0, content)
+    return file
+
+
+def _temporary_file() -> FileIO:
     try:
-        file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 closed with its VectorFile
+        with tempfile.TemporaryFile(buffering=0) as file:  # on Windows it has a name, and goes with its last descriptor
+            return FileIO(os.dup(file.fileno()), "r+")
     except FileNotFoundError:
         if not hasattr(os, "memfd_create"):
             raise
-        warnings.warn(
-            "vectors that are not saved yet are kept in memory: set TMPDIR to a folder that can be written",
-            stacklevel=2,
-        )
+        warnings.warn(_IN_MEMORY, stacklevel=2)
         return FileIO(os.memfd_create("hashlearn"), "r+")
-    return getattr(file, "file", file)
+
+
+@contextmanager
+def _naming_temporary_folder() -> Iterator[None]:
+    """Have errors name the folder of files without a name, and what sets it."""
+    try:
+        yield
+    except OSError as error:
+        folder = tempfile.tempdir or "no folder"
+        raise OSError(
+            error.errno, f"{error.strerror} for vectors that are not saved yet; set TMPDIR to another folder", folder
+        ) from error

@@ -50,6 +50,9 @@ class VectorView(Source):
     def __len__(self) -> int:
         return self.table.n_ids
 
+    def __reduce__(self) -> Any:
+        raise TypeError(f"cannot copy or pickle a view of {self.name}; take its VectorFile, or open the file again")
+
     def __contains__(self, id: Any) -> bool:
         return bool(self.find(check_ids([id], "id"))[0] != NOWHERE)
 
@@ -126,6 +129,10 @@ class VectorView(Source):
                 "the file was edited or damaged"
             )
         return words.view(self.layout.values.stored_dtype)[:, : self.n_features]
+
+    def content(self) -> memoryview:
+        """The bytes of a file with these records."""
+        return memoryview(self._mapped)
 
     def verify(self) -> None:
         """Read everything, and raise ValueError if something does not match its checksum."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -152,7 +153,7 @@ def _payload_text(payload: Any) -> str:
     if not same:
         raise ValueError(
             "payloads must be dicts of JSON (string keys; strings without NUL, finite numbers, integers of 64 bits, "
-            f"booleans, None, lists, dicts), got {payload!r:.60}"
+            f"booleans, None, lists, dicts), got {reprlib.repr(payload):.60}"
         )
     return text
 

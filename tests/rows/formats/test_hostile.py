@@ -183,6 +183,12 @@ class TestHeaders:
         refused(tmp_path / "a.mat", "has type 250")
 
 
+def test_hdf5_groups_that_are_nested_too_deeply(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.require_group("/".join("g" * 600))["X"] = X
+    refused(tmp_path / "a.h5", "nested too deeply")
+
+
 class TestReferences:
     """Nothing of another file is read, whoever may read it."""
 

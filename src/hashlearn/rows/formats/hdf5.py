@@ -15,6 +15,9 @@ from hashlearn.rows.formats.format import choose
 from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.problems import FileProblem, reading
 
+_LONGEST_NAME = 1000
+"""Of a dataset, with the groups that it is in."""
+
 
 class Hdf5:
     """Named arrays: mapped where the file holds one in a single piece, otherwise read."""
@@ -22,13 +25,13 @@ class Hdf5:
     def names(self, path: Path) -> list[str]:
         h5py = require("h5py", "hdf5")
         with reading(path, "HDF5"), h5py.File(path, "r") as file:
-            return _names(h5py, file)
+            return _names(path, h5py, file)
 
     def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
         h5py = require("h5py", "hdf5")
         with reading(path, "HDF5"), h5py.File(path, "r") as file:
             # The names are of hard links only, so none leads out of the file.
-            dataset = file[choose(path, _names(h5py, file), name)]
+            dataset = file[choose(path, _names(path, h5py, file), name)]
             _check_dataset(path, dataset)
             offset = dataset.id.get_offset()  # None where the values are in chunks, which may be compressed
             if offset is None or dataset.size == 0:
@@ -40,9 +43,16 @@ class Hdf5:
         return np.memmap(path, dtype, mode="r", offset=offset, shape=shape)
 
 
-def _names(h5py: Any, file: Any) -> list[str]:
+def _names(path: Path, h5py: Any, file: Any) -> list[str]:
     names: list[str] = []
-    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+
+    def note(name: str, item: Any) -> None:
+        if len(name) > _LONGEST_NAME:  # an item is looked up by its whole name: time grows by the square of the depth
+            raise FileProblem(path, "groups are nested too deeply")
+        if isinstance(item, h5py.Dataset):
+            names.append(name)
+
+    file.visititems(note)
     return [name for name in names if isinstance(name, str)]  # bytes where it is no text
 
 
