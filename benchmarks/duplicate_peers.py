@@ -32,7 +32,8 @@ def imagededup(data: dict[str, np.ndarray]) -> Iterator[Found]:
     from imagededup.methods import AHash, DHash, PHash, WHash
 
     logging.getLogger("imagededup").setLevel(logging.ERROR)
-    colored = np.repeat(data["images"][..., None], 3, axis=-1)
+    images = data["images"]
+    colored = images if images.ndim == 4 else np.repeat(images[..., None], 3, axis=-1)
     for method in (PHash, DHash, AHash, WHash):
         hasher = method(verbose=False)
         start = time.perf_counter()

@@ -8,8 +8,9 @@ Each client writes and removes rows of its own, and keeps a log of what it was a
 must find the row that the log says, with the payload that it has there, and must not find it if it was removed. At the
 end every row is read and compared with the log.
 
-Then the server is killed (SIGKILL) under the same load, again and again. After each start every row is read: it must be
-as its client was told, or, for the one write that a client was waiting for, as it was to be.
+Then the server is killed (SIGKILL) under the same load, again and again. After each kill every row is read from the
+folder: it must be as its client was told, or, for the one write that a client was waiting for, as it was to be. What is
+there is what the next server must answer; after the last kill every row is also read from a server.
 
 Each of the two parts adds one line to ``results/soak.jsonl``.
 """
@@ -27,6 +28,8 @@ import numpy as np
 import psutil
 from runs import add_out_option, append_run
 from serving import HERE, PATIENCE, WIDTH, make_search, running
+
+from hashlearn import SimilaritySearch
 
 N_CLIENTS = 16
 N_IDS = 200
@@ -89,16 +92,21 @@ class Client(threading.Thread):
         del self.unanswered[id]
 
     def check_all(self) -> None:
-        """Compare every row with the log."""
+        """Compare every row that the server has with the log."""
+        responses = {id: self.http.get(f"/v1/points/{id}") for id in self.ids}
+        self.compare({id: response.json()["payload"] for id, response in responses.items() if response.is_success})
+
+    def check_folder(self, search: SimilaritySearch) -> None:
+        """Compare every row that was saved with the log, and go on from there."""
+        self.compare({record.id: record.payload for record in search.get(self.ids)})
+
+    def compare(self, payloads: dict[int, dict[str, Any]]) -> None:
+        versions = {id: payload["version"] for id, payload in payloads.items()}
         for id in self.ids:
-            response = self.http.get(f"/v1/points/{id}")
-            version = response.json()["payload"]["version"] if response.status_code == 200 else None
-            if version not in (self.log.get(id), self.unanswered.get(id, self.log.get(id))):
-                self.wrong.append(f"at the end {id}: {version}, not {self.log.get(id)}")
-            if version is None:
-                self.log.pop(id, None)
-            else:
-                self.log[id] = version
+            known, version = self.log.get(id), versions.get(id)
+            if version not in (known, self.unanswered.get(id, known)):
+                self.wrong.append(f"at the end {id}: {version}, not {known}")
+        self.log = versions
         self.unanswered.clear()
 
 
@@ -151,28 +159,33 @@ def soak(port: int, clients: list[Client]) -> dict[str, Any]:
 
 def kill_again_and_again(folder: Path, n_kills: int, logs: list[dict[int, int]]) -> dict[str, Any]:
     """Writes that were lost, and seconds from a start to a server that is ready, over so many kills."""
-    seconds, n_requests, clients = [], 0, []
-    unanswered: list[dict[int, int | None]] = [{} for _ in logs]
+    seconds, n_requests = [], 0
     for kill in range(n_kills + 1):  # the last start is to look
         start = time.perf_counter()
         with running("hashlearn", folder) as port:
             seconds.append(time.perf_counter() - start)
             clients = [Client(number, port, 10**9) for number in range(N_CLIENTS)]
-            for client, log, open_requests in zip(clients, logs, unanswered):
-                client.log, client.unanswered, client.is_to_be_killed = log, open_requests, True
+            for client, log in zip(clients, logs):
+                client.log, client.is_to_be_killed = log, True
                 client.random.seed(1_000 * kill + client.ids[0])
-                client.check_all()
-            if kill < n_kills:
+            if kill == n_kills:
                 for client in clients:
-                    client.start()
-                time.sleep(0.2 + 2 * random.Random(kill).random())
-                server_process(port).kill()
-                for client in clients:
-                    client.join()
+                    client.check_all()
+                break
+            for client in clients:
+                client.start()
+            time.sleep(0.2 + 2 * random.Random(kill).random())
+            server_process(port).kill()
+            for client in clients:
+                client.join()
+        saved = SimilaritySearch.open(folder / "search")
+        for client in clients:
+            client.check_folder(saved)
         n_requests += sum(client.n_done for client in clients)
-        found = counted(clients)
-        if found["errors"] or found["wrong"]:
-            return {"kills": kill, "requests": n_requests, "seconds_to_ready": seconds, **found}
+        logs = [client.log for client in clients]
+        print(f"kill {kill + 1}: ready after {seconds[-1]:.1f} s, {n_requests} requests so far", flush=True)
+        if any(client.errors or client.wrong for client in clients):
+            return {"kills": kill + 1, "requests": n_requests, "seconds_to_ready": seconds, **counted(clients)}
     return {"kills": n_kills, "requests": n_requests, "seconds_to_ready": seconds, **counted(clients)}
 
 

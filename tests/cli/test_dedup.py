@@ -90,6 +90,14 @@ def test_pictures_are_moved_aside_and_nothing_is_deleted(run, photos, folder):
     assert list((folder / "work").iterdir())
 
 
+def test_the_picture_with_the_most_pixels_is_kept(run, photos):
+    image = pytest.importorskip("PIL.Image")
+    image.open(photos / "5.png").resize((128, 128)).save(photos / "a-large.png")
+    image.open(photos / "4.png").save(photos / "4-copy.png")
+    assert run("dedup", "photos", "--dropped", "drop.txt").code == 0
+    assert Path("drop.txt").read_text().split() == ["0-again.jpg", "1-again.jpg", "4-copy.png", "5.png"]
+
+
 def test_kept_pictures_are_linked(run, photos, folder):
     assert run("dedup", "photos", "--apply", "link", "clean").code == 0
     assert len(list((folder / "clean").iterdir())) == 6
@@ -111,6 +119,8 @@ BAD = [
     (["rows.npy", "--max-distance", "0.1", "--apply", "move", "aside"], "--apply is for a folder of images"),
     (["photos", "--apply", "delete", "aside"], "--apply must be one of 'move', 'link'"),
     (["photos", "--apply", "move", "photos/aside"], "--apply needs a folder outside"),
+    (["rows.npy", "--max-distance", "0.1", "--keep", "best"], "--keep best needs --scores"),
+    (["rows.npy", "--max-distance", "2", "--max-pairs", "9"], "more than max_pairs=9"),
     (["texts.csv", "--text", "title"], "no column named 'title'"),
     (["nan.npy", "--max-distance", "0.1"], "row 3 has NaN"),
     (["zero.npy", "--max-distance", "0.1"], "1 row of zeros, the first is row 2"),

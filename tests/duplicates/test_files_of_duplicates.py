@@ -1,6 +1,7 @@
 """Tables of groups, files that are moved or linked, pictures that are encoded once."""
 
 import csv
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,3 +113,12 @@ def test_pictures_are_encoded_once(tmp_path, monkeypatch):
         path.write_bytes(b"damaged")
     np.testing.assert_array_equal(encoded_folder(folder, encoder, done).vectors, first.vectors)
     assert encoded_folder(folder, encoder, None, first.names).names == []
+
+
+def test_moving_to_another_disk_is_refused_before_anything_is_done(photos):
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == photos.stat().st_dev:
+        pytest.skip("needs a second file system")
+    with pytest.raises(ValueError, match="on the disk of"):
+        check_apply("move", photos, memory / "aside")
+    assert check_apply("link", photos, memory / "aside") == memory / "aside"

@@ -8,6 +8,7 @@ from hashlearn import find_duplicates
 
 points = st.lists(st.integers(0, 30).map(float), min_size=1, max_size=25)
 rules = st.sampled_from(["center", "first", "last", "best"])
+groupings = st.sampled_from(["leader", "components"])
 
 
 @settings(max_examples=150, deadline=None)
@@ -26,30 +27,36 @@ def test_every_member_is_near_the_kept_row_and_kept_rows_are_apart(points, keep)
     assert sorted(duplicates.dropped) == sorted(member for group in duplicates.groups for member in group.members)
 
 
-@settings(max_examples=100, deadline=None)
-@given(points=points, keep=rules, seed=st.integers(0, 99))
-def test_with_ids_groups_do_not_depend_on_the_order_of_the_rows(points, keep, seed):
+@settings(max_examples=200, deadline=None)
+@given(points=points, keep=rules, grouping=groupings, named=st.booleans(), seed=st.integers(0, 99))
+def test_with_ids_groups_depend_neither_on_the_order_of_the_rows_nor_on_threads(points, keep, grouping, named, seed):
+    """Integers on a line have many ties: equal rows, equal distances, equal numbers of duplicates, equal scores."""
     X, n = np.array(points)[:, None], len(points)
-    order = np.random.RandomState(seed).permutation(n)
+    ids = np.array([f"{i % 7}-{i}" for i in range(n)]) if named else np.arange(n)
     scores = np.array(points) % 3
 
-    def groups(rows):
-        found = find_duplicates(X[rows], 2.5, metric="euclidean", ids=rows, keep=keep, scores=scores[rows])
-        return {(group.kept, tuple(group.members.tolist())) for group in found.groups}
+    def groups(rows, n_jobs):
+        rules = {"metric": "euclidean", "keep": keep, "grouping": grouping, "n_jobs": n_jobs}
+        found = find_duplicates(X[rows], 2.5, ids=ids[rows], scores=scores[rows], **rules)
+        return [
+            (group.kept, group.members.tolist(), group.distances.tolist(), group.is_copy.tolist())
+            for group in found.groups
+        ]
 
-    assert groups(order) == groups(np.arange(n))
+    order = np.random.RandomState(seed).permutation(n)
+    assert repr(groups(order, 2)) == repr(groups(np.arange(n), 1))  # NaN is not equal to itself
 
 
 @settings(max_examples=100, deadline=None)
-@given(points=points, scored=st.booleans(), seed=st.integers(0, 99))
-def test_without_ids_neither_unless_asked_for(points, scored, seed):
+@given(points=points, scored=st.booleans(), grouping=groupings, seed=st.integers(0, 99))
+def test_without_ids_neither_unless_asked_for(points, scored, grouping, seed):
     """Groups as sets of values: of equal rows, any may be the one that is kept."""
     X = np.array(points)[:, None]
     order = np.random.RandomState(seed).permutation(len(X))
 
     def groups(rows):
         scores = points_to_scores(X[rows]) if scored else None
-        found = find_duplicates(X[rows], 2.5, metric="euclidean", scores=scores)
+        found = find_duplicates(X[rows], 2.5, metric="euclidean", scores=scores, grouping=grouping)
         return sorted(sorted(X[rows][[group.kept, *group.members], 0].tolist()) for group in found.groups)
 
     assert groups(order) == groups(np.arange(len(X)))
@@ -105,3 +112,10 @@ def test_groups_come_largest_first():
     X = [[0.0], [0.1], [5.0], [5.1], [5.2]]
     found = find_duplicates(X, 0.5, metric="euclidean", keep="first")
     assert [group.kept for group in found.groups] == [2, 0]
+
+
+@pytest.mark.parametrize("keep", ["center", "best", "first"])
+def test_among_equals_the_name_that_people_expect_is_kept(keep):
+    names = ["7-copy.png", "7 (1).png", "7.png", "70.png"]
+    found = find_duplicates(np.ones((4, 2)) + np.eye(4, 2) / 100, 1.0, ids=names, keep=keep, scores=np.zeros(4))
+    assert found.kept.tolist() == ["7.png"]

@@ -67,3 +67,52 @@ def test_the_page_groups_as_the_library_does(tmp_path, grouping, keep):
             assert {frozenset(group) for group in shown} == group_sets(wanted)
             assert {group[0] for group in shown} == {group.kept for group in wanted.groups}
         browser.close()
+
+
+@pytest.fixture
+def open_page(tmp_path):
+    playwright = pytest.importorskip("playwright.sync_api")
+    if shutil.which("chromium") is None:
+        pytest.skip("needs chromium")
+    with playwright.sync_playwright() as drivers:
+        browser = drivers.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+
+        def opened(found, **shown):
+            write_review(found, tmp_path / "page.html", **shown)
+            page = browser.new_page()
+            page.goto((tmp_path / "page.html").as_uri())
+            return page
+
+        yield opened
+        browser.close()
+
+
+def test_words_that_differ_are_marked_and_none_is_lost(open_page):
+    long = " ".join(map(str, range(1000)))
+    texts = [f"one two  three four {long}", f"one 2 three {long}"]
+    page = open_page(
+        find_duplicates([[1.0, 0.0], [1.0, 0.1]], 0.1, keep="first"), texts=texts, note=lambda row: f"no {row}"
+    )
+    card = page.locator(".card").nth(1)
+    assert [each.inner_text() for each in card.locator("ins").all()] == ["2"]
+    assert [each.inner_text() for each in card.locator("del").all()] == ["two", "four"]
+    shown = card.locator(".text").inner_text().split()
+    assert [word for word in shown if word not in ("two", "four")] == texts[1].split()
+    assert card.locator(".note").inner_text() == "no 1"
+
+
+def test_only_decisions_that_differ_are_counted_as_changed(open_page):
+    page = open_page(find_duplicates(np.ones((3, 1)), 0.1))
+    page.locator(".card").nth(0).focus()
+    page.keyboard.press("k")
+    assert "changed" not in page.inner_text("#counts")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("k")
+    assert page.inner_text("#counts").endswith("2 to drop, 2 changed by you")
+    page.keyboard.press("Space")
+    assert page.inner_text("#counts").endswith("3 to drop, 1 changed by you")
+    with page.expect_download() as download:
+        page.click("#download")
+    rows = download.value.path().read_text().splitlines()
+    assert rows == ["group,id,decision,duplicate_of,distance", "1,0,drop,0,0", "1,1,drop,0,0", "1,2,drop,0,0"]
+    assert page.locator("#marks").is_hidden()

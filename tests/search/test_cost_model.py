@@ -52,6 +52,42 @@ def test_auto_does_not_build_tables_that_random_codes_would_not_use():
     assert index._engine.tables is None
 
 
+@pytest.mark.usefixtures("cheap_tables")
+def test_tables_are_prepared_where_they_pay():
+    codes = clustered(20_000, 64, seed=0)
+    index = HammingIndex(64).add(codes).prepare(k=5)
+    assert index._engine.tables is not None
+    flat = index.search(codes[:100], 5, method="flat")
+    np.testing.assert_array_equal(index.search(codes[:100], 5).ids, flat.ids)
+
+
+def test_tables_are_not_prepared_for_random_codes_or_none():
+    codes = np.random.default_rng(0).integers(0, 256, (100_000, 16), dtype=np.uint8)
+    index = HammingIndex(128).add(codes)
+    assert index._engine.model.worth_choosing
+    assert index.prepare()._engine.tables is None
+    assert len(HammingIndex(64).prepare()) == 0
+
+
+def test_tables_pay_sooner_for_queries_that_come_alone():
+    rng = np.random.default_rng(0)
+    sample = rng.integers(0, 2**64, (2048, 1), dtype=np.uint64)
+    queries, distances = rng.integers(0, 256, (512, 8), dtype=np.uint8), np.full(512, 11)
+    alone, together = CostModel(64, 1_000_000), CostModel(64, 1_000_000)
+    alone.foresee(queries, distances)
+    together.record_scan(("knn", 4), queries, distances)
+    assert alone.tables_would_pay(sample)
+    assert not together.tables_would_pay(sample)
+
+
+def test_a_query_may_cost_more_where_few_are_given_up():
+    model, kind = CostModel(64, 1_000_000), ("knn", 4)
+    before = model.budget(kind, 8)
+    for _ in range(50):
+        model.record_probing(kind, 8, Report(np.ones(8, np.bool_), np.full(8, 10.0)))
+    assert model.scanning(8) == before < model.budget(kind, 8) == model.scanning(1)
+
+
 def test_auto_does_not_weigh_a_scan_that_is_over_sooner(monkeypatch):
     monkeypatch.setattr(cost_model, "BUILD_PER_CODE", 0.0)
     codes = clustered(20_000, 64, seed=0)
@@ -70,7 +106,7 @@ def test_a_query_given_up_in_the_middle_is_answered_by_a_scan(method, monkeypatc
     tables, model, costs = index._engine.tables, index._engine.model, cost_model.PROBING
     budget = float(np.median(tables.knn(as_words(codes[:500]), 7, Budget(np.inf, costs))[1].spent))
     monkeypatch.setattr(engine, "_PATIENCE", budget / model.scanning(1))
-    monkeypatch.setattr(model, "budget", lambda n_queries: budget)
+    monkeypatch.setattr(model, "budget", lambda kind, n_queries: budget)
     answered = tables.knn(as_words(codes[:500]), 7, Budget(budget, costs))[1].answered
     assert 0 < answered.sum() < 500
     found, flat = (index.search(codes[:500], 7, method=m) for m in (method, "flat"))
@@ -85,7 +121,7 @@ def test_trying_tables_in_vain_costs_little_more_than_scanning():
     for _ in range(300):
         n_queries = int(rng.integers(1, 600))
         scan, tried = model.scanning(n_queries), model.queries_to_try(kind, n_queries)
-        wasted = np.full(tried, model.budget(n_queries))
+        wasted = np.full(tried, model.budget(kind, n_queries))
         model.record_probing(kind, n_queries, Report(np.zeros(tried, np.bool_), wasted))
         probes += wasted.sum()
         left = np.zeros((n_queries - tried, 1), np.uint64)

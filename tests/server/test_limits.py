@@ -88,6 +88,21 @@ def test_a_body_that_never_comes_is_408(limited):
     assert _raw(limited, head).startswith(b"HTTP/1.1 408")
 
 
+@pytest.mark.parametrize("head", [b"", b"GET /v1/info HTTP/1.1\r\nHost: x\r\nX-Slow: "], ids=["nothing", "half"])
+def test_a_head_that_never_ends_is_408(limited, head):
+    assert _raw(limited, head).startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("headers", [b"X-Long: " + b"x" * 400_000, b"X-Many: 1\r\n" * 40_000], ids=["long", "many"])
+def test_a_head_that_is_too_long_is_431(limited, headers):
+    assert _raw(limited, b"GET /v1/info HTTP/1.1\r\nHost: x\r\n" + headers).startswith(b"HTTP/1.1 431")
+
+
+def test_the_requests_of_one_connection_have_a_head_each(limited):
+    for _ in range(3):
+        assert limited.client.get("/healthz", headers={"X-Long": "x" * 40_000}).status_code == 200
+
+
 def test_more_requests_than_are_allowed_are_503(limited):
     """Two bodies that do not come take both places; health is answered all the same."""
     head = b"POST /v1/search HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"

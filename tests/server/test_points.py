@@ -85,7 +85,7 @@ BAD = {
     "a wrong length": ([{"id": 1, "vector": GOOD}, {"id": 2, "vector": [1.0]}], "points.1.vector"),
     "an id twice": ([{"id": 1, "vector": GOOD}, {"id": 1, "vector": GOOD}], "points.1.id"),
     "two kinds of ids": ([{"id": 1, "vector": GOOD}, {"id": "1", "vector": GOOD}], "points.1.id"),
-    "ids of the other kind": ([{"id": "one", "vector": GOOD}], "points"),
+    "ids of the other kind": ([{"id": "one", "vector": GOOD}], "points.id"),
     "a negative id": ([{"id": -1, "vector": GOOD}], "points.0.id"),
     "an id beyond int64": ([{"id": 2**63, "vector": GOOD}], "points.0.id"),
     "a payload that is no object": ([{"id": 1, "vector": GOOD, "payload": [1]}], "points.0.payload"),

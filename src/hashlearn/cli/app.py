@@ -52,11 +52,11 @@ def run(
     how = HowToHash(method, bits, encoder, model_folder)
     with progress_bars():
         made = _collection(path, text, labels, images, how)
-    made.search.warm()  # or the first who opens the page would be told to come again
     _print_skipped(made.skipped)
     features = None if made.encoder is None else EncoderFeatures(made.encoder)
     # What is served is a copy in the cache: nobody has the key to change it.
     app = create_app(made.search, Settings(write_key=token_urlsafe()), features)
+    app.state.service.warm()  # or the first who opens the page would be told to come again
     notes = [f"{len(made.skipped)} files skipped"] if made.skipped else []
     add_page(app, title=made.title, pictures=made.pictures, notes=notes)
 
@@ -67,7 +67,7 @@ def run(
 
             webbrowser.open(url)
 
-    run_server(app, host, port, listening)
+    run_server(app, host, port, listening, log_level="warning")
 
 
 def _collection(path: str | None, text: str | None, labels: str | None, images: str | None, how: Any) -> Any:

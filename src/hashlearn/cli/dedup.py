@@ -9,7 +9,7 @@ import typer
 
 from hashlearn.cli.arrays import FORMATS
 from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.dedup_inputs import ENCODERS, Things, pictures_of, texts_of, vectors_of
+from hashlearn.cli.dedup_inputs import ENCODERS, RANGES, Things, default_distance, pictures_of, texts_of, vectors_of
 from hashlearn.cli.places import check_places
 
 EXAMPLE = "Example: hashlearn dedup photos/ --review review.html --apply move photos-duplicates/"
@@ -35,7 +35,7 @@ def run(
         str | None, typer.Option("--id", metavar="COLUMN", help="The column of ids, of a CSV file; else row numbers.")
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option(help="What makes vectors of images or texts; by default gist or shingles.")
+        str | None, typer.Option(help="What makes vectors of images or texts; by default spectrum or shingles.")
     ] = None,
     recall: Annotated[float, typer.Option(help="Share of the true pairs to find; 1 is exact.")] = 0.99,
     grouping: Annotated[
@@ -47,6 +47,7 @@ def run(
     scores: Annotated[
         str | None, typer.Option(metavar="FILE", help="An .npy file with a score for each row, for --keep best.")
     ] = None,
+    max_pairs: Annotated[int, typer.Option(help="Stop where more pairs than these match.")] = 10_000_000,
     array: Annotated[str | None, typer.Option(help="The array, of a file of vectors with several.")] = None,
     out: Annotated[str | None, typer.Option("--out", "-o", help="The table of groups: .csv or .parquet.")] = None,
     kept: Annotated[str | None, typer.Option(metavar="FILE", help="A list of the ids to keep.")] = None,
@@ -82,15 +83,21 @@ def run(
     alone = nullcontext() if state is None else exclusive(Path(state).absolute(), wait=False)
     with alone, progress_bars():
         known, things = _read(paths, is_folder, text, id_column, encoder, array, state, work)
-        distance = max_distance if max_distance is not None else things.distance
-        if known is None and distance is None:
+        if known is None and max_distance is None and things.encoder is None:
             raise ValueError("--max-distance is needed for vectors")
-        found = _found(known, things, distance, metric, recall, grouping, keep, scores, review is not None, jobs)
+        if keep == "best" and scores is None and things.scores is None:
+            raise ValueError("--keep best needs --scores, a file with a score for each row")
+        is_chosen = known is None and max_distance is None and things.encoder.name in RANGES
+        if known is None and max_distance is None:
+            max_distance = default_distance(things.encoder, things.vectors)
+        found = _found(
+            known, things, max_distance, metric, recall, grouping, keep, scores, max_pairs, review is not None, jobs
+        )
         page = None if review is None else _page(found, things, paths[0])
         with _written(found, page, {"out": out, "kept": kept, "dropped": dropped, "review": review}):
             if state is not None:
                 _save(found, things, state)
-    _report(found, things)
+    _report(found, things, is_chosen)
     for path, what in ((out, "the groups"), (kept, "what to keep"), (dropped, "what to drop"), (review, "the page")):
         if path is not None:
             typer.echo(f"{path}: {what}")
@@ -141,14 +148,17 @@ def _found(
     grouping: Any,
     keep: Any,
     scores: str | None,
+    max_pairs: int,
     is_reviewed: bool,
     jobs: int,
 ) -> Any:
     from hashlearn.cli.arrays import read_array
     from hashlearn.duplicates import find_duplicates
 
-    score = None if scores is None else read_array(scores)
+    score = things.scores if scores is None else read_array(scores)
     if known is not None:
+        if scores is None and known.state.scores is None:
+            score = None
         if things.vectors.shape[0] == 0:
             return known
         checked = known.check(things.vectors, n_jobs=jobs)
@@ -166,6 +176,7 @@ def _found(
         "keep": keep,
         "scores": score,
         "ids": things.ids,
+        "max_pairs": max_pairs,
         "n_jobs": jobs,
     }
     if not is_reviewed:
@@ -197,15 +208,15 @@ def _written(found: Any, page: str | None, places: dict[str, str | None]) -> Ite
         if "dropped" in beside:
             write_list(found.dropped, beside["dropped"])
         if page is not None:
-            beside["review"].write_text(page)
+            beside["review"].write_text(page, encoding="utf-8")
         yield
 
 
 def _page(found: Any, things: Things, place: str) -> str:
-    from hashlearn.duplicates.review import review_page
+    from hashlearn.duplicates.review import Shown, review_page
 
     texts = things.texts if things.texts is not None and len(things.texts) == len(found) else None
-    return review_page(found, texts=texts, picture=things.picture, title=f"Near-duplicates in {place}")
+    return review_page(found, Shown(texts, things.picture, things.note), f"Near-duplicates in {place}")
 
 
 def _save(found: Any, things: Things, state: str) -> None:
@@ -221,15 +232,18 @@ def _encoder_beside(state: str | None) -> Path:
     return Path(f"{str(state).rstrip('/')}.encoder.safetensors")
 
 
-def _report(found: Any, things: Things) -> None:
+def _report(found: Any, things: Things, is_chosen: bool) -> None:
     for name, reason in things.skipped[:_SHOWN_SKIPPED]:
         typer.echo(f"skipped {name}: {reason}", err=True)
     if len(things.skipped) > _SHOWN_SKIPPED:
         typer.echo(f"skipped {len(things.skipped) - _SHOWN_SKIPPED} more", err=True)
     typer.echo(
-        f"{len(found)} rows, {found.metric} distance <= {found.max_distance:g}: {len(found.groups)} groups, "
-        f"{len(found.kept)} to keep, {len(found.dropped)} to drop ({found.n_copies} exact copies)"
+        f"{_counted(len(found), 'row')}, {found.metric} distance <= {found.max_distance:.4g}: "
+        f"{_counted(len(found.groups), 'group')}, {len(found.kept)} to keep, {len(found.dropped)} to drop "
+        f"({found.n_copies} exact {'copy' if found.n_copies == 1 else 'copies'})"
     )
+    if is_chosen:
+        typer.echo("the distance was chosen so that hardly a pair is near by chance; --max-distance sets another")
     typer.echo(f"found by {found.plan}; estimated recall {found.recall:.3f}")
     for group in found.groups[:_SHOWN_GROUPS]:
         shown = ", ".join(map(str, group.members[:5].tolist()))
@@ -237,6 +251,10 @@ def _report(found: Any, things: Things) -> None:
         typer.echo(f"  keep {group.kept}, drop {shown}{more}")
     if len(found.groups) > _SHOWN_GROUPS:
         typer.echo(f"  and {len(found.groups) - _SHOWN_GROUPS} more groups")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _apply(found: Any, folder: str, action: str, target: str) -> None:

@@ -6,11 +6,14 @@ from typing import Any, NamedTuple
 
 from hashlearn.cli.arrays import matrices
 
-ENCODERS = {"image": "gist", "text": "shingles"}
-"""What makes vectors where you do not say it: of texts, what tells shared words from shared topics."""
+ENCODERS = {"image": "spectrum", "text": "shingles"}
+"""What makes vectors where you do not say it: what tells copies from things that are alike."""
 
 DISTANCES = {"gist": 0.2, "shingles": 0.25, "tfidf+svd": 0.1}
 """By encoder: the distance up to which things are duplicates, where you do not say one."""
+
+RANGES = {"spectrum": (0.08, 0.2)}
+"""By encoder: the least and the largest such distance, where the rows decide."""
 
 OTHER_DISTANCE = 0.05
 """The same for the networks of others, by the cosine."""
@@ -25,11 +28,13 @@ class Things(NamedTuple):
     ids : list or None
     metric : {"cosine", "euclidean"} or None
         That of the encoder; None where you say it.
-    distance : float or None
-        The one that fits the encoder.
+    scores : array of shape (n,), or None
+        How good each of them is; the best of a group is kept.
     texts : list of str or None
     picture : function or None
         From the number of a row to the bytes of a small picture.
+    note : function or None
+        From the number of a row to a line about it.
     skipped : list of (name, reason)
     encoder : Encoder or None
     """
@@ -37,11 +42,21 @@ class Things(NamedTuple):
     vectors: Any
     ids: list | None = None
     metric: str | None = None
-    distance: float | None = None
+    scores: Any = None
     texts: Sequence[str] | None = None
     picture: Callable[[int], bytes] | None = None
+    note: Callable[[int], str] | None = None
     skipped: Sequence[tuple[str, str]] = ()
     encoder: Any = None
+
+
+def default_distance(encoder: Any, vectors: Any) -> float:
+    """The distance up to which things are duplicates, where you do not say one."""
+    from hashlearn.duplicates.chance import distance_by_chance
+
+    if encoder.name in RANGES:
+        return distance_by_chance(vectors, *RANGES[encoder.name], metric=encoder.metric)
+    return DISTANCES.get(encoder.name, OTHER_DISTANCE)
 
 
 def vectors_of(places: list[str], array: str | None) -> Things:
@@ -53,7 +68,7 @@ def vectors_of(places: list[str], array: str | None) -> Things:
 def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[str]) -> Things:
     """The pictures below a folder that are not known yet, named by their paths in it."""
     from hashlearn.duplicates.pictures import encoded_folder
-    from hashlearn.features.pictures import read_picture, thumbnail
+    from hashlearn.features.pictures import opened_picture, read_picture, thumbnail
 
     found = encoded_folder(folder, encoder, done, known)
     names = [*known, *found.names]
@@ -61,12 +76,18 @@ def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[st
     def picture(row: int) -> bytes:
         return thumbnail(read_picture(Path(folder) / names[row], 256))
 
+    def note(row: int) -> str:
+        place = Path(folder) / names[row]
+        with opened_picture(place) as header:
+            return f"{header.width} x {header.height} pixels, {place.stat().st_size / 1024:,.0f} KB"
+
     return Things(
         found.vectors,
         found.names,
         encoder.metric,
-        DISTANCES.get(encoder.name, OTHER_DISTANCE),
+        found.pixels,
         picture=picture,
+        note=note,
         skipped=found.skipped,
         encoder=encoder,
     )
@@ -89,7 +110,6 @@ def texts_of(path: str, column: str, id_column: str | None, encoder: Any, is_fit
         vectors[rows],
         [names[row] for row in rows],
         encoder.metric,
-        DISTANCES.get(encoder.name, OTHER_DISTANCE),
         texts=[table.texts[row] for row in rows],
         skipped=[(str(names[row]), "no word that the encoder knows") for row in np.flatnonzero(~is_known)],
         encoder=encoder,

@@ -28,6 +28,8 @@ def check_apply(action: str, folder: str | Path, target: str | Path) -> Path:
         raise ValueError(f"--apply needs a folder, got the file {target}")
     if not place.parent.is_dir():
         raise ValueError(f"--apply needs a folder in an existing one, got {target}: no folder {place.parent}")
+    if action == "move" and os.stat(inside).st_dev != os.stat(place if place.exists() else place.parent).st_dev:
+        raise ValueError(f"--apply move needs a folder on the disk of {folder}, got {target}")
     return place
 
 

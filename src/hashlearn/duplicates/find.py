@@ -61,7 +61,8 @@ def find_duplicates(
         whatever is connected by pairs is one group, and long chains are possible.
     keep : {"center", "first", "last", "best"}, optional
         Which row of a group is kept: the one with the most duplicates; the lowest or the highest id, or position
-        without ids; the one with the highest score. By default ``"best"`` where there are scores, otherwise
+        without ids; the one with the highest score. Among equals the lowest id is kept (names in natural order: im2
+        before im2-copy and im10). By default ``"best"`` where there are scores, otherwise
         ``"center"``.
     scores : array of shape (n,), optional
         How good each row is, for ``keep="best"``: resolution, length of a text.

@@ -6,9 +6,11 @@ chains. **Components**: whatever is connected by pairs is a group, however far i
 
 The order of preference is the rule of ``keep``:
 
-- ``"center"``: most duplicates first (copies count), then by the hash of the content. Positions play no part.
+- ``"center"``: most duplicates first (copies count), then as below.
 - ``"first"``, ``"last"``: by id, or by position where there are no ids.
-- ``"best"``: the highest score first, then by id, or by the hash of the content where there are no ids.
+- ``"best"``: the highest score first, then as below.
+
+What is equally good is taken by id, or by the hash of the content where there are no ids: positions play no part.
 """
 
 from typing import Literal, NamedTuple
@@ -86,13 +88,12 @@ def order_of_contents(contents: Contents, pairs: NearPairs, preference: Preferen
     if preference.keep == "first":
         return np.argsort(lowest)
     hashes = preference.hashes[contents.row_of]
+    ties = (lowest,) if preference.ranks_are_ids else (hashes[:, 1], hashes[:, 0])
     if preference.keep == "center":
-        return np.lexsort((hashes[:, 1], hashes[:, 0], -_numbers_of_duplicates(contents, pairs)))
+        return np.lexsort((*ties, -_numbers_of_duplicates(contents, pairs)))
     best = np.full(n, -np.inf)
     np.maximum.at(best, contents.of_row, preference.scores)
-    if preference.ranks_are_ids:
-        return np.lexsort((lowest, -best))
-    return np.lexsort((hashes[:, 1], hashes[:, 0], -best))
+    return np.lexsort((*ties, -best))
 
 
 def _numbers_of_duplicates(contents: Contents, pairs: NearPairs) -> NDArray[np.int64]:

@@ -18,6 +18,7 @@ from hashlearn.duplicates.saved import Saved, read_state, write_state
 from hashlearn.duplicates.state import State
 from hashlearn.duplicates.vectors import Metric, Rows
 from hashlearn.duplicates.verify import Curve
+from hashlearn.names import natural_key
 from hashlearn.threads import check_n_jobs
 
 _PAIRS_AT_ONCE = 1 << 20
@@ -297,10 +298,13 @@ class Duplicates:
 
     @cached_property
     def _ranks(self) -> NDArray[np.int64]:
-        """The place of each row in the order of ids."""
+        """The place of each row in the order of ids; names are ordered as people expect them."""
         ids = self.state.ids
         ranks = np.arange(len(self))
-        if ids is not None:
+        if ids is not None and ids.dtype.kind == "U":
+            keys = [natural_key(name) for name in ids.tolist()]
+            ranks[sorted(range(len(self)), key=keys.__getitem__)] = np.arange(len(self))
+        elif ids is not None:
             ranks[np.argsort(ids, kind="stable")] = np.arange(len(self))
         return ranks
 

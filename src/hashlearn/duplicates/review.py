@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ def write_review(
     *,
     texts: Sequence[str] | None = None,
     picture: Callable[[int], bytes] | None = None,
+    note: Callable[[int], str] | None = None,
     title: str = "Near-duplicates",
     most_shown: int = MOST_SHOWN,
 ) -> None:
@@ -44,6 +45,8 @@ def write_review(
         A text for each row.
     picture : function, optional
         From the number of a row to the bytes of a small JPEG or PNG file.
+    note : function, optional
+        From the number of a row to a line about it, such as its size.
     title : str
     most_shown : int
         Rows on the page, those of the largest groups.
@@ -58,27 +61,26 @@ def write_review(
     ...     "a cat." in (Path(folder) / "review.html").read_text()
     True
     """
-    write_text(path, review_page(duplicates, texts=texts, picture=picture, title=title, most_shown=most_shown))
+    write_text(path, review_page(duplicates, Shown(texts, picture, note), title, most_shown))
 
 
-def review_page(
-    duplicates: Duplicates,
-    *,
-    texts: Sequence[str] | None = None,
-    picture: Callable[[int], bytes] | None = None,
-    title: str = "Near-duplicates",
-    most_shown: int = MOST_SHOWN,
-) -> str:
+def review_page(duplicates: Duplicates, shown: "Shown", title: str, most_shown: int = MOST_SHOWN) -> str:
     """The page of :func:`write_review` as text."""
-    data = review_data(duplicates, texts, picture, most_shown)
+    data = review_data(duplicates, shown, most_shown)
     # In a script element, "</" would end it whatever the quotes say.
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("</", "<\\/")
     return _environment().get_template("review.html").render(title=title, data=text, summary=_summary(duplicates, data))
 
 
-def review_data(
-    duplicates: Duplicates, texts: Sequence[str] | None, picture: Callable[[int], bytes] | None, most_shown: int
-) -> dict[str, Any]:
+class Shown(NamedTuple):
+    """What is shown of a row; see :func:`write_review`."""
+
+    texts: Sequence[str] | None
+    picture: Callable[[int], bytes] | None
+    note: Callable[[int], str] | None
+
+
+def review_data(duplicates: Duplicates, what: Shown, most_shown: int) -> dict[str, Any]:
     """What the script of the page needs, as JSON values."""
     state = duplicates.state
     shown = _shown_contents(duplicates, most_shown)
@@ -89,7 +91,7 @@ def review_data(
     place = _places(duplicates)
     rows = rows_by_preference(state.contents, preference)
     starts = np.searchsorted(state.contents.of_row[rows], np.arange(len(state.contents.row_of) + 1))
-    entries = [[_entry(duplicates, row, texts, picture) for row in rows[starts[c] : starts[c + 1]]] for c in shown]
+    entries = [[_entry(duplicates, int(row), what) for row in rows[starts[c] : starts[c + 1]]] for c in shown]
     return {
         "metric": duplicates.metric,
         "distance": duplicates.max_distance,
@@ -103,14 +105,14 @@ def review_data(
     }
 
 
-def _entry(
-    duplicates: Duplicates, row: int, texts: Sequence[str] | None, picture: Callable[[int], bytes] | None
-) -> dict[str, Any]:
+def _entry(duplicates: Duplicates, row: int, what: Shown) -> dict[str, Any]:
     entry: dict[str, Any] = {"id": duplicates.ids[row].item()}
-    if texts is not None:
-        entry["text"] = texts[row]
-    if picture is not None:
-        content = picture(int(row))
+    if what.texts is not None:
+        entry["text"] = what.texts[row]
+    if what.note is not None:
+        entry["note"] = what.note(row)
+    if what.picture is not None:
+        content = what.picture(row)
         kind = "png" if content.startswith(b"\x89PNG") else "jpeg"
         entry["picture"] = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
     return entry
@@ -129,11 +131,10 @@ def _shown_contents(duplicates: Duplicates, most_shown: int) -> Rows:
 
 def _places(duplicates: Duplicates) -> NDArray[np.int64]:
     """The place of each content in the order of preference; for the center the page counts, and this breaks ties."""
-    contents, hashes = duplicates.state.contents, duplicates.state.vectors.hashes
+    preference = duplicates.preference
     if duplicates.keep == "center":
-        order = np.lexsort((hashes[contents.row_of, 1], hashes[contents.row_of, 0]))
-    else:
-        order = order_of_contents(contents, duplicates.state.pairs, duplicates.preference)
+        preference = preference._replace(keep="best", scores=np.zeros(len(duplicates)))
+    order = order_of_contents(duplicates.state.contents, duplicates.state.pairs, preference)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return place

@@ -4,6 +4,7 @@
 name                      takes    what it is
 ========================  =======  =========================================================================
 ``gist``                  images   GIST of the square in the middle; nothing is learned or downloaded
+``spectrum``              images   low frequencies of the whole: for near-duplicates; nothing is learned
 ``tfidf+svd``             texts    weighted words, reduced to a few hundred dimensions; learned from the texts
 ``shingles``              texts    words and pairs of words, hashed: for near-duplicates; nothing is learned
 a model of fastembed      either   a network of others, fetched once or read from a folder (extra ``embed``)
@@ -26,6 +27,7 @@ from hashlearn.checks import check_choice
 from hashlearn.features.embed import FastEmbedEncoder
 from hashlearn.features.gist_encoder import GistEncoder
 from hashlearn.features.shingles import ShingleEncoder
+from hashlearn.features.spectrum import SpectrumEncoder
 from hashlearn.features.tfidf import TfidfEncoder
 from hashlearn.files import write_bytes
 from hashlearn.json_files import parsed_json
@@ -62,7 +64,12 @@ class Encoder(Protocol):
         """What was learned."""
 
 
-BUILT_IN: dict[str, Any] = {"gist": GistEncoder, "tfidf+svd": TfidfEncoder, "shingles": ShingleEncoder}
+BUILT_IN: dict[str, Any] = {
+    "gist": GistEncoder,
+    "spectrum": SpectrumEncoder,
+    "tfidf+svd": TfidfEncoder,
+    "shingles": ShingleEncoder,
+}
 DEFAULTS = {"image": "gist", "text": "tfidf+svd"}
 
 
@@ -72,7 +79,7 @@ def encoder_named(name: str | None, kind: str | None, model_folder: str | Path |
     Parameters
     ----------
     name : str or None
-        ``"gist"``, ``"tfidf+svd"``, ``"shingles"``, or a model that fastembed knows, such as
+        ``"gist"``, ``"spectrum"``, ``"tfidf+svd"``, ``"shingles"``, or a model that fastembed knows, such as
         ``"Qdrant/clip-ViT-B-32-vision"``. None is ``"gist"`` or ``"tfidf+svd"``.
     kind : "image", "text" or None
         What it must take; None where any will do, and the name is given.

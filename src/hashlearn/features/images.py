@@ -1,6 +1,5 @@
 """A folder of image files, read a slice at a time."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_integer
 from hashlearn.extras import require
 from hashlearn.features.pictures import SUFFIXES, opened_picture, read_picture, square
+from hashlearn.names import natural_key
 
 MIXED_SIZE = 256
 """The side to which images of several sizes are brought, as LMgist's demonstration does."""
@@ -41,7 +41,7 @@ class ImageFolder:
         if not self.folder.is_dir():
             raise ValueError(f"folder must be a folder of images, got {folder}")
         files = (path for path in self.folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
-        self.paths = sorted(files, key=lambda path: _natural(path.relative_to(self.folder).as_posix()))
+        self.paths = sorted(files, key=lambda path: natural_key(path.relative_to(self.folder).as_posix()))
         if not self.paths:
             raise ValueError(f"no images in {folder}: looked for {' '.join(SUFFIXES)}")
         self.size = self._common_size() if size is None else check_integer("size", size, low=1)
@@ -61,8 +61,3 @@ class ImageFolder:
             with opened_picture(path) as image:
                 sizes.add(image.size)
         return min(sizes.pop()) if len(sizes) == 1 else MIXED_SIZE
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """A key that orders runs of digits by their value."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name) if part]

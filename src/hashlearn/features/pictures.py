@@ -7,6 +7,7 @@ Only the header is read before its size is known, and only formats without progr
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +51,7 @@ def picture_names(folder: str | Path) -> PictureNames:
     if not top.is_dir():
         raise ValueError(f"folder must be a folder of images, got {folder}")
     inside = top.resolve()
+    resolved = cache(Path.resolve)  # of the folders: it takes longer than all the rest
     names, skipped = [], []
     for path in top.rglob("*"):
         name = path.relative_to(top).as_posix()
@@ -58,7 +60,7 @@ def picture_names(folder: str | Path) -> PictureNames:
             continue
         if suffix in UNREAD_SUFFIXES:
             skipped.append(Skipped(name, f"{suffix} files are not read; convert it to JPEG or PNG"))
-        elif not path.resolve().is_relative_to(inside):
+        elif not (path.resolve() if path.is_symlink() else resolved(path.parent)).is_relative_to(inside):
             skipped.append(Skipped(name, "a link to a place outside the folder"))
         elif not _is_text(name):
             skipped.append(Skipped(name.encode("utf-8", "replace").decode(), "its name is no text"))

@@ -23,6 +23,7 @@ SEARCH_METHODS = ("auto", "flat", "multi-index")
 _PATIENCE = 2.0  # scans' worth of looking into tables, where they were asked for by name
 _FIRST_QUERIES = FEWEST_SEEN  # of many: they tell how far the others have to look
 _MANY_QUERIES = 64
+_EVERY_SAMPLE = 64  # of the sample of codes is a query to expect
 _FEWEST_BYTES = 1 << 20  # of codes, for a scan to gain by what is known about others
 _DISTANCE_MASK = (1 << (QUERY_SHIFT - POSITION_BITS)) - 1
 
@@ -98,6 +99,15 @@ class Engine:
                 self.tables = MultiIndex(self.store, n_jobs)
         return self.tables
 
+    def prepare(self, k: int, n_jobs: int) -> None:
+        """Build the tables if they pay for queries that are like the codes and come alone."""
+        if self._only_scans("auto") or self.tables is not None:
+            return
+        queries = self.store.codes_at(self.model.sample_positions()[::_EVERY_SAMPLE])
+        self.model.foresee(queries, self._scan(queries, k, n_jobs)[:, -1] >> POSITION_BITS)
+        if self.model.tables_would_pay(self._sample()):
+            self.build(n_jobs)
+
     def _only_scans(self, method: SearchMethod) -> bool:
         usable = self.model.worth_choosing if method == "auto" else self.model.possible
         return method == "flat" or not usable
@@ -135,18 +145,20 @@ class Engine:
             tables = self._tables_if_they_pay(n_jobs)
             n_tried = 0 if tables is None else self.model.queries_to_try(kind, n_left)
             if tables is not None and n_tried:
-                rows = np.arange(start, start + n_tried)
-                budget = Budget(self.model.budget(n_left), PROBING)
-                keys[rows], report = tables.knn(as_words(queries[rows]), k, budget, n_jobs)
+                tried = slice(start, start + n_tried)
+                budget = Budget(self.model.budget(kind, n_left), PROBING)
+                keys[tried], report = tables.knn(as_words(queries[tried]), k, budget, n_jobs)
                 self.model.record_probing(kind, n_left, report)
-                given_up = np.append(given_up, rows[~report.answered])
+                if not report.answered.all():
+                    given_up = np.append(given_up, start + np.flatnonzero(~report.answered))
+                start += n_tried
             else:
                 rows = np.arange(start, min(len(queries), start + QUERIES_PER_BLOCK * n_jobs))
                 scanned = np.append(given_up, rows)
                 keys[scanned] = self._scan(queries[scanned], k, n_jobs)
                 self.model.record_scan(kind, queries[rows], keys[rows, -1] >> POSITION_BITS)
                 given_up = given_up[:0]
-            start += len(rows)
+                start += len(rows)
         if len(given_up):
             keys[given_up] = self._scan(queries[given_up], k, n_jobs)
         return keys
@@ -161,7 +173,7 @@ class Engine:
         tables = self._tables_if_they_pay(n_jobs)
         n_tried = 0 if tables is None else self.model.queries_to_try(kind, n_queries)
         if tables is not None and n_tried:
-            budget = Budget(self.model.budget(n_queries), PROBING)
+            budget = Budget(self.model.budget(kind, n_queries), PROBING)
             yield from self._probe_range(tables, search, n_tried, budget, n_jobs)
             return
         yield from self._scan_range(search, n_jobs)

@@ -111,6 +111,34 @@ class HammingIndex(CodeIndex[Engine]):
         """
         return self._change(lambda store: store.upserted(packed(codes, store), ids), codes)
 
+    def prepare(self, k: int = 10, *, n_jobs: int | None = None) -> Self:
+        """Build the tables now if they pay for queries that are like the codes and come one by one.
+
+        Otherwise ``"auto"`` builds them when it has seen such queries, and one of these waits for it.
+
+        Parameters
+        ----------
+        k : int
+            Neighbors that the queries will ask for.
+        n_jobs : int or None
+            Threads: None is 1, -1 is all cores.
+
+        Returns
+        -------
+        HammingIndex
+            This object.
+
+        Examples
+        --------
+        >>> HammingIndex().add(np.array([[1], [2]], np.uint8)).prepare(k=1).search(np.array([[2]], np.uint8), k=1).ids
+        array([[1]])
+        """
+        engine = self._engine
+        k = min(check_integer("k", k, low=1), len(engine.store))
+        if k:
+            engine.prepare(k, check_n_jobs(n_jobs))
+        return self
+
     def search(
         self,
         queries: ArrayLike,

@@ -11,6 +11,7 @@ from hashlearn.codes.results import Neighbors, RangeResult
 from hashlearn.search.changes import as_texts
 from hashlearn.search.encoder import Encoder
 from hashlearn.search.held_rows import Options
+from hashlearn.search.index import HammingIndex
 from hashlearn.search.results import Record
 from hashlearn.search.row_ids import ids_to_find, ids_to_put, running_ids
 from hashlearn.search.searching import by_codes, codes_within, order_of, reranked, reranked_within
@@ -18,7 +19,7 @@ from hashlearn.search.state import Index, NewRows, State
 from hashlearn.search.tune import tune
 from hashlearn.search.tuned import ByPosition
 from hashlearn.search.tuning import Tuning
-from hashlearn.stores.arguments import payload_texts
+from hashlearn.stores.arguments import NO_PAYLOAD, payload_texts
 
 
 class RowsInState:
@@ -71,7 +72,7 @@ class RowsInState:
         if state.vectors is not None and len(positions):
             vectors = state.vectors_at(positions)
         return [
-            Record(id, code, json.loads(text), vector)
+            Record(id, code, _payload(text), vector)
             for id, code, text, vector in zip(wanted[known].tolist(), codes, texts, vectors)
         ]
 
@@ -79,7 +80,7 @@ class RowsInState:
         state = self._state
         positions, known = state.find(ids_to_find(ids, state))
         texts = iter(state.payload_texts_at(positions[known]))
-        return [json.loads(next(texts)) if there else None for there in known.tolist()]
+        return [_payload(next(texts)) if there else None for there in known.tolist()]
 
     def search(self, X: Any, k: int, options: Options) -> Neighbors:
         state = self._state
@@ -105,6 +106,8 @@ class RowsInState:
     def warm(self) -> None:
         state = self._state
         if len(state):
+            if isinstance(state.index, HammingIndex):
+                state.index.prepare()
             row = np.zeros((1, state.encoder.n_features), np.float32)
             for X in (row, row.astype(np.float64)):
                 by_codes(state, X, min(10, len(state)), None, None)
@@ -135,3 +138,7 @@ def refuse_known(ids: NDArray[Any], known: NDArray[np.bool_]) -> None:
     """Raise if one of the ids is there."""
     if known.any():
         raise ValueError(f"ids must be new, got {ids[known].tolist()[0]!r:.60}, which is already in the search")
+
+
+def _payload(text: str) -> dict[str, Any]:
+    return {} if text == NO_PAYLOAD else json.loads(text)

@@ -10,6 +10,7 @@ from hashlearn.search import SimilaritySearch
 from hashlearn.server.auth import Auth
 from hashlearn.server.errors import add_error_handlers
 from hashlearn.server.features import Features
+from hashlearn.server.json_route import Direct
 from hashlearn.server.limits import Limits
 from hashlearn.server.routes import codes, health, info, points
 from hashlearn.server.routes import search as search_routes
@@ -45,6 +46,7 @@ def create_app(search: SimilaritySearch, settings: Settings | None = None, featu
     )
     service = app.state.service = Service(search, settings or Settings(), features)
     # The one added last is the outermost.
+    app.add_middleware(Direct, service=service, routes=app.router.routes)
     app.add_middleware(Limits, service=service)
     app.add_middleware(Auth, settings=service.settings)
     app.add_middleware(Telemetry, metrics=service.metrics)

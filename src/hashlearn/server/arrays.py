@@ -1,6 +1,7 @@
 """Numbers of a request as arrays, and arrays as what an answer says. Errors are 422s that name the field."""
 
 import binascii
+from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,13 +28,13 @@ def vector_matrix(field: str, vectors: Sequence[list[float] | str], n_features: 
     """
     matrix = np.empty((len(vectors), n_features), np.float64)
     for number, vector in enumerate(vectors):
-        row = _floats(field, number, vector) if isinstance(vector, str) else vector
+        # array reads a list several times as fast as numpy
+        row = _floats(field, number, vector) if isinstance(vector, str) else array("d", vector)
         if len(row) != n_features:
             raise unprocessable(field.format(number), f"must have {n_features} numbers, got {len(row)}")
         matrix[number] = row
-    allowed = np.abs(matrix) <= _LARGEST  # not so for NaN
-    if not allowed.all():
-        number = int(np.argmin(allowed.all(axis=1)))
+    if not np.abs(matrix).max() <= _LARGEST:  # not so for NaN
+        number = int(np.argmin(np.abs(matrix).max(axis=1) <= _LARGEST))
         raise unprocessable(field.format(number), "must have finite numbers that float32 can hold")
     return matrix.astype(np.float32)
 

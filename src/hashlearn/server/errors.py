@@ -17,7 +17,12 @@ from starlette.responses import Response
 
 _LONGEST = 300
 _MESSAGES = {404: "there is no such page", 405: "this page does not know the method"}
-_WORDS = {"extra_forbidden": "is not a field of this request", "missing": "is missing"}
+_WORDS = {
+    "extra_forbidden": "is not a field of this request",
+    "missing": "is missing",
+    "too_short": "must not be empty",
+    "string_too_short": "must not be empty",
+}
 _ARGUMENT = re.compile(r"(?P<argument>\w+)(?P<rest>.*)")
 _TAG = re.compile(r"\W|^(str|int|float|bytes|bool|json|function)$")
 

@@ -5,11 +5,12 @@ An endpoint is declared as FastAPI wants it, so the OpenAPI schema is complete::
     async def search(service: Served, body: SearchRequest) -> SearchResponse: ...
 
 It is called with the service, the body, and the parts of the path. Most of the time of a small request goes into what
-FastAPI does around an endpoint; this route leaves out what we do not use.
+FastAPI does around an endpoint; this route leaves out what we do not use, and :class:`Direct` leaves out the router.
 """
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from fastapi.routing import APIRoute
@@ -17,6 +18,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hashlearn.server.errors import invalid
 
@@ -24,23 +27,55 @@ from hashlearn.server.errors import invalid
 class JsonRoute(APIRoute):
     """JSON in, JSON out; an endpoint returns a value that JSON can say, or None for an empty answer."""
 
+    @cached_property
+    def body_type(self) -> type[BaseModel] | None:
+        """What a request is read into."""
+        parameter = inspect.signature(self.endpoint).parameters.get("body")
+        return None if parameter is None else parameter.annotation
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        endpoint = self.endpoint
-        status = self.status_code or 200
-        body_type = _body_type(endpoint)
-        if body_type is None:
-
-            async def handle(request: Request) -> Response:
-                answer = await endpoint(request.app.state.service, **request.path_params)
-                return _response(answer, status)
-        else:
-
-            async def handle(request: Request) -> Response:
-                body = parse(body_type, await request.body())
-                answer = await endpoint(request.app.state.service, body, **request.path_params)
-                return _response(answer, status)
+        async def handle(request: Request) -> Response:
+            return await self.respond(request.app.state.service, await request.body(), request.path_params)
 
         return handle
+
+    async def respond(self, service: Any, body: bytes, path_params: Mapping[str, Any]) -> Response:
+        """The answer to a request; what is wrong with it is raised as a Problem."""
+        if self.body_type is None:
+            answer = await self.endpoint(service, **path_params)
+        else:
+            answer = await self.endpoint(service, parse(self.body_type, body), **path_params)
+        if answer is None:
+            return Response(status_code=204)
+        status = self.status_code or 200
+        return Response(to_json(answer, inf_nan_mode="null"), status, media_type="application/json")
+
+
+class Direct:
+    """ASGI middleware inside of :class:`~hashlearn.server.limits.Limits`, which answers Problems.
+
+    A request to a path without parameters goes to its JSON route at once; the router has all others.
+    """
+
+    def __init__(self, app: ASGIApp, service: Any, routes: Iterable[BaseRoute]):
+        self.app = app
+        self.service = service
+        self.routes = {
+            (method, route.path): route
+            for route in routes
+            if isinstance(route, JsonRoute) and not route.param_convertors
+            for method in route.methods or ()
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        route = self.routes.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        if route is None:
+            await self.app(scope, receive, send)
+            return
+        scope["route"] = route
+        message = await receive()  # the whole body: it was put together to be counted
+        response = await route.respond(self.service, message["body"], {})
+        await response(scope, receive, send)
 
 
 def parse(model: type[BaseModel], body: bytes) -> Any:
@@ -49,14 +84,3 @@ def parse(model: type[BaseModel], body: bytes) -> Any:
         return model.model_validate_json(body)
     except ValidationError as error:
         raise invalid(error) from None
-
-
-def _body_type(endpoint: Callable) -> type[BaseModel] | None:
-    parameter = inspect.signature(endpoint).parameters.get("body")
-    return None if parameter is None else parameter.annotation
-
-
-def _response(answer: Any, status: int) -> Response:
-    if answer is None:
-        return Response(status_code=204)
-    return Response(to_json(answer, inf_nan_mode="null"), status, media_type="application/json")

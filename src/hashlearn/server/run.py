@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from ipaddress import ip_address
 
 import uvicorn
@@ -13,6 +14,7 @@ from fastapi import FastAPI
 from threadpoolctl import threadpool_limits
 
 from hashlearn.server.logs import log_event, log_to_stderr
+from hashlearn.server.protocol import BoundedProtocol
 
 _KEEP_ALIVE_SECONDS = 75
 _SWITCH_SECONDS = 0.0005
@@ -20,7 +22,11 @@ _SWITCH_SECONDS = 0.0005
 
 
 def run_server(
-    app: FastAPI, host: str = "127.0.0.1", port: int = 8000, on_listening: Callable[[str], None] | None = None
+    app: FastAPI,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    on_listening: Callable[[str], None] | None = None,
+    log_level: str = "info",
 ) -> None:
     """Serve an application until SIGTERM or SIGINT; then requests that run are answered before this returns.
 
@@ -34,9 +40,11 @@ def run_server(
         0 takes one that is free.
     on_listening : callable or None
         Is given the URL, once the port is ours.
+    log_level : {"info", "warning"}
+        Whether each request is logged, or only what went wrong.
     """
     listening = bind(host, port)
-    log_to_stderr()
+    log_to_stderr(log_level)
     url = _url(host, listening.getsockname()[1])
     log_event("listening", url=url)
     if on_listening is not None:
@@ -45,10 +53,12 @@ def run_server(
     settings = app.state.service.settings
     config = uvicorn.Config(
         app,
+        http=partial(BoundedProtocol, head_seconds=settings.timeout_seconds),  # type: ignore[arg-type]
         log_config=None,
         access_log=False,
         server_header=False,
         date_header=True,
+        proxy_headers=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(settings.timeout_seconds) + 1,
     )

@@ -1,5 +1,6 @@
 """Searches of the API: queries that wait at the same time and want the same are searched in one go."""
 
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,12 +49,9 @@ def search_together(search: SimilaritySearch, wanted: Wanted, queries: list[Quer
         distances, ids = _found(search, wanted, np.concatenate([query.rows for query in queries]))
     except (ValueError, TypeError):  # one of them is to blame, and the others are not
         return [_answer_or_error(search, wanted, query) for query in queries]
-    ends = np.cumsum([len(query.rows) for query in queries])
-    starts = [0, *ends[:-1]]
-    return [
-        _neighbors(search, distances[start:end], ids[start:end], query)
-        for start, end, query in zip(starts, ends, queries)
-    ]
+    cuts = [query.cut for query in queries for _ in query.rows]
+    answers = iter(_neighbors(search, distances, ids, cuts))
+    return [list(islice(answers, len(query.rows))) for query in queries]
 
 
 def search_filtered(search: SimilaritySearch, wanted: Wanted, query: Query, filter: dict[str, Any]) -> list[dict]:
@@ -62,7 +60,7 @@ def search_filtered(search: SimilaritySearch, wanted: Wanted, query: Query, filt
         distances, ids = _found(search, wanted, query.rows, filter=filter)
     except (ValueError, TypeError) as error:
         raise problem_of(error, _FIELDS) or error from None
-    return _neighbors(search, distances, ids, query)
+    return _neighbors(search, distances, ids, [query.cut] * len(query.rows))
 
 
 def _answer_or_error(search: SimilaritySearch, wanted: Wanted, query: Query) -> Any:
@@ -70,7 +68,7 @@ def _answer_or_error(search: SimilaritySearch, wanted: Wanted, query: Query) -> 
         distances, ids = _found(search, wanted, query.rows)
     except (ValueError, TypeError) as error:
         return problem_of(error, _FIELDS) or error
-    return _neighbors(search, distances, ids, query)
+    return _neighbors(search, distances, ids, [query.cut] * len(query.rows))
 
 
 def _found(search: SimilaritySearch, wanted: Wanted, rows: NDArray, **options: Any) -> Any:
@@ -79,14 +77,16 @@ def _found(search: SimilaritySearch, wanted: Wanted, rows: NDArray, **options: A
     return search.search(rows, wanted.k, **wanted.options(), **options)
 
 
-def _neighbors(search: SimilaritySearch, distances: NDArray, ids: NDArray, query: Query) -> list[dict]:
+def _neighbors(search: SimilaritySearch, distances: NDArray, ids: NDArray, cuts: list[Cut]) -> list[dict]:
+    """The neighbors of each query; payloads of all of them are looked up in one go, which takes hardly longer."""
     answers = []
-    for row_distances, row_ids in zip(distances.tolist(), ids.tolist()):
-        n = _n_wanted(row_distances, row_ids, query.cut.radius)
-        answer = {"ids": row_ids[:n], "distances": row_distances[:n]}
-        if query.cut.payloads:
-            answer["payloads"] = [payload or {} for payload in search.payloads(row_ids[:n])]
-        answers.append(answer)
+    for row_distances, row_ids, cut in zip(distances.tolist(), ids.tolist(), cuts):
+        n = _n_wanted(row_distances, row_ids, cut.radius)
+        answers.append({"ids": row_ids[:n], "distances": row_distances[:n]})
+    with_payloads = [answer for answer, cut in zip(answers, cuts) if cut.payloads]
+    payloads = iter(search.payloads([id for answer in with_payloads for id in answer["ids"]]))
+    for answer in with_payloads:
+        answer["payloads"] = [payload or {} for payload in islice(payloads, len(answer["ids"]))]
     return answers
 
 

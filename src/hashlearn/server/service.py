@@ -15,6 +15,7 @@ from hashlearn.server.errors import Problem, problem_of, unprocessable
 from hashlearn.server.features import Features
 from hashlearn.server.logs import log_event
 from hashlearn.server.metrics import Metrics
+from hashlearn.server.rehearsal import rehearse
 from hashlearn.server.searching import search_together
 from hashlearn.server.settings import Settings
 from hashlearn.server.together import Together
@@ -62,9 +63,15 @@ class Service:
 
     async def start(self) -> None:
         """Warm up; requests that come before this is done are told to come again."""
-        await self.run(self.search.warm)
-        self.ready = True
+        if not self.ready:
+            await self.run(self.warm)
         log_event("ready", rows=len(self.search))
+
+    def warm(self) -> None:
+        """Compile kernels and build tables."""
+        self.search.warm()
+        rehearse(self.search)
+        self.ready = True
 
     async def follow(self) -> None:
         """Take over what other processes save, again and again, if the settings say so."""

@@ -7,7 +7,7 @@ import time
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hashlearn.server.errors import error_response
-from hashlearn.server.logs import LOGGER, log_error
+from hashlearn.server.logs import log_error, log_request
 from hashlearn.server.metrics import Metrics
 
 _UNKNOWN = "unknown"
@@ -55,11 +55,10 @@ class Telemetry:
         route = getattr(scope.get("route"), "path_format", _UNKNOWN)
         method = scope["method"] if scope["method"] in _METHODS else _UNKNOWN
         self.metrics.count_request(route, method, status, seconds)
-        fields = {
-            "request": scope["request_id"],
-            "method": scope["method"],
-            "path": scope["path"],
-            "status": status,
-            "ms": round(1000 * seconds, 3),
-        }
-        LOGGER.info("request", extra={"fields": fields})
+        log_request(
+            request=scope["request_id"],
+            method=scope["method"],
+            path=scope["path"],
+            status=status,
+            ms=round(1000 * seconds, 3),
+        )

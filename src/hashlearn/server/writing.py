@@ -10,7 +10,7 @@ from hashlearn.server.logs import LOGGER, log_event
 Change = Callable[[], Any]
 """Changes the search in memory; returns what the client is told."""
 
-_FIELDS = {"ids": "points", "payloads": "points", "X": "points"}
+_FIELDS = {"ids": "points.id", "payloads": "points.payload", "X": "points.vector"}
 
 
 def write_together(search: SimilaritySearch, kind: Hashable, changes: list[Change]) -> list[Any]:

@@ -82,7 +82,18 @@ function decision(member) {
 
 // Words of b, marked where they are not in a; and words of a that are missing in b.
 function difference(a, b) {
-  const left = a.split(/(\s+)/).slice(0, LONGEST_DIFFERENCE), right = b.split(/(\s+)/).slice(0, LONGEST_DIFFERENCE);
+  const left = words(a), right = words(b), least = Math.min(left.length, right.length);
+  let start = 0, end = 0;
+  while (start < least && left[start] === right[start]) start++;
+  while (end < least - start && left[left.length - 1 - end] === right[right.length - 1 - end]) end++;
+  const middle = differenceOfWords(left.slice(start, left.length - end), right.slice(start, right.length - end));
+  const same = (some) => some.map((word) => ["", word]);
+  return [...same(right.slice(0, start)), ...middle, ...same(right.slice(right.length - end))];
+}
+
+// By the longest common subsequence. What is behind the longest that is compared has no marks.
+function differenceOfWords(allLeft, allRight) {
+  const left = allLeft.slice(0, LONGEST_DIFFERENCE), right = allRight.slice(0, LONGEST_DIFFERENCE);
   const common = Array.from({ length: left.length + 1 }, () => new Uint16Array(right.length + 1));
   for (let i = left.length - 1; i >= 0; i--) {
     for (let j = right.length - 1; j >= 0; j--) {
@@ -93,10 +104,14 @@ function difference(a, b) {
   let i = 0, j = 0;
   while (i < left.length || j < right.length) {
     if (i < left.length && j < right.length && left[i] === right[j]) { parts.push(["", right[j]]); i++; j++; }
-    else if (j < right.length && (i === left.length || common[i][j + 1] >= common[i + 1][j])) parts.push(["ins", right[j++]]);
-    else parts.push(["del", left[i++]]);
+    else if (i < left.length && (j === right.length || common[i + 1][j] >= common[i][j + 1])) parts.push(["del", left[i++]]);
+    else parts.push(["ins", right[j++]]);
   }
-  return parts;
+  return [...parts, ...allRight.slice(LONGEST_DIFFERENCE).map((word) => ["", word])];
+}
+
+function words(text) {
+  return text.match(/\S+/g) || [];
 }
 
 function element(tag, className, text) {
@@ -110,7 +125,19 @@ function textOf(member, kept) {
   const box = element("span", "text");
   if (member.isKept) { box.textContent = member.row.text; return box; }
   for (const [mark, word] of difference(kept.row.text, member.row.text)) {
-    box.append(mark && word.trim() ? element(mark, "", word) : document.createTextNode(mark === "del" ? "" : word));
+    box.append(mark ? element(mark, "", word) : word, " ");
+  }
+  return box;
+}
+
+// The picture; over it, where differences are shown, the kept one: black is where both are the same.
+function pictureOf(member, kept) {
+  const box = element("span", "picture");
+  const picture = element("img"); picture.src = member.row.picture; picture.alt = `picture ${member.row.id}`;
+  box.append(picture);
+  if (!member.isKept) {
+    const over = element("img", "over"); over.src = kept.row.picture; over.alt = "";
+    box.append(over);
   }
   return box;
 }
@@ -126,12 +153,10 @@ function card(member, kept) {
   const button = element("button", "card");
   button.type = "button";
   button.dataset.id = String(member.row.id);
-  if (member.row.picture) {
-    const picture = element("img"); picture.src = member.row.picture; picture.alt = `picture ${member.row.id}`;
-    button.append(picture);
-  }
+  if (member.row.picture) button.append(pictureOf(member, kept));
   if (member.row.text !== undefined) button.append(textOf(member, kept));
   button.append(element("span", "name", member.row.id));
+  if (member.row.note) button.append(element("span", "note", member.row.note));
   const said = element("span", "verdict");
   button.append(said);
   const draw = () => { said.textContent = verdict(member); button.setAttribute("aria-pressed", decision(member) === "keep"); };
@@ -142,9 +167,14 @@ function card(member, kept) {
 }
 
 function decide(member, word) {
-  changed.set(member.row.id, word);
+  setDecision(member, word);
   document.querySelectorAll(".card").forEach((each) => each.draw());
   count();
+}
+
+function setDecision(member, word) {
+  if (word === (member.isKept ? "keep" : "drop")) changed.delete(member.row.id);
+  else changed.set(member.row.id, word);
 }
 
 function count() {
@@ -200,7 +230,7 @@ function moveFocus(event) {
   else if (key === "n" && boxes[box + 1]) boxes[box + 1].querySelector(".card").focus();
   else if (key === "p" && boxes[box - 1]) boxes[box - 1].querySelector(".card").focus();
   else if (key === "k") {
-    here.closest(".group").querySelectorAll(".card").forEach((each) => changed.set(each.member.row.id, each === here ? "keep" : "drop"));
+    here.closest(".group").querySelectorAll(".card").forEach((each) => setDecision(each.member, each === here ? "keep" : "drop"));
     decide(here.member, "keep");
   } else return;
   event.preventDefault();
@@ -211,6 +241,10 @@ const start = data.largest > 0 ? Math.round((1000 * data.distance) / data.larges
 slider.value = start;
 slider.addEventListener("input", draw);
 document.getElementById("reset").addEventListener("click", () => { changed = new Map(); slider.value = start; draw(); });
+const marks = document.getElementById("marks");
+const hasPictures = data.contents.some((rows) => rows[0].picture);
+marks.closest("label").hidden = document.getElementById("marks-hint").hidden = !hasPictures;
+marks.addEventListener("change", () => { document.body.classList.toggle("marked", marks.checked); });
 document.getElementById("download").addEventListener("click", download);
 document.getElementById("more").addEventListener("click", () => { nShown += PAGE; draw(); });
 document.addEventListener("keydown", moveFocus);

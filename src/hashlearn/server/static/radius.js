@@ -6,6 +6,7 @@ export function watchRadius(slider) {
   const value = document.querySelector("[data-radius-value]");
   const count = document.querySelector("[data-radius-count]");
   const empty = document.querySelector("[data-empty]");
+  const tie = document.querySelector("[data-tie]");
 
   const show = () => {
     const radius = Number(slider.value);
@@ -17,6 +18,7 @@ export function watchRadius(slider) {
       if (!result.hidden) shown += 1;
     }
     if (empty) empty.hidden = shown > 0;
+    if (tie) tie.hidden = Number(tie.dataset.tie) > radius;
     for (const bar of document.querySelectorAll("[data-distance]")) {
       bar.classList.toggle("within", radius < counts.length - 1 && Number(bar.dataset.distance) <= radius);
     }
