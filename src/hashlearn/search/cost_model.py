@@ -124,7 +124,7 @@ class CostModel:
         with self._changing:
             seen = list(self._seen)
         costs = [min(self.probing(query, distance, sample), 2 * scan) for query, distance, scan in seen]
-        return sum(costs) < _MUST_SAVE * sum(scan for _, _, scan in seen)
+        return bool(sum(costs) < _MUST_SAVE * sum(scan for _, _, scan in seen))
 
     def probing(self, query: NDArray[np.uint64], distance: int, sample: NDArray[np.uint64]) -> float:
         """Cost of finding with tables all codes within a distance of a query, or infinity."""
