@@ -98,7 +98,12 @@ def opened_picture(source: str | Path | bytes) -> Iterator[Any]:
     pillow = require("PIL.Image", "images")
     name = _name_of(source)
     with reading(name, "image"):
-        image = pillow.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=FORMATS)
+        try:
+            image = pillow.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=FORMATS)
+        except pillow.UnidentifiedImageError:
+            raise FileProblem(name, f"not a readable image file; these are read: {', '.join(FORMATS)}") from None
+        except pillow.DecompressionBombError:
+            raise FileProblem(name, f"too many pixels, at most {MAX_PIXELS:,} are read") from None
     with image:
         if image.width * image.height > MAX_PIXELS:
             raise FileProblem(name, f"{image.width} x {image.height} pixels, at most {MAX_PIXELS:,} are read")
