@@ -21,11 +21,11 @@ from hashlearn.rows import row_slices
 GROUP_BITS = 4
 GROUP_WORDS = 1 << GROUP_BITS
 
-_ATTEMPTS = 4
+_ATTEMPTS = 8
 """Descents of the first search, and of every restart."""
 
-_CHANGES = 4
-"""Groups, at most, that get a number at random before a descent."""
+_GROUPS_PER_CHANGE = 4
+"""Of so many groups one gets a word at random before a descent."""
 
 _LEAST_ERROR = 0.02
 """Of the mean square of all rows; added to a row's error before the row is weighted by the inverse."""
@@ -147,7 +147,7 @@ def search_words(scores, costs, gram, attempts):
             now[:] = best
             now_costs[:] = best_costs
             error = lowest
-            for _ in range(min(_CHANGES, n_groups)):
+            for _ in range(max(1, n_groups // _GROUPS_PER_CHANGE)):
                 chance = next_chance(chance)
                 word = np.int64(chance % np.uint64(len(gram)))
                 error += _take(word, gram, now, now_costs)
