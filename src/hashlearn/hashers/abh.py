@@ -192,7 +192,8 @@ class ABH(Hasher):
         """Free words by rounds of search and of least squares in which each row counts by the inverse of its error."""
         for _ in track(range(FREE_ROUNDS * self.max_iter), "ABH free words"):
             scorer = CodeScorer(view, WordSearch(D, 0, rows.dtype))
-            D = fold(rows, _weighted_sums_of_block, added, scorer, D, mean_square or 1.0).words(self.ridge)
+            sums = fold(rows, _weighted_sums_of_block, added, scorer, D, mean_square or 1.0)
+            D = WordSums(*sums).words(self.ridge)
         return D
 
     def _learn_correction(self, X: NDArray, rng: np.random.RandomState) -> None:
@@ -368,9 +369,7 @@ def _sums_of_block(block: NDArray, first: int, scorer: CodeScorer) -> WordSums:
     return WordSums.of(X, signs_of(scorer.search(X)))
 
 
-def _weighted_sums_of_block(
-    block: NDArray, first: int, scorer: CodeScorer, D: NDArray, mean_square: float
-) -> WordSums:
+def _weighted_sums_of_block(block: NDArray, first: int, scorer: CodeScorer, D: NDArray, mean_square: float) -> WordSums:
     X, words = scorer.view(block), D.astype(block.dtype)
     coefficients = coefficients_of(scorer.search(X) > 0, len(words), X.dtype)
     return WordSums.weighted(X, coefficients, relative_weights(X, coefficients, words, mean_square))

@@ -25,7 +25,8 @@ _ATTEMPTS = 8
 """Descents of the first search, and of every restart."""
 
 _GROUPS_PER_CHANGE = 4
-"""Of so many groups one gets a word at random before a descent."""
+_LEAST_CHANGES = 3
+"""Of so many groups one gets a word at random before a descent, and so many groups at least."""
 
 _LEAST_ERROR = 0.02
 """Of the mean square of all rows; added to a row's error before the row is weighted by the inverse."""
@@ -147,7 +148,7 @@ def search_words(scores, costs, gram, attempts):
             now[:] = best
             now_costs[:] = best_costs
             error = lowest
-            for _ in range(max(1, n_groups // _GROUPS_PER_CHANGE)):
+            for _ in range(max(_LEAST_CHANGES, n_groups // _GROUPS_PER_CHANGE)):
                 chance = next_chance(chance)
                 word = np.int64(chance % np.uint64(len(gram)))
                 error += _take(word, gram, now, now_costs)

@@ -87,7 +87,8 @@ class QuantizedQueries(NamedTuple):
 
     def rows(self, first: int, last: int) -> "QuantizedQueries":
         """Some of the queries."""
-        return QuantizedQueries(*(field[first:last] for field in self))
+        part = slice(first, last)
+        return QuantizedQueries(self.entries[part], self.factors[part], self.steps[part], self.bases[part])
 
 
 def sum_type(n_bits: int) -> np.dtype:
@@ -100,9 +101,7 @@ def n_table_entries(n_bits: int) -> int:
     return -(-n_bits // 4) * TABLE
 
 
-def quantize(
-    weights: NDArray[np.float32], n_bits: int, scale: float = 0.0, offset: float = 0.0
-) -> QuantizedQueries:
+def quantize(weights: NDArray[np.float32], n_bits: int, scale: float = 0.0, offset: float = 0.0) -> QuantizedQueries:
     """Real queries as integers, for codes of so many bits whose corrections have this scale and offset.
 
     ``weights`` has a column for each bit, or one for each entry of the tables.
