@@ -148,13 +148,22 @@ def test_rounds_and_restarts_leave_less():
 
 
 def test_a_block_at_a_time_gives_what_one_block_gives(monkeypatch):
-    whole = fitted(train_sample=None)
+    whole = fitted(words="signed", train_sample=None)
     codes, corrections = whole.transform(X), whole.corrections(X)
     monkeypatch.setattr(blocks, "MAX_BLOCK_ROWS", 128)
-    parts = fitted(train_sample=None)
+    parts = fitted(words="signed", train_sample=None)
     np.testing.assert_allclose(parts.words_, whole.words_, atol=1e-2 * np.abs(whole.words_).max())
     np.testing.assert_array_equal(whole.transform(X), codes)
     np.testing.assert_array_equal(whole.corrections(X, codes).values, corrections.values)
+
+
+def test_free_words_of_blocks_code_as_well_as_those_of_one_block(monkeypatch):
+    """Rounding decides some choices, and many rounds follow, so the words themselves differ."""
+    whole = fitted(words="free", train_sample=None)
+    codes, left = whole.transform(X), left_out(whole)
+    monkeypatch.setattr(blocks, "MAX_BLOCK_ROWS", 128)
+    assert left_out(fitted(words="free", train_sample=None)) == pytest.approx(left, rel=0.03)
+    np.testing.assert_array_equal(whole.transform(X), codes)
 
 
 def test_it_learns_from_a_sample_and_from_files(tmp_path):
