@@ -87,7 +87,12 @@ class Model:
     def distances(self, query, codes, corrections):
         """Of ABH: from a query to codes."""
         weights = -2 * self["words_"] @ (query - self["mean_"])
-        return (2.0 * bits_of(codes, len(weights)) - 1) @ weights + corrections
+        n_bits = self.config["model"]["params"]["n_bits"]
+        bits = bits_of(codes, n_bits)
+        if len(weights) == n_bits:
+            return (2.0 * bits - 1) @ weights + corrections
+        numbers = bits.reshape(len(bits), -1, 4) @ [8, 4, 2, 1]
+        return weights[16 * np.arange(n_bits // 4) + numbers].sum(axis=1) + corrections
 
 
 class Index:

@@ -61,8 +61,9 @@ def test_an_index(n_bits, n_codes, tmp_path):
     np.testing.assert_array_equal(read.ids, ids)
 
 
-def test_corrections_and_real_queries(tmp_path):
-    hasher = ABH(16, train_sample=200, random_state=0).fit(X)
+@pytest.mark.parametrize("words", ["signed", "free"])
+def test_corrections_and_real_queries(words, tmp_path):
+    hasher = ABH(16, words=words, train_sample=200, random_state=0).fit(X)
     codes = hasher.transform(X)
     index = AsymmetricIndex(16).add(codes, corrections=hasher.corrections(X, codes))
     index.save(tmp_path / "index.hli")

@@ -78,6 +78,41 @@ def test_the_length_of_rows_does_not_matter_for_the_angle():
     assert np.mean(unpack(hasher.transform(scales * X), 32) == unpack(hasher.transform(X), 32)) > 0.999
 
 
+def test_free_words_find_more_neighbors_than_signed_ones(truth):
+    assert recall(found(fitted(words="free")), truth) > recall(found(fitted(words="signed")), truth) + 0.02
+    assert left_out(fitted(words="free")) < 0.95 * left_out(fitted(words="signed"))
+
+
+def test_words_are_free_for_short_codes_with_enough_rows():
+    assert fitted(32, max_iter=1).words_.shape == (128, 64)
+    for others in (fitted(30, max_iter=1), fitted(128, max_iter=1), fitted(32, max_iter=1, train_sample=500)):
+        assert others.words_.shape == (others.n_bits, 64)
+    with pytest.raises(ValueError, match="multiple of 4, got 30"):
+        fitted(30, words="free")
+
+
+def test_the_distance_is_the_sum_of_the_weights_of_the_words_that_a_code_chooses():
+    hasher = fitted(words="free")
+    codes = hasher.transform(X)
+    numbers = np.stack([codes >> 4, codes & 15], axis=2).reshape(len(X), -1)
+    places = 16 * np.arange(8) + numbers
+    np.testing.assert_allclose(
+        hasher.decode(codes), hasher.words_[places].sum(axis=1) + hasher.mean_, rtol=1e-4, atol=1e-3
+    )
+    index = AsymmetricIndex(32).add(codes, corrections=hasher.corrections(X, codes))
+    distances, ids = index.search(hasher.query_weights(Q), len(X))
+    wanted = hasher.query_weights(Q)[:, places].sum(axis=2) + hasher.corrections(X, codes).numbers()
+    np.testing.assert_allclose(distances, np.take_along_axis(wanted, ids, axis=1), atol=0.02 * np.ptp(wanted))
+
+
+def test_a_model_with_three_weights_of_corrections_still_corrects():
+    hasher = fitted(words="signed")
+    hasher.correction_weights_ = np.append(hasher.correction_weights_[:3], 0.0)
+    numbers = hasher.corrections(X).numbers()
+    hasher.correction_weights_ = hasher.correction_weights_[:3]
+    np.testing.assert_array_equal(hasher.corrections(X).numbers(), numbers)
+
+
 def test_the_correction_is_what_finds_neighbors(truth):
     hasher = fitted()
     codes = hasher.transform(X)
@@ -89,7 +124,7 @@ def test_the_correction_is_no_worse_than_the_simple_ones_on_sparse_rows_with_tie
     rng = np.random.default_rng(0)
     tags = (rng.random((3000, 300)) < 0.3 / np.arange(1, 301) ** 0.6).astype(np.float32)
     rows, queries = tags[300:], tags[:300]
-    hasher = ABH(32, random_state=0).fit(rows)
+    hasher = ABH(32, words="signed", random_state=0).fit(rows)
     codes, weights = hasher.transform(rows), hasher.query_weights(queries)
     decoded, centered = hasher.decode(codes) - hasher.mean_, rows - hasher.mean_
     norms = [(part**2).sum(axis=1) for part in (decoded, centered)]
@@ -113,27 +148,36 @@ def test_rounds_and_restarts_leave_less():
 
 
 def test_a_block_at_a_time_gives_what_one_block_gives(monkeypatch):
-    whole = fitted(train_sample=None)
+    whole = fitted(words="signed", train_sample=None)
     codes, corrections = whole.transform(X), whole.corrections(X)
     monkeypatch.setattr(blocks, "MAX_BLOCK_ROWS", 128)
-    parts = fitted(train_sample=None)
+    parts = fitted(words="signed", train_sample=None)
     np.testing.assert_allclose(parts.words_, whole.words_, atol=1e-2 * np.abs(whole.words_).max())
     np.testing.assert_array_equal(whole.transform(X), codes)
     np.testing.assert_array_equal(whole.corrections(X, codes).values, corrections.values)
 
 
+def test_free_words_of_blocks_code_as_well_as_those_of_one_block(monkeypatch):
+    """Rounding decides some choices, and many rounds follow, so the words themselves differ."""
+    whole = fitted(words="free", train_sample=None)
+    codes, left = whole.transform(X), left_out(whole)
+    monkeypatch.setattr(blocks, "MAX_BLOCK_ROWS", 128)
+    assert left_out(fitted(words="free", train_sample=None)) == pytest.approx(left, rel=0.03)
+    np.testing.assert_array_equal(whole.transform(X), codes)
+
+
 def test_it_learns_from_a_sample_and_from_files(tmp_path):
     np.save(tmp_path / "rows.npy", X)
-    sampled = ABH(32, train_sample=500, random_state=0).fit(tmp_path / "rows.npy")
-    assert left_out(sampled) < 1.2 * left_out(fitted())
+    sampled = ABH(32, words="signed", train_sample=500, random_state=0).fit(tmp_path / "rows.npy")
+    assert left_out(sampled) < 1.2 * left_out(fitted(words="signed"))
     codes = sampled.transform(tmp_path / "rows.npy")
     np.testing.assert_array_equal(codes, sampled.transform(X))
     np.testing.assert_array_equal(sampled.corrections(tmp_path / "rows.npy").values, sampled.corrections(X).values)
 
 
 def test_words_may_be_given():
-    hasher = fitted()
-    again = ABH(32, init=hasher.words_, max_iter=0, random_state=1).fit(X)
+    hasher = fitted(words="signed")
+    again = ABH(32, words="signed", init=hasher.words_, max_iter=0, random_state=1).fit(X)
     np.testing.assert_array_equal(again.words_, hasher.words_)
     assert np.mean(unpack(again.transform(X), 32) == unpack(hasher.transform(X), 32)) > 0.999
 
@@ -159,6 +203,7 @@ def test_one_query_weighs_as_among_many():
     [
         ({"metric": "hamming"}, "metric must be"),
         ({"restarts": -1}, "restarts"),
+        ({"words": "long"}, "words must be"),
         ({"ridge": -1.0}, "ridge"),
         ({"n_bits": 5000}, "n_bits"),
         ({"train_sample": 1}, "train_sample"),

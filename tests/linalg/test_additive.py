@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashlearn.linalg.additive import SignSearch, SignSums, signs_of, starting_words
+from hashlearn.linalg.additive import SignSearch, WordSums, signs_of, starting_words
 
 REAL = np.dtype(np.float32)
 
@@ -84,7 +84,7 @@ def test_words_of_zero_have_signs_too():
 def test_words_are_those_of_least_squares(case):
     X, words = case
     signs = found(X, words)
-    sums = SignSums.of(X.astype(np.float64), signs)
+    sums = WordSums.of(X.astype(np.float64), signs)
     learned = sums.words(ridge=0)
     np.testing.assert_allclose(learned, np.linalg.lstsq(signs, X, rcond=None)[0], atol=1e-5)
     assert sums.error(learned) == pytest.approx(errors(X, signs, learned).sum() / (X**2).sum(), rel=1e-4)

@@ -48,7 +48,8 @@ def test_terms_are_the_norms_and_the_expected_query_times_the_error(rows):
     R = signs @ words
     inside = rows @ directions
     expected = origin + (inside * [0.9, 0.5, 0.2]) @ directions.T + 0.1 * (rows - inside @ directions.T)
-    wanted = np.stack([(rows**2).sum(axis=1), (R**2).sum(axis=1), (expected * (rows - R)).sum(axis=1)], axis=1)
+    pairs = ((rows, rows), (R, R), (expected, rows - R), (R, rows - R))
+    wanted = np.stack([(one * other).sum(axis=1) for one, other in pairs], axis=1)
     np.testing.assert_allclose(near.terms(rows, signs, words), wanted, rtol=1e-3, atol=1e-3)
 
 

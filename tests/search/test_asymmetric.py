@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hashlearn import AsymmetricIndex, Corrections, HammingIndex
 from hashlearn.codes import unpack
 from hashlearn.codes.results import NO_ID
-from hashlearn.search.weights import quantize
+from hashlearn.search.weights import n_table_entries, quantize, round_to_steps
 
 LENGTHS = st.sampled_from([1, 3, 8, 9, 16, 31, 64, 100, 128, 129, 200, 512, 1024, 1025, 2100, 4096])
 KINDS = st.sampled_from(["normal", "constant", "zero", "huge", "tiny", "one large", "few values"])
@@ -46,12 +46,23 @@ def random_corrections(affine, n, seed=0):
     return Corrections(np.random.default_rng(seed).integers(0, 256, n, dtype=np.uint8), *affine)
 
 
+def chosen(tables, codes):
+    """The sums of the numbers that every four bits of the codes choose, shape (n_queries, n)."""
+    numbers = np.stack([codes >> 4, codes & 15], axis=2).reshape(len(codes), 2 * codes.shape[1])
+    groups = np.arange(tables.shape[1] // 16)
+    return tables[:, groups * 16 + numbers[:, groups]].sum(axis=2)
+
+
 def integer_sums(weights, codes, corrections, n_bits):
     """Estimates and what they are made of: sums of whole numbers, by plain numpy."""
-    quantized = quantize(weights, *(corrections[1:] if corrections else ()))
-    values = quantized.values.astype(np.int64)
-    signs = 2 * unpack(codes, n_bits).astype(np.int64) - 1
-    sums = (values @ signs.T + np.abs(values).sum(axis=1, keepdims=True)) // 2
+    affine = corrections[1:] if corrections else ()
+    quantized = quantize(weights, n_bits, *affine)
+    if weights.shape[1] == n_bits:
+        values = round_to_steps(weights, *affine).values.astype(np.int64)
+        signs = 2 * unpack(codes, n_bits).astype(np.int64) - 1
+        sums = (values @ signs.T + np.abs(values).sum(axis=1, keepdims=True)) // 2
+    else:
+        sums = chosen(quantized.entries[:, : weights.shape[1]].astype(np.int64), codes)
     if corrections:
         sums += corrections.values.astype(np.int64) * quantized.factors[:, None].astype(np.int64) >> 8
     return sums, quantized.estimates(np.arange(len(weights))[:, None], sums)
@@ -86,6 +97,7 @@ def test_results_are_those_of_brute_force(n_bits, n, k, n_queries, kind, affine,
     ids = np.random.default_rng(seed).permutation(3 * n)[:n].astype(np.int64)
     index = AsymmetricIndex(n_bits).add(codes, ids, corrections)
     check(index, random_weights(kind, n_queries, n_bits, seed), codes, ids, corrections, k)
+    check(index, random_weights(kind, n_queries, n_table_entries(n_bits), seed), codes, ids, corrections, k)
 
 
 @RELAXED
@@ -150,9 +162,38 @@ def test_estimates_differ_from_real_ones_by_no_more_than_the_bound(n_bits, kind,
         exact += corrections.numbers()
     found = AsymmetricIndex(n_bits).add(codes, corrections=corrections).search(weights, 200)
     errors = np.abs(found.distances - np.take_along_axis(exact, found.ids, axis=1))
-    steps = quantize(weights, *(affine or ())).steps[:, None]
+    steps = quantize(weights, n_bits, *(affine or ())).steps[:, None]
     of_single_precision = 1e-6 * np.abs(exact).max(axis=1, keepdims=True)
     assert np.all(errors <= steps * (n_bits / 2 + 2) + of_single_precision)
+
+
+@RELAXED
+@given(LENGTHS, KINDS, AFFINES, st.integers(0, 99))
+def test_tables_give_the_sums_of_the_numbers_that_four_bits_choose(n_bits, kind, affine, seed):
+    codes, corrections = random_codes(200, n_bits, seed), random_corrections(affine, 200, seed)
+    weights = random_weights(kind, 5, n_table_entries(n_bits), seed)
+    exact = chosen(weights.astype(np.float64), codes)
+    if corrections:
+        exact += corrections.numbers()
+    found = AsymmetricIndex(n_bits).add(codes, corrections=corrections).search(weights, 200)
+    errors = np.abs(found.distances - np.take_along_axis(exact, found.ids, axis=1))
+    steps = quantize(weights, n_bits, *(affine or ())).steps[:, None]
+    of_single_precision = 1e-6 * np.abs(exact).max(axis=1, keepdims=True)
+    of_single_precision += 1e-6 * np.abs(weights).astype(np.float64).sum(axis=1, keepdims=True)
+    assert np.all(errors <= steps * (len(weights[0]) / 16 + 2) + of_single_precision)
+
+
+def test_tables_of_signed_sums_give_what_the_weights_of_the_bits_give():
+    codes, weights = random_codes(500, 64), random_weights("normal", 5, 64)
+    signs = 2.0 * unpack(np.arange(16, dtype=np.uint8)[:, None], 8)[:, 4:] - 1
+    tables = (weights.reshape(5, 16, 1, 4) * signs).sum(axis=3).reshape(5, -1)
+    index = AsymmetricIndex(64).add(codes)
+    by_bits, by_tables = index.search(weights, 500), index.search(tables, 500)
+    order_of_ids = [np.argsort(found.ids, axis=1) for found in (by_bits, by_tables)]
+    distances = [
+        np.take_along_axis(found.distances, order, axis=1) for found, order in zip((by_bits, by_tables), order_of_ids)
+    ]
+    np.testing.assert_allclose(*distances, atol=0.03 * np.abs(distances[0]).max())
 
 
 @given(LENGTHS, KINDS, st.integers(0, 99))
@@ -161,7 +202,7 @@ def test_weights_keep_at_least_six_bits_beside_corrections_of_their_range(n_bits
     weights = random_weights(kind, 5, n_bits, seed)
     largest, total = (reduce(np.abs(weights).astype(float), axis=1) for reduce in (np.max, np.sum))
     for scale in (0.0, float(total.min()) / 256):
-        values = quantize(weights, scale).values
+        values = round_to_steps(weights, scale).values
         assert np.all(np.abs(values).max(axis=1)[largest > 0] >= 31)
 
 

@@ -101,6 +101,7 @@ def test_the_plot_is_a_picture_of_the_kind_that_its_name_says(tmp_path):
     [
         ("target_recall must be at most 1, got 1.5", {"target_recall": 1.5}),
         ("target_recall must be at least 0, got -0.1", {"target_recall": -0.1}),
+        ("target_recall must be above 0 and at most 1, got 0", {"target_recall": 0}),
         ("k must be at least 1, got 0", {"k": 0}),
         ("k must be at most 2799, got 2800", {"k": 2800}),
         ("n_queries must be at least 1, got 0", {"n_queries": 0}),

@@ -24,7 +24,7 @@ def run(
         str | None, typer.Option(help="Vectors of queries; otherwise some of the vectors, none finding itself.")
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Neighbors of a query.")] = 10,
-    target_recall: Annotated[float, typer.Option(help="The share of the true neighbors to find, 0 to 1.")] = 0.95,
+    target_recall: Annotated[float, typer.Option(help="The share of the true neighbors to find, at most 1.")] = 0.95,
     metric: Annotated[str | None, typer.Option(help=f"{METRIC} By default euclidean; a saved search has one.")] = None,
     plot: Annotated[str | None, typer.Option(help="Write the curve as a picture: .png, .svg or .pdf.")] = None,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Also write all numbers as JSON.")] = None,

@@ -1,9 +1,10 @@
 """Ranking by real queries: the codes of the database are bits, the query is not encoded.
 
-With one weight t_j a bit and one correction c a code, the distance of a query to a code with signs b_j is estimated::
+With weights t_j of a query and one correction c a code, the distance of a query to a code is estimated::
 
     c + sum_j t_j b_j
 
+where b_j are the signs of the code, or, with 16 weights for each four bits, a one for each weight that they choose.
 That is the order of the Euclidean distances between ``(-t / 2, 0)`` and ``(b, sqrt(c - min c))``, so whatever judges
 vectors judges this ranking too.
 """
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import unpack
+from hashlearn.linalg.free_words import coefficients_of
 
 
 class EstimateVectors(NamedTuple):
@@ -43,10 +45,10 @@ def estimate_vectors(hasher: Any, codes: NDArray[np.uint8], database: NDArray, q
 def vectors_of_estimates(
     weights: NDArray, codes: NDArray[np.uint8], n_bits: int, corrections: NDArray
 ) -> EstimateVectors:
-    """The vectors of the estimates ``corrections + signs @ weights``."""
-    signs = 2 * unpack(codes, n_bits).astype(np.float32) - 1
+    """The vectors of the estimates ``corrections + coefficients @ weights``."""
+    coefficients = coefficients_of(unpack(codes, n_bits), np.shape(weights)[1], np.dtype(np.float32))
     height = np.sqrt(corrections - np.min(corrections)).astype(np.float32)
     level = np.zeros((len(weights), 1), np.float32)
     return EstimateVectors(
-        np.hstack([signs, height[:, None]]), np.hstack([np.asarray(weights, np.float32) / -2, level])
+        np.hstack([coefficients, height[:, None]]), np.hstack([np.asarray(weights, np.float32) / -2, level])
     )

@@ -4,15 +4,17 @@ A row is a sum of signed words, one word d_j for every bit::
 
     min_{B, D}  ||X - 1 mean' - B D||_F^2     B in {-1, +1}^{n x b},  D in R^{b x d}
 
-For given bits the words D are those of least squares; for given words the bits of a row are found by search. Queries
-are not encoded. With R = b D, the row that a code stands for, and t = -2 D (q - mean), b numbers for a query::
+For given bits the words D are those of least squares; for given words the bits of a row are found by search. Short
+codes have free words instead, 16 for each four bits, which start as all sums of the four signed words
+(:mod:`hashlearn.linalg.free_words`): B then has a one for each word that is chosen, and D four times the rows. Queries
+are not encoded. With R = b D, the row that a code stands for, and t = -2 D (q - mean), the numbers of a query::
 
     ||q - x||^2 - ||q - mean||^2   ~   c + sum_j t_j b_j
 
 The correction c is one number for every code, kept in one byte. It makes up for the error x - R as far as that can be
 expected of the queries near x (:mod:`hashlearn.linalg.near_queries`)::
 
-    c = w_1 |x|^2 + w_2 |R|^2 + w_3 E[q | x].(x - R),      x and q seen from the mean
+    c = w_1 |x|^2 + w_2 |R|^2 + (w_3 E[q | x] + w_4 R).(x - R),      x and q seen from the mean
 
 The weights w are those with which held-out rows of the sample find most of their true neighbors.
 """
@@ -26,11 +28,13 @@ from sklearn.utils.validation import check_is_fitted
 from hashlearn.checks import Range
 from hashlearn.codes import Corrections, check_codes, unpack
 from hashlearn.hashers.base import ENCODE_PARTS, Hasher, starting_matrix
-from hashlearn.linalg.additive import SignSearch, SignSums, signs_of, starting_words
+from hashlearn.linalg.additive import SignSearch, WordSums, signs_of, starting_words
+from hashlearn.linalg.free_words import GROUP_BITS, WordSearch, coefficients_of, combined, relative_weights
 from hashlearn.linalg.near_queries import Geometry, NearQueries, best_weights
 from hashlearn.linalg.neighbors import nearest_of
 from hashlearn.linalg.projections import unit_rows
-from hashlearn.rows import added, fold, map_blocks
+from hashlearn.progress import track
+from hashlearn.rows import RowBlocks, added, fold, map_blocks
 from hashlearn.rows.blocks import check_finite
 
 START_ROWS = 20_000
@@ -40,6 +44,15 @@ START_ROUNDS = 20
 HELD_OUT = 500
 N_NEIGHBORS = 10
 PLACES = (10, 100)
+
+FREE_BITS = 64
+"""Length of the codes, at most, that have free words: longer ones gain little, and take longer to find."""
+
+ROWS_PER_WORD = 8
+"""Training rows for each free word, at least; signed words need fewer."""
+
+FREE_ROUNDS = 4
+"""Rounds with free words, for each round with signed words."""
 
 BYTE_RANGE = (0.001, 0.999)
 """Shares of the corrections of the sample below and above which the byte has its ends."""
@@ -59,16 +72,20 @@ class ABH(Hasher):
         Length of a code, 1 to 4096; it may be more or less than the number of features.
     metric : {"euclidean", "cosine", "dot"}, default="euclidean"
         What is near: a small Euclidean distance, a small angle, or a large inner product.
+    words : {"auto", "signed", "free"}, default="auto"
+        A signed word for each bit, or 16 free words for each four bits, which fit clusters better and take longer to
+        learn and to search for; n_bits must then be a multiple of 4. "auto" is "free" for such codes of up to 64 bits,
+        if there are at least 32 * n_bits rows to learn from.
     max_iter : int (at least 0), default=5
         Rounds of the alternation between words and bits, at most: it ends where the error rises, as it may with more
-        bits than features.
+        bits than features. With free words four times as many rounds follow.
     ridge : float (at least 0), default=1e-4
         Added to B'B, times the number of rows, in the least squares of the words.
     restarts : int (at least 0), default=0
         How often the search for the bits of a row starts again from the best bits with some of them flipped. Every
         restart costs as much time as the first search and gains a little recall.
     init : ndarray of shape (n_bits, n_features) or None, default=None
-        The words to start from; those of ITQ's bits if None.
+        The signed words to start from; those of ITQ's bits if None.
     train_sample : int (at least 2) or None, default=20000
         Number of rows, drawn at random and held in memory, to learn from; None for all, a block at a time.
     random_state : int, RandomState instance or None, default=None
@@ -77,17 +94,18 @@ class ABH(Hasher):
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-    words_ : ndarray of shape (n_bits, n_features)
-        D.
+    words_ : ndarray of shape (n_bits, n_features) or (4 * n_bits, n_features)
+        D. Free words are in the order of the groups of four bits; within a group the four bits, the first the highest,
+        are the number of their word.
     reconstruction_error_ : list of float
         The share of the variance that the codes of the training rows leave out, with the words at the start of each
-        round.
+        round with signed words.
     directions_ : ndarray of shape (n_features, n_directions)
         The leading principal directions.
     shrinkage_ : ndarray of shape (n_directions + 1,)
         How much of a row's component in each of these directions, and in all others, the queries near it share.
-    correction_weights_ : ndarray of shape (3,)
-        w.
+    correction_weights_ : ndarray of shape (4,)
+        w; older models have the first three.
     correction_scale_, correction_offset_ : float
         A correction is ``correction_offset_ + correction_scale_ * byte``.
 
@@ -108,6 +126,7 @@ class ABH(Hasher):
     _ranges: ClassVar[dict[str, Any]] = {
         "n_bits": Range(int, 1, 4096),
         "metric": Range(words=("euclidean", "cosine", "dot")),
+        "words": Range(words=("auto", "signed", "free")),
         "max_iter": Range(int, 0),
         "ridge": Range(float, 0),
         "restarts": Range(int, 0),
@@ -119,6 +138,7 @@ class ABH(Hasher):
         n_bits=64,
         *,
         metric="euclidean",
+        words="auto",
         max_iter=5,
         ridge=1e-4,
         restarts=0,
@@ -128,6 +148,7 @@ class ABH(Hasher):
     ):
         self.n_bits = n_bits
         self.metric = metric
+        self.words = words
         self.max_iter = max_iter
         self.ridge = ridge
         self.restarts = restarts
@@ -154,9 +175,26 @@ class ABH(Hasher):
                 D = before
                 break
             D, before = sums.words(self.ridge), D
+        if self._takes_free_words(len(rows)):
+            D = self._free_words(rows, view, combined(D), float(np.einsum("ij,ij->", sample, sample) / len(sample)))
         self.mean_, self.words_ = view.mean.astype(np.float64), D.astype(np.float32)
         self._learn_correction(sample, rng)
         return self
+
+    def _takes_free_words(self, n_rows: int) -> bool:
+        fits = self.n_bits % GROUP_BITS == 0
+        if self.words == "free" and not fits:
+            raise ValueError(f"words='free' needs n_bits that are a multiple of {GROUP_BITS}, got {self.n_bits}")
+        enough = n_rows >= ROWS_PER_WORD * GROUP_BITS * self.n_bits
+        return self.words == "free" or (self.words == "auto" and fits and enough and self.n_bits <= FREE_BITS)
+
+    def _free_words(self, rows: RowBlocks, view: "View", D: NDArray, mean_square: float) -> NDArray:
+        """Free words by rounds of search and of least squares in which each row counts by the inverse of its error."""
+        for _ in track(range(FREE_ROUNDS * self.max_iter), "ABH free words"):
+            scorer = CodeScorer(view, WordSearch(D, 0, rows.dtype))
+            sums = fold(rows, _weighted_sums_of_block, added, scorer, D, mean_square or 1.0)
+            D = WordSums(*sums).words(self.ridge)
+        return D
 
     def _learn_correction(self, X: NDArray, rng: np.random.RandomState) -> None:
         """E[q | x], the weights w and the range of the byte, from a sample that is seen from the mean."""
@@ -166,9 +204,10 @@ class ABH(Hasher):
         near = NearQueries.of(X, queries, truth, geometry.origin)
         self.directions_, self.shrinkage_ = near.directions, np.append(near.factors, near.rest)
 
-        signs, words = signs_of(self._search_in(X.dtype)(X)), self.words_.astype(X.dtype)
-        terms = near.terms(X, signs, words)
-        products = geometry.products(X[queries], words) @ signs.T
+        words = self.words_.astype(X.dtype)
+        coefficients = coefficients_of(self._search_in(X.dtype)(X) > 0, len(words), X.dtype)
+        terms = near.terms(X, coefficients, words)
+        products = geometry.products(X[queries], words) @ coefficients.T
         products[np.arange(len(queries)), queries] = np.inf  # a row is not its own neighbor
         places = np.unique(np.minimum(PLACES, len(X) - 1)).tolist()
         self.correction_weights_ = best_weights(products, terms, truth, geometry.starts, places)
@@ -204,9 +243,11 @@ class ABH(Hasher):
         return Corrections.of(numbers, self.correction_scale_, self.correction_offset_)
 
     def query_weights(self, Q: ArrayLike) -> NDArray[np.float32]:
-        """The weights that a query gives to the bits, +1 or -1, of the codes it is compared with.
+        """The weights that a query gives to the words of the codes it is compared with.
 
-        Weights times bits, plus the code's correction, estimate a distance. What is the same for all codes is left out:
+        Signed words: weights times bits, +1 or -1, plus the code's correction, estimate a distance. Free words: of the
+        16 weights of each group, the one that the group's four bits choose is added up. What is the same for all codes
+        is left out:
         the squared Euclidean distance (for "cosine" that of rows of length one) lacks the query's own to ``mean_``, and
         the negative inner product lacks that with ``mean_``.
 
@@ -217,13 +258,13 @@ class ABH(Hasher):
 
         Returns
         -------
-        ndarray of shape (n, n_bits), float32
+        ndarray of shape (n, n_bits) or (n, 4 * n_bits), float32
             For :meth:`hashlearn.AsymmetricIndex.search`.
         """
         if self._is_small(Q):
             return self._small_weights(Q)
         rows = self._rows(Q)
-        weights = np.empty((len(rows), self.n_bits), np.float32)
+        weights = np.empty((len(rows), len(self.words_)), np.float32)
         for part, block in map_blocks(rows, _weights_of_block, self._weigher(rows.dtype)):
             weights[part] = block
         return weights
@@ -242,13 +283,16 @@ class ABH(Hasher):
             For "cosine" they are of length one, nearly.
         """
         check_is_fitted(self)
-        signs = signs_of_codes(check_codes(codes, self.n_bits), self.n_bits, np.dtype(np.float32))
-        return signs @ self.words_ + self.mean_.astype(np.float32)
+        bits = unpack(check_codes(codes, self.n_bits), self.n_bits)
+        decoded = coefficients_of(bits, len(self.words_), np.dtype(np.float32)) @ self.words_
+        return decoded + self.mean_.astype(np.float32)
 
     def _view(self, real: np.dtype) -> "View":
         return View(self.mean_.astype(real), self.metric == "cosine")
 
-    def _search_in(self, real: np.dtype) -> SignSearch:
+    def _search_in(self, real: np.dtype) -> SignSearch | WordSearch:
+        if len(self.words_) > self.n_bits:
+            return WordSearch(self.words_, self.restarts, real)
         return SignSearch(self.words_, PATIENCE, self.restarts, real)
 
     def _scorer(self, real):
@@ -266,7 +310,7 @@ class ABH(Hasher):
         origin = Geometry.named(self.metric, self.mean_).origin
         near = NearQueries(origin, self.directions_, self.shrinkage_[:-1], float(self.shrinkage_[-1]))
         words = self.words_.astype(real, copy=False)
-        return Corrector(self._view(real), near, words, self.correction_weights_)
+        return Corrector(self._view(real), near, words, self.n_bits, self.correction_weights_)
 
 
 class View(NamedTuple):
@@ -288,7 +332,7 @@ class CodeScorer(NamedTuple):
     """Scores of the rows of a block."""
 
     view: View
-    search: SignSearch
+    search: SignSearch | WordSearch
 
     def __call__(self, block: NDArray) -> NDArray:
         return self.search(self.view(block))
@@ -311,21 +355,24 @@ class Corrector(NamedTuple):
     view: View
     near: NearQueries
     words: NDArray
+    n_bits: int
     weights: NDArray
 
     def __call__(self, block: NDArray, codes: NDArray[np.uint8]) -> NDArray:
-        signs = signs_of_codes(codes, len(self.words), block.dtype)
-        return self.near.terms(self.view(block), signs, self.words) @ self.weights
+        coefficients = coefficients_of(unpack(codes, self.n_bits), len(self.words), block.dtype)
+        terms = self.near.terms(self.view(block), coefficients, self.words)
+        return terms[:, : len(self.weights)] @ self.weights
 
 
-def signs_of_codes(codes: NDArray[np.uint8], n_bits: int, real: np.dtype) -> NDArray:
-    """+1 for the bits that are one, -1 for the others."""
-    return 2 * unpack(codes, n_bits).astype(real) - 1
-
-
-def _sums_of_block(block: NDArray, first: int, scorer: CodeScorer) -> SignSums:
+def _sums_of_block(block: NDArray, first: int, scorer: CodeScorer) -> WordSums:
     X = scorer.view(block)
-    return SignSums.of(X, signs_of(scorer.search(X)))
+    return WordSums.of(X, signs_of(scorer.search(X)))
+
+
+def _weighted_sums_of_block(block: NDArray, first: int, scorer: CodeScorer, D: NDArray, mean_square: float) -> WordSums:
+    X, words = scorer.view(block), D.astype(block.dtype)
+    coefficients = coefficients_of(scorer.search(X) > 0, len(words), X.dtype)
+    return WordSums.weighted(X, coefficients, relative_weights(X, coefficients, words, mean_square))
 
 
 def _corrections_of_block(block: NDArray, first: int, corrector: Corrector, codes: NDArray[np.uint8]) -> NDArray:

@@ -23,29 +23,34 @@ from hashlearn.rows import RowBlocks, row_slices
 TENURE = 4
 """Flips during which a sign that was flipped stays as it is."""
 
-_LIMIT = 2.0**27
+LIMIT = 2.0**27
 """The search computes with whole numbers up to this one. Their sums are exact in any order, so that the signs are the
 same on every machine that has the same products."""
 
-_GUESS_RIDGE = 0.05
+GUESS_RIDGE = 0.05
+"""Of the mean diagonal of G, added to it in the linear guess of the signs."""
+
 _WIDTHS_IN_USE = 8  # arrays of rows by bits, in single precision, while a block is searched
 _BANNED = np.int32(1 << 30)
 _LARGEST = np.int32((1 << 31) - 1)
-_SEED = np.uint64(88172645463325252)
+SEED = np.uint64(88172645463325252)
 
 
-class SignSums(NamedTuple):
-    """What the least squares of the words need of rows X (n x d) and their signs B (n x b).
+class WordSums(NamedTuple):
+    """What the least squares of the words need of rows X (n x d) and the coefficients B (n x b) of their words.
+
+    The coefficients of signed words are signs. Rows may have weights, the diagonal of V.
 
     Attributes
     ----------
     gram : ndarray of shape (b, b)
-        B'B.
+        B'VB.
     cross : ndarray of shape (b, d)
-        B'X.
+        B'VX.
     square : ndarray of shape ()
-        ||X||^2.
+        The trace of X'VX.
     n : ndarray of shape ()
+        The sum of the weights.
     """
 
     gram: NDArray[np.float64]
@@ -54,15 +59,20 @@ class SignSums(NamedTuple):
     n: NDArray[np.float64]
 
     @classmethod
-    def of(cls, X: NDArray, signs: NDArray) -> "SignSums":
-        B = signs.astype(X.dtype, copy=False)
+    def of(cls, X: NDArray, coefficients: NDArray) -> "WordSums":
+        B = coefficients.astype(X.dtype, copy=False)
         square = np.einsum("ij,ij->", X, X, dtype=np.float64)
         return cls(
             (B.T @ B).astype(np.float64), (B.T @ X).astype(np.float64), np.array(square), np.array(float(len(X)))
         )
 
+    @classmethod
+    def weighted(cls, X: NDArray, coefficients: NDArray, weights: NDArray) -> "WordSums":
+        roots = np.sqrt(weights)[:, None]
+        return cls.of(roots * X, roots * coefficients)._replace(n=np.array(weights.sum(dtype=np.float64)))
+
     def words(self, ridge: float) -> NDArray[np.float64]:
-        """The words that minimize ||X - B D||^2 + ridge n ||D||^2, shape (b, d)."""
+        """The words that minimize the weighted ||X - B D||^2 + ridge n ||D||^2, shape (b, d)."""
         return scipy.linalg.solve(self.gram + ridge * self.n * np.eye(len(self.gram)), self.cross, assume_a="pos")
 
     def error(self, words: NDArray) -> float:
@@ -89,7 +99,7 @@ def starting_words(
     words, rest = np.empty((0, X.shape[1])), X
     while True:
         signs = _quantized(rest, min(n_words - len(words), X.shape[1]), rounds, rng)
-        layer = SignSums.of(rest, signs).words(ridge)
+        layer = WordSums.of(rest, signs).words(ridge)
         words = np.vstack([words, layer])
         if len(words) == n_words:
             return words
@@ -130,12 +140,12 @@ class SignSearch:
 
     def __init__(self, words: NDArray, patience: int, restarts: int, real: np.dtype):
         gram = words.astype(np.float64) @ words.astype(np.float64).T
-        ridge = _GUESS_RIDGE * np.trace(gram) / len(gram) or 1.0
+        ridge = GUESS_RIDGE * np.trace(gram) / len(gram) or 1.0
         self.projection = np.ascontiguousarray(words.T, dtype=real)
         self.guess = scipy.linalg.inv(gram + ridge * np.eye(len(gram))).astype(real)
         # A product beyond the sum of |G_jk| leaves sign j no choice, so this sum bounds all numbers of the search.
         largest = np.abs(gram).sum(axis=1).max()
-        self.scale = 2.0 ** np.floor(np.log2(_LIMIT / largest)) if largest > 0 else 1.0
+        self.scale = 2.0 ** np.floor(np.log2(LIMIT / largest)) if largest > 0 else 1.0
         self.gram = np.rint(gram * self.scale).astype(np.int32)
         self.patience, self.restarts = patience, restarts
 
@@ -150,7 +160,7 @@ class SignSearch:
             products = X[part] @ self.projection
             scores[part] = products @ self.guess
             products *= products.dtype.type(self.scale)
-            np.clip(np.rint(products, out=products), -_LIMIT, _LIMIT, out=products)
+            np.clip(np.rint(products, out=products), -LIMIT, LIMIT, out=products)
             # p - G s of the guess; whole numbers, exact in double precision
             residuals = products - signs_of(scores[part]).astype(np.float64) @ gram
             search_signs(scores[part], residuals.astype(np.int32), self.gram, self.patience, self.restarts)
@@ -191,14 +201,14 @@ def search_signs(scores, residuals, gram, patience, restarts):
         for k in range(b):
             best.signs[k] = 0 if scores[row, k] > 0 else -1
         best.residual[:] = residuals[row]
-        lowest, chance = 0, _SEED
+        lowest, chance = 0, SEED
         for attempt in range(restarts + 1):
             now.signs[:] = best.signs
             now.residual[:] = best.residual
             _allow_all(gram, now, flips)
             error = lowest
             for _ in range(max(2, b // 16) if attempt > 0 else 0):
-                chance = _next_chance(chance)
+                chance = next_chance(chance)
                 error += _flip(np.int64(chance % np.uint64(b)), gram, now, flips)
             lowest = _search(error, lowest, gram, now, best, flips, numbers, recent, patience)
         for k in range(b):
@@ -269,7 +279,7 @@ def _bit_length(number):
 
 
 @compiled
-def _next_chance(state):
+def next_chance(state):
     """The next number of a xorshift generator (Marsaglia, Journal of Statistical Software 8(14), 2003)."""
     state ^= state << np.uint64(13)
     state ^= state >> np.uint64(7)

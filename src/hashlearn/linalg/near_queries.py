@@ -48,15 +48,17 @@ class Geometry(NamedTuple):
         return (-self.cross * (Q + self.origin).astype(Q.dtype)) @ rows.T
 
     @property
-    def starts(self) -> list[tuple[float, float, float]]:
-        """Weights of |x|^2, |R|^2 and E[q + origin | x].(x - R) to begin with.
+    def starts(self) -> list[tuple[float, ...]]:
+        """Weights of |x|^2, |R|^2, E[q + origin | x].(x - R) and R.(x - R) to begin with.
 
-        The last of them is what the module's formula says; the others stand by for data where the queries near a row
-        say little of those that rank it: sparse ones with many equal distances.
+        The last two of them are what the module's formula says, with E alone and with a quarter of it replaced by R;
+        the others stand by for data where the queries near a row say little of those that rank it: sparse ones with
+        many equal distances.
         """
+        formula = [(self.square, 0.0, -(1 - share) * self.cross, -share * self.cross) for share in (0.0, 0.25)]
         if self.square:
-            return [(0.5, 0.5, 0.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (1.0, 0.0, -self.cross)]
-        return [(0.0, 0.0, 0.0), (0.0, 0.0, -self.cross)]
+            return [(0.5, 0.5, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), *formula]
+        return [(0.0, 0.0, 0.0, 0.0), *formula]
 
 
 class NearQueries(NamedTuple):
@@ -90,16 +92,20 @@ class NearQueries(NamedTuple):
         rest_together, rest_square = sums.sum() - together.sum(), norms[x].sum() - square.sum()
         return cls(origin, directions, _share(together, square), float(_share(rest_together, rest_square)))
 
-    def terms(self, X: NDArray, signs: NDArray, words: NDArray) -> NDArray:
-        """|x|^2, |R|^2 and E[q + origin | x].(x - R) of every row, where R = signs @ words; shape (n, 3)."""
+    def terms(self, X: NDArray, coefficients: NDArray, words: NDArray) -> NDArray:
+        """|x|^2, |R|^2, E[q + origin | x].(x - R) and R.(x - R) of every row, R = coefficients @ words; shape (n, 4).
+
+        The last is for queries that are nearer to what the code stands for than a linear expectation says.
+        """
         real = X.dtype
         directions, factors = self.directions.astype(real, copy=False), self.factors.astype(real)
-        R = signs @ words
+        R = coefficients @ words
         error, along = X - R, X @ directions
-        missed = along - signs @ (words @ directions)
+        missed = along - coefficients @ (words @ directions)
         expected = real.type(self.rest) * np.einsum("ij,ij->i", X, error) + error @ self.origin.astype(real)
         expected += np.einsum("ij,ij,j->i", along, missed, factors - real.type(self.rest))
-        return np.stack([np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", R, R), expected], axis=1)
+        squares = [np.einsum("ij,ij->i", part, part) for part in (X, R)]
+        return np.stack([*squares, expected, np.einsum("ij,ij->i", R, error)], axis=1)
 
 
 def _share(together: NDArray, square: NDArray) -> NDArray:

@@ -30,7 +30,7 @@ from hashlearn.search.kernels.asymmetric import (
 from hashlearn.search.kernels.look_up import TABLE
 from hashlearn.search.kernels.tiles import byte_layout, n_tiles
 from hashlearn.search.store import CodeStore
-from hashlearn.search.weights import QuantizedWeights, quantize, sum_type
+from hashlearn.search.weights import QuantizedQueries, n_table_entries, quantize, sum_type
 from hashlearn.threads import check_n_jobs, split
 
 _BYTES_WITH_BOUNDS = 16  # codes that are found faster by bounds of 8 bits first
@@ -57,10 +57,10 @@ class RealEngine:
     def affine(self) -> Affine:
         return Affine(*self.store.metadata["corrections"]) if self.store.corrected else NO_CORRECTIONS
 
-    def quantize(self, weights: NDArray[np.float32]) -> QuantizedWeights:
-        return quantize(weights, *self.affine)
+    def quantize(self, weights: NDArray[np.float32]) -> QuantizedQueries:
+        return quantize(weights, self.store.n_bits, *self.affine)
 
-    def knn(self, weights: QuantizedWeights, k: int, n_jobs: int) -> Keys:
+    def knn(self, weights: QuantizedQueries, k: int, n_jobs: int) -> Keys:
         """The k nearest codes, k <= len(store), as sorted keys ``sum << 36 | position`` of shape (n_queries, k)."""
         codes, dtype = self._codes(), sum_type(self.store.n_bits)
 
@@ -73,7 +73,7 @@ class RealEngine:
 
         return knn_in_parts(scan, len(weights.steps), n_tiles(len(self.store)), k, n_jobs)
 
-    def range(self, weights: QuantizedWeights, distance: float, n_jobs: int) -> Keys:
+    def range(self, weights: QuantizedQueries, distance: float, n_jobs: int) -> Keys:
         """Sorted hits ``query << 54 | sum << 36 | position`` of at most 512 queries."""
         dtype = sum_type(self.store.n_bits)
         limits = np.minimum(weights.limits(distance), np.iinfo(dtype).max).astype(dtype)
@@ -97,7 +97,8 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
     """Nearest codes of real queries.
 
     The distance of a query with weights w from a code b in {-1, 1}^n_bits is estimated as ``c + sum(w * b)``, with a
-    correction c of the code or without. Weights are rounded to multiples of a step, at least 31 steps to the largest
+    correction c of the code or without; or, with 16 weights for each four bits, as c and the sum of the weights that
+    these bits choose. Weights are rounded to multiples of a step, at least 31 steps to the largest
     (see :mod:`hashlearn.search.weights`); for these weights the result is exact. A distance may be negative: what is
     the same for all codes, such as the length of the query, is left out.
 
@@ -204,9 +205,10 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
 
         Parameters
         ----------
-        weights : array of shape (n_queries, n_bits)
+        weights : array of shape (n_queries, n_bits) or (n_queries, 16 * ceil(n_bits / 4))
             A negative weight draws the codes near whose bit is one. The ``query_weights`` of a hasher that has them;
-            with a minus before it, the ``decision_function`` of any other.
+            with a minus before it, the ``decision_function`` of any other. The wider array has 16 numbers for each four
+            bits of a code: these bits, the first the highest, are the place of the number that counts.
         k : int
             At least 1, and at most the number of codes or 65536, whichever is more. Where the index has fewer codes,
             the places left over get id -1 and infinite distance.
@@ -241,7 +243,7 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
 
         Parameters
         ----------
-        weights : array of shape (n_queries, n_bits)
+        weights : array of shape (n_queries, n_bits) or (n_queries, 16 * ceil(n_bits / 4))
             As in :meth:`search`.
         distance : float
             The largest distance; it may be negative.
@@ -280,7 +282,8 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
 
 
 def _check_weights(weights: ArrayLike, store: CodeStore) -> NDArray[np.float32]:
-    checked = check_matrix("weights", weights, (None, store.n_bits or None))
+    has_tables = np.shape(weights)[1:] == (n_table_entries(store.n_bits),)
+    checked = check_matrix("weights", weights, (None, np.shape(weights)[1] if has_tables else store.n_bits or None))
     largest = np.abs(checked).max(initial=0.0)
     if largest > _LARGEST:
         raise ValueError(f"weights must be numbers of single precision, below {_LARGEST:.2g}, got {largest:.2g}")

@@ -67,7 +67,7 @@ def tune(
         None draws ``n_queries`` of the vectors, and no query finds itself.
     k : int, default=10
     target_recall : float, default=0.95
-        The share of the true k nearest that is to be found, 0 to 1.
+        The share of the true k nearest that is to be found, above 0 and at most 1.
     vectors : VectorFile, VectorView, array, memmap or CSR matrix
         What candidates are reranked by; row i of an array is the vector of id i.
     other_n_bits : iterable of int, or None
@@ -88,6 +88,8 @@ def tune(
     (True, True)
     """
     target_recall = check_number("target_recall", target_recall, low=0, high=1)
+    if target_recall == 0:
+        raise ValueError("target_recall must be above 0 and at most 1, got 0")
     n_queries, rng = check_integer("n_queries", n_queries, low=1), check_random_state(random_state)
     database = _Database.of(search, vectors)
     if database.n < 2:

@@ -8,11 +8,13 @@ The search computes with integers:
   largest weight is at least 31 steps, 6 bits with its sign, and 60 or more where weights differ much;
 - ``sum(values * b)`` is ``2 * agreed - sum(abs(values))``, where ``agreed`` is the sum of ``abs(values)`` over the bits
   with the sign of their weight: no negative numbers;
-- a correction, which is ``offset + scale * byte``, adds ``byte * factor >> 8`` to ``agreed``.
+- a query with 16 weights for each four bits, of which they choose one, has them as multiples of two steps above the
+  least of the 16. The two tables of a byte have spreads of at most 255 together;
+- a correction, which is ``offset + scale * byte``, adds ``byte * factor >> 8`` to that.
 
 The **sum** of both is what codes are ordered by, exactly. An estimate is ``base + 2 * step * sum``. It differs from the
 one with real weights by at most ``step * (n_bits / 2 + 2)``, and as a rule by about ``step * sqrt(n_bits / 12)``,
-because the errors of single weights do not depend on each other.
+because the errors of single weights do not depend on each other. Tables differ less: they have fewer entries to add.
 """
 
 from typing import NamedTuple
@@ -21,18 +23,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import bytes_per_code
-from hashlearn.search.kernels.asymmetric import SUM_BITS, Queries, fill_tables, round_weights
+from hashlearn.search.kernels.asymmetric import SUM_BITS, Queries, fill_tables, round_tables, round_weights
 from hashlearn.search.kernels.look_up import TABLE
 
 BITS_WITH_SHORT_SUMS = 1024
 """Sums of codes of up to so many bits stay within 16 bits."""
 
 _LARGEST_BYTE = 251.0  # of 255: rounding adds a half for each of 8 weights
+_LARGEST_BYTE_OF_TABLES = 254.0  # of 255: rounding adds a half for each of 2 entries
 _LARGEST_SUM = 64000.0  # of 65534: rounding adds a half for each weight
 
 
-class QuantizedWeights(NamedTuple):
-    """Queries as integers.
+class RoundedWeights(NamedTuple):
+    """Weights of queries as integers.
 
     Attributes
     ----------
@@ -42,6 +45,23 @@ class QuantizedWeights(NamedTuple):
     """
 
     values: NDArray[np.int16]
+    factors: NDArray[np.uint16]
+    steps: NDArray[np.float64]
+    bases: NDArray[np.float64]
+
+
+class QuantizedQueries(NamedTuple):
+    """Queries as tables of integers.
+
+    Attributes
+    ----------
+    entries : ndarray of shape (n_queries, 32 * n_bytes), uint8
+        The tables of the first four bits of a code, of the next four, and so on.
+    factors : ndarray of shape (n_queries,), uint16
+    steps, bases : ndarray of shape (n_queries,), float64
+    """
+
+    entries: NDArray[np.uint8]
     factors: NDArray[np.uint16]
     steps: NDArray[np.float64]
     bases: NDArray[np.float64]
@@ -63,18 +83,12 @@ class QuantizedWeights(NamedTuple):
 
     def tables(self) -> Queries:
         """The queries as the kernels want them."""
-        n_queries, n_bits = self.values.shape
-        n_bytes = bytes_per_code(n_bits)
-        padded = np.zeros((n_queries, 8 * n_bytes), np.int16)
-        padded[:, :n_bits] = self.values
-        tables = np.empty(n_queries * n_bytes * 2 * TABLE, np.uint8)
-        fill_tables(padded, tables)
-        return Queries(tables, self.factors)
+        return Queries(self.entries.ravel(), self.factors)
 
-    def rows(self, first: int, last: int) -> "QuantizedWeights":
+    def rows(self, first: int, last: int) -> "QuantizedQueries":
         """Some of the queries."""
         part = slice(first, last)
-        return QuantizedWeights(self.values[part], self.factors[part], self.steps[part], self.bases[part])
+        return QuantizedQueries(self.entries[part], self.factors[part], self.steps[part], self.bases[part])
 
 
 def sum_type(n_bits: int) -> np.dtype:
@@ -82,20 +96,48 @@ def sum_type(n_bits: int) -> np.dtype:
     return np.dtype(np.uint16 if n_bits <= BITS_WITH_SHORT_SUMS else np.uint32)
 
 
-def quantize(weights: NDArray[np.float32], scale: float = 0.0, offset: float = 0.0) -> QuantizedWeights:
-    """Real weights, of shape (n_queries, n_bits), as integers, for codes whose corrections have this scale and offset.
+def n_table_entries(n_bits: int) -> int:
+    """Entries of the tables of a query for codes of so many bits: 16 for each four bits."""
+    return -(-n_bits // 4) * TABLE
 
-    >>> quantized = quantize(np.array([[-1.0, 0.5]], np.float32))
-    >>> (quantized.values * quantized.steps).round(3)
+
+def quantize(weights: NDArray[np.float32], n_bits: int, scale: float = 0.0, offset: float = 0.0) -> QuantizedQueries:
+    """Real queries as integers, for codes of so many bits whose corrections have this scale and offset.
+
+    ``weights`` has a column for each bit, or one for each entry of the tables.
+    """
+    n_queries = len(weights)
+    entries = np.empty((n_queries, bytes_per_code(n_bits) * 2 * TABLE), np.uint8)
+    if weights.shape[1] == n_bits:
+        rounded = round_to_steps(weights, scale, offset)
+        padded = np.zeros((n_queries, 8 * bytes_per_code(n_bits)), np.int16)
+        padded[:, :n_bits] = rounded.values
+        fill_tables(padded, entries.reshape(-1))
+        return QuantizedQueries(entries, *rounded[1:])
+    queries = QuantizedQueries(entries, np.empty(n_queries, np.uint16), np.empty(n_queries), np.empty(n_queries))
+    largest = _LARGEST_BYTE_OF_TABLES, _largest_sum(n_bits)
+    round_tables(np.ascontiguousarray(weights), float(scale), float(offset), *largest, queries)
+    return queries
+
+
+def round_to_steps(weights: NDArray[np.float32], scale: float = 0.0, offset: float = 0.0) -> RoundedWeights:
+    """Real weights, of shape (n_queries, n_bits), as multiples of a step.
+
+    >>> rounded = round_to_steps(np.array([[-1.0, 0.5]], np.float32))
+    >>> (rounded.values * rounded.steps).round(3)
     array([[-1.   ,  0.503]])
     """
     n_queries, n_bits = weights.shape
-    rounded = QuantizedWeights(
+    rounded = RoundedWeights(
         np.empty((n_queries, n_bits), np.int16),
         np.empty(n_queries, np.uint16),
         np.empty(n_queries),
         np.empty(n_queries),
     )
-    largest_sum = _LARGEST_SUM if n_bits <= BITS_WITH_SHORT_SUMS else np.inf
-    round_weights(np.ascontiguousarray(weights), float(scale), float(offset), _LARGEST_BYTE, largest_sum, rounded)
+    largest = _LARGEST_BYTE, _largest_sum(n_bits)
+    round_weights(np.ascontiguousarray(weights), float(scale), float(offset), *largest, rounded)
     return rounded
+
+
+def _largest_sum(n_bits: int) -> float:
+    return _LARGEST_SUM if n_bits <= BITS_WITH_SHORT_SUMS else np.inf

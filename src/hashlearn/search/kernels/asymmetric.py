@@ -66,7 +66,7 @@ class Scratch(NamedTuple):
 
 @lean
 def round_weights(weights, scale, offset, largest_byte, largest_sum, rounded):
-    """Write real weights as ``values * step``, with what :class:`hashlearn.search.weights.QuantizedWeights` has beside.
+    """Write real weights as ``values * step``, with what :class:`hashlearn.search.weights.RoundedWeights` has beside.
 
     The magnitudes of the 8 values of a byte add up to at most ``largest_byte``, before rounding, and those of a code
     with its correction to at most ``largest_sum``.
@@ -98,6 +98,46 @@ def round_weights(weights, scale, offset, largest_byte, largest_sum, rounded):
         rounded.steps[query] = step
         # byte * factor >> 8 is half a unit too small on average
         rounded.bases[query] = offset + (step if scale > 0 else 0.0) - step * count
+
+
+@lean
+def round_tables(weights, scale, offset, largest_byte, largest_sum, rounded):
+    """Write the real entries of tables, 16 for each four bits, as multiples of 2 * step above the least of each table.
+
+    ``rounded`` is :class:`hashlearn.search.weights.QuantizedQueries`. The spreads of the two tables of a byte add up to
+    at most ``2 * largest_byte`` steps, and those of a code, with its correction, to at most ``2 * largest_sum``.
+    """
+    n_queries, n_entries = weights.shape
+    for query in range(n_queries):
+        total, most, least = 0.0, 0.0, 0.0
+        for first in range(0, n_entries, 2 * TABLE):
+            of_byte = 0.0
+            for table in range(first, min(first + 2 * TABLE, n_entries), TABLE):
+                low, high = _ends(weights[query], table)
+                of_byte += (high - low) / 2
+                least += low
+            most = max(most, of_byte)
+            total += of_byte
+        step = max(most / largest_byte, (total + 128 * scale) / largest_sum, 128 * scale / _LARGEST_FACTOR)
+        if step == 0:
+            step = 1.0
+        rounded.entries[query] = 0
+        for table in range(0, n_entries, TABLE):
+            low, _ = _ends(weights[query], table)
+            for entry in range(table, table + TABLE):
+                rounded.entries[query, entry] = np.int64(np.rint((weights[query, entry] - low) / (2 * step)))
+        rounded.factors[query] = np.int64(np.rint(128 * scale / step))
+        rounded.steps[query] = step
+        rounded.bases[query] = offset + (step if scale > 0 else 0.0) + least
+
+
+@lean
+def _ends(weights, table):
+    """The least and the largest entry of a table."""
+    low = high = np.float64(weights[table])
+    for entry in range(table + 1, table + TABLE):
+        low, high = min(low, np.float64(weights[entry])), max(high, np.float64(weights[entry]))
+    return low, high
 
 
 @lean
