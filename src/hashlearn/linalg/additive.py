@@ -139,10 +139,16 @@ class SignSearch:
     """
 
     def __init__(self, words: NDArray, patience: int, restarts: int, real: np.dtype):
-        gram = words.astype(np.float64) @ words.astype(np.float64).T
+        D = words.astype(np.float64)
+        gram = D @ D.T
         ridge = GUESS_RIDGE * np.trace(gram) / len(gram) or 1.0
         self.projection = np.ascontiguousarray(words.T, dtype=real)
-        self.guess = scipy.linalg.inv(gram + ridge * np.eye(len(gram))).astype(real)
+        self.from_rows = len(D) > D.shape[1]  # D'(DD' + cI)^-1 is (D'D + cI)^-1 D': the smaller one is inverted
+        if self.from_rows:
+            guess = scipy.linalg.solve(D.T @ D + ridge * np.eye(D.shape[1]), D.T, assume_a="pos")
+        else:
+            guess = scipy.linalg.inv(gram + ridge * np.eye(len(gram)))
+        self.guess = guess.astype(real)
         # A product beyond the sum of |G_jk| leaves sign j no choice, so this sum bounds all numbers of the search.
         largest = np.abs(gram).sum(axis=1).max()
         self.scale = 2.0 ** np.floor(np.log2(LIMIT / largest)) if largest > 0 else 1.0
@@ -158,7 +164,7 @@ class SignSearch:
         scores, gram = np.empty((len(X), len(self.gram)), X.dtype), self.gram.astype(np.float64)
         for part in row_slices(len(X), _WIDTHS_IN_USE * len(gram)):
             products = X[part] @ self.projection
-            scores[part] = products @ self.guess
+            scores[part] = (X[part] if self.from_rows else products) @ self.guess
             products *= products.dtype.type(self.scale)
             np.clip(np.rint(products, out=products), -LIMIT, LIMIT, out=products)
             # p - G s of the guess; whole numbers, exact in double precision

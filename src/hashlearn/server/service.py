@@ -1,6 +1,7 @@
 """What the routes share: the search, the threads that work for them, and whether it is ready."""
 
 import asyncio
+import gc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -71,6 +72,8 @@ class Service:
         """Compile kernels and build tables."""
         self.search.warm()
         rehearse(self.search)
+        gc.collect()
+        gc.freeze()  # what is there now stays; looking through it again takes a tenth of a second
         self.ready = True
 
     async def follow(self) -> None:
