@@ -19,7 +19,7 @@ test: $(VENV)/.installed-test $(if $(shell command -v npm),$(AXE))
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --durations=10
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal --durations=10
 
 # Kills, full disks, damaged files, command lines, readers beside savers, interrupts: some of them are part of the tests,
 # here are many (FAULTS="--kills 100 --seconds 500"). What is done is not done again: repeat it to go on.
