@@ -26,7 +26,6 @@ os.environ.update(one_thread() | all_instructions())
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -155,16 +154,18 @@ def million(options: argparse.Namespace) -> Iterable[dict]:
     X[990_000:] = X[copies] + np.float32(0.15) * rng.standard_normal((10_000, 128), dtype=np.float32)
     true = {(int(a), 990_000 + b) for b, a in enumerate(copies)}
     find_duplicates(X[:50_000], 0.03)  # compiles
-    before = resident_megabytes()
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of other sets
+    before = megabytes("VmRSS")
     found, seconds = timed(lambda: find_duplicates(X, 0.03))
-    above = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
+    above = megabytes("VmHWM") - before
     line = {"contender": "hashlearn, recall=0.99", "seconds": seconds, "plan": str(found.plan)}
     yield line | judged(rows_of(found), true) | {"megabytes_above_data": above}
 
 
-def resident_megabytes() -> float:
-    """Memory that the process holds now, its data included (Linux)."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+def megabytes(name: str) -> float:
+    """Memory that the process holds now ("VmRSS") or has held at most ("VmHWM"), its data included (Linux)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
 def as_by_default(kind: str, items: list, true: PairSet) -> dict:
