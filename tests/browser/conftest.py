@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -12,18 +11,9 @@ from urllib.request import urlopen
 
 import numpy as np
 import pytest
+from chromium_program import missing
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 AXE = Path(__file__).resolve().parents[2] / ".venv" / "axe" / "axe.min.js"
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-FLAGS += ["--disable-component-update", "--disable-sync"]
-
-
-def missing(reason):
-    """Skip, but not where the tests must all run."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def wait_until_ready(address):
@@ -78,18 +68,6 @@ def address(tmp_path_factory, photos):
         finally:
             server.terminate()
             server.wait(30)
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    playwright = pytest.importorskip("playwright.sync_api")
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        missing("no Chromium found; on Debian: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

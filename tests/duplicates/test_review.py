@@ -1,6 +1,5 @@
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -50,41 +49,30 @@ def test_no_duplicates_make_a_page_too(tmp_path):
     assert data_of(tmp_path / "page.html")["contents"] == []
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
 @pytest.mark.parametrize("grouping", ["leader", "components"])
 @pytest.mark.parametrize("keep", ["center", "first", "last", "best"])
-def test_the_page_groups_as_the_library_does(tmp_path, grouping, keep):
-    playwright = pytest.importorskip("playwright.sync_api")
+def test_the_page_groups_as_the_library_does(open_page, grouping, keep):
     found = find_duplicates(X, 0.9, metric="euclidean", grouping=grouping, keep=keep, scores=np.arange(120) % 7)
-    write_review(found, tmp_path / "page.html")
-    with playwright.sync_playwright() as drivers:
-        browser = drivers.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page()
-        page.goto((tmp_path / "page.html").as_uri())
-        for distance in (0.0, 0.3, 0.5, 0.9):
-            shown = page.evaluate("(d) => grouped(d).map((members) => members.map((each) => each.row.id))", distance)
-            wanted = found.at(distance)
-            assert {frozenset(group) for group in shown} == group_sets(wanted)
-            assert {group[0] for group in shown} == {group.kept for group in wanted.groups}
-        browser.close()
+    page = open_page(found)
+    for distance in (0.0, 0.3, 0.5, 0.9):
+        shown = page.evaluate("(d) => grouped(d).map((members) => members.map((each) => each.row.id))", distance)
+        wanted = found.at(distance)
+        assert {frozenset(group) for group in shown} == group_sets(wanted)
+        assert {group[0] for group in shown} == {group.kept for group in wanted.groups}
 
 
 @pytest.fixture
-def open_page(tmp_path):
-    playwright = pytest.importorskip("playwright.sync_api")
-    if shutil.which("chromium") is None:
-        pytest.skip("needs chromium")
-    with playwright.sync_playwright() as drivers:
-        browser = drivers.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+def open_page(tmp_path, chromium):
+    context = chromium.new_context()
 
-        def opened(found, **shown):
-            write_review(found, tmp_path / "page.html", **shown)
-            page = browser.new_page()
-            page.goto((tmp_path / "page.html").as_uri())
-            return page
+    def opened(found, **shown):
+        write_review(found, tmp_path / "page.html", **shown)
+        page = context.new_page()
+        page.goto((tmp_path / "page.html").as_uri())
+        return page
 
-        yield opened
-        browser.close()
+    yield opened
+    context.close()
 
 
 def test_words_that_differ_are_marked_and_none_is_lost(open_page):
