@@ -21,7 +21,7 @@ from sklearn.decomposition import PCA
 from hashlearn import JPSH
 from hashlearn.datasets import load
 from hashlearn.hashers.anchored import AnchorSummary
-from hashlearn.hashers.starts import chosen_start
+from hashlearn.hashers.starts import chosen_start, effective_clusters, effective_directions
 from hashlearn.linalg.anchors import AnchorSearch
 from hashlearn.metrics import evaluate
 from hashlearn.rows import map_blocks
@@ -134,8 +134,8 @@ def measured(data: LabeledRows, n_bits: int, seed: int) -> dict[str, Any]:
         "seed": seed,
         "anchors": len(summary.anchors),
         "explained": round(explained(summary), 4),
-        "directions": round(summary.sums["pairwise"].effective_directions, 2),
-        "clusters": round(summary.spacing.effective_clusters / len(summary.anchors), 4),
+        "directions": round(effective_directions(summary.sums["pairwise"]), 2),
+        "clusters": round(effective_clusters(summary.spacing.shares) / len(summary.anchors), 4),
         "chosen": chosen_start(summary, n_bits),
     }
     for start in STARTS:

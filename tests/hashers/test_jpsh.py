@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 
 from hashlearn import JPSH, JSH, PSH, unpack
 from hashlearn.hashers.jpsh import imbalance, pairwise_loss, pairwise_weights, row_penalty
-from hashlearn.hashers.starts import chosen_start, signs
+from hashlearn.hashers.starts import chosen_start, effective_directions, signs
 from hashlearn.linalg.anchors import AnchorGraph, Spacing
 from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
 from hashlearn.linalg.rotations import nearest_rotation
@@ -173,7 +173,7 @@ def test_white_data_take_the_spectral_start_where_it_keeps_neighbors_together():
     noise = np.random.default_rng(0).standard_normal((1797, 32))
     for X, wanted in ((white, "spectral"), (noise, "itq")):
         summary = JPSH(8, random_state=0).summarize(X)
-        assert summary.sums["pairwise"].effective_directions > 0.9 * 32
+        assert effective_directions(summary.sums["pairwise"]) > 0.9 * 32
         assert chosen_start(summary, 8) == wanted
     assert chosen_start(JPSH(32, random_state=0).summarize(white), 32) == "itq"  # ITQ takes all directions
 

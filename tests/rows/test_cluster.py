@@ -338,7 +338,7 @@ def test_only_what_may_be_better_the_next_time_is_tried_again(client, files, tmp
         raise error("no")
 
     with pytest.raises(error, match="no"):
-        passes.fold(cluster.on_cluster(files[:1], client).since(2100), fails, passes.added)
+        fold(cluster.on_cluster(files[:1], client).since(2100), fails, added)
     assert log.read_text() == tries * "."
 
 

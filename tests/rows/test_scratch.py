@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from hashlearn.rows import RowBlocks, added, blocks, fold, scratch, zeros_again
-from hashlearn.rows.blocks import done_with, forget_spare
+from hashlearn.rows import RowBlocks, added, blocks, fold, scratch, sum_blocks
 
 REAL = np.dtype(np.float32)
 
@@ -44,38 +43,18 @@ def test_sums_over_blocks_that_share_it_are_those_of_the_rows():
     np.testing.assert_allclose(squares, np.square((X - X.mean(axis=0)) / 2, dtype=np.float64).sum(axis=0), rtol=1e-5)
 
 
-def test_sums_that_are_done_with_are_zeros_again_for_one_only():
-    forget_spare()
-    old, kept = zeros_again((3, 4)), zeros_again((3, 4))
-    old += 1
-    done_with(old)
-    done_with(old)
-    again, other, shape = zeros_again((3, 4)), zeros_again((3, 4)), zeros_again((4, 3))
-    assert again is old
-    assert not again.any()
-    for one in (kept, other, shape):
-        assert not np.shares_memory(again, one)
-
-
-def test_what_was_never_lent_is_left_alone():
-    forget_spare()
-    mine = np.ones((3, 4))
-    done_with(mine)
-    assert not np.shares_memory(zeros_again((3, 4)), mine)
-    assert (mine == 1).all()
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_total_is_not_written_to_by_the_next_pass(monkeypatch, threads):
     monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", 1)  # blocks of 256 rows
     X = np.random.default_rng(0).integers(0, 9, (5000, 4)).astype(np.float32)
 
-    def sums(block, first, factor):
-        of_block = zeros_again((4, 4))
-        of_block += factor * (block.T @ block)
-        return (of_block,)
+    def add_block(block, sums, factor):
+        assert not sums[0].any()
+        sums[0][:] += factor * (block.T @ block)
+        sums[1][:] += len(block)
 
     with threadpool_limits(threads, user_api="blas"):
-        totals = [fold(RowBlocks(X), sums, added, factor)[0] for factor in (1, 2, 3)]
-    for factor, total in zip((1, 2, 3), totals):
-        np.testing.assert_array_equal(total, factor * (X.T @ X))
+        totals = [sum_blocks(RowBlocks(X), add_block, ((4, 4), (1,)), factor) for factor in (1, 2, 3)]
+    for factor, (products, count) in zip((1, 2, 3), totals):
+        np.testing.assert_array_equal(products, factor * (X.T @ X))
+        assert count == [5000]

@@ -22,11 +22,8 @@ from hashlearn.linalg.anchors import (
     PairwiseSums,
     Spacing,
     anchor_weights,
-    gram_sums,
     kmeans,
     normalized,
-    pairwise_sums,
-    sum_over_graphs,
     weight_matrix,
 )
 from hashlearn.linalg.few_rows import FEW_ROWS, blend_of_few
@@ -170,21 +167,16 @@ def summarize(
     neighbors = [n_distances, *(pairwise[:1] if pairwise else ()), *([spectral] if spectral else ())]
     spacing = Spacing.of(rows, anchors, min(len(anchors), max(neighbors)))
 
-    wanted = {}
-    if pairwise is not None:
-        wanted["pairwise"] = GraphSums(spacing.graph(*pairwise), pairwise_sums)
-    if spectral is not None:
-        wanted["spectral"] = GraphSums(spacing.graph(spectral, normalize=True), gram_sums)
-    found = dict(zip(wanted, sum_over_graphs(rows, anchors, list(wanted.values())) if wanted else ()))
     sums: dict[str, Any] = {}
-    if pairwise is not None:
-        XDX, AX, XD1, A1 = found["pairwise"]
-        sums["pairwise"] = PairwiseSums(XDX, AX.T, XD1, A1)
-    if spectral is not None:
-        graph = wanted["spectral"].graph
-        sample = graph.of(rows.draw(ROTATION_ROWS, rng), anchors)
-        (gram,) = found["spectral"]
-        sums["spectral"] = SpectralSums(graph, gram, sample)
+    pairwise_graph = spacing.graph(*pairwise) if pairwise else None
+    spectral_graph = spacing.graph(spectral, normalize=True) if spectral else None
+    wanted = pairwise or spectral
+    found = GraphSums.of(rows, anchors, pairwise_graph, spectral_graph) if wanted else GraphSums(None, None)
+    if found.pairwise is not None:
+        sums["pairwise"] = found.pairwise
+    if spectral_graph is not None and found.gram is not None:
+        sample = spectral_graph.of(rows.draw(ROTATION_ROWS, rng), anchors)
+        sums["spectral"] = SpectralSums(spectral_graph, found.gram, sample)
     return AnchorSummary(rows, mean, scale, anchors, anchors_of_data, spacing, sums, rng.get_state(legacy=True))
 
 

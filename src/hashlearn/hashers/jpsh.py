@@ -27,13 +27,13 @@ from hashlearn.hashers.starts import (
     AFTER_OTHERS,
     SPECTRAL_NEIGHBORS,
     Recipe,
-    may_be_spectral,
     signs,
     starting_point,
 )
 from hashlearn.linalg.anchors import AnchorSearch, PairwiseSums
 from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
 from hashlearn.linalg.rotations import nearest_rotation
+from hashlearn.progress import track
 
 NEEDS_TWO_ROUNDS = (
     "lambda1",
@@ -290,10 +290,11 @@ class JPSH(AnchoredHasher):
         return cls(n_bits, **{**settings, **changes})
 
     def summary_needs(self):
+        may_be_spectral = isinstance(self.init, str) and self.init in ("auto", "spectral")
         return {
             "n_distances": AFTER_OTHERS.soft_offsets if _is_auto(self.soft_offsets) else self.soft_offsets,
             "pairwise": (self.n_neighbors, self.normalize_graph),
-            "spectral": SPECTRAL_NEIGHBORS if may_be_spectral(self.init) else None,
+            "spectral": SPECTRAL_NEIGHBORS if may_be_spectral else None,
             "rescale": self.rescale,
         }
 
@@ -327,7 +328,7 @@ class JPSH(AnchoredHasher):
         B, R, V = start.codes, np.eye(self.n_bits), np.eye(self.n_bits)
         penalty, Q = IdentityPenalty(S), np.ones(len(sums.XDX))
         self.objective_, codes_per_round = [], []
-        for _ in self._rounds(max_iter):
+        for _ in track(range(max_iter), "JPSH rounds"):
             P = penalty.solve(C, B.T @ R, self.solver_tol)  # eq. 14
             W = pairwise_weights(sums, B.T @ V, self.lambda3 * Q)  # eq. 16
             Q = row_penalty(W, self.epsilon)  # eq. 17

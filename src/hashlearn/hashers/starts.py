@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_matrix
 from hashlearn.hashers.anchored import AnchorSummary
 from hashlearn.hashers.itq import ITQ
-from hashlearn.linalg.anchors import AnchorSearch
+from hashlearn.linalg.anchors import AnchorSearch, PairwiseSums
 from hashlearn.linalg.spectral import ROTATION_ROWS, spectral_offsets
 
 SPECTRAL_NEIGHBORS = 2
@@ -67,11 +67,6 @@ def is_spectral(init: str | NDArray) -> bool:
     return isinstance(init, str) and init == "spectral"
 
 
-def may_be_spectral(init: str | NDArray) -> bool:
-    """Whether the parameter ``init`` may lead to the spectral start."""
-    return isinstance(init, str) and init in ("auto", "spectral")
-
-
 def chosen_start(summary: AnchorSummary, n_bits: int) -> str:
     """The start that ``init="auto"`` stands for: "itq" or "spectral".
 
@@ -83,15 +78,29 @@ def chosen_start(summary: AnchorSummary, n_bits: int) -> str:
         ITQ has at most one bit for each feature.
     """
     d, m = summary.rows.shape[1], len(summary.anchors)
-    directions = summary.sums["pairwise"].effective_directions
+    directions = effective_directions(summary.sums["pairwise"])
     many = directions > min(MANY_DIRECTIONS, DIRECTIONS_PER_ROOT * sqrt(d))
-    even = summary.spacing.effective_clusters >= EVEN_CLUSTERS * m
+    even = effective_clusters(summary.spacing.shares) >= EVEN_CLUSTERS * m
     if not many or not even or n_bits > d:
         return "spectral"
     if directions > WHITE * d and 2 * n_bits <= d:
         rough, smooth = (roughness(starting_codes(start, summary, n_bits), summary) for start in ("itq", "spectral"))
         return "spectral" if rough > MUCH_ROUGHER * smooth else "itq"
     return "itq"
+
+
+def effective_directions(sums: PairwiseSums) -> float:
+    """In how many directions the rows spread, which count by their degrees in the anchor graph."""
+    total = float(sums.A1.sum())
+    mean = sums.XD1 / total
+    covariance = sums.XDX / total - np.outer(mean, mean)
+    squares = float((covariance**2).sum())
+    return float(np.trace(covariance)) ** 2 / squares if squares > 0 else 0.0
+
+
+def effective_clusters(shares: NDArray) -> float:
+    """How many clusters of one size would be as uneven as those with these shares of the rows."""
+    return 1 / float(shares @ shares)
 
 
 def roughness(codes: NDArray, summary: AnchorSummary) -> float:

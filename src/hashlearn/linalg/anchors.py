@@ -4,7 +4,6 @@ How to find them (k-means), which are nearest to a row, the graph that ties rows
 graph which are all that the methods with anchors need of the data.
 """
 
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from hashlearn.compiled import compiled
 from hashlearn.linalg.few_rows import FEW_ROWS, nearest_of_few
 from hashlearn.progress import track
-from hashlearn.rows import RowBlocks, added, fold, map_blocks, scratch, zeros_again
+from hashlearn.rows import RowBlocks, added, fold, map_blocks, scratch, sum_blocks
 
 _TIE = 1e-10
 """Lower anchors win ties: each is put nearer than the next by this share of the mean squared norm. Equal distances are
@@ -206,7 +205,7 @@ def kmeans(rows: RowBlocks, centers: NDArray, max_iter: int, task: str = "k-mean
         centers = clusters.centers
         # The rows as they are stored: moving a block takes memory and time, moving its sums next to nothing.
         search = AnchorSearch.from_stored_rows(centers, np.empty((rows.shape[1], 0), rows.dtype), shift, rows.scale)
-        sums, counts = fold(rows.shifted(None), _sums_by_nearest, added, search)
+        sums, counts = sum_blocks(rows.shifted(None), _add_to_nearest, (centers.shape, centers.shape[:1]), search)
         sums = (sums - counts[:, None] * shift) / rows.scale
         moved_rows, moved_to = _fill_empty(rows, centers, sums, counts)
         means = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centers)
@@ -220,12 +219,9 @@ def _labels_of_block(block: NDArray, first: int, search: AnchorSearch) -> NDArra
     return search.nearest(block)[0][:, 0]
 
 
-def _sums_by_nearest(block: NDArray, first: int, search: AnchorSearch) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The sum of the rows nearest to each center, shape (m, d), and their number, shape (m,)."""
-    nearest, m = search.with_projection(block)[0][:, 0], len(search.constants)
-    sums, counts = zeros_again((m, block.shape[1])), np.zeros(m, np.int64)
-    _add_rows(block, nearest, sums, counts)
-    return sums, counts
+def _add_to_nearest(block: NDArray, sums: tuple[NDArray, NDArray], search: AnchorSearch) -> None:
+    """Add every row to the sum of its nearest center, shape (m, d), and one to the number of its rows, shape (m,)."""
+    _add_rows(block, search.with_projection(block)[0][:, 0], *sums)
 
 
 @compiled
@@ -288,11 +284,6 @@ class Spacing(NamedTuple):
         """The spacing of all the rows, in one pass."""
         sums, counts = fold(rows, _distances_to_nearest, added, AnchorSearch(anchors.astype(rows.dtype)), k)
         return cls(sums / rows.shape[0], counts / rows.shape[0])
-
-    @property
-    def effective_clusters(self) -> float:
-        """How many clusters of one size would be as uneven as these: 1 / sum_j share_j^2."""
-        return 1 / float(self.shares @ self.shares)
 
     def graph(self, k: int, normalize: bool) -> "AnchorGraph":
         """The graph that ties a row to its k nearest anchors, or to all if there are fewer."""
@@ -375,65 +366,56 @@ class PairwiseSums(NamedTuple):
     XD1: NDArray[np.float64]
     A1: NDArray[np.float64]
 
-    @property
-    def total(self) -> float:
-        """The sum of all weights."""
-        return float(self.A1.sum())
-
-    @property
-    def effective_directions(self) -> float:
-        """In how many directions the rows spread: (sum l_i)^2 / sum l_i^2, l_i the eigenvalues of their covariance.
-
-        Rows count by their degrees. It is 1 for rows on a line and d for rows that spread alike in all directions.
-        """
-        mean = self.XD1 / self.total
-        covariance = self.XDX / self.total - np.outer(mean, mean)
-        squares = float((covariance**2).sum())
-        return float(np.trace(covariance)) ** 2 / squares if squares > 0 else 0.0
-
     def with_bias(self) -> "PairwiseSums":
         """The sums of the rows with a one behind each."""
-        XD1 = np.append(self.XD1, self.total)
+        XD1 = np.append(self.XD1, self.A1.sum())
         XDX = np.block([[self.XDX, self.XD1[:, None]], [XD1[None, :]]])
         return PairwiseSums(XDX, np.vstack([self.XA, self.A1]), XD1, self.A1)
 
 
-def pairwise_sums(block: NDArray, nearest: NDArray, squared: NDArray, graph: AnchorGraph, m: int) -> tuple:
-    """The sums of a block for :class:`PairwiseSums`."""
-    A = graph.weights(nearest, squared, m)
-    degree = np.asarray(A.sum(axis=1)).ravel()
-    scaled = np.multiply(block, np.sqrt(degree)[:, None], out=scratch("scaled", block.shape, block.dtype))
-    XDX, AX = zeros_again((block.shape[1],) * 2), zeros_again((m, block.shape[1]))
-    XDX += scaled.T @ scaled
-    AX += A.T @ block
-    XD1 = (degree @ block).astype(np.float64)
-    return XDX, AX, XD1, np.asarray(A.sum(axis=0, dtype=np.float64)).ravel()
-
-
-def gram_sums(block: NDArray, nearest: NDArray, squared: NDArray, graph: AnchorGraph, m: int) -> tuple:
-    """Z'Z of a block, shape (m, m)."""
-    Z = graph.weights(nearest, squared.astype(np.float64), m)
-    return ((Z.T @ Z).toarray(out=zeros_again((m, m))),)
-
-
 class GraphSums(NamedTuple):
-    """Sums to be taken over a graph: the graph, and the function that sums up a block."""
+    """What is summed over graphs that tie rows to anchors; None where a graph is not wanted.
 
-    graph: AnchorGraph
-    of_block: Callable[..., tuple]
+    Attributes
+    ----------
+    pairwise : PairwiseSums or None
+    gram : ndarray of shape (m, m) or None
+        Z'Z, Z the weights of the rows.
+    """
+
+    pairwise: PairwiseSums | None
+    gram: NDArray[np.float64] | None
+
+    @classmethod
+    def of(
+        cls, rows: RowBlocks, anchors: NDArray, pairwise: AnchorGraph | None, spectral: AnchorGraph | None
+    ) -> "GraphSums":
+        """The sums of all rows, in one pass that finds the nearest anchors of a row once for both graphs."""
+        (m, d), search = anchors.shape, AnchorSearch(anchors.astype(rows.dtype, copy=False))
+        shapes = [(d, d), (m, d), (d,), (m,)] if pairwise else []
+        shapes += [(m, m)] if spectral else []
+        sums = sum_blocks(rows, _add_over_graphs, shapes, search, pairwise, spectral)
+        gram = sums[-1] if spectral else None
+        if pairwise is None:
+            return cls(None, gram)
+        XDX, AX, XD1, A1 = sums[:4]
+        return cls(PairwiseSums(XDX, AX.T, XD1, A1), gram)
 
 
-def sum_over_graphs(rows: RowBlocks, anchors: NDArray, wanted: Sequence[GraphSums]) -> list[tuple]:
-    """The wanted sums over all the rows, in one pass that finds the nearest anchors of a row once for all graphs."""
-    search = AnchorSearch(anchors.astype(rows.dtype, copy=False))
-    return fold(rows, _sums_of_block, _added_each, search, tuple(wanted))
-
-
-def _sums_of_block(block: NDArray, first: int, search: AnchorSearch, wanted: Sequence[GraphSums]) -> list[tuple]:
-    nearest, squared = search.nearest(block, max(graph.k for graph, _ in wanted))
+def _add_over_graphs(
+    block: NDArray, sums: tuple, search: AnchorSearch, pairwise: AnchorGraph | None, spectral: AnchorGraph | None
+) -> None:
+    nearest, squared = search.nearest(block, max(graph.k for graph in (pairwise, spectral) if graph))
     m = len(search.constants)
-    return [of_block(block, nearest, squared, graph, m) for graph, of_block in wanted]
-
-
-def _added_each(left: list[tuple], right: list[tuple]) -> list[tuple]:
-    return [added(*pair) for pair in zip(left, right)]
+    if pairwise is not None:
+        XDX, AX, XD1, A1 = sums[:4]
+        A = pairwise.weights(nearest, squared, m)
+        degree = np.asarray(A.sum(axis=1)).ravel()
+        scaled = np.multiply(block, np.sqrt(degree)[:, None], out=scratch("scaled", block.shape, block.dtype))
+        XDX += scaled.T @ scaled
+        AX += A.T @ block
+        XD1 += degree @ block
+        A1 += np.asarray(A.sum(axis=0, dtype=np.float64)).ravel()
+    if spectral is not None:
+        Z = spectral.weights(nearest, squared.astype(np.float64), m)
+        (Z.T @ Z).toarray(out=sums[-1])

@@ -1,8 +1,8 @@
 """Where a pass over the data runs: over blocks of rows of an array, a memmap, files, or a stream."""
 
-from hashlearn.rows.blocks import RowBlocks, row_slices, scratch, zeros_again
+from hashlearn.rows.blocks import RowBlocks, added, fold, row_slices, scratch, sum_blocks
 from hashlearn.rows.open import as_rows, check_holds_rows, is_source, named_rows
-from hashlearn.rows.passes import added, fold, fold_here, map_blocks, write_blocks
+from hashlearn.rows.passes import map_blocks, write_blocks
 
 __all__ = [
     "RowBlocks",
@@ -10,12 +10,11 @@ __all__ = [
     "as_rows",
     "check_holds_rows",
     "fold",
-    "fold_here",
     "is_source",
     "map_blocks",
     "named_rows",
     "row_slices",
     "scratch",
+    "sum_blocks",
     "write_blocks",
-    "zeros_again",
 ]

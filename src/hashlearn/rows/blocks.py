@@ -1,27 +1,31 @@
-"""Rows of a data matrix, read a block at a time.
+"""Rows of a data matrix, read a block at a time, and passes over them on all threads.
 
 Everything that goes over the data does so through :class:`RowBlocks`, so that memory is bounded by a block and the
 model: whatever the source holds (bytes, integers, half floats, a memmap, a sparse matrix), only one block of it is a
-float matrix.
+float matrix. Blocks do not depend on the number of threads and their results are taken in order, so neither do sums
+over them.
 """
 
 import mmap
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, runtime_checkable
-from weakref import WeakValueDictionary
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import reduce
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_vectors
+from hashlearn.threads import n_threads, one_blas_thread
+
+Result = TypeVar("Result")
 
 _kept = threading.local()
-_lent: WeakValueDictionary[int, NDArray] = WeakValueDictionary()
-_spare: dict[tuple[int, ...], list[NDArray[np.float64]]] = {}
-"""Memory that is used again: what is fresh has to be got from the system, page by page, and takes longer than the sums
-that are written to it."""
+"""Memory of a thread that is used again: what is fresh has to be got from the system, page by page."""
 
 BLOCK_ELEMENTS = 4 << 20
 """Numbers in a block: large enough that BLAS runs at full speed, small enough to be forgotten (16 MB of float32)."""
@@ -111,7 +115,7 @@ class SeenRows:
 
 
 class Workers(Protocol):
-    """Processes on other machines, which run a pass where they read the rows. See :mod:`hashlearn.rows.passes`."""
+    """Processes on other machines, which run a pass where they read the rows. See :mod:`hashlearn.rows.cluster`."""
 
     def n_blocks(self, rows: "RowBlocks") -> int:
         """Blocks of a pass over the rows: none lies across two parts that are read by different workers."""
@@ -291,23 +295,121 @@ def scratch(name: str, shape: tuple[int, ...], dtype: np.dtype) -> NDArray:
     return kept[:size].view(dtype).reshape(shape)
 
 
-def zeros_again(shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Zeros for the sums of a block, where another block's were that has been :func:`done_with`."""
-    try:
-        sums = _spare[shape].pop()
-        sums.fill(0)
-    except (KeyError, IndexError):
-        sums = np.zeros(shape)
-    _lent[id(sums)] = sums
-    return sums
+def fold(
+    rows: RowBlocks,
+    function: Callable[..., Result],
+    merge: Callable[[Result, Result], Result],
+    *args: Any,
+) -> Result:
+    """``function(block, number of its first row, *args)`` of all blocks, merged into one result in their order.
+
+    ``merge`` may change its first argument; a result must not hold its block, whose memory is used again. Where the
+    rows have workers, these run the function and send what it returns: it must be a function of a module, and its
+    results small.
+    """
+    if rows.workers is not None:
+        return rows.workers.fold(rows, function, merge, args)
+    with one_blas_thread(), threads_for(rows) as threads:
+        results = Pass(rows, function, args, in_scratch=True).over(rows.as_stored(), threads)
+        return reduce(merge, (result for _, result in results))
 
 
-def done_with(sums: NDArray) -> None:
-    """Nobody reads these sums any more; any that are not from :func:`zeros_again` are left alone."""
-    if _lent.pop(id(sums), None) is sums:
-        _spare.setdefault(sums.shape, []).append(sums)
+def added(left: tuple[NDArray, ...], right: tuple[NDArray, ...]) -> tuple[NDArray, ...]:
+    """A merge for tuples of sums: ``right`` is added to ``left``."""
+    for total, part in zip(left, right):
+        total += part
+    return left
 
 
-def forget_spare() -> None:
-    """Give the memory of all that is done with back to the system."""
-    _spare.clear()
+def sum_blocks(
+    rows: RowBlocks, add_block: Callable[..., None], shapes: Sequence[tuple[int, ...]], *args: Any
+) -> tuple[NDArray[np.float64], ...]:
+    """Sums over all blocks: ``add_block(block, sums, *args)`` adds those of a block to arrays of these shapes.
+
+    As :func:`fold` with :func:`added`, but large sums are not made anew for every block.
+    """
+    sums = _BlockSums(add_block, shapes)
+    return fold(rows, sums.of_block, sums.merge, *args)
+
+
+class _BlockSums:
+    """Sums of blocks, in arrays that are used again for another block once they are merged."""
+
+    def __init__(self, add_block: Callable[..., None], shapes: Sequence[tuple[int, ...]]):
+        self.add_block, self.shapes = add_block, shapes
+        self.spare: list[tuple[NDArray[np.float64], ...]] = []
+
+    def of_block(self, block: NDArray, first: int, *args: Any) -> tuple[NDArray[np.float64], ...]:
+        try:
+            sums = self.spare.pop()
+        except IndexError:
+            sums = tuple(np.empty(shape) for shape in self.shapes)
+        for each in sums:
+            each.fill(0)
+        self.add_block(block, sums, *args)
+        return sums
+
+    def merge(self, total: tuple[NDArray, ...], sums: tuple[NDArray, ...]) -> tuple[NDArray, ...]:
+        added(total, sums)
+        self.spare.append(sums)
+        return total
+
+
+class Pass(NamedTuple):
+    """A function of every block of rows."""
+
+    rows: RowBlocks
+    function: Callable[..., Any]
+    args: tuple
+    in_scratch: bool
+    """Whether blocks are made in memory that the thread uses again, which is faster; a result must not hold any."""
+
+    def on(self, part: slice, block: Any) -> Any:
+        """The function of one block, on any thread."""
+        floats = self.rows.as_floats(part, block, in_scratch=self.in_scratch)
+        return self.function(floats, self.rows.offset + part.start, *self.args)
+
+    def over(self, blocks: Iterable[tuple[slice, Any]], threads: "Threads") -> Iterator[tuple[slice, Any]]:
+        """The results of the blocks, in order; when it ends, whichever way, no thread is at work."""
+        if threads.pool is None:
+            for part, block in blocks:
+                result = self.on(part, block)
+                self.rows.saw(part)
+                yield part, result
+            return
+        pending: deque[tuple[slice, Future]] = deque()
+        try:
+            for part, block in blocks:
+                pending.append((part, threads.pool.submit(self.on, part, block)))
+                if len(pending) > threads.n:
+                    yield self._oldest(pending)
+            while pending:
+                yield self._oldest(pending)
+        finally:
+            for _, future in pending:
+                future.cancel()
+            wait([future for _, future in pending])
+
+    def _oldest(self, pending: deque[tuple[slice, Future]]) -> tuple[slice, Any]:
+        part, future = pending.popleft()
+        result = future.result()
+        self.rows.saw(part)
+        return part, result
+
+
+class Threads(NamedTuple):
+    """So many threads; None for the pool is the caller's own."""
+
+    n: int
+    pool: ThreadPoolExecutor | None
+
+
+@contextmanager
+def threads_for(rows: RowBlocks) -> Iterator[Threads]:
+    """The threads of a pass over the rows, at most one for each block."""
+    n = min(n_threads(), rows.n_blocks)
+    if n <= 1:
+        yield Threads(1, None)
+        return
+    with ThreadPoolExecutor(n) as pool:
+        yield Threads(n, pool)

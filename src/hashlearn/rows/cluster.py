@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_vectors
 from hashlearn.extras import require
 from hashlearn.files import LEFTOVER, opened_within
-from hashlearn.rows.blocks import RowBlocks, SeenRows, Source
+from hashlearn.rows.blocks import RowBlocks, SeenRows, Source, fold
 from hashlearn.rows.formats import read_vectors
-from hashlearn.rows.passes import fold_here, map_blocks, write_blocks_here
+from hashlearn.rows.passes import map_blocks, write_blocks_here
 from hashlearn.rows.source import Files, PathLike
 from hashlearn.version import __version__
 
@@ -213,7 +213,7 @@ def _accepted(result: Any) -> Any:
 
 
 def _fold_part(rows: Callable[[], RowBlocks], function: Callable, merge: Callable, *args: Any) -> Any:
-    return fold_here(rows(), function, merge, *args)
+    return fold(rows(), function, merge, *args)
 
 
 def _map_part(rows: Callable[[], RowBlocks], function: Callable, *args: Any) -> list[tuple[int, int, Any]]:

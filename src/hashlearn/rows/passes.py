@@ -1,14 +1,7 @@
-"""One pass over the rows: a function of a block, on every block, on all threads.
-
-The blocks do not depend on the number of threads and their results are taken in order, so neither do sums over them.
-"""
+"""Passes whose results are as many as the rows: handed out a block at a time, or written to a file."""
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from functools import reduce
+from collections.abc import Callable, Iterator
 from io import FileIO
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
@@ -17,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.files import opened_within, write_at
-from hashlearn.rows.blocks import RowBlocks, done_with, forget_spare
-from hashlearn.threads import n_threads, one_blas_thread
+from hashlearn.rows.blocks import Pass, RowBlocks, Threads, threads_for
+from hashlearn.threads import one_blas_thread
 
 Result = TypeVar("Result")
 
@@ -37,9 +30,9 @@ def map_blocks(rows: RowBlocks, function: Callable[..., Result], *args: Any) -> 
     if rows.workers is not None:
         yield from rows.workers.map_blocks(rows, function, args)
         return
-    task, blocks = _Task(rows, function, args, in_scratch=False), rows.as_stored()
-    with _threads_for(rows) as threads:
-        while (batch := _next_batch(task, blocks, threads)).is_any:
+    whole, blocks = Pass(rows, function, args, in_scratch=False), rows.as_stored()
+    with threads_for(rows) as threads:
+        while (batch := _next_batch(whole, blocks, threads)).is_any:
             try:
                 yield from batch.results
             finally:
@@ -61,80 +54,16 @@ class _Batch(NamedTuple):
             raise self.failure
 
 
-def _next_batch(task: "_Task", blocks: Iterator[tuple[slice, Any]], threads: "_Threads") -> _Batch:
+def _next_batch(whole: Pass, blocks: Iterator[tuple[slice, Any]], threads: Threads) -> _Batch:
+    n_ahead = 1 if threads.pool is None else BLOCKS_AHEAD * threads.n
     results = []
     try:
         with one_blas_thread():
-            for result in _run(task, islice(blocks, threads.n_ahead), threads):
+            for result in whole.over(islice(blocks, n_ahead), threads):
                 results.append(result)
     except BaseException as failure:
         return _Batch(results, failure)
     return _Batch(results, None)
-
-
-class _Task(NamedTuple):
-    """What is done with a block."""
-
-    rows: RowBlocks
-    function: Callable[..., Any]
-    args: tuple
-    in_scratch: bool
-    """Whether blocks are made in memory that the thread uses again, which is faster; a result must not hold any."""
-
-    def on(self, part: slice, block: Any) -> Any:
-        floats = self.rows.as_floats(part, block, in_scratch=self.in_scratch)
-        return self.function(floats, self.rows.offset + part.start, *self.args)
-
-
-class _Threads(NamedTuple):
-    """So many threads; None for the pool is the caller's own."""
-
-    n: int
-    pool: ThreadPoolExecutor | None
-
-    @property
-    def n_ahead(self) -> int:
-        """Blocks of which the results are made before the first is handed out."""
-        return 1 if self.pool is None else BLOCKS_AHEAD * self.n
-
-
-@contextmanager
-def _threads_for(rows: RowBlocks) -> Iterator[_Threads]:
-    n = min(n_threads(), rows.n_blocks)
-    if n <= 1:
-        yield _Threads(1, None)
-        return
-    with ThreadPoolExecutor(n) as pool:
-        yield _Threads(n, pool)
-
-
-def _run(task: _Task, blocks: Iterable[tuple[slice, Any]], threads: _Threads) -> Iterator[tuple[slice, Any]]:
-    """The results of the blocks, in order; when it ends, whichever way, no thread is at work."""
-    if threads.pool is None:
-        for part, block in blocks:
-            result = task.on(part, block)
-            task.rows.saw(part)
-            yield part, result
-        return
-    pending: deque[tuple[slice, Future]] = deque()
-    try:
-        for part, block in blocks:
-            pending.append((part, threads.pool.submit(task.on, part, block)))
-            if len(pending) > threads.n:
-                yield _oldest(task, pending)
-        while pending:
-            yield _oldest(task, pending)
-    finally:
-        for _, future in pending:
-            future.cancel()
-        wait([future for _, future in pending])
-
-
-def _oldest(task: _Task, pending: deque[tuple[slice, Future]]) -> tuple[slice, Any]:
-    part, future = pending.popleft()
-    result = future.result()
-    task.rows.saw(part)
-    return part, result
 
 
 def write_blocks(rows: RowBlocks, function: Callable[..., NDArray], path: str, offset: int) -> Iterator[slice]:
@@ -156,41 +85,3 @@ def write_blocks_here(rows: RowBlocks, function: Callable[..., NDArray], file: F
         write_at(file, offset + (rows.offset + part.start) * result[0].nbytes, np.ascontiguousarray(result))
         yield part
     os.fsync(file.fileno())
-
-
-def fold(
-    rows: RowBlocks,
-    function: Callable[..., Result],
-    merge: Callable[[Result, Result], Result],
-    *args: Any,
-) -> Result:
-    """The results of all blocks merged into one; ``merge`` may change its first argument, a result not hold its block.
-
-    Where the rows have workers, these run the function and send what it returns: it must be a function of a module, and
-    its results small.
-    """
-    if rows.workers is not None:
-        return rows.workers.fold(rows, function, merge, args)
-    return fold_here(rows, function, merge, *args)
-
-
-def fold_here(
-    rows: RowBlocks,
-    function: Callable[..., Result],
-    merge: Callable[[Result, Result], Result],
-    *args: Any,
-) -> Result:
-    """:func:`fold` in this process, wherever the rows come from."""
-    task = _Task(rows, function, args, in_scratch=True)
-    with one_blas_thread(), _threads_for(rows) as threads:
-        total = reduce(merge, (result for _, result in _run(task, rows.as_stored(), threads)))
-    forget_spare()
-    return total
-
-
-def added(left: tuple[NDArray, ...], right: tuple[NDArray, ...]) -> tuple[NDArray, ...]:
-    """A merge for tuples of sums: ``right`` is added to ``left``, and its memory is used again."""
-    for total, part in zip(left, right):
-        total += part
-        done_with(part)
-    return left
