@@ -81,7 +81,8 @@ def test_a_damaged_cache_and_one_that_is_full_cost_time_only(package, nowhere, t
     for path in files:
         path.write_bytes(path.read_bytes()[:20])
     damaged = run(["-c", USE], package, **place)
-    assert (damaged.returncode, damaged.stdout) == (0, "[3 5]\n"), damaged.stderr
+    assert (damaged.returncode, damaged.stdout, damaged.stderr) == (0, "[3 5]\n", "")
+    assert sum(path.stat().st_size > 20 for path in files if path.exists()) == len(files)  # they are kept again
     for path in files:
         path.unlink(missing_ok=True)
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n" if os.name != "nt" else ""

@@ -61,18 +61,28 @@ def _kept(dispatcher: Any) -> Any:
     kept: Any = getattr(dispatcher, "_cache", None)  # no public name for it; without it, numba's own rules apply
     if hasattr(kept, "_cache_file"):
         kept._cache_file._source_stamp = source_stamp()
-        kept.load_overload = partial(_or_nothing, kept.load_overload)
-        kept.save_overload = partial(_or_nothing, kept.save_overload)
+        index = Path(kept._cache_file._index_path)
+        kept.load_overload = partial(_or_nothing, index, kept.load_overload)
+        kept.save_overload = partial(_or_nothing, index, kept.save_overload)
     return dispatcher
 
 
-def _or_nothing(use_cache: Callable[..., Any], *args: Any) -> Any:
-    """What the cache has; nothing where its files are damaged, gone, or cannot be written any more."""
+def _or_nothing(index: Path, use_cache: Callable[..., Any], *args: Any) -> Any:
+    """What the cache has; nothing where its files are damaged, gone, or cannot be written any more.
+
+    An index that cannot be read is damaged or of an older version of the package. It is removed, so that what is
+    compiled now can be kept.
+    """
     try:
         return use_cache(*args)
-    except Exception:
+    except OSError:
         _warn_once()
-        return None
+    except Exception:
+        try:
+            index.unlink(missing_ok=True)
+        except OSError:
+            _warn_once()
+    return None
 
 
 @cache

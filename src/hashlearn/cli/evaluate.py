@@ -1,12 +1,14 @@
 """``hashlearn evaluate``."""
 
+import warnings
 from typing import Annotated, Any
 
 import typer
 
 from hashlearn.cli.arrays import read_array, read_matrix
 from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.code_files import FORCE, check_same_model, read_codes
+from hashlearn.cli.code_files import FORCE, CodeFile, check_made_by, check_same_model, read_codes
+from hashlearn.cli.model_files import load_model
 from hashlearn.cli.places import check_places, with_sidecars
 
 EXAMPLE = "Example: hashlearn evaluate codes.npy query_codes.npy --labels y.npy --query-labels yq.npy"
@@ -19,6 +21,10 @@ def run(
     query_labels: Annotated[str | None, typer.Option(help="Labels of the queries.")] = None,
     vectors: Annotated[str | None, typer.Option(help="Vectors of the database, for recall of true neighbors.")] = None,
     query_vectors: Annotated[str | None, typer.Option(help="Vectors of the queries.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="The folder of the model; codes made for real queries (ABH) are then judged by these."),
+    ] = None,
     bits: Annotated[int | None, typer.Option("--bits", "-b", help="Length of a code, if no sidecar says it.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="True neighbors of a query that recall counts.")] = 10,
     radius: Annotated[int, typer.Option(min=0, help="Of the look-up, inclusive.")] = 2,
@@ -32,25 +38,49 @@ def run(
     check_places({"--json": json}, [*with_sidecars(codes, query_codes), labels, query_labels, vectors, query_vectors])
     database, queries = read_codes(codes, bits), read_codes(query_codes, bits)
     check_same_model(database, queries, force)
+    hasher = None if model is None else _model_of(model, database, force)
+    if hasher is None:
+        _warn_of_hamming(database)
 
+    from hashlearn.experiments.real_queries import evaluate_real_queries, has_real_queries
     from hashlearn.metrics import evaluate
 
+    given = {
+        "query_labels": _optional(read_array, query_labels),
+        "labels": _optional(read_array, labels),
+        "query_vectors": _optional(read_matrix, query_vectors),
+        "vectors": _optional(read_matrix, vectors),
+        "k": k,
+        "ties": ties,
+    }
     with progress_bars():
-        result = evaluate(
-            database.codes,
-            queries.codes,
-            database.n_bits,
-            query_labels=_optional(read_array, query_labels),
-            labels=_optional(read_array, labels),
-            query_vectors=_optional(read_matrix, query_vectors),
-            vectors=_optional(read_matrix, vectors),
-            k=k,
-            radius=radius,
-            ties=ties,  # type: ignore[arg-type]
-        )
+        if hasher is not None and has_real_queries(hasher):
+            result = evaluate_real_queries(hasher, database.codes, **given)
+        else:
+            result = evaluate(database.codes, queries.codes, database.n_bits, **given, radius=radius)
     if json is not None:
         write_text(json, result.to_json() + "\n")
     typer.echo(result.table())
+
+
+def _model_of(folder: str, codes: CodeFile, force: bool) -> Any:
+    hasher, identity = load_model(folder)
+    check_made_by(codes, identity, force)
+    return hasher
+
+
+def _warn_of_hamming(codes: CodeFile) -> None:
+    """Say so where codes are judged by Hamming distance that are made for something else."""
+    from hashlearn.hashers.registry import METHODS
+
+    method = METHODS.get(codes.model["method"]) if codes.model else None
+    if method is not None and hasattr(method, "query_weights"):
+        warnings.warn(
+            f"{codes.place} holds codes of {method.__name__}, made for real queries, which are judged here by Hamming "
+            "distance; give --model to judge them by real queries",
+            UserWarning,
+            stacklevel=1,
+        )
 
 
 def _optional(read: Any, place: str | None) -> Any:

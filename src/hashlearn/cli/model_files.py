@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hashlearn.cli.bars import progress_bars
-
 
 def load_model(folder: str) -> tuple[Any, dict[str, Any]]:
     """The hasher in a folder and what a sidecar says of it: path, method, checksum."""
@@ -22,13 +20,6 @@ def files_of_model(folder: str) -> list[Path]:
     from hashlearn.model_folder import CONFIG, TENSORS
 
     return [Path(folder) / CONFIG, Path(folder) / TENSORS]
-
-
-def encoded(hasher: Any, vectors: Any, place: str) -> Any:
-    """Codes of the vectors of a file, which an error names."""
-    check_features(hasher, vectors, place)
-    with naming(place), progress_bars():
-        return hasher.transform(vectors)
 
 
 def check_features(hasher: Any, vectors: Any, place: str) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hashlearn.cli.arrays import read_matrix
 from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.code_files import FORCE, CodeFile, check_ending, check_made_by, read_codes, read_sidecar
-from hashlearn.cli.model_files import encoded, files_of_model, load_model, naming
+from hashlearn.cli.model_files import check_features, files_of_model, load_model, naming
 from hashlearn.cli.places import check_places, with_sidecars
 from hashlearn.cli.reranking import METRIC, VECTORS, read_behind, read_queries, search_with
 
@@ -57,9 +57,7 @@ def run(
     if k > len(database.codes):
         raise ValueError(f"-k must be at most the {len(database.codes)} codes of {codes}, got {k}")
     if rerank is None:
-        query_file = _query_codes(hasher, identity, queries, array)
-        check_made_by(query_file, identity, force)
-        distances, ids = _nearest_codes(database, query_file, k)
+        distances, ids = _nearest_codes(hasher, identity, database, queries, array, k, force)
     else:
         vectors, asked = read_behind(rerank, database, hasher), read_queries(queries, hasher, array)
         search = search_with(hasher, database, vectors, rerank, metric or "euclidean")
@@ -92,19 +90,21 @@ def _search_folder(
     typer.echo(f"{out}: the {k} nearest of {len(search)} vectors for {len(ids)} queries")
 
 
-def _nearest_codes(database: CodeFile, queries: CodeFile, k: int) -> Any:
-    from hashlearn.search import HammingIndex
+def _nearest_codes(
+    hasher: Any, identity: dict[str, Any], database: CodeFile, queries: str, array: str | None, k: int, force: bool
+) -> Any:
+    """The nearest codes of what is in the file of the queries: codes if it says so, otherwise vectors."""
+    from hashlearn.search.code_search import CodeSearch
 
-    with progress_bars():
-        return HammingIndex(database.n_bits).add(database.codes).search(queries.codes, k)
-
-
-def _query_codes(hasher: Any, identity: dict[str, Any], queries: str, array: str | None) -> CodeFile:
-    """The codes in the file if it says that it holds codes, otherwise those of its vectors."""
     if array is None and read_sidecar(queries) is not None:
-        return read_codes(queries, hasher.n_bits)
+        query_codes = read_codes(queries, hasher.n_bits)
+        check_made_by(query_codes, identity, force)
+        with progress_bars():
+            return CodeSearch.of_codes(hasher, database.codes).nearest_to_codes(query_codes.codes, k)
     vectors = read_matrix(queries, array)
-    return CodeFile(queries, encoded(hasher, vectors, queries), hasher.n_bits, identity)
+    check_features(hasher, vectors, queries)
+    with naming(queries), progress_bars():
+        return CodeSearch.of_codes(hasher, database.codes).nearest(vectors, k)
 
 
 def write_neighbors(out: str, **arrays: NDArray) -> None:

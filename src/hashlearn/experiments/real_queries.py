@@ -9,6 +9,7 @@ That is the order of the Euclidean distances between ``(-t / 2, 0)`` and ``(b, s
 vectors judges this ranking too.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 
 from hashlearn.codes import unpack
 from hashlearn.linalg.free_words import coefficients_of
+from hashlearn.metrics import Evaluation, evaluate_vectors, recall_of_ids, true_neighbors
+from hashlearn.metrics.ties import Ties, check_ties
+from hashlearn.search.code_search import hasher_and_rows
 
 
 class EstimateVectors(NamedTuple):
@@ -26,8 +30,8 @@ class EstimateVectors(NamedTuple):
 
 
 def has_real_queries(hasher: Any) -> bool:
-    """Whether a method is made for real queries."""
-    return hasattr(hasher, "query_weights")
+    """Whether a hasher, or the last of a pipeline, is made for real queries."""
+    return hasattr(hasher_and_rows(hasher)[0], "query_weights")
 
 
 def estimate_vectors(hasher: Any, codes: NDArray[np.uint8], database: NDArray, queries: NDArray) -> EstimateVectors:
@@ -40,6 +44,37 @@ def estimate_vectors(hasher: Any, codes: NDArray[np.uint8], database: NDArray, q
         corrections = hasher.corrections(database, codes).numbers()
         return vectors_of_estimates(hasher.query_weights(queries), codes, hasher.n_bits, corrections)
     return vectors_of_estimates(-hasher.decision_function(queries), codes, hasher.n_bits, np.zeros(len(codes)))
+
+
+def evaluate_real_queries(
+    hasher: Any,
+    codes: NDArray[np.uint8],
+    *,
+    vectors: Any,
+    query_vectors: Any,
+    labels: Any = None,
+    query_labels: Any = None,
+    k: int = 10,
+    ties: Ties = "expected",
+) -> Evaluation:
+    """As :func:`hashlearn.metrics.evaluate`, of codes that are ranked by the estimates of real queries."""
+    if vectors is None or query_vectors is None:
+        raise ValueError("real queries are judged by vectors: give --vectors and --query-vectors")
+    last, seen = hasher_and_rows(hasher, vectors)
+    estimates = estimate_vectors(last, codes, seen, hasher_and_rows(hasher, query_vectors)[1])
+    if labels is None and query_labels is None:
+        result = Evaluation(len(estimates.queries), len(codes), hasher.n_bits, check_ties(ties))
+    else:
+        result = evaluate_vectors(*estimates, labels=labels, query_labels=query_labels, ties=ties)
+    ranked = true_neighbors(*estimates, min(max(k, 100), len(codes)))
+    recalls = recall_of_ids(ranked, true_neighbors(vectors, query_vectors, k), k, [k, 100])
+    return replace(
+        result,
+        n_bits=hasher.n_bits,
+        n_neighbors=k,
+        neighbor_recall=float(recalls[0]),
+        neighbor_recall_at_100=float(recalls[1]),
+    )
 
 
 def vectors_of_estimates(

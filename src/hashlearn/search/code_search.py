@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from hashlearn.codes.results import Neighbors
+from hashlearn.hashers.pipelines import PipelineHasher
+from hashlearn.rows import RowBlocks
+from hashlearn.rows.blocks import Source
 from hashlearn.search.asymmetric import AsymmetricIndex
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.rerank import rerank_exact
@@ -37,12 +40,21 @@ class CodeSearch:
     @classmethod
     def of(cls, hasher: Any, X: Any, codes: NDArray[np.uint8] | None = None, metric: str = "euclidean") -> "CodeSearch":
         """Of vectors, by a fitted hasher or a pipeline that ends in one; ``codes`` saves encoding them again."""
-        last, seen = _hasher_and_rows(hasher, X)
+        last, seen = hasher_and_rows(hasher, X)
         packed = last.transform(seen) if codes is None else codes
         if hasattr(last, "query_weights"):
             index = AsymmetricIndex(last.n_bits).add(packed, corrections=last.corrections(seen, packed))
             return cls(hasher, index, metric)
         return cls(hasher, HammingIndex(last.n_bits).add(packed), metric)
+
+    @classmethod
+    def of_codes(cls, hasher: Any, codes: NDArray[np.uint8], metric: str = "euclidean") -> "CodeSearch":
+        """Of codes alone. Corrections are those of the vectors that the codes stand for, which is less exact."""
+        last, _ = hasher_and_rows(hasher)
+        if not hasattr(last, "query_weights"):
+            return cls(hasher, HammingIndex(last.n_bits).add(codes), metric)
+        corrections = last.corrections(RowBlocks(_Decoded(last, codes)), codes)
+        return cls(hasher, AsymmetricIndex(last.n_bits).add(codes, corrections=corrections), metric)
 
     @property
     def ids(self) -> NDArray[np.int64]:
@@ -50,10 +62,17 @@ class CodeSearch:
 
     def nearest(self, queries: Any, k: int) -> Neighbors:
         """The k nearest codes of each query, nearest first, ties by the lowest id."""
-        last, seen = _hasher_and_rows(self.hasher, queries)
+        last, seen = hasher_and_rows(self.hasher, queries)
         if isinstance(self.index, AsymmetricIndex):
             return self.index.search(last.query_weights(seen), k)
         return self.index.search(last.transform(seen), k)
+
+    def nearest_to_codes(self, codes: NDArray[np.uint8], k: int) -> Neighbors:
+        """:meth:`nearest`, of queries of which only the codes are left."""
+        last, _ = hasher_and_rows(self.hasher)
+        if isinstance(self.index, AsymmetricIndex):
+            return self.index.search(last.query_weights(last.decode(codes)), k)
+        return self.index.search(codes, k)
 
     def search(self, X: Any, k: int, *, candidates: int, rerank: Any) -> Neighbors:
         """The k nearest by the vectors ``rerank`` among so many nearest codes."""
@@ -61,8 +80,20 @@ class CodeSearch:
         return rerank_exact(rerank, X, found, k, self.metric)
 
 
-def _hasher_and_rows(hasher: Any, X: Any) -> tuple[Any, Any]:
+class _Decoded(Source):
+    """The vectors that codes stand for, made when they are asked for."""
+
+    def __init__(self, hasher: Any, codes: NDArray[np.uint8]):
+        self.hasher, self.codes = hasher, codes
+        self.shape, self.dtype = (len(codes), hasher.n_features_in_), np.dtype(np.float32)
+
+    def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
+        return self.hasher.decode(self.codes[rows])
+
+
+def hasher_and_rows(hasher: Any, X: Any = None) -> tuple[Any, Any]:
     """The hasher itself and the rows as it sees them."""
-    if not isinstance(hasher, Pipeline):
+    pipeline = hasher.pipeline if isinstance(hasher, PipelineHasher) else hasher
+    if not isinstance(pipeline, Pipeline):
         return hasher, X
-    return hasher[-1], hasher[:-1].transform(X) if len(hasher) > 1 else X
+    return pipeline[-1], X if X is None or len(pipeline) == 1 else pipeline[:-1].transform(X)

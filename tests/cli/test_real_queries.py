@@ -1,0 +1,82 @@
+"""Codes that are made for real queries (ABH) on the command line, where only the codes are left or a model is given."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from hashlearn import ABH
+from hashlearn.hashers.saving import save_hasher
+from hashlearn.metrics import recall_of_ids, true_neighbors
+from hashlearn.search.code_search import CodeSearch
+
+SEARCH = ("search", "model", "codes.npy")
+EVALUATE = ("evaluate", "codes.npy", "query_codes.npy", "--vectors", "vectors.npy", "--query-vectors", "queries.npy")
+
+
+@pytest.fixture(params=["hasher", "pipeline"])
+def digits(request, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X = load_digits().data.astype(np.float32)
+    hasher = ABH(n_bits=32, random_state=0)
+    hasher = (make_pipeline(Normalizer(), hasher) if request.param == "pipeline" else hasher).fit(X[100:])
+    save_hasher(hasher, "model")
+    np.save("vectors.npy", X[100:])
+    np.save("queries.npy", X[:100])
+    for vectors, codes in (("vectors.npy", "codes.npy"), ("queries.npy", "query_codes.npy")):
+        assert run("encode", "model", vectors, "--out", codes).code == 0
+    seen = Normalizer().transform(X) if request.param == "pipeline" else X
+    return hasher, X, true_neighbors(seen[100:], seen[:100], 10)
+
+
+def recall(ids, truth):
+    return float(recall_of_ids(ids, truth, 10, [10])[0])
+
+
+def test_a_search_of_codes_alone_compares_them_with_real_queries(run, digits):
+    _, _, truth = digits
+    assert run(*SEARCH, "queries.npy", "--out", "real.npz").code == 0
+    assert run(*SEARCH, "query_codes.npy", "--out", "codes.npz").code == 0
+    assert run("index", "build", "codes.npy", "--out", "codes.hli").code == 0
+    assert run("index", "search", "codes.hli", "query_codes.npy", "-k", 10, "--out", "hamming.npz").code == 0
+    real, of_codes, hamming = (recall(np.load(f"{name}.npz")["ids"], truth) for name in ("real", "codes", "hamming"))
+    assert real > of_codes > hamming
+    assert real > 0.3
+
+
+def test_a_reranked_search_takes_its_candidates_by_real_queries(run, digits):
+    hasher, X, _ = digits
+    options = ("-k", 5, "--candidates", 5, "--rerank", "vectors.npy")
+    assert run(*SEARCH, "queries.npy", *options, "--out", "found.npz").code == 0
+    expected = CodeSearch.of(hasher, X[100:]).nearest(X[:100], 5).ids
+    np.testing.assert_array_equal(np.sort(np.load("found.npz")["ids"]), np.sort(expected))
+
+
+def test_evaluate_judges_by_real_queries_where_the_model_is_given(run, digits):
+    hasher, X, _ = digits
+    labels = load_digits().target
+    np.save("y.npy", labels[100:])
+    np.save("yq.npy", labels[:100])
+    truth = true_neighbors(X[100:], X[:100], 10)
+    by_hamming = run(*EVALUATE, "--json", "hamming.json")
+    assert by_hamming.code == 0
+    is_named = "made for real queries" in by_hamming.err
+    assert is_named == isinstance(hasher, ABH)  # of a pipeline, the sidecar says no more than that it is one
+    of_labels = ("--labels", "y.npy", "--query-labels", "yq.npy", "--json", "real.json")
+    outcome = run(*EVALUATE, "--model", "model", *of_labels)
+    assert (outcome.code, outcome.err) == (0, "")
+    real, hamming = (json.loads(Path(f"{name}.json").read_text()) for name in ("real", "hamming"))
+    assert real["neighbor_recall"] > hamming["neighbor_recall"]
+    found = CodeSearch.of(hasher, X[100:]).nearest(X[:100], 10).ids
+    assert real["neighbor_recall"] == pytest.approx(recall(found, truth), abs=0.02)  # the index rounds the weights
+    assert (real["n_bits"], real["lookup"]) == (32, None)
+    assert 0.3 < real["mAP"] <= 1
+
+
+def test_what_real_queries_need_is_asked_for_in_one_line(refused, digits):
+    line = refused("evaluate", "codes.npy", "query_codes.npy", "--model", "model")
+    assert "--vectors and --query-vectors" in line
