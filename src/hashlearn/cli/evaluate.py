@@ -45,6 +45,10 @@ def run(
     from hashlearn.experiments.real_queries import evaluate_real_queries, has_real_queries
     from hashlearn.metrics import evaluate
 
+    by_real_queries = hasher is not None and has_real_queries(hasher)
+    if by_real_queries and (vectors is None or query_vectors is None):
+        raise ValueError("real queries are judged by vectors: give --vectors and --query-vectors")
+
     given = {
         "query_labels": _optional(read_array, query_labels),
         "labels": _optional(read_array, labels),
@@ -54,7 +58,7 @@ def run(
         "ties": ties,
     }
     with progress_bars():
-        if hasher is not None and has_real_queries(hasher):
+        if by_real_queries:
             result = evaluate_real_queries(hasher, database.codes, **given)
         else:
             result = evaluate(database.codes, queries.codes, database.n_bits, **given, radius=radius)

@@ -58,8 +58,6 @@ def evaluate_real_queries(
     ties: Ties = "expected",
 ) -> Evaluation:
     """As :func:`hashlearn.metrics.evaluate`, of codes that are ranked by the estimates of real queries."""
-    if vectors is None or query_vectors is None:
-        raise ValueError("real queries are judged by vectors: give --vectors and --query-vectors")
     last, seen = hasher_and_rows(hasher, vectors)
     estimates = estimate_vectors(last, codes, seen, hasher_and_rows(hasher, query_vectors)[1])
     if labels is None and query_labels is None:
