@@ -1,11 +1,11 @@
 """The HTTP API under load: requests a second, p50 and p99, beside an echo and beside faiss behind the same endpoint.
 
-    python benchmarks/serving.py                     # a million codes; two minutes
+    python benchmarks/serving.py                     # a million codes; three minutes
     python benchmarks/serving.py --n 100000 --seconds 1
 
 Each contender is a server process of its own on loopback, and one more process asks (``load.py``): 1, 8 and 64 clients
 that each send the next request when the last one is answered. The contenders take turns, so that what else the machine
-does hits all alike.
+does hits all alike; numbers are medians of the rounds, and ratios medians of the ratios within a round.
 
 - ``hashlearn``: ``POST /v1/search`` by one vector, k=10, ordered by codes.
 - ``hashlearn, rerank``: the same, with the 40 nearest codes ordered anew by vectors of int8 on disk.
@@ -17,14 +17,16 @@ A run adds one line to ``results/serving.jsonl``.
 """
 
 import argparse
+import itertools
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,18 +55,21 @@ def main() -> None:
         folder = Path(name)
         make_search(folder, options.n)
         write_requests(folder)
-        lines = measure(folder, options.seconds)
+        rounds = measure(folder, options.rounds, options.seconds)
+    lines = [medians(same) for same in zip(*rounds)]
     for line in lines:
         times = f"p50 {line['p50_ms']:7.2f} ms  p99 {line['p99_ms']:7.2f} ms"
         print(f"{line['contender']:18} {line['clients']:3} clients {line['per_second']:8.0f}/s  {times}")
-    run = {"n": options.n, "n_bits": N_BITS, "n_features": WIDTH, "k": K, "seconds": options.seconds, "servers": lines}
-    print(append_run(options.out, "serving", {**run, "ratios": ratios(lines)}))
+    run = {"n": options.n, "n_bits": N_BITS, "n_features": WIDTH, "k": K}
+    run |= {"rounds": options.rounds, "seconds": options.seconds, "servers": lines}
+    print(append_run(options.out, "serving", {**run, "ratios": medians([ratios(lines) for lines in rounds])}))
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--n", type=lambda text: int(float(text)), default=1_000_000, help="codes")
-    parser.add_argument("--seconds", type=float, default=4, help="of each measurement")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements of each contender")
+    parser.add_argument("--seconds", type=float, default=2, help="of each measurement")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
@@ -104,17 +109,26 @@ CONTENDERS = {
 }
 
 
-def measure(folder: Path, seconds: float) -> list[dict[str, Any]]:
-    lines = []
+def measure(folder: Path, n_rounds: int, seconds: float) -> list[list[dict[str, Any]]]:
+    """Of each round the same lines: a contender with so many clients."""
+    rounds: list[list[dict[str, Any]]] = [[] for _ in range(n_rounds)]
     with running("hashlearn", folder) as ours, running("faiss", folder) as faiss, running("echo", folder) as echo:
         ports = {"hashlearn": ours, "faiss": faiss, "echo": echo}
-        for n_clients in CLIENTS:
+        for n_clients, lines in itertools.product(CLIENTS, rounds):
             for name, (server, requests) in CONTENDERS.items():
                 command = [sys.executable, HERE.with_name("load.py"), folder / f"{requests}.hex"]
                 command += ["--port", ports[server], "--clients", n_clients, "--seconds", seconds]
                 done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
                 lines.append({"contender": name, **json.loads(done.stdout)})
-    return lines
+    return rounds
+
+
+def medians(same: Sequence[Any]) -> Any:
+    """The median of numbers, also within dicts with the same keys; what is no number is the same in all."""
+    first = same[0]
+    if isinstance(first, dict):
+        return {name: medians([each[name] for each in same]) for name in first}
+    return first if isinstance(first, str) else statistics.median(same)
 
 
 def ratios(lines: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,7 +1,12 @@
 """What tests of several rooms use."""
 
+import os
+from pathlib import Path
+
 import pytest
-from chromium_program import FLAGS, chromium_program
+from chromium_program import FLAGS, chromium_program, missing
+
+AXE = Path(__file__).resolve().parents[1] / ".venv" / "axe" / "axe.min.js"
 
 
 @pytest.fixture(scope="session")
@@ -12,3 +17,20 @@ def chromium():
         browser = driver.chromium.launch(executable_path=chromium_program(), args=FLAGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def serious_problems():
+    """A function that has axe-core look at a page for what people with a screen reader or a keyboard cannot use."""
+    path = Path(os.environ.get("HASHLEARN_AXE", AXE))
+    if not path.is_file():
+        missing("axe-core is not there; make test fetches it with npm")
+    axe = path.read_text(encoding="utf-8")
+
+    def problems(page):
+        page.add_script_tag(content=axe)
+        found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+        serious = [violation for violation in found if violation["impact"] in ("serious", "critical")]
+        return [(violation["id"], violation["nodes"][0]["html"]) for violation in serious]
+
+    return problems

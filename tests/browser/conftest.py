@@ -6,14 +6,10 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 from urllib.request import urlopen
 
 import numpy as np
 import pytest
-from chromium_program import missing
-
-AXE = Path(__file__).resolve().parents[2] / ".venv" / "axe" / "axe.min.js"
 
 
 def wait_until_ready(address):
@@ -68,15 +64,6 @@ def address(tmp_path_factory, photos):
         finally:
             server.terminate()
             server.wait(30)
-
-
-@pytest.fixture(scope="session")
-def axe():
-    """The source of axe-core, which finds what people with a screen reader or a keyboard cannot use."""
-    path = Path(os.environ.get("HASHLEARN_AXE", AXE))
-    if not path.is_file():
-        missing("axe-core is not there; make test fetches it with npm")
-    return path.read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
+import io
 import json
 import re
 
 import numpy as np
 import pytest
 from duplicates.near_pairs import group_sets, with_planted
+from PIL import Image
 
 from hashlearn import find_duplicates
 from hashlearn.duplicates import write_review
@@ -14,6 +16,12 @@ X[110:] = X[:10]
 
 def data_of(path):
     return json.loads(re.search(r'id="data">(.*?)</script>', path.read_text(encoding="utf-8"), re.DOTALL)[1])
+
+
+def gray_picture():
+    file = io.BytesIO()
+    Image.new("L", (40, 30), 128).save(file, "PNG")
+    return file.getvalue()
 
 
 def test_the_page_holds_everything_and_escapes_it(tmp_path):
@@ -65,9 +73,10 @@ def test_the_page_groups_as_the_library_does(open_page, grouping, keep):
 def open_page(tmp_path, chromium):
     context = chromium.new_context()
 
-    def opened(found, **shown):
+    def opened(found, scheme="light", **shown):
         write_review(found, tmp_path / "page.html", **shown)
         page = context.new_page()
+        page.emulate_media(color_scheme=scheme)
         page.goto((tmp_path / "page.html").as_uri())
         return page
 
@@ -104,3 +113,16 @@ def test_only_decisions_that_differ_are_counted_as_changed(open_page):
     rows = download.value.path().read_text().splitlines()
     assert rows == ["group,id,decision,duplicate_of,distance", "1,0,drop,0,0", "1,1,drop,0,0", "1,2,drop,0,0"]
     assert page.locator("#marks").is_hidden()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("has_pictures", [False, True], ids=["texts", "pictures"])
+def test_nothing_serious_keeps_anybody_from_using_it(open_page, serious_problems, has_pictures, scheme):
+    found = find_duplicates([[1.0, 0.0], [1.0, 0.1], [1.0, 0.1]], 0.1)
+    if has_pictures:
+        page = open_page(found, scheme, picture=lambda row: gray_picture(), note=lambda row: "40 x 30")
+        page.check("#marks")
+    else:
+        page = open_page(found, scheme, texts=["one two three", "one 2 three", "one 2 three"])
+    assert page.locator(".card").count() == 3
+    assert not serious_problems(page)

@@ -1,6 +1,7 @@
 """Numbers of a request as arrays, and arrays as what an answer says. Errors are 422s that name the field."""
 
 import binascii
+import sys
 from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
@@ -11,8 +12,6 @@ from numpy.typing import NDArray
 
 from hashlearn.codes import bytes_per_code, check_codes
 from hashlearn.server.errors import unprocessable
-
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 def vector_matrix(field: str, vectors: Sequence[list[float] | str], n_features: int) -> NDArray[np.float32]:
@@ -26,17 +25,20 @@ def vector_matrix(field: str, vectors: Sequence[list[float] | str], n_features: 
     n_features : int
         The length of each.
     """
-    matrix = np.empty((len(vectors), n_features), np.float64)
+    rows = []
     for number, vector in enumerate(vectors):
-        # array reads a list several times as fast as numpy
-        row = _floats(field, number, vector) if isinstance(vector, str) else array("d", vector)
+        # array reads a list several times as fast as numpy; a number too large for float32 becomes infinite
+        row = _floats(field, number, vector) if isinstance(vector, str) else array("f", vector)
         if len(row) != n_features:
             raise unprocessable(field.format(number), f"must have {n_features} numbers, got {len(row)}")
-        matrix[number] = row
-    if not np.abs(matrix).max() <= _LARGEST:  # not so for NaN
-        number = int(np.argmin(np.abs(matrix).max(axis=1) <= _LARGEST))
+        rows.append(row)
+    # Not read-only, as in code_matrix.
+    matrix = np.frombuffer(bytearray().join(rows), np.float32).reshape(len(rows), n_features)
+    finite = np.isfinite(matrix)
+    if not finite.all():
+        number = int(np.argmin(finite.all(axis=1)))
         raise unprocessable(field.format(number), "must have finite numbers that float32 can hold")
-    return matrix.astype(np.float32)
+    return matrix
 
 
 def code_matrix(field: str, codes: Sequence[list[int] | str], n_bits: int, encoding: str) -> NDArray[np.uint8]:
@@ -71,11 +73,14 @@ def base64_text(array: NDArray) -> str:
     return b64encode(array.tobytes()).decode()
 
 
-def _floats(field: str, number: int, text: str) -> NDArray[np.float32]:
+def _floats(field: str, number: int, text: str) -> array:
     data = base64_bytes(field.format(number), text)
     if len(data) % 4:
         raise unprocessable(field.format(number), f"must be float32 numbers as base64, got {len(data)} bytes")
-    return np.frombuffer(data, "<f4")
+    numbers = array("f", data)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
 
 
 def _bytes(field: str, text: str, encoding: str) -> bytes:

@@ -80,9 +80,19 @@ def problem_of(error: ValueError | TypeError, arguments: dict[str, str]) -> Prob
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Answer what routes refuse in our shape; :class:`~hashlearn.server.telemetry.Telemetry` answers faults."""
+    """Answer in our shape; :class:`~hashlearn.server.telemetry.Telemetry` logs faults."""
+    app.add_exception_handler(Exception, _of_fault)
     app.add_exception_handler(HTTPException, _of_http)
     app.add_exception_handler(RequestValidationError, _of_validation)
+
+
+def fault_response() -> Response:
+    """The answer when the fault is ours."""
+    return error_response(500, "internal error; the log of the server has more")
+
+
+async def _of_fault(request: Request, error: Exception) -> Response:
+    return fault_response()
 
 
 async def _of_http(request: Request, error: Any) -> Response:

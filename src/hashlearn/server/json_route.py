@@ -25,7 +25,7 @@ from hashlearn.server.errors import invalid
 
 
 class JsonRoute(APIRoute):
-    """JSON in, JSON out; an endpoint returns a value that JSON can say, or None for an empty answer."""
+    """JSON in, JSON out; an endpoint returns a value that JSON can say, or what :func:`written` made of it, or None."""
 
     @cached_property
     def body_type(self) -> type[BaseModel] | None:
@@ -35,20 +35,20 @@ class JsonRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         async def handle(request: Request) -> Response:
-            return await self.respond(request.app.state.service, await request.body(), request.path_params)
+            answer = await self.answer(request.app.state.service, await request.body(), request.path_params)
+            return Response(answer, self.status_code or 200, media_type="application/json" if answer else None)
 
         return handle
 
-    async def respond(self, service: Any, body: bytes, path_params: Mapping[str, Any]) -> Response:
-        """The answer to a request; what is wrong with it is raised as a Problem."""
+    async def answer(self, service: Any, body: bytes, path_params: Mapping[str, Any]) -> bytes:
+        """The body of the answer to a request; what is wrong with it is raised as a Problem."""
         if self.body_type is None:
             answer = await self.endpoint(service, **path_params)
         else:
             answer = await self.endpoint(service, parse(self.body_type, body), **path_params)
         if answer is None:
-            return Response(status_code=204)
-        status = self.status_code or 200
-        return Response(to_json(answer, inf_nan_mode="null"), status, media_type="application/json")
+            return b""
+        return answer if isinstance(answer, bytes) else written(answer)
 
 
 class Direct:
@@ -74,8 +74,15 @@ class Direct:
             return
         scope["route"] = route
         message = await receive()  # the whole body: it was put together to be counted
-        response = await route.respond(self.service, message["body"], {})
-        await response(scope, receive, send)
+        answer = await route.answer(self.service, message["body"], {})
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
+        await send({"type": "http.response.start", "status": route.status_code or 200, "headers": headers})
+        await send({"type": "http.response.body", "body": answer})
+
+
+def written(answer: Any) -> bytes:
+    """A value as JSON. The thread that made a large value should write it: its objects are far from other cores."""
+    return to_json(answer, inf_nan_mode="null")
 
 
 def parse(model: type[BaseModel], body: bytes) -> Any:

@@ -2,7 +2,6 @@
 
 import asyncio
 
-from starlette.requests import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hashlearn.server.auth import ALWAYS_OPEN
@@ -53,19 +52,12 @@ class Limits:
 
     async def _within_time(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = _Body(self.settings.max_body_bytes)
-        started = False
-
-        async def noted(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
         try:
             async with asyncio.timeout(self.settings.timeout_seconds):
                 await body.read(scope, receive)
-                await self.app(scope, _replay(body.whole(), receive), noted)
+                await self.app(scope, _replay(body.whole(), receive), send)
         except TimeoutError:
-            if started:
+            if scope["status"]:  # the answer is under way
                 raise
             body.whole()
             seconds = self.settings.timeout_seconds
@@ -84,8 +76,7 @@ class _Body:
         self.is_read = False
 
     async def read(self, scope: Scope, receive: Receive) -> None:
-        headers = Headers(scope=scope)
-        if "expect" in headers and int(headers.get("content-length", 0)) > self.limit:
+        if _length_expected(scope) > self.limit:
             self.n_bytes = self.limit + 1  # the client waits for our word, and then does not send it
             return
         while not self.is_read and self.n_bytes <= _DISCARDED:
@@ -107,6 +98,12 @@ class _Body:
             self.parts.append(part)
         else:
             self.parts.clear()
+
+
+def _length_expected(scope: Scope) -> int:
+    """Bytes of a body that is only sent if we want it; 0 of others."""
+    headers = dict(scope["headers"])
+    return int(headers.get(b"content-length", 0)) if b"expect" in headers else 0
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

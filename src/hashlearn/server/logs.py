@@ -5,6 +5,7 @@ import sys
 import time
 import traceback
 from collections.abc import MutableMapping
+from functools import lru_cache
 from typing import Any
 
 from pydantic_core import to_json
@@ -17,7 +18,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         told = {
-            "time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03}Z",
+            "time": f"{_second(int(record.created))}.{int(record.msecs):03}Z",
             "level": record.levelname.lower(),
             "event": record.getMessage(),
             **getattr(record, "fields", {}),
@@ -25,6 +26,11 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             told["traceback"] = "".join(traceback.format_exception(*record.exc_info))
         return to_json(told).decode()
+
+
+@lru_cache(1)
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def log_to_stderr(level: str = "info") -> None:

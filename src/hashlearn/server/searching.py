@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from hashlearn.search import SimilaritySearch
 from hashlearn.server.errors import problem_of
+from hashlearn.server.json_route import written
 
 _FIELDS = {name: name for name in ("k", "rerank", "candidates", "filter", "radius")}
 
@@ -42,7 +43,7 @@ class Query(NamedTuple):
 
 
 def search_together(search: SimilaritySearch, wanted: Wanted, queries: list[Query]) -> list[Any]:
-    """The answers to requests: lists of neighbors, or the exception that a request ends with."""
+    """The answers to requests, as JSON, or the exception that a request ends with."""
     if len(queries) == 1:
         return [_answer_or_error(search, wanted, queries[0])]
     try:
@@ -51,24 +52,27 @@ def search_together(search: SimilaritySearch, wanted: Wanted, queries: list[Quer
         return [_answer_or_error(search, wanted, query) for query in queries]
     cuts = [query.cut for query in queries for _ in query.rows]
     answers = iter(_neighbors(search, distances, ids, cuts))
-    return [list(islice(answers, len(query.rows))) for query in queries]
+    return [written({"results": list(islice(answers, len(query.rows)))}) for query in queries]
 
 
-def search_filtered(search: SimilaritySearch, wanted: Wanted, query: Query, filter: dict[str, Any]) -> list[dict]:
+def search_filtered(search: SimilaritySearch, wanted: Wanted, query: Query, filter: dict[str, Any]) -> bytes:
     """The answer to a request with a filter, which is searched for itself."""
-    try:
-        distances, ids = _found(search, wanted, query.rows, filter=filter)
-    except (ValueError, TypeError) as error:
-        raise problem_of(error, _FIELDS) or error from None
-    return _neighbors(search, distances, ids, [query.cut] * len(query.rows))
+    return _answer(search, wanted, query, filter=filter)
 
 
 def _answer_or_error(search: SimilaritySearch, wanted: Wanted, query: Query) -> Any:
     try:
-        distances, ids = _found(search, wanted, query.rows)
+        return _answer(search, wanted, query)
+    except Exception as error:
+        return error
+
+
+def _answer(search: SimilaritySearch, wanted: Wanted, query: Query, **options: Any) -> bytes:
+    try:
+        distances, ids = _found(search, wanted, query.rows, **options)
     except (ValueError, TypeError) as error:
-        return problem_of(error, _FIELDS) or error
-    return _neighbors(search, distances, ids, [query.cut] * len(query.rows))
+        raise problem_of(error, _FIELDS) or error from None
+    return written({"results": _neighbors(search, distances, ids, [query.cut] * len(query.rows))})
 
 
 def _found(search: SimilaritySearch, wanted: Wanted, rows: NDArray, **options: Any) -> Any:

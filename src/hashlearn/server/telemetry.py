@@ -6,7 +6,7 @@ import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hashlearn.server.errors import error_response
+from hashlearn.server.errors import fault_response
 from hashlearn.server.logs import log_error, log_request
 from hashlearn.server.metrics import Metrics
 
@@ -15,13 +15,18 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"
 
 
 class Telemetry:
-    """ASGI middleware; the number of a request is in the header ``X-Request-ID`` of its answer, and in the log."""
+    """ASGI middleware; the number of a request is in the header ``X-Request-ID`` of its answer, and in the log.
+
+    ``scope["status"]`` is the status of the answer once it is under way, and 0 before.
+    """
 
     def __init__(self, app: ASGIApp, metrics: Metrics):
         self.app = app
         self.metrics = metrics
         self.process = os.urandom(4).hex()
         self.numbers = itertools.count(1)
+        self.n_running = 0
+        metrics.running.set_function(lambda: self.n_running)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -29,26 +34,24 @@ class Telemetry:
             return
         start = time.perf_counter()
         number = scope["request_id"] = f"{self.process}-{next(self.numbers)}"
-        header = (b"x-request-id", number.encode())
-        status = 0
+        scope["status"] = 0
 
         async def noted(message: Message) -> None:
-            nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"].append(header)
+                scope["status"] = message["status"]
+                message["headers"].append((b"x-request-id", number.encode()))
             await send(message)
 
-        self.metrics.running.inc()
+        self.n_running += 1
         try:
             await self.app(scope, receive, noted)
         except Exception as error:
             log_error(scope, error)
-            if not status:
-                await error_response(500, "internal error; the log of the server has more")(scope, receive, noted)
+            if not scope["status"]:
+                await fault_response()(scope, receive, noted)
         finally:
-            self.metrics.running.dec()
-            self._note(scope, status, time.perf_counter() - start)
+            self.n_running -= 1
+            self._note(scope, scope["status"], time.perf_counter() - start)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         # The pattern of the path, not the path: what clients make up must not become labels.

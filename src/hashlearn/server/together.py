@@ -1,7 +1,8 @@
 """Work that waits at the same time is done in one go: a search with many queries, one save for many writes.
 
-A queue that only the event loop touches, and a function that a thread runs on what was waiting. While the thread works,
-what arrives waits together; nobody waits for others to arrive.
+A queue that only the event loop touches, and a function that a thread runs on what was waiting. What arrives while the
+threads work waits together. A thread is started when the event loop has read all that has arrived: it could not run
+sooner, for one thread at a time has the interpreter. Nobody waits for what is still to arrive.
 """
 
 import asyncio
@@ -15,6 +16,9 @@ Work = Callable[[Hashable, list[Any]], Sequence[Any]]
 """Gets a kind and the items of that kind; returns a result for each. A result that is an exception is raised."""
 
 _MOST = 256  # items of one call: who waits behind them should not wait long
+_QUIET_ROUNDS = 3
+"""Rounds of the event loop without a new item, before a thread is started. It reads requests in one round and hands
+them over in the next; the third is for clients that were answered in the first and ask again."""
 
 
 class Waiting(NamedTuple):
@@ -45,19 +49,39 @@ class Together:
         self.sizes = sizes
         self.n_running = 0
         self.waiting: dict[Hashable, list[Waiting]] = {}
+        self.n_arrived = 0
+        self.listening = False
 
     async def do(self, kind: Hashable, item: Any) -> Any:
         """The result of an item, when its turn has come."""
         done = asyncio.get_running_loop().create_future()
         self.waiting.setdefault(kind, []).append(Waiting(item, done))
-        if self.n_running < self.n_threads:
-            self._start()
+        self.n_arrived += 1
+        self._listen()
         return await done
+
+    def _listen(self) -> None:
+        """Start threads for what waits, as soon as nothing more arrives."""
+        if self.waiting and self.n_running < self.n_threads and not self.listening:
+            self.listening = True
+            asyncio.get_running_loop().call_soon(self._heard, self.n_arrived, self.n_arrived, _QUIET_ROUNDS)
+
+    def _heard(self, n_at_first: int, n_before: int, n_rounds: int) -> None:
+        """Called every round of the event loop, until so many have been quiet, or enough items are there for a call."""
+        n_rounds = n_rounds - 1 if self.n_arrived == n_before else _QUIET_ROUNDS
+        if n_rounds and self.n_arrived - n_at_first < _MOST:
+            asyncio.get_running_loop().call_soon(self._heard, n_at_first, self.n_arrived, n_rounds)
+            return
+        self.listening = False
+        while self.waiting and self.n_running < self.n_threads:
+            self._start()
 
     def _start(self) -> None:
         kind = next(iter(self.waiting))
         queue = self.waiting.pop(kind)
-        batch, rest = queue[:_MOST], queue[_MOST:]
+        share = -(-len(queue) // (self.n_threads - self.n_running))
+        n_taken = min(share, _MOST)
+        batch, rest = queue[:n_taken], queue[n_taken:]
         if rest:
             self.waiting[kind] = rest  # behind the other kinds, which have waited meanwhile
         self.n_running += 1
@@ -74,8 +98,6 @@ class Together:
 
     def _deliver(self, batch: list[Waiting], results: Sequence[Any]) -> None:
         self.n_running -= 1
-        if self.waiting:
-            self._start()
         for waiting, result in zip(batch, results):
             if waiting.done.done():  # its request was given up
                 continue
@@ -83,3 +105,4 @@ class Together:
                 waiting.done.set_exception(result)
             else:
                 waiting.done.set_result(result)
+        self._listen()

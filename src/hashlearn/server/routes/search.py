@@ -30,26 +30,26 @@ async def search(service: Served, body: SearchRequest) -> Any:
     wanted = Wanted(by, body.k, body.rerank, body.candidates)
     query = Query(rows, Cut(body.radius, body.payloads))
     if body.filter is not None:
-        return {"results": await service.run(search_filtered, service.search, wanted, query, body.filter)}
-    return {"results": await service.searches.do(wanted, query)}
+        return await service.run(search_filtered, service.search, wanted, query, body.filter)
+    return await service.searches.do(wanted, query)
 
 
 async def _queries(service: Service, body: SearchRequest) -> tuple[str, NDArray]:
     """ "vectors" or "codes", and the matrix of them."""
-    given = [name for name in _QUERIES if name in body.model_fields_set and getattr(body, name) is not None]
+    given = [name for name in _QUERIES if getattr(body, name) is not None]
     if len(given) != 1:
         raise Problem(422, f"one of {', '.join(_QUERIES)} is wanted, got {' and '.join(given) or 'none'}", "vector")
-    n_features, n_bits = service.n_features, service.search.n_bits
+    n_features = service.n_features
     if body.vector is not None:
         return "vectors", vector_matrix("vector", [body.vector], n_features)
     if body.vectors is not None:
         service.check_batch("vectors", body.vectors)
         return "vectors", vector_matrix("vectors.{}", body.vectors, n_features)
     if body.code is not None:
-        return "codes", code_matrix("code", [body.code], n_bits, body.code_encoding)
+        return "codes", code_matrix("code", [body.code], service.search.n_bits, body.code_encoding)
     if body.codes is not None:
         service.check_batch("codes", body.codes)
-        return "codes", code_matrix("codes.{}", body.codes, n_bits, body.code_encoding)
+        return "codes", code_matrix("codes.{}", body.codes, service.search.n_bits, body.code_encoding)
     if body.text is not None:
         return "vectors", await service.vectors_of_texts("text", [body.text])
     if body.image is not None:
