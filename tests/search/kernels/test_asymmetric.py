@@ -80,6 +80,26 @@ def test_knn_scan_finds_the_smallest_keys_by_sums_and_by_bounds(n_bytes, correct
     np.testing.assert_array_equal(nearest(case, k, case.bounds()), expected)
 
 
+@pytest.mark.parametrize("k", [1, 10, 30])
+def test_a_guess_from_some_tiles_changes_no_result(k):
+    case = Case(20_100, 8, 5)
+    expected = np.sort(case.keys, axis=1)[:, :k]
+    for bounds in (None, case.bounds()):
+        np.testing.assert_array_equal(nearest(case, k, bounds), expected)
+
+
+def test_a_guess_that_leaves_fewer_than_k_codes_is_given_up():
+    """All near codes are in the tiles that the guess is made from: every 20th of 1,600."""
+    case = Case(64 * 1600, 1, 2, corrections=False)
+    case.queries.tables[:] = np.arange(2 * 2 * TABLE) % TABLE  # the sum of a code is that of its two numbers
+    case.codes.tiles[:] = 0x77
+    near = np.arange(0, 64 * 1600, 64 * 20)
+    case.codes.tiles[near] = 0
+    expected = np.r_[near, np.setdiff1d(np.arange(200), near)[:10] | (14 << POSITION_BITS)]
+    for bounds in (None, case.bounds()):
+        np.testing.assert_array_equal(nearest(case, len(near) + 10, bounds), np.tile(expected, (2, 1)))
+
+
 def test_of_equal_sums_those_at_the_lowest_positions_are_kept():
     case = Case(5000, 8, 2, corrections=False)
     case.queries.tables[:] = 0

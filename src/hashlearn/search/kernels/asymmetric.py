@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.compiled import compiled, lean
-from hashlearn.search.kernels.look_up import TABLE, near_by_bounds, near_by_sums
+from hashlearn.search.kernels.look_up import TABLE, least_sums, near_by_bounds, near_by_sums
 from hashlearn.search.kernels.simd import TILE, lowest_bit, prefetch
 
 POSITION_BITS = 36
@@ -166,8 +166,10 @@ def fill_tables(values, tables):
 def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limits, keys):
     """The k nearest codes among the tiles ``first_tile:last_tile``, for each query.
 
-    A query's limit is the k-th sum it has found so far: a tile costs one comparison unless it holds something nearer.
-    The keys of what it holds go to a buffer which is cut to k when it is full.
+    A query's limit is first a guess from some of the tiles (:func:`_guess_limits`), then the k-th sum it has found so
+    far: a tile costs one comparison unless it holds something nearer. The keys of what it holds go to a buffer which is
+    cut to k when it is full. A query whose guess was too low, so that it has found fewer than k codes, starts again
+    without one.
 
     Parameters
     ----------
@@ -179,15 +181,18 @@ def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limits, keys):
         8-bit bounds of the sums first, which is faster where few codes have a bound below the limit and a sum above.
     k : int
     limits : array of shape (n_queries,), uint16 or uint32
-        Only codes with a sum below are found; sums are of this type. Changed.
+        Only codes with a sum below are found; sums are of this type.
     keys : array of shape (n_queries, k), int64
         Gets the results in no order, filled with -1 where there are fewer than k.
     """
     n_queries = len(limits)
-    found = Found(np.empty((n_queries, 2 * k + TILE), np.int64), np.zeros(n_queries, np.int64), limits)
+    found = Found(np.empty((n_queries, 2 * k + TILE), np.int64), np.zeros(n_queries, np.int64), limits.copy())
     scratch = Scratch(np.zeros(_GROUP, np.uint64), np.zeros(_N_DIGITS, np.int32))
+    sample = _sample(first_tile, min(last_tile, codes.n_codes // TILE), k)
+    if sample.rank > 0:
+        _guess_limits(codes, sample, queries, np.empty(sample.n_tiles, np.int64), found.limits, scratch)
     for query in range(n_queries):
-        _fill_bounds(bounds, codes.n_bytes, queries, query, limits[query])
+        _fill_bounds(bounds, codes.n_bytes, queries, query, found.limits[query])
     block = max(1, _CACHE_BYTES // (TILE * codes.n_bytes))
     last = n_queries - 1
     for start in range(first_tile, last_tile, block):
@@ -199,12 +204,66 @@ def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limits, keys):
                 group = (first, first + 1, min(first + 2, last), min(first + 3, last))
                 _scan(codes, start, end, queries, bounds, group, n_queries - first, found, scratch, k)
     for query in range(n_queries):
+        if found.counts[query] < k and found.limits[query] < limits[query]:
+            found.counts[query] = 0
+            found.limits[query] = limits[query]
+            _fill_bounds(bounds, codes.n_bytes, queries, query, limits[query])
+            _scan(codes, first_tile, last_tile, queries, bounds, (query,), 1, found, scratch, k)
         count = found.counts[query]
         if count > k:
             _keep_smallest(found.keys[query], count, k, scratch.histogram)
             count = k
         keys[query, :count] = found.keys[query, :count]
         keys[query, count:] = -1
+
+
+class Sample(NamedTuple):
+    """Some full tiles, ``step`` apart. The least sum of the tile that is ``rank``-th by it is the guess; 0: none."""
+
+    first_tile: int
+    step: int
+    n_tiles: int
+    rank: int
+
+
+@lean
+def _sample(first_tile, last_tile, k):
+    """Choose a sample so that more than k codes have a sum up to the guess, but for one query in 10,000 or so.
+
+    Of the tiles that hold one of the k nearest codes, at most k / step are in the sample on average, and the rank is
+    above that by four standard deviations of such a number. More tiles in the sample, less codes found in vain: with
+    2 * sqrt(n_tiles) of them, either costs about the same. A rank that is not small in the sample says nothing.
+    """
+    n_tiles = last_tile - first_tile
+    step = max(1, int(math.sqrt(max(0, n_tiles))) // 2)
+    expected = k / step
+    rank = int(expected + 4 * math.sqrt(expected)) + 3
+    n_sampled = n_tiles // step
+    return Sample(first_tile, step, n_sampled, rank if 4 * rank <= n_sampled else 0)
+
+
+@lean
+def _guess_limits(codes, sample, queries, keys, limits, scratch):
+    """Lower the limits to one above the guesses. ``keys`` has room for one for each tile of the sample."""
+    least = scratch.masks
+    for query in range(len(limits)):
+        for i in range(sample.n_tiles):
+            tile = sample.first_tile + i * sample.step
+            least_sums(
+                codes.tiles,
+                tile,
+                codes.n_bytes,
+                queries.tables,
+                codes.corrections,
+                queries.factors,
+                (query,),
+                limits,
+                least,
+            )
+            keys[i] = np.int64(least[0]) << POSITION_BITS
+        guess = _keep_smallest(keys, sample.n_tiles, sample.rank, scratch.histogram)
+        limits[query] = min(np.int64(limits[query]), guess + 1)
+    least[0] = _NONE
 
 
 @lean

@@ -87,6 +87,21 @@ def near_by_sums(typingctx, codes, tile, n_bytes, tables, corrections, factors, 
 
 
 @intrinsic
+def least_sums(typingctx, codes, tile, n_bytes, tables, corrections, factors, queries, limits, least):
+    """Write the least of the 64 sums of a tile to ``least``, of type uint64, for each of some queries.
+
+    See :func:`near_by_sums`; of ``limits`` only the type counts.
+    """
+
+    def generate(context, builder, signature, args):
+        _Sums(context, builder, signature, args).write_least()
+        return context.get_dummy_value()
+
+    arguments = codes, types.int64, types.int64, tables, corrections, factors, queries, limits, least
+    return types.void(*arguments), generate
+
+
+@intrinsic
 def near_by_bounds(typingctx, codes, tile, n_bytes, tables, corrections, queries, masks):
     """Find the codes of a tile whose sums of 8 bits, which stop at 255, are below 255.
 
@@ -100,7 +115,7 @@ def near_by_bounds(typingctx, codes, tile, n_bytes, tables, corrections, queries
 
 
 class _LookUps:
-    """The arguments (codes, tile, n_bytes, tables, corrections, ..., masks) while code is generated."""
+    """The arguments (codes, tile, n_bytes, tables, corrections, ..., answers) while code is generated."""
 
     registers_per_sum: int  # of one query and one strip
 
@@ -119,16 +134,13 @@ class _LookUps:
         self.corrections = None
         if not isinstance(signature.args[4], types.NoneType):
             self.corrections = self.at(array(4), self.times(args[1], TILE))
-        self.masks = array(-1)
+        self.answers = array(-1)
 
     def near_queries(self):
         builder, width = self.builder, self.shuffle.n_bytes
-        n_strips = TILE // width
-        together = min(n_strips, max(1, _REGISTERS_OF_SUMS // (self.registers_per_sum * len(self.queries))))
         found = cgutils.alloca_once(builder, I64)
         builder.store(constant(0), found)
-        for start in range(0, n_strips, together):
-            strips = range(start, start + together)
+        for strips in self.groups_of_strips():
             sums = self.sums(strips)
             with builder.if_then(self.some_near(sums), likely=False):
                 for place, of_query in enumerate(sums):
@@ -137,10 +149,16 @@ class _LookUps:
                         lanes = builder.bitcast(self.near_lanes(place, one), ir.IntType(width))
                         lanes = builder.zext(lanes, I64) if width < 64 else lanes
                         mask = builder.or_(mask, builder.shl(lanes, constant(strip * width)))
-                    self.add_bits(self.at(self.masks, constant(place)), mask)
+                    self.add_bits(self.at(self.answers, constant(place)), mask)
                     near = builder.zext(builder.icmp_unsigned("!=", mask, constant(0)), I64)
                     self.add_bits(found, builder.shl(near, constant(place)))
         return builder.load(found)
+
+    def groups_of_strips(self):
+        """The numbers of the strips, in groups whose sums fit the registers."""
+        n_strips = TILE // self.shuffle.n_bytes
+        together = min(n_strips, max(1, _REGISTERS_OF_SUMS // (self.registers_per_sum * len(self.queries))))
+        return [range(start, start + together) for start in range(0, n_strips, together)]
 
     def query_tables(self, n_bytes):
         """Where the tables of each query begin, for so many bytes a code."""
@@ -222,6 +240,19 @@ class _Sums(_LookUps):
             [self._corrected(query, strip, pair) for strip, pair in zip(strips, of_query)]
             for query, of_query in zip(self.queries, sums)
         ]
+
+    def write_least(self):
+        builder = self.builder
+        smallest = [all_lanes(self.sum, -1) for _ in self.queries]
+        for strips in self.groups_of_strips():
+            for place, of_query in enumerate(self.sums(strips)):
+                for pair in of_query:
+                    for one in pair:
+                        smallest[place] = binary(builder, "umin", smallest[place], one)
+        for place, register in enumerate(smallest):
+            name = f"llvm.vector.reduce.umin.v{register.type.count}i{register.type.element.width}"
+            least = call(builder, name, register.type.element, [register])
+            builder.store(builder.zext(least, I64), self.at(self.answers, constant(place)))
 
     def some_near(self, sums):
         builder, together = self.builder, ir.Constant(self.sum, None)
