@@ -56,8 +56,8 @@ def check_matrix(name: str, value: Any, shape: tuple[int | None, int | None]) ->
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be an array of numbers, got {type(value).__name__}") from None
-    wanted = f"({', '.join('any' if side is None else str(side) for side in shape)})"
     if array.ndim != 2 or any(side is not None and side != got for side, got in zip(shape, array.shape)):
+        wanted = f"({', '.join('any' if side is None else str(side) for side in shape)})"
         raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got NaN or infinity")

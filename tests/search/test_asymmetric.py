@@ -65,7 +65,7 @@ def integer_sums(weights, codes, corrections, n_bits):
         sums = chosen(quantized.entries[:, : weights.shape[1]].astype(np.int64), codes)
     if corrections:
         sums += corrections.values.astype(np.int64) * quantized.factors[:, None].astype(np.int64) >> 8
-    return sums, quantized.estimates(np.arange(len(weights))[:, None], sums)
+    return sums, quantized.estimates(np.arange(len(weights)), sums)
 
 
 def check(index, weights, codes, ids, corrections, k, **options):

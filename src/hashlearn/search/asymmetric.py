@@ -6,7 +6,7 @@ and the distance is the sum of the weights with the signs of the code's bits, pl
 """
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -62,10 +62,10 @@ class RealEngine:
 
     def knn(self, weights: QuantizedQueries, k: int, n_jobs: int) -> Keys:
         """The k nearest codes, k <= len(store), as sorted keys ``sum << 36 | position`` of shape (n_queries, k)."""
-        codes, dtype = self._codes(), sum_type(self.store.n_bits)
+        codes, dtype = self._codes, sum_type(self.store.n_bits)
 
         def scan(query_part: Part, tile_part: Part, keys: Keys) -> None:
-            limits = np.full(len(keys), np.iinfo(dtype).max, dtype)
+            limits = ~np.zeros(len(keys), dtype)  # the largest number: none
             bounds = None
             if codes.n_bytes <= _BYTES_WITH_BOUNDS:
                 bounds = np.empty(len(keys) * (codes.n_bytes + 1) * 2 * TABLE, np.uint8)
@@ -73,17 +73,25 @@ class RealEngine:
 
         return knn_in_parts(scan, len(weights.steps), n_tiles(len(self.store)), k, n_jobs)
 
+    def nearest(self, weights: NDArray[np.float32], k: int, n_jobs: int) -> Neighbors:
+        """The k nearest codes, k <= len(store), by their distances and ids."""
+        queries = self.quantize(weights)
+        keys = self.knn(queries, k, n_jobs)
+        distances = queries.estimates(np.arange(len(keys)), keys >> POSITION_BITS)
+        return Neighbors(distances, self.store.ids_at(keys & POSITION_MASK))
+
     def range(self, weights: QuantizedQueries, distance: float, n_jobs: int) -> Keys:
         """Sorted hits ``query << 54 | sum << 36 | position`` of at most 512 queries."""
         dtype = sum_type(self.store.n_bits)
         limits = np.minimum(weights.limits(distance), np.iinfo(dtype).max).astype(dtype)
-        codes, queries = self._codes(), weights.tables()
+        codes, queries = self._codes, weights.tables()
         scans = [
             RangeScan(partial(range_scan, codes, last, queries, limits, np.zeros(1, np.uint64)), first, last)
             for first, last in split(n_tiles(len(self.store)), n_jobs)
         ]
         return np.sort(np.concatenate(list(in_pieces(scans, n_jobs))))
 
+    @cached_property
     def _codes(self) -> Codes:
         store = self.store
         corrections = store.arrays.get("corrections")
@@ -226,14 +234,15 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
         checked = _check_weights(weights, engine.store)
         engine = self._restricted(engine, subset)
         k, threads = check_k(k, len(engine.store)), check_n_jobs(n_jobs)
-        k_found = min(k, len(engine.store))
+        k_found = min(k, len(engine.store)) if len(checked) else 0
+        if k_found:
+            found = engine.nearest(checked, k_found, threads)
+            if k_found == k:
+                return found
         distances = np.full((len(checked), k), np.inf, np.float32)
         ids = np.full((len(checked), k), NO_ID, np.int64)
-        if k_found and len(checked):
-            quantized = engine.quantize(checked)
-            keys = engine.knn(quantized, k_found, threads)
-            distances[:, :k_found] = quantized.estimates(np.arange(len(checked))[:, None], keys >> POSITION_BITS)
-            ids[:, :k_found] = engine.store.ids_at(keys & POSITION_MASK)
+        if k_found:
+            distances[:, :k_found], ids[:, :k_found] = found
         return Neighbors(distances, ids)
 
     def within(

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import bytes_per_code
-from hashlearn.search.kernels.asymmetric import SUM_BITS, Queries, fill_tables, round_tables, round_weights
+from hashlearn.search.kernels.asymmetric import SUM_BITS, Queries
 from hashlearn.search.kernels.look_up import TABLE
+from hashlearn.search.kernels.rounding import estimate, quantize_weights, round_tables, round_weights
 
 BITS_WITH_SHORT_SUMS = 1024
 """Sums of codes of up to so many bits stay within 16 bits."""
@@ -67,9 +68,10 @@ class QuantizedQueries(NamedTuple):
     bases: NDArray[np.float64]
 
     def estimates(self, queries: NDArray[np.int64], sums: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The distances that sums stand for, for the queries of these numbers."""
-        with np.errstate(over="ignore"):  # beyond single precision it is infinite
-            return (self.bases[queries] + 2 * self.steps[queries] * sums).astype(np.float32)
+        """The distances that sums stand for, in rows for the queries of these numbers; beyond float32, infinite."""
+        distances = np.empty(sums.shape, np.float32)
+        estimate(self.bases, self.steps, queries, sums.reshape(-1), distances.reshape(-1))
+        return distances
 
     def limits(self, distance: float) -> NDArray[np.int64]:
         """For each query the smallest sum that stands for more than a distance, by bisection."""
@@ -106,17 +108,20 @@ def quantize(weights: NDArray[np.float32], n_bits: int, scale: float = 0.0, offs
 
     ``weights`` has a column for each bit, or one for each entry of the tables.
     """
-    n_queries = len(weights)
-    entries = np.empty((n_queries, bytes_per_code(n_bits) * 2 * TABLE), np.uint8)
+    n_queries, n_bytes = len(weights), bytes_per_code(n_bits)
+    queries = QuantizedQueries(
+        np.empty((n_queries, n_bytes * 2 * TABLE), np.uint8),
+        np.empty(n_queries, np.uint16),
+        np.empty(n_queries),
+        np.empty(n_queries),
+    )
+    weights, affine = np.ascontiguousarray(weights), (float(scale), float(offset))
     if weights.shape[1] == n_bits:
-        rounded = round_to_steps(weights, scale, offset)
-        padded = np.zeros((n_queries, 8 * bytes_per_code(n_bits)), np.int16)
-        padded[:, :n_bits] = rounded.values
-        fill_tables(padded, entries.reshape(-1))
-        return QuantizedQueries(entries, *rounded[1:])
-    queries = QuantizedQueries(entries, np.empty(n_queries, np.uint16), np.empty(n_queries), np.empty(n_queries))
-    largest = _LARGEST_BYTE_OF_TABLES, _largest_sum(n_bits)
-    round_tables(np.ascontiguousarray(weights), float(scale), float(offset), *largest, queries)
+        values = np.zeros((n_queries, 8 * n_bytes), np.int16)
+        tables = queries.entries.reshape(-1)
+        quantize_weights(weights, *affine, _LARGEST_BYTE, _largest_sum(n_bits), values, tables, queries)
+    else:
+        round_tables(weights, *affine, _LARGEST_BYTE_OF_TABLES, _largest_sum(n_bits), queries)
     return queries
 
 
@@ -135,7 +140,7 @@ def round_to_steps(weights: NDArray[np.float32], scale: float = 0.0, offset: flo
         np.empty(n_queries),
     )
     largest = _LARGEST_BYTE, _largest_sum(n_bits)
-    round_weights(np.ascontiguousarray(weights), float(scale), float(offset), *largest, rounded)
+    round_weights(np.ascontiguousarray(weights), float(scale), float(offset), *largest, rounded.values, rounded)
     return rounded
 
 

@@ -8,11 +8,11 @@ from hashlearn.search.kernels.asymmetric import (
     QUERY_SHIFT,
     Codes,
     Queries,
-    fill_tables,
     knn_scan,
     range_scan,
 )
 from hashlearn.search.kernels.look_up import TABLE
+from hashlearn.search.kernels.rounding import fill_tables
 
 LENGTHS = (1, 2, 8, 16, 20, 64, 128, 129, 257, 512)  # bytes
 

@@ -14,6 +14,7 @@ COMPARE = """
 import numpy as np
 from numba.core.registry import cpu_target
 from hashlearn.search.kernels import asymmetric, look_up
+from hashlearn.search.kernels.rounding import fill_tables
 rng = np.random.default_rng(0)
 for n_bytes, dtype in ((9, np.uint16), (300, np.uint32)):
     codes = rng.integers(0, 256, (640, n_bytes), dtype=np.uint8)
@@ -21,7 +22,7 @@ for n_bytes, dtype in ((9, np.uint16), (300, np.uint32)):
     corrections = rng.integers(0, 256, 640, dtype=np.uint8)
     values = rng.integers(-31, 32, (5, 8 * n_bytes)).astype(np.int32)
     queries = asymmetric.Queries(np.empty(5 * n_bytes * 32, np.uint8), rng.integers(0, 3000, 5).astype(np.uint16))
-    asymmetric.fill_tables(values, queries.tables)
+    fill_tables(values, queries.tables)
     signs = np.unpackbits(codes, axis=1).astype(np.int64) * 2 - 1
     sums = (values @ signs.T + np.abs(values).sum(axis=1, keepdims=True)) // 2
     sums += corrections * queries.factors[:, None].astype(np.int64) >> 8
