@@ -65,7 +65,9 @@ def integer_sums(weights, codes, corrections, n_bits):
         sums = chosen(quantized.entries[:, : weights.shape[1]].astype(np.int64), codes)
     if corrections:
         sums += corrections.values.astype(np.int64) * quantized.factors[:, None].astype(np.int64) >> 8
-    return sums, quantized.estimates(np.arange(len(weights)), sums)
+    with np.errstate(over="ignore"):  # beyond single precision it is infinite
+        estimates = (quantized.bases[:, None] + 2 * quantized.steps[:, None] * sums).astype(np.float32)
+    return sums, estimates
 
 
 def check(index, weights, codes, ids, corrections, k, **options):

@@ -28,6 +28,7 @@ from hashlearn.search.kernels.asymmetric import (
     range_scan,
 )
 from hashlearn.search.kernels.look_up import TABLE
+from hashlearn.search.kernels.rounding import all_finite
 from hashlearn.search.kernels.tiles import byte_layout, n_tiles
 from hashlearn.search.store import CodeStore
 from hashlearn.search.weights import QuantizedQueries, n_table_entries, quantize, sum_type
@@ -53,7 +54,7 @@ class RealEngine:
     def __init__(self, store: CodeStore):
         self.store = store
 
-    @property
+    @cached_property
     def affine(self) -> Affine:
         return Affine(*self.store.metadata["corrections"]) if self.store.corrected else NO_CORRECTIONS
 
@@ -62,14 +63,13 @@ class RealEngine:
 
     def knn(self, weights: QuantizedQueries, k: int, n_jobs: int) -> Keys:
         """The k nearest codes, k <= len(store), as sorted keys ``sum << 36 | position`` of shape (n_queries, k)."""
-        codes, dtype = self._codes, sum_type(self.store.n_bits)
+        codes, limit = self._codes, self._largest_sum
 
         def scan(query_part: Part, tile_part: Part, keys: Keys) -> None:
-            limits = ~np.zeros(len(keys), dtype)  # the largest number: none
             bounds = None
             if codes.n_bytes <= _BYTES_WITH_BOUNDS:
                 bounds = np.empty(len(keys) * (codes.n_bytes + 1) * 2 * TABLE, np.uint8)
-            knn_scan(codes, *tile_part, weights.rows(*query_part).tables(), bounds, k, limits, keys)
+            knn_scan(codes, *tile_part, weights.tables(*query_part), bounds, k, limit, keys)
 
         return knn_in_parts(scan, len(weights.steps), n_tiles(len(self.store)), k, n_jobs)
 
@@ -77,19 +77,23 @@ class RealEngine:
         """The k nearest codes, k <= len(store), by their distances and ids."""
         queries = self.quantize(weights)
         keys = self.knn(queries, k, n_jobs)
-        distances = queries.estimates(np.arange(len(keys)), keys >> POSITION_BITS)
-        return Neighbors(distances, self.store.ids_at(keys & POSITION_MASK))
+        distances, positions = queries.read_keys(keys)
+        return Neighbors(distances, self.store.ids_at(positions))
 
     def range(self, weights: QuantizedQueries, distance: float, n_jobs: int) -> Keys:
         """Sorted hits ``query << 54 | sum << 36 | position`` of at most 512 queries."""
-        dtype = sum_type(self.store.n_bits)
-        limits = np.minimum(weights.limits(distance), np.iinfo(dtype).max).astype(dtype)
-        codes, queries = self._codes, weights.tables()
+        limits = np.minimum(weights.limits(distance), int(self._largest_sum)).astype(self._largest_sum.dtype)
+        codes, queries = self._codes, weights.tables(0, len(limits))
         scans = [
             RangeScan(partial(range_scan, codes, last, queries, limits, np.zeros(1, np.uint64)), first, last)
             for first, last in split(n_tiles(len(self.store)), n_jobs)
         ]
         return np.sort(np.concatenate(list(in_pieces(scans, n_jobs))))
+
+    @cached_property
+    def _largest_sum(self) -> np.unsignedinteger:
+        dtype = sum_type(self.store.n_bits)
+        return dtype.type(np.iinfo(dtype).max)
 
     @cached_property
     def _codes(self) -> Codes:
@@ -291,7 +295,12 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
 
 
 def _check_weights(weights: ArrayLike, store: CodeStore) -> NDArray[np.float32]:
-    has_tables = np.shape(weights)[1:] == (n_table_entries(store.n_bits),)
+    array = np.asarray(weights)
+    widths = store.n_bits, n_table_entries(store.n_bits)
+    plain = array.dtype == np.float32 and array.ndim == 2 and array.flags.carray  # the one type of the kernels
+    if plain and array.shape[1] in widths and all_finite(array):
+        return array
+    has_tables = np.shape(weights)[1:] == widths[1:]
     checked = check_matrix("weights", weights, (None, np.shape(weights)[1] if has_tables else store.n_bits or None))
     largest = np.abs(checked).max(initial=0.0)
     if largest > _LARGEST:

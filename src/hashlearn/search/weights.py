@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from hashlearn.codes import bytes_per_code
 from hashlearn.search.kernels.asymmetric import SUM_BITS, Queries
 from hashlearn.search.kernels.look_up import TABLE
-from hashlearn.search.kernels.rounding import estimate, quantize_weights, round_tables, round_weights
+from hashlearn.search.kernels.rounding import estimate, quantize_weights, read_keys, round_tables, round_weights
 
 BITS_WITH_SHORT_SUMS = 1024
 """Sums of codes of up to so many bits stay within 16 bits."""
@@ -68,10 +68,16 @@ class QuantizedQueries(NamedTuple):
     bases: NDArray[np.float64]
 
     def estimates(self, queries: NDArray[np.int64], sums: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The distances that sums stand for, in rows for the queries of these numbers; beyond float32, infinite."""
-        distances = np.empty(sums.shape, np.float32)
-        estimate(self.bases, self.steps, queries, sums.reshape(-1), distances.reshape(-1))
+        """The distances that sums stand for, for the queries of these numbers."""
+        distances = np.empty(len(sums), np.float32)
+        estimate(self.bases, self.steps, queries, sums, distances)
         return distances
+
+    def read_keys(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """The distances and positions that keys ``sum << 36 | position`` stand for, in row q those of query q."""
+        distances, positions = np.empty(keys.shape, np.float32), np.empty(keys.shape, np.int64)
+        read_keys(keys, self.bases, self.steps, distances, positions)
+        return distances, positions
 
     def limits(self, distance: float) -> NDArray[np.int64]:
         """For each query the smallest sum that stands for more than a distance, by bisection."""
@@ -83,14 +89,9 @@ class QuantizedQueries(NamedTuple):
             low, high = np.where(above, low, np.minimum(middle + 1, high)), np.where(above, middle, high)
         return high
 
-    def tables(self) -> Queries:
-        """The queries as the kernels want them."""
-        return Queries(self.entries.ravel(), self.factors)
-
-    def rows(self, first: int, last: int) -> "QuantizedQueries":
-        """Some of the queries."""
-        part = slice(first, last)
-        return QuantizedQueries(self.entries[part], self.factors[part], self.steps[part], self.bases[part])
+    def tables(self, first: int, last: int) -> Queries:
+        """Some of the queries as the kernels want them."""
+        return Queries(self.entries[first:last].reshape(-1), self.factors[first:last])
 
 
 def sum_type(n_bits: int) -> np.dtype:

@@ -46,8 +46,8 @@ class Case:
             self.sums += bytes_of_corrections[:n].astype(np.int64) * factors[:, None].astype(np.int64) >> 8
         self.keys = (self.sums << POSITION_BITS) | np.arange(n)
 
-    def limits(self):
-        return np.full(self.n_queries, np.iinfo(self.dtype).max, self.dtype)
+    def limit(self):
+        return self.dtype(np.iinfo(self.dtype).max)
 
     def bounds(self):
         return np.empty(self.n_queries * (self.codes.n_bytes + 1) * 2 * TABLE, np.uint8)
@@ -56,7 +56,7 @@ class Case:
 def nearest(case, k, bounds, first_tile=0, last_tile=None):
     keys = np.empty((case.n_queries, k), np.int64)
     last_tile = -(-case.n // 64) if last_tile is None else last_tile
-    knn_scan(case.codes, first_tile, last_tile, case.queries, bounds, k, case.limits(), keys)
+    knn_scan(case.codes, first_tile, last_tile, case.queries, bounds, k, case.limit(), keys)
     return np.sort(keys, axis=1)
 
 

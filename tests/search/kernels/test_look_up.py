@@ -29,9 +29,9 @@ for n_bytes, dtype in ((9, np.uint16), (300, np.uint32)):
     expected = np.sort(sums << asymmetric.POSITION_BITS | np.arange(640), axis=1)[:, :20]
     for bounds in (None, np.empty(5 * (n_bytes + 1) * 32, np.uint8)):
         keys = np.empty((5, 20), np.int64)
-        limits = np.full(5, np.iinfo(dtype).max, dtype)
+        limit = dtype(np.iinfo(dtype).max)
         asymmetric.knn_scan(
-            asymmetric.Codes(tiles, corrections, n_bytes, 640), 0, 10, queries, bounds, 20, limits, keys
+            asymmetric.Codes(tiles, corrections, n_bytes, 640), 0, 10, queries, bounds, 20, limit, keys
         )
         assert np.array_equal(np.sort(keys, axis=1), expected)
 triple, _, features = cpu_target.target_context.codegen().magic_tuple()

@@ -8,6 +8,7 @@
 ``histograms`` how many codes, and how many relevant ones, lie at each distance of a query
 ``asymmetric`` every code against every real query: the nearest k, or all within a distance
 ``look_up``    the look-ups in tables that these are made of
+``rounding``   real queries as tables of small integers, and sums as distances
 ``simd``       the vector instructions the loops are made of
 =============  =====================================================================================
 

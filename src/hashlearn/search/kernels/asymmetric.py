@@ -26,6 +26,7 @@ QUERIES_PER_BLOCK = 512
 _GROUP = 4
 _CACHE_BYTES = 16384
 _BYTES_AHEAD = 4096
+_CORRECTIONS_AHEAD = 1024
 _DIGIT_BITS = SUM_BITS // 2
 _N_DIGITS = 1 << _DIGIT_BITS
 _SCALE_BITS = np.uint64(16)
@@ -64,7 +65,7 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limits, keys):
+def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limit, keys):
     """The k nearest codes among the tiles ``first_tile:last_tile``, for each query.
 
     A query's limit is first a guess from some of the tiles (:func:`_guess_limits`), then the k-th sum it has found so
@@ -81,19 +82,20 @@ def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limits, keys):
         None compares sums. Room for the tables of all queries, of one byte more than a code has, makes the scan compare
         8-bit bounds of the sums first, which is faster where few codes have a bound below the limit and a sum above.
     k : int
-    limits : array of shape (n_queries,), uint16 or uint32
+    limit : uint16 or uint32
         Only codes with a sum below are found; sums are of this type.
     keys : array of shape (n_queries, k), int64
         Gets the results in no order, filled with -1 where there are fewer than k.
     """
-    n_queries = len(limits)
-    found = Found(np.empty((n_queries, 2 * k + TILE), np.int64), np.zeros(n_queries, np.int64), limits.copy())
+    n_queries = len(keys)
+    limits = np.full(n_queries, limit)
+    found = Found(np.empty((n_queries, 2 * k + TILE), np.int64), np.zeros(n_queries, np.int64), limits)
     scratch = Scratch(np.zeros(_GROUP, np.uint64), np.zeros(_N_DIGITS, np.int32))
     sample = _sample(first_tile, min(last_tile, codes.n_codes // TILE), k)
     if sample.rank > 0:
-        _guess_limits(codes, sample, queries, np.empty(sample.n_tiles, np.int64), found.limits, scratch)
+        _guess_limits(codes, sample, queries, np.empty(sample.n_tiles, np.int64), limits, scratch)
     for query in range(n_queries):
-        _fill_bounds(bounds, codes.n_bytes, queries, query, found.limits[query])
+        _fill_bounds(bounds, codes.n_bytes, queries, query, limits[query])
     block = max(1, _CACHE_BYTES // (TILE * codes.n_bytes))
     last = n_queries - 1
     for start in range(first_tile, last_tile, block):
@@ -105,10 +107,10 @@ def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limits, keys):
                 group = (first, first + 1, min(first + 2, last), min(first + 3, last))
                 _scan(codes, start, end, queries, bounds, group, n_queries - first, found, scratch, k)
     for query in range(n_queries):
-        if found.counts[query] < k and found.limits[query] < limits[query]:
+        if found.counts[query] < k and limits[query] < limit:
             found.counts[query] = 0
-            found.limits[query] = limits[query]
-            _fill_bounds(bounds, codes.n_bytes, queries, query, limits[query])
+            limits[query] = limit
+            _fill_bounds(bounds, codes.n_bytes, queries, query, limit)
             _scan(codes, first_tile, last_tile, queries, bounds, (query,), 1, found, scratch, k)
         count = found.counts[query]
         if count > k:
@@ -119,7 +121,10 @@ def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limits, keys):
 
 
 class Sample(NamedTuple):
-    """Some full tiles, ``step`` apart. The least sum of the tile that is ``rank``-th by it is the guess; 0: none."""
+    """Some full tiles, ``step`` apart.
+
+    The guess is the ``rank``-th smallest of the least sums of these tiles. A rank of 0 says that there is none.
+    """
 
     first_tile: int
     step: int
@@ -129,11 +134,12 @@ class Sample(NamedTuple):
 
 @lean
 def _sample(first_tile, last_tile, k):
-    """Choose a sample so that more than k codes have a sum up to the guess, but for one query in 10,000 or so.
+    """Choose a sample so that at least k codes have a sum up to the guess.
 
-    Of the tiles that hold one of the k nearest codes, at most k / step are in the sample on average, and the rank is
-    above that by four standard deviations of such a number. More tiles in the sample, less codes found in vain: with
-    2 * sqrt(n_tiles) of them, either costs about the same. A rank that is not small in the sample says nothing.
+    Of the tiles that hold one of the k nearest codes, at most k / step are in the sample on average. The rank is above
+    that by four standard deviations of such a number, and three: among codes in random order, the guess is too low for
+    fewer than one query in 10,000. The more tiles in the sample, the fewer codes are found in vain; with
+    2 * sqrt(n_tiles) tiles, both cost about the same. No guess is made where the rank is not small in the sample.
     """
     n_tiles = last_tile - first_tile
     step = max(1, int(math.sqrt(max(0, n_tiles))) // 2)
@@ -150,17 +156,8 @@ def _guess_limits(codes, sample, queries, keys, limits, scratch):
     for query in range(len(limits)):
         for i in range(sample.n_tiles):
             tile = sample.first_tile + i * sample.step
-            least_sums(
-                codes.tiles,
-                tile,
-                codes.n_bytes,
-                queries.tables,
-                codes.corrections,
-                queries.factors,
-                (query,),
-                limits,
-                least,
-            )
+            arguments = codes.tiles, tile, codes.n_bytes, queries.tables, codes.corrections, queries.factors
+            least_sums(*arguments, (query,), limits, least)
             keys[i] = np.int64(least[0]) << POSITION_BITS
         guess = _keep_smallest(keys, sample.n_tiles, sample.rank, scratch.histogram)
         limits[query] = min(np.int64(limits[query]), guess + 1)
@@ -174,6 +171,7 @@ def _scan(codes, first_tile, last_tile, queries, bounds, group, n_queries, found
     for tile in range(first_tile, last_tile):
         if len(group) == 1:
             _prefetch(tiles, tile * TILE * n_bytes + _BYTES_AHEAD, n_bytes)
+            _prefetch(codes.corrections, tile * TILE + _CORRECTIONS_AHEAD, 1)
         if bounds is None:
             near = near_by_sums(
                 tiles, tile, n_bytes, queries.tables, codes.corrections, queries.factors, group, found.limits, masks
@@ -230,9 +228,10 @@ def range_scan(codes, last_tile, queries, limits, masks, resume, hits):
 
 
 @lean
-def _prefetch(tiles, first, n_lines):
-    for line in range(n_lines):
-        prefetch(tiles, first + line * 64)
+def _prefetch(array, first, n_lines):
+    if array is not None:
+        for line in range(n_lines):
+            prefetch(array, first + line * 64)
 
 
 @lean

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from hashlearn.compiled import lean
+from hashlearn.search.kernels.asymmetric import POSITION_BITS, POSITION_MASK
 from hashlearn.search.kernels.look_up import TABLE
 
 _LARGEST_FACTOR = 64000.0
@@ -117,9 +118,32 @@ def fill_tables(values, tables):
 
 @lean
 def estimate(bases, steps, queries, sums, distances):
-    """Write the distances that sums stand for. Both are flat, as many for each of the queries."""
-    n = sums.size // max(1, queries.size)
-    for row in range(queries.size):
-        base, step = bases[queries[row]], steps[queries[row]]
-        for i in range(row * n, (row + 1) * n):
-            distances[i] = base + 2 * step * sums[i]
+    """Write the distances that sums stand for, for the queries of these numbers."""
+    for i in range(sums.size):
+        distances[i] = distance_of(bases[queries[i]], steps[queries[i]], sums[i])
+
+
+@lean
+def read_keys(keys, bases, steps, distances, positions):
+    """Write the distances and positions that keys stand for, of shape (n_queries, k)."""
+    n_queries, k = keys.shape
+    for query in range(n_queries):
+        for i in range(k):
+            distances[query, i] = distance_of(bases[query], steps[query], keys[query, i] >> POSITION_BITS)
+            positions[query, i] = keys[query, i] & POSITION_MASK
+
+
+@lean
+def distance_of(base, step, total):
+    """The estimate that a sum stands for. Beyond single precision it is infinite."""
+    return np.float32(base + 2 * step * total)
+
+
+@lean
+def all_finite(array):
+    """Whether no number of an array of two dimensions is infinite or NaN."""
+    total = 0.0
+    for row in range(array.shape[0]):
+        for column in range(array.shape[1]):
+            total += 0.0 * array[row, column]
+    return total == 0.0
