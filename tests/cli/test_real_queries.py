@@ -18,19 +18,24 @@ SEARCH = ("search", "model", "codes.npy")
 EVALUATE = ("evaluate", "codes.npy", "query_codes.npy", "--vectors", "vectors.npy", "--query-vectors", "queries.npy")
 
 
-@pytest.fixture(params=["hasher", "pipeline"])
-def digits(request, run, tmp_path, monkeypatch):
+@pytest.fixture(scope="module", params=["hasher", "pipeline"])
+def fitted(request):
+    hasher = ABH(n_bits=32, random_state=0)
+    hasher = make_pipeline(Normalizer(), hasher) if request.param == "pipeline" else hasher
+    return hasher.fit(load_digits().data[100:].astype(np.float32))
+
+
+@pytest.fixture
+def digits(fitted, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X = load_digits().data.astype(np.float32)
-    hasher = ABH(n_bits=32, random_state=0)
-    hasher = (make_pipeline(Normalizer(), hasher) if request.param == "pipeline" else hasher).fit(X[100:])
-    save_hasher(hasher, "model")
+    save_hasher(fitted, "model")
     np.save("vectors.npy", X[100:])
     np.save("queries.npy", X[:100])
     for vectors, codes in (("vectors.npy", "codes.npy"), ("queries.npy", "query_codes.npy")):
         assert run("encode", "model", vectors, "--out", codes).code == 0
-    seen = Normalizer().transform(X) if request.param == "pipeline" else X
-    return hasher, X, true_neighbors(seen[100:], seen[:100], 10)
+    seen = X if isinstance(fitted, ABH) else Normalizer().transform(X)
+    return fitted, X, true_neighbors(seen[100:], seen[:100], 10)
 
 
 def recall(ids, truth):

@@ -28,6 +28,7 @@ Take away what is removed first, then put in the rows.
 
 import json
 import struct
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,6 +95,62 @@ class Change(NamedTuple):
         else:
             rows = NewRows(as_texts(header["ids"]), codes, corrections, payloads, numbers)
         return cls(header["removed"], rows, header["n_vectors"], header["tuning"])
+
+
+class Combined(NamedTuple):
+    """What several changes come to. Unlike in a change, the rows are put in before those in ``removed`` are taken away:
+    some of them were there in between, and the next running id tells.
+    """
+
+    rows: NewRows
+    removed: list[Any]
+
+
+def combined(changes: Sequence[Change]) -> Combined | None:
+    """The last row of every id, and the ids that are gone in the end; None for changes that do not fit together."""
+    if len({_kind(change.rows) for change in changes if len(change.rows.ids)}) > 1:
+        return None
+    last: dict[Any, tuple[int, int]] = {}
+    gone: dict[Any, None] = {}
+    for number, change in enumerate(changes):
+        gone.update(dict.fromkeys(change.removed))
+        for row, id in enumerate(change.rows.ids.tolist()):
+            last[id] = number, row
+            gone.pop(id, None)
+    chosen: dict[int, list[int]] = {}
+    for number, row in last.values():
+        chosen.setdefault(number, []).append(row)
+    parts = [_taken(changes[number].rows, rows) for number, rows in chosen.items()]
+    return Combined(_joined(parts or [changes[0].rows]), list(gone))
+
+
+def _kind(rows: NewRows) -> tuple:
+    """Rows of one kind can be put in together."""
+    affine = None if rows.corrections is None else (rows.corrections.scale, rows.corrections.offset)
+    return rows.ids.dtype == object, affine
+
+
+def _taken(rows: NewRows, places: list[int]) -> NewRows:
+    corrections = rows.corrections
+    return NewRows(
+        rows.ids[places],
+        rows.codes[places],
+        None if corrections is None else corrections._replace(values=corrections.values[places]),
+        [rows.payloads[place] for place in places],
+        None if rows.numbers is None else rows.numbers[places],
+    )
+
+
+def _joined(parts: list[NewRows]) -> NewRows:
+    ids, codes, corrections, payloads, numbers = zip(*parts)
+    one = corrections[0]
+    return NewRows(
+        np.concatenate(ids),
+        np.concatenate(codes),
+        None if one is None else one._replace(values=np.concatenate([each.values for each in corrections])),
+        [text for texts in payloads for text in texts],
+        None if numbers[0] is None else np.concatenate(numbers),
+    )
 
 
 def as_texts(texts: list[str]) -> NDArray[Any]:

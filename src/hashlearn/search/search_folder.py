@@ -24,7 +24,7 @@ from hashlearn.generations import FolderFormat
 from hashlearn.hashers.saving import digest_of, load_with_digest, n_bits_of, save_hasher
 from hashlearn.locks import exclusive_folder
 from hashlearn.search.asymmetric import AsymmetricIndex
-from hashlearn.search.changes import Change, as_texts
+from hashlearn.search.changes import Change, as_texts, combined
 from hashlearn.search.encoder import Encoder, Lengths
 from hashlearn.search.file_format import fingerprint
 from hashlearn.search.index import HammingIndex
@@ -231,23 +231,33 @@ def _with_the_rest(state: State, generation: Path, manifest: dict[str, Any]) -> 
 
 
 def _replayed(state: State, records: list[bytes], saved: Saved) -> State:
-    """The state after the changes of a journal."""
-    n_vectors = None
-    for record in records:
-        change = Change.from_bytes(record, -(-state.index.n_bits // 8))
-        state = applied(state, change)
-        n_vectors = change.n_vectors
-        state = replace(state, tuning=None if change.tuning is None else Tuning.from_dict(change.tuning))
-    if n_vectors is not None:
-        state = replace(state, vectors=KeptVectors(VectorFile.open(saved.vectors, n_vectors).view, None))
+    """The state after the changes of a journal; in one go if they fit together, for each costs a copy of the state."""
+    if not records:
+        return state
+    changes = [Change.from_bytes(record, -(-state.index.n_bits // 8)) for record in records]
+    together = combined(changes)
+    if together is None:
+        for change in changes:
+            state = applied(state, change)
+    else:
+        state = _without(state.upserted(together.rows), together.removed)
+    last = changes[-1]
+    state = replace(state, tuning=None if last.tuning is None else Tuning.from_dict(last.tuning))
+    if last.n_vectors is not None:
+        state = replace(state, vectors=KeptVectors(VectorFile.open(saved.vectors, last.n_vectors).view, None))
     return state
 
 
 def applied(state: State, change: Change) -> State:
     """A state with the rows of a change."""
-    gone = as_texts(change.removed) if state.names is not None else np.array(change.removed, np.int64)
+    return _without(state, change.removed).upserted(change.rows)
+
+
+def _without(state: State, ids: list[Any]) -> State:
+    """A state without the rows of these ids, of which some may not be there."""
+    gone = as_texts(ids) if state.names is not None else np.array(ids, np.int64)
     positions, known = state.find(gone)
-    return state.removed(np.sort(positions[known])).upserted(change.rows)
+    return state.removed(np.sort(positions[known]))
 
 
 def _write(generation: Path, state: State, kind: VectorsKind | None, before: Saved | None) -> dict[str, Any]:

@@ -28,7 +28,8 @@ for n_bytes, dtype in ((9, np.uint16), (300, np.uint32)):
     sums += corrections * queries.factors[:, None].astype(np.int64) >> 8
     for k in (20, 2):  # without and with a guess
         expected = np.sort(sums << asymmetric.POSITION_BITS | np.arange(6400), axis=1)[:, :k]
-        for bounds in (None, np.empty(5 * (n_bytes + 1) * 32, np.uint8)):
+        # Codes as long as the second are never scanned by bounds.
+        for bounds in (None, np.empty(5 * (n_bytes + 1) * 32, np.uint8))[: 2 if n_bytes == 9 else 1]:
             keys = np.empty((5, k), np.int64)
             limit = dtype(np.iinfo(dtype).max)
             asymmetric.knn_scan(
