@@ -85,3 +85,7 @@ def test_evaluate_judges_by_real_queries_where_the_model_is_given(run, digits):
 def test_what_real_queries_need_is_asked_for_in_one_line(refused, digits):
     line = refused("evaluate", "codes.npy", "query_codes.npy", "--model", "model")
     assert "--vectors and --query-vectors" in line
+
+
+def test_results_are_not_written_over_the_model(refused, digits):
+    assert "model" in refused(*EVALUATE, "--model", "model", "--json", "model/config.json")

@@ -1,5 +1,6 @@
 """Memory that is used again belongs to one thread and one name, or to nobody any more."""
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -58,3 +59,13 @@ def test_a_total_is_not_written_to_by_the_next_pass(monkeypatch, threads):
     for factor, (products, count) in zip((1, 2, 3), totals):
         np.testing.assert_array_equal(products, factor * (X.T @ X))
         assert count == [5000]
+
+
+def test_sums_that_others_have_made_are_neither_kept_nor_sent_on():
+    sums = blocks._BlockSums(np.add, ((4, 4),))
+    total = (np.zeros((4, 4)),)
+    for _ in range(50):
+        sums.merge(total, (np.ones((4, 4)),))
+    assert (total[0] == 50).all()
+    assert len(sums.spare) <= 2
+    assert not pickle.loads(pickle.dumps(sums)).spare

@@ -8,7 +8,7 @@ import typer
 from hashlearn.cli.arrays import read_array, read_matrix
 from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.code_files import FORCE, CodeFile, check_made_by, check_same_model, read_codes
-from hashlearn.cli.model_files import load_model
+from hashlearn.cli.model_files import files_of_model, load_model
 from hashlearn.cli.places import check_places, with_sidecars
 
 EXAMPLE = "Example: hashlearn evaluate codes.npy query_codes.npy --labels y.npy --query-labels yq.npy"
@@ -35,7 +35,9 @@ def run(
     """Judge codes by labels, by the true neighbors of their vectors, or by both."""
     from hashlearn.files import write_text
 
-    check_places({"--json": json}, [*with_sidecars(codes, query_codes), labels, query_labels, vectors, query_vectors])
+    others = [] if model is None else files_of_model(model)
+    read = [*with_sidecars(codes, query_codes), labels, query_labels, vectors, query_vectors, *others]
+    check_places({"--json": json}, read)
     database, queries = read_codes(codes, bits), read_codes(query_codes, bits)
     check_same_model(database, queries, force)
     hasher = None if model is None else _model_of(model, database, force)

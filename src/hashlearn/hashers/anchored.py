@@ -170,8 +170,7 @@ def summarize(
     sums: dict[str, Any] = {}
     pairwise_graph = spacing.graph(*pairwise) if pairwise else None
     spectral_graph = spacing.graph(spectral, normalize=True) if spectral else None
-    wanted = pairwise or spectral
-    found = GraphSums.of(rows, anchors, pairwise_graph, spectral_graph) if wanted else GraphSums(None, None)
+    found = GraphSums.of(rows, anchors, pairwise_graph, spectral_graph)
     if found.pairwise is not None:
         sums["pairwise"] = found.pairwise
     if spectral_graph is not None and found.gram is not None:

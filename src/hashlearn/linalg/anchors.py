@@ -394,6 +394,8 @@ class GraphSums(NamedTuple):
         (m, d), search = anchors.shape, AnchorSearch(anchors.astype(rows.dtype, copy=False))
         shapes = [(d, d), (m, d), (d,), (m,)] if pairwise else []
         shapes += [(m, m)] if spectral else []
+        if not shapes:
+            return cls(None, None)
         sums = sum_blocks(rows, _add_over_graphs, shapes, search, pairwise, spectral)
         gram = sums[-1] if spectral else None
         if pairwise is None:

@@ -304,8 +304,8 @@ def fold(
     """``function(block, number of its first row, *args)`` of all blocks, merged into one result in their order.
 
     ``merge`` may change its first argument; a result must not hold its block, whose memory is used again. Where the
-    rows have workers, these run the function and send what it returns: it must be a function of a module, and its
-    results small.
+    rows have workers, these run the function and send what it returns: it must be one that can be sent, such as a
+    function of a module, and its results small.
     """
     if rows.workers is not None:
         return rows.workers.fold(rows, function, merge, args)
@@ -337,7 +337,11 @@ class _BlockSums:
 
     def __init__(self, add_block: Callable[..., None], shapes: Sequence[tuple[int, ...]]):
         self.add_block, self.shapes = add_block, shapes
-        self.spare: list[tuple[NDArray[np.float64], ...]] = []
+        # No more than is asked for: sums that workers send are merged here and used by nobody.
+        self.spare: deque[tuple[NDArray[np.float64], ...]] = deque(maxlen=2)
+
+    def __reduce__(self) -> tuple:
+        return _BlockSums, (self.add_block, self.shapes)  # spare arrays are not sent to workers
 
     def of_block(self, block: NDArray, first: int, *args: Any) -> tuple[NDArray[np.float64], ...]:
         try:

@@ -48,13 +48,13 @@ class CodeSearch:
         return cls(hasher, HammingIndex(last.n_bits).add(packed), metric)
 
     @classmethod
-    def of_codes(cls, hasher: Any, codes: NDArray[np.uint8], metric: str = "euclidean") -> "CodeSearch":
+    def of_codes(cls, hasher: Any, codes: NDArray[np.uint8]) -> "CodeSearch":
         """Of codes alone. Corrections are those of the vectors that the codes stand for, which is less exact."""
         last, _ = hasher_and_rows(hasher)
         if not hasattr(last, "query_weights"):
-            return cls(hasher, HammingIndex(last.n_bits).add(codes), metric)
+            return cls(hasher, HammingIndex(last.n_bits).add(codes))
         corrections = last.corrections(RowBlocks(_Decoded(last, codes)), codes)
-        return cls(hasher, AsymmetricIndex(last.n_bits).add(codes, corrections=corrections), metric)
+        return cls(hasher, AsymmetricIndex(last.n_bits).add(codes, corrections=corrections))
 
     @property
     def ids(self) -> NDArray[np.int64]:

@@ -24,7 +24,7 @@ from hashlearn.version import __version__
 class Application(FastAPI):
     """FastAPI behind our own middleware.
 
-    What FastAPI puts around the middleware that it is told of takes as long as a third of a search.
+    What FastAPI puts around the middleware that it is told of takes time in every request.
     """
 
     front: ASGIApp
