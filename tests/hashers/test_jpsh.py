@@ -160,12 +160,18 @@ def test_the_choice_of_a_start_depends_neither_on_the_unit_nor_on_the_basis(digi
                 assert JPSH(8, rescale=rescale, random_state=0).fit(moved).init_ == wanted
 
 
-def test_a_few_clusters_that_hold_most_rows_or_too_many_bits_get_a_spectral_start():
+def test_a_few_clusters_that_hold_most_rows_get_a_spectral_start():
     X = clusters_in_many_directions()
     uneven = np.vstack([X[:300], X[:1] + 1e-3 * np.random.default_rng(0).standard_normal((6000, X.shape[1]))])
     summary = JPSH(8, n_anchors=100, anchors=np.vstack([X[:99], X[:1]]), random_state=0).summarize(uneven)
     assert chosen_start(summary, 8) == "spectral"
-    assert JPSH(61, random_state=0).fit(X).init_ == "spectral"
+
+
+def test_more_bits_than_features_do_not_change_the_start():
+    X = clusters_in_many_directions()
+    hasher = JPSH(90, random_state=0).fit(X)
+    assert (hasher.init_, hasher.n_blended_) == ("itq", 4)
+    assert len(np.unique(unpack(hasher.transform(X), 90).T, axis=0)) == 90  # no bit repeats another
 
 
 def test_white_data_take_the_spectral_start_where_it_keeps_neighbors_together():
@@ -235,7 +241,6 @@ def test_the_same_seed_gives_the_same_codes(digits):
         ({"max_iter": 0}, "max_iter must be at least 1, got 0"),
         ({"solver_tol": 0}, "solver_tol must be at least"),
         ({"max_imbalance": 2}, "max_imbalance must be at most 1"),
-        ({"n_bits": 100, "init": "itq"}, "n_bits=100 .* n_features=64"),
     ],
 )
 def test_a_wrong_parameter_is_named(digits, changes, message):

@@ -411,6 +411,6 @@ def zeros_made_positive(scores: NDArray) -> NDArray:
     return scores
 
 
-def starting_matrix(name: str, value: Any, shape: tuple[int, int], draw) -> NDArray[np.float64]:
+def starting_matrix(name: str, value: Any, shape: tuple[int, int | None], draw) -> NDArray[np.float64]:
     """The starting state a parameter names: your array, or ``draw()``."""
     return draw() if value is None else check_matrix(name, value, shape)

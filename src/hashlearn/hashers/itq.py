@@ -29,9 +29,10 @@ class ITQ(LinearHasher):
     center : bool, default=True
         Subtract the training mean before projecting. The published comparison code does not.
     init : ndarray of shape (n_bits, n_bits) or None, default=None
-        The rotation to start from; a random one if None.
-    directions : ndarray of shape (n_features, n_bits) or None, default=None
-        The principal directions, where they are known already; found from the data if None.
+        The rotation to start from; a random one if None. Of fewer ``directions`` than bits its first rows count.
+    directions : ndarray of shape (n_features, at most n_bits) or None, default=None
+        What is rotated; the leading principal directions if None. Fewer than ``n_bits``, orthonormal ones, are rotated
+        into a space of ``n_bits`` dimensions: this is how a code can have more bits than there are features.
     train_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random and held in memory, to learn the rotation from; None for all.
     random_state : int, RandomState instance or None, default=None
@@ -71,13 +72,16 @@ class ITQ(LinearHasher):
         max_iter, b = check_integer("max_iter", self.max_iter, low=0), self.n_bits
         moments = Moments.of(rows)
         directions = starting_matrix(
-            "directions", self.directions, (rows.shape[1], b), lambda: principal_directions(moments, b)
+            "directions", self.directions, (rows.shape[1], None), lambda: principal_directions(moments, b)
         )
+        if directions.shape[1] > b:
+            raise ValueError(f"directions must be at most n_bits={b}, got {directions.shape[1]}")
         self.mean_ = moments.mean if self.center else np.zeros(rows.shape[1])
 
         rng = self._rng()
         V = projected(self._sampled(rows, rng).shifted(self.mean_), directions)
         rotation = starting_matrix("init", self.init, (b, b), lambda: random_rotation(b, rng))
+        rotation = rotation[: directions.shape[1]]
         rotation, self.quantization_error_ = quantizing_rotation(V, rotation, self._rounds(max_iter))
         self.projection_ = directions @ rotation
         return self

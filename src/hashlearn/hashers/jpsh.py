@@ -88,8 +88,8 @@ class JPSH(AnchoredHasher):
 
     "Many" are more than 50 effective directions, or more than ``3 sqrt(n_features)`` if that is less; the effective
     number of directions is ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the covariance. Where a few clusters
-    hold most of the rows, or ``n_bits`` exceeds ``n_features``, the start is spectral too. Of white data (they spread
-    alike in all directions) both starts are tried. ``init_`` says which start was taken.
+    hold most of the rows, the start is spectral too. Of white data (they spread alike in all directions) both starts
+    are tried. ``init_`` says which start was taken.
 
     ``JPSH.paper("mnist")`` is the paper's method, ``JPSH(anchors="random")`` its ablation JPSH0.
 
@@ -138,8 +138,8 @@ class JPSH(AnchoredHasher):
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
         a round, a sample is held in memory.
     init : {"auto", "spectral", "itq", "random"} or ndarray of shape (n_bits, n_anchors), default="auto"
-        The anchors' codes to start from: those of SAH, those of ITQ, or random ones (the paper). "auto" takes one of
-        the first two, as said above.
+        The anchors' codes to start from: those of SAH, those of ITQ (with more bits than features, of ITQ's rotation
+        into more dimensions), or random ones (the paper). "auto" takes one of the first two, as said above.
     soft_offsets : int (at least 1) or "auto", default="auto"
         Number of nearest anchors whose offsets are blended when encoding; 1 is the paper's. "auto" is 2 from a spectral
         start and 4 from any other.

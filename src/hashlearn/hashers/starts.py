@@ -75,13 +75,13 @@ def chosen_start(summary: AnchorSummary, n_bits: int) -> str:
     summary : AnchorSummary
         With pairwise sums.
     n_bits : int
-        ITQ has at most one bit for each feature.
+        Length of a code.
     """
     d, m = summary.rows.shape[1], len(summary.anchors)
     directions = effective_directions(summary.sums["pairwise"])
     many = directions > min(MANY_DIRECTIONS, DIRECTIONS_PER_ROOT * sqrt(d))
     even = effective_clusters(summary.spacing.shares) >= EVEN_CLUSTERS * m
-    if not many or not even or n_bits > d:
+    if not many or not even:
         return "spectral"
     if directions > WHITE * d and 2 * n_bits <= d:
         rough, smooth = (roughness(starting_codes(start, summary, n_bits), summary) for start in ("itq", "spectral"))
@@ -148,7 +148,10 @@ def starting_codes(init: str | NDArray, summary: AnchorSummary, n_bits: int) -> 
     if init == "random":
         return signs(rng.standard_normal((n_bits, len(summary.anchors))))
     if init == "itq":
-        itq = ITQ(n_bits, train_sample=ROTATION_ROWS, random_state=rng).fit(summary.rows.shifted(None))
+        d = summary.rows.shape[1]
+        all_directions = np.eye(d) if n_bits > d else None
+        itq = ITQ(n_bits, directions=all_directions, train_sample=ROTATION_ROWS, random_state=rng)
+        itq.fit(summary.rows.shifted(None))
         return signs(itq.decision_function(summary.anchors_of_data).T)
     _, gram, sample = summary.sums["spectral"]
     return signs(spectral_offsets(gram, sample, summary.anchors, n_bits, range(SPECTRAL_ROUNDS), rng).T)
