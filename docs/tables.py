@@ -172,6 +172,9 @@ def range_over_runs() -> str:
 
 EMBEDDINGS_BITS = 64
 EMBEDDING_SETS = ("cifar-10-cnn", "ag-news-minilm", "mnist")
+UNIT_SETS = {"cifar-10-cnn": "cifar-10-cnn-unit", "mnist": "mnist-unit"}
+"""The same rows of unit length, whose Euclidean order is that of the cosine; AG News' have it already."""
+
 SIGN_BITS = "sign bits"
 
 
@@ -197,6 +200,23 @@ def embedding_rows(dataset: str) -> tuple[dict[str, float | None], dict[tuple[st
     return {table.measure.name: table.reference for table in tables}, rows
 
 
+def float_rows(dataset: str) -> dict[str, dict[str, float]]:
+    """What the float vectors measure, by Euclidean distance and by cosine.
+
+    The cosine has neighbors of its own, so it is not judged by the Euclidean ones.
+    """
+    euclidean = _known(embedding_rows(dataset)[0])
+    if dataset not in UNIT_SETS:
+        return {f"{REFERENCE}, Euclidean or cosine": euclidean}
+    cosine = _known(embedding_rows(UNIT_SETS[dataset])[0])
+    by_meaning = {name: value for name, value in cosine.items() if not name.startswith("recall")}
+    return {f"{REFERENCE}, Euclidean": euclidean, f"{REFERENCE}, cosine": by_meaning}
+
+
+def _known(measures: dict[str, float | None]) -> dict[str, float]:
+    return {name: value for name, value in measures.items() if value is not None}
+
+
 BYTES_BESIDE_BITS = {"ABH": 1}
 """What a row keeps beside its bits: ABH's correction."""
 
@@ -207,8 +227,9 @@ def embeddings(dataset: str) -> str:
     first = next(ResultFolder(ROOT / "results" / "embeddings").lines([dataset]))
     n_features = first["data"]["n_features"]
     rows = [["", "bits", "bytes", *(MEASURES[name].title for name in floats), "runs"]]
-    of_floats = ["" if value is None else f"{value:.3f}" for value in floats.values()]
-    rows.append([REFERENCE, "", f"{4 * n_features:,}", *of_floats, ""])
+    for title, measured in float_rows(dataset).items():
+        means = [f"{measured[name]:.3f}" if name in measured else "" for name in floats]
+        rows.append([title, "", f"{4 * n_features:,}", *means, ""])
     for (title, bits), row in found.items():
         if bits == EMBEDDINGS_BITS or title == SIGN_BITS:
             size = bits // 8 + BYTES_BESIDE_BITS.get(title, 0)
@@ -274,7 +295,8 @@ def embeddings_short() -> str:
     sets = {"CIFAR-10, EfficientNet": "cifar-10-cnn", "AG News, MiniLM": "ag-news-minilm"}
     measured = [embedding_rows(name) for name in sets.values()]
     rows = [["", *sets, "runs"]]
-    rows.append([REFERENCE, *(" / ".join(f"{floats[name]:.3f}" for name in shown) for floats, _ in measured), ""])
+    for order in ("Euclidean", "cosine"):
+        rows.append([f"{REFERENCE}, {order}", *(_of_floats(name, order, shown) for name in sets.values()), ""])
     for title in SHORT_ROWS:
         cells = [found.get((title, EMBEDDINGS_BITS)) for _, found in measured]
         if any(cells):
@@ -282,6 +304,11 @@ def embeddings_short() -> str:
             name = f"**{title}**" if title == "JPSH" else title
             rows.append([name, *texts, span((cell.n_runs for cell in cells if cell), 0)])
     return markdown(rows)
+
+
+def _of_floats(dataset: str, order: str, shown: Iterable[str]) -> str:
+    measured = next(means for title, means in float_rows(dataset).items() if order in title)
+    return " / ".join(f"{measured[name]:.3f}" if name in measured else "-" for name in shown)
 
 
 def recommended() -> str:

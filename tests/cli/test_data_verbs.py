@@ -1,4 +1,4 @@
-"""``hashlearn data info`` and ``hashlearn features gist``."""
+"""``hashlearn data info``, ``hashlearn features gist`` and ``hashlearn features embed``."""
 
 import zipfile
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from hashlearn.features import gist
+from hashlearn.features import encoder_named, folder_of_images, gist
 
 
 @pytest.fixture(autouse=True)
@@ -105,3 +105,61 @@ class TestGist:
         assert "is an input" in refused("features", "gist", "photos", "-o", "X.npy", "--names", "photos/im3.png")
         (folder / "photos" / "im3.png").write_bytes(b"no image")
         assert "im3.png" in refused("features", "gist", "photos", "--out", "X.npy")
+
+
+class TestEmbed:
+    @pytest.fixture
+    def texts(self, folder):
+        rows = ["text,topic", "a red fox,animals", ",nothing", '"blue sky, clouds",weather', "a red dog,animals"]
+        (folder / "news.csv").write_text("\n".join(rows))
+        return ["a red fox", "blue sky, clouds", "a red dog"]
+
+    @pytest.fixture
+    def photos(self, folder):
+        Image = pytest.importorskip("PIL.Image")
+        for name in ("cats/1.png", "cats/2.png", "dogs/1.png"):
+            (folder / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+            pixels = np.random.default_rng(len(name)).integers(0, 256, (32, 32, 3)).astype(np.uint8)
+            Image.fromarray(pixels).save(folder / "photos" / name)
+
+    def test_texts_and_their_labels_in_the_order_of_the_table(self, run, texts):
+        outcome = run(
+            *("features", "embed", "news.csv", "--text", "text", "--label", "topic"),
+            *("--encoder", "tfidf+svd", "--out", "X.npy", "--labels", "kinds.npy"),
+        )
+        assert outcome.code == 0, outcome
+        expected = encoder_named("tfidf+svd", "text").fit(texts).encode(texts)
+        np.testing.assert_allclose(np.load("X.npy"), expected, atol=1e-6)
+        assert np.load("kinds.npy").tolist() == ["animals", "weather", "animals"]
+        assert "3 texts" in outcome.out
+
+    def test_images_are_labeled_by_their_folders_and_the_broken_are_named(self, run, photos, folder):
+        (folder / "photos" / "dogs" / "0.png").write_bytes(b"no image")
+        outcome = run(
+            *("features", "embed", "photos", "--encoder", "gist", "--out", "X.npy"),
+            *("--labels", "kinds.npy", "--names", "names.txt"),
+        )
+        assert outcome.code == 0, outcome
+        np.testing.assert_array_equal(np.load("X.npy"), folder_of_images("photos", "gist").vectors)
+        assert np.load("kinds.npy").tolist() == ["cats", "cats", "dogs"]
+        assert (folder / "names.txt").read_text().split() == ["cats/1.png", "cats/2.png", "dogs/1.png"]
+        assert "1 files skipped (dogs/0.png" in outcome.err
+
+    def test_problems_are_one_line_and_leave_what_was_there(self, refused, texts, photos, folder):
+        np.save("X.npy", np.arange(3))
+        of_texts = ("features", "embed", "news.csv", "--encoder", "tfidf+svd", "--out", "X.npy")
+        of_images = ("features", "embed", "photos", "--encoder", "gist", "--out", "X.npy")
+        assert "--text must name the column" in refused(*of_texts)
+        assert "no column named 'body'" in refused(*of_texts, "--text", "body")
+        assert "belong together" in refused(*of_texts, "--text", "text", "--label", "topic")
+        assert "--label must name a column" in refused(
+            *of_texts, "--text", "text", "--label", "kind", "--labels", "kinds.npy"
+        )
+        assert "--names is for a folder" in refused(*of_texts, "--text", "text", "--names", "names.txt")
+        assert "which is --out too" in refused(*of_texts, "--text", "text", "--label", "topic", "--labels", "X.npy")
+        assert ".npy" in refused(*of_texts[:-1], "X.csv", "--text", "text")
+        assert "must take texts" in refused(*of_texts, "--text", "text", "--encoder", "gist")
+        assert "are for a .csv file" in refused(*of_images, "--text", "text")
+        (folder / "photos" / "dogs" / "1.png").rename(folder / "photos" / "1.png")
+        assert "got 1.png in photos" in refused(*of_images, "--labels", "kinds.npy")
+        assert not (folder / "kinds.npy").exists()

@@ -15,7 +15,7 @@ from hashlearn.cli.bars import bar_keeper
 
 GROUPS = {
     "index": ["build", "add", "search", "info"],
-    "features": ["gist"],
+    "features": ["gist", "embed"],
     "data": ["info"],
     "experiment": ["run", "show", "report"],
     "paper": ["run", "show", "report"],

@@ -60,6 +60,7 @@ LINES = [
     "tune model codes.npy vectors.npy -k 3 --json new.json",
     "explain model codes.npy --labels y.npy --json new.json",
     "features gist photos --out new.npy --size 32 --names new.txt",
+    "features embed photos --encoder gist --out new.npy --names new.txt",
     "data info vectors.npy",
     "data info data.npz --array X",
     "experiment run trial.toml --out new --workers 1",

@@ -100,7 +100,7 @@ def texts_of(path: str, column: str, id_column: str | None, encoder: Any, is_fit
     from hashlearn.features import texts_of_csv
 
     table = texts_of_csv(path, column)
-    names = list(range(len(table.texts))) if id_column is None else _names(path, table.fields, id_column)
+    names = list(range(len(table.texts))) if id_column is None else column_values(path, table.fields, "--id", id_column)
     if not is_fitted:
         encoder.fit(table.texts)
     vectors = encoder.encode(table.texts)
@@ -116,8 +116,9 @@ def texts_of(path: str, column: str, id_column: str | None, encoder: Any, is_fit
     )
 
 
-def _names(path: str, fields: list[dict[str, str]], column: str) -> list[str]:
+def column_values(path: str, fields: list[dict[str, str]], option: str, column: str) -> list[str]:
+    """The values of a column of a table of texts, which every text must have."""
     missing = next((row for row, each in enumerate(fields) if not each.get(column)), None)
     if missing is not None:
-        raise ValueError(f"{path}: --id must name a column with a value in every row, text {missing} has none")
+        raise ValueError(f"{path}: {option} must name a column with a value in every row, text {missing} has none")
     return [each[column] for each in fields]
