@@ -4,6 +4,7 @@ How to find them (k-means), which are nearest to a row, the graph that ties rows
 graph which are all that the methods with anchors need of the data.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ _NEAR_ORIGIN = 100
 precision bears the difference, and shifting a block takes memory and time."""
 
 _MAX_SEARCHES = 16
-"""Anchors to be found up to which a search for each is faster than a partition."""
+"""Anchors to be found up to which a search for each is fastest."""
 
 
 def squared_distances(block: NDArray, anchors: NDArray) -> NDArray:
@@ -114,7 +115,7 @@ class AnchorSearch:
         m, real, width = len(self.constants), self.constants.dtype, self.factors.shape[1]
         index, distances = np.empty((len(block), k), np.intp), np.empty((len(block), k), real)
         projected = np.empty((len(block), width - m), real)
-        smallest = _by_repeated_search if k <= _MAX_SEARCHES else _by_partition
+        smallest = _fastest_selection(k, m)
         # Pieces of one size, for a small last one costs almost as much as a whole.
         n_rows = -(-len(block) // max(1, round(len(block) / self.piece_rows)))
         all_products = scratch("products", (n_rows, width), real)
@@ -144,6 +145,13 @@ class AnchorSearch:
         return index, distances, products[:, len(self.constants) :] - self.projected_shift
 
 
+def _fastest_selection(k: int, m: int) -> Callable[[NDArray, int], tuple[NDArray[np.intp], NDArray]]:
+    """What finds the k smallest of m values."""
+    if k <= _MAX_SEARCHES:
+        return _by_repeated_search
+    return _by_insertion if k * k <= m else _by_partition
+
+
 def _by_repeated_search(partial: NDArray, k: int) -> tuple[NDArray[np.intp], NDArray]:
     """The k smallest values of every row: a search for the smallest is many times faster than a partition."""
     rows = np.arange(len(partial))
@@ -153,6 +161,14 @@ def _by_repeated_search(partial: NDArray, k: int) -> tuple[NDArray[np.intp], NDA
         index[:, place], values[:, place] = found, partial[rows, found]
         if place + 1 < k:
             partial[rows, found] = np.inf
+    return index, values
+
+
+def _by_insertion(partial: NDArray, k: int) -> tuple[NDArray[np.intp], NDArray]:
+    """The k smallest values of every row, in one pass: hardly any of many values is among the few smallest so far."""
+    index, values = np.empty((len(partial), k), np.intp), np.empty((len(partial), k), partial.dtype)
+    nothing = np.zeros(partial.shape[1], partial.dtype)
+    nearest_of_few(partial, nothing, nothing, index, values)
     return index, values
 
 
