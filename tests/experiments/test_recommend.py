@@ -27,6 +27,17 @@ def test_codes_by_meaning_and_by_neighborhood_are_different_methods(found):
     assert (found.n_rows, found.n_queries, found.n_features) == (900, 100, 64)
 
 
+def test_the_cosine_of_float_vectors_does_not_depend_on_their_lengths(digits, found):
+    lengths = np.random.default_rng(0).uniform(0.1, 10, (len(digits[0]), 1))
+    stretched = recommend(digits[0] * lengths, digits[1], n_bytes=1, sample=1000)
+    assert stretched.floats_by_cosine["mAP"] == pytest.approx(found.floats_by_cosine["mAP"], abs=1e-5)
+    assert stretched.floats["mAP"] < stretched.floats_by_cosine["mAP"] - 0.05
+    assert [line.split("  ")[0] for line in found.table().splitlines()[1:3]] == [
+        "float vectors",
+        "float vectors, cosine",
+    ]
+
+
 def test_no_code_takes_more_bytes_than_asked(found):
     assert {trial.n_bytes for trial in found.trials} == {2, 4}
 

@@ -59,9 +59,14 @@ def judge_real_queries(estimates: EstimateVectors, data: LabeledData, stable: bo
 
 def judge_vectors(data: LabeledData, stable: bool = False) -> Line:
     """Judge the Euclidean ranking of the vectors themselves, whose neighbors are the true ones."""
-    line = _by_meaning_of_vectors(data.database, data.queries, data, stable)
+    line = judge_by_labels(data, stable)
     line["measures"] |= by_neighborhood(np.full(len(RECALL_POSITIONS), N_NEIGHBORS))
     return line
+
+
+def judge_by_labels(data: LabeledData, stable: bool = False) -> Line:
+    """Judge the Euclidean ranking of the vectors themselves by meaning; nothing is measured without labels."""
+    return _by_meaning_of_vectors(data.database, data.queries, data, stable)
 
 
 def neighbor_hits(ranked: NDArray[np.int64], neighbors: NDArray[np.int64]) -> NDArray[np.float64]:

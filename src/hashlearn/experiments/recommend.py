@@ -8,6 +8,7 @@ nearly as good as its best.
 import json
 import time
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,13 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_integer
 from hashlearn.experiments.data_cache import N_NEIGHBORS
-from hashlearn.experiments.judge import judge_codes, judge_real_queries, judge_vectors
+from hashlearn.experiments.judge import judge_by_labels, judge_codes, judge_real_queries, judge_vectors
 from hashlearn.experiments.real_queries import estimate_vectors, has_real_queries
 from hashlearn.experiments.result_lines import Line
 from hashlearn.experiments.tasks import REFERENCE
 from hashlearn.hashers.base import Hasher
 from hashlearn.hashers.lengths import fit_lengths
 from hashlearn.hashers.registry import METHODS
+from hashlearn.linalg.projections import unit_rows
 from hashlearn.metrics import true_neighbors
 from hashlearn.progress import track
 
@@ -32,6 +34,7 @@ MOST_QUERIES = 500
 NEARLY = 0.005
 """A shorter code is taken if it loses no more than this against the best."""
 
+BY_COSINE = f"{REFERENCE}, cosine"
 BY_MEANING = "mAP"
 BY_NEIGHBORHOOD = "recall_at_10"
 SHOWN = {
@@ -110,7 +113,9 @@ class Recommendation:
     trials : tuple of Trial
         All that was measured.
     floats : dict
-        The measures of the float vectors.
+        The measures of the float vectors, ranked by Euclidean distance.
+    floats_by_cosine : dict
+        The same by cosine, as far as labels judge it: the true neighbors are the Euclidean ones.
     problems : tuple of str
         Methods that cannot work on these data, with the reason.
     n_rows, n_features, n_queries : int
@@ -121,6 +126,7 @@ class Recommendation:
     by_neighborhood: Trial
     trials: tuple[Trial, ...]
     floats: dict[str, float | None]
+    floats_by_cosine: dict[str, float | None]
     problems: tuple[str, ...]
     n_rows: int
     n_features: int
@@ -129,14 +135,20 @@ class Recommendation:
     def table(self) -> str:
         """The measurements as plain text."""
         shown = [name for name in SHOWN if self.floats.get(name) is not None]
-        width = max(len(title) for title in (REFERENCE, *(trial.title for trial in self.trials)))
+        floats = {REFERENCE: self.floats}
+        if self.floats_by_cosine[BY_MEANING] is not None:
+            floats[BY_COSINE] = self.floats_by_cosine
+        width = max(len(title) for title in (*floats, *(trial.title for trial in self.trials)))
         head = f"{'':<{width}}  {'bits':>5}  {'bytes':>5}" + "".join(f"  {SHOWN[name]:>13}" for name in shown)
-        floats = f"{REFERENCE:<{width}}  {'':>5}  {4 * self.n_features:>5}" + _numbers(self.floats, shown)
         lines = [
+            f"{title:<{width}}  {'':>5}  {4 * self.n_features:>5}" + _numbers(measures, shown)
+            for title, measures in floats.items()
+        ]
+        lines += [
             f"{trial.title:<{width}}  {trial.n_bits:>5}  {trial.n_bytes:>5}" + _numbers(trial.measures, shown)
             for trial in self.trials
         ]
-        return "\n".join([head, floats, *lines])
+        return "\n".join([head, *lines])
 
     def to_json(self, indent: int | None = 2) -> str:
         """Everything as JSON."""
@@ -154,6 +166,12 @@ class Sample:
         self.database, self.queries = _rows(vectors, database), _rows(vectors, queries)
         self.labels = None if labels is None else labels[database]
         self.query_labels = None if labels is None else labels[queries]
+
+    def of_unit_length(self) -> "Sample":
+        """The same rows with length one, whose Euclidean order is that of the cosine."""
+        unit = copy(self)
+        unit.database, unit.queries = unit_rows(self.database), unit_rows(self.queries)
+        return unit
 
     def neighbors(self) -> NDArray[np.int64]:
         """The nearest vectors of every query."""
@@ -217,6 +235,7 @@ def recommend(
         by_neighborhood=shortest_of_best(trials, BY_NEIGHBORHOOD),
         trials=tuple(trials),
         floats=_shown_of(judge_vectors(data)["measures"]),
+        floats_by_cosine=_shown_of(judge_by_labels(data.of_unit_length())["measures"]),
         problems=tuple(problems),
         n_rows=len(data.database),
         n_features=data.database.shape[1],

@@ -3,7 +3,8 @@
 import io
 from typing import Any
 
-from hashlearn.experiments.recommend import BY_MEANING, BY_NEIGHBORHOOD, SHOWN, Recommendation
+from hashlearn.experiments.recommend import BY_COSINE, BY_MEANING, BY_NEIGHBORHOOD, SHOWN, Recommendation
+from hashlearn.experiments.tasks import REFERENCE
 from hashlearn.extras import require
 
 COLORS = {"taken": "#1f5f8b", "other": "#b8c4cc", "floats": "#444444"}
@@ -31,9 +32,9 @@ def _draw(axes: Any, found: Recommendation, measure: str) -> None:
     axes.barh(places, values, color=colors)
     axes.set_yticks(places, [f"{trial.title}, {trial.n_bytes} bytes" for trial in found.trials])
     axes.invert_yaxis()
-    floats = found.floats[measure]
-    if floats is not None and measure == BY_MEANING:
-        axes.axvline(floats, color=COLORS["floats"], linestyle="--", label="float vectors")
+    if measure == BY_MEANING:
+        for title, of_floats, style in ((REFERENCE, found.floats, "--"), (BY_COSINE, found.floats_by_cosine, ":")):
+            axes.axvline(of_floats[measure], color=COLORS["floats"], linestyle=style, label=title)
         axes.legend(frameon=False, fontsize=8)
     axes.set_title(f"{PANELS[measure]}: {SHOWN[measure]}", loc="left", fontsize=11)
     axes.set_xlim(0, 1)
