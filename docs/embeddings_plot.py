@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
+from tables import UNIT_SETS
 
 from hashlearn.experiments import ResultFolder, Results, read_experiment
 from hashlearn.experiments.summary import MeasureTable, measure_tables
@@ -28,11 +29,12 @@ COLORS = {
     "ABH": "#c2571a",
 }
 OTHERS = "#b8c0c6"
+FLOATS = "#444444"
 
 
 def main() -> None:
-    experiment = read_experiment(ROOT / "experiments" / "embeddings.toml").restricted(datasets=DATASETS)
-    results = Results(ResultFolder(ROOT / "results" / "embeddings").lines(DATASETS))
+    experiment = read_experiment(ROOT / "experiments" / "embeddings.toml")
+    results = Results(ResultFolder(ROOT / "results" / "embeddings").lines((*DATASETS, *UNIT_SETS.values())))
     tables = {(table.dataset.name, table.measure.name): table for table in measure_tables(experiment, results)}
     figure = Figure(figsize=(4 * len(DATASETS), 3.1 * len(MEASURES)), layout="constrained")
     grid = figure.subplots(len(MEASURES), len(DATASETS), sharey="row", squeeze=False)
@@ -42,12 +44,15 @@ def main() -> None:
         for axes, dataset in zip(row, DATASETS):
             if (dataset, measure) in tables:
                 labeled |= drawn(axes, tables[dataset, measure])
+            if measure == "mAP" and (unit := tables.get((UNIT_SETS.get(dataset), measure))) is not None:
+                line = axes.axhline(unit.reference, color=FLOATS, linestyle=":", linewidth=1.2)
+                labeled["float vectors, cosine"] = line
     for axes, dataset in zip(grid[0], DATASETS):
         axes.set_title(experiment.definitions.dataset(dataset).title)
     for axes in grid[-1]:
         axes.set_xlabel("bits")
-    order = [name for name in (*COLORS, "others", "float vectors") if name in labeled]
-    figure.legend([labeled[name] for name in order], order, loc="outside lower center", ncols=len(order), frameon=False)
+    order = [name for name in (*COLORS, "others", "float vectors", "float vectors, cosine") if name in labeled]
+    figure.legend([labeled[name] for name in order], order, loc="outside lower center", ncols=5, frameon=False)
     figure.savefig(TARGET, metadata={"Date": None})
     print(TARGET.relative_to(ROOT))
 
@@ -63,7 +68,7 @@ def drawn(axes: Axes, table: MeasureTable) -> dict[str, object]:
             (line,) = axes.plot(*zip(*points), marker="o", markersize=3, color=color, linewidth=width)
             labeled[row.title if strong else "others"] = line
     if table.reference is not None and table.measure.name == "mAP":
-        labeled["float vectors"] = axes.axhline(table.reference, color="#444444", linestyle="--", linewidth=1)
+        labeled["float vectors"] = axes.axhline(table.reference, color=FLOATS, linestyle="--", linewidth=1)
     lengths = [bits for bits in table.bits if bits & (bits - 1) == 0]
     axes.set_xscale("log", base=2)
     axes.set_xticks(lengths, [str(bits) for bits in lengths])

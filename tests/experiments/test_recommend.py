@@ -42,6 +42,12 @@ def test_no_code_takes_more_bytes_than_asked(found):
     assert {trial.n_bytes for trial in found.trials} == {2, 4}
 
 
+def test_one_byte_is_too_short_for_bits_and_a_correction(digits):
+    found = recommend(*digits, n_bytes=1, sample=300)
+    assert {trial.n_bytes for trial in found.trials} == {1}
+    assert "ABH, real queries: a code takes at least 2 bytes" in found.problems
+
+
 def test_without_labels_only_neighborhoods_are_judged(digits):
     found = recommend(digits[0], n_bytes=2, sample=300)
     assert found.by_meaning is None
@@ -52,6 +58,7 @@ def test_without_labels_only_neighborhoods_are_judged(digits):
 def test_lengths_a_method_does_not_have_are_a_problem_and_no_error(digits):
     found = recommend(*digits, n_bytes=16, sample=300)
     assert any(problem.startswith("ITQ: n_bits=128") for problem in found.problems)
+    assert {trial.n_bits for trial in found.trials if trial.method == "itq"} == {64}
     assert {trial.method for trial in found.trials} >= {"jpsh", "sah"}
 
 

@@ -56,6 +56,15 @@ class Candidate(NamedTuple):
         name = METHODS[self.method].__name__
         return f"{name}, real queries" if self.real_queries else name
 
+    @property
+    def correction_bytes(self) -> int:
+        """What a row keeps beside its bits."""
+        return 1 if has_real_queries(METHODS[self.method]) else 0
+
+    def lengths(self, n_bytes: int) -> list[int]:
+        """Lengths of codes, in bits, that take a half of so many bytes and all of them, as far as there are such."""
+        return [8 * (size - self.correction_bytes) for size in (n_bytes // 2, n_bytes) if size > self.correction_bytes]
+
 
 def candidates() -> list[Candidate]:
     """The sensible methods: those by meaning, and those by neighborhood."""
@@ -224,10 +233,16 @@ def recommend(
     trials: list[Trial] = []
     problems: list[str] = []
     for candidate in track(candidates(), "trying methods"):
-        try:
-            trials += _tried(candidate, data, n_bytes, seed)
-        except ValueError as error:
-            problems.append(f"{candidate.title}: {error}")
+        lengths = candidate.lengths(n_bytes)
+        if not lengths:
+            problems.append(f"{candidate.title}: a code takes at least {1 + candidate.correction_bytes} bytes")
+            continue
+        for tried in (lengths, lengths[:1]):  # the short one alone, where the method has no codes as long as the other
+            try:
+                trials += _tried(candidate, data, tried, seed)
+                break
+            except ValueError as error:
+                problems.append(f"{candidate.title}: {error}")
     if not trials:
         raise ValueError(f"no method can work on these vectors: {'; '.join(problems)}")
     return Recommendation(
@@ -236,7 +251,7 @@ def recommend(
         trials=tuple(trials),
         floats=_shown_of(judge_vectors(data)["measures"]),
         floats_by_cosine=_shown_of(judge_by_labels(data.of_unit_length())["measures"]),
-        problems=tuple(problems),
+        problems=tuple(dict.fromkeys(problems)),
         n_rows=len(data.database),
         n_features=data.database.shape[1],
         n_queries=len(data.queries),
@@ -251,10 +266,8 @@ def shortest_of_best(trials: Sequence[Trial], measure: str) -> Trial:
     return min(good, key=lambda trial: trial.n_bits)
 
 
-def _tried(candidate: Candidate, data: Sample, n_bytes: int, seed: int) -> list[Trial]:
+def _tried(candidate: Candidate, data: Sample, lengths: Sequence[int], seed: int) -> list[Trial]:
     cls: Any = METHODS[candidate.method]
-    correction = 1 if has_real_queries(cls) and n_bytes > 1 else 0
-    lengths = sorted({8 * (size - correction) for size in (n_bytes, max(1 + correction, n_bytes // 2))})
     start = time.perf_counter()
     fitted = fit_lengths(cls(random_state=seed), data.database, lengths)
     seconds = time.perf_counter() - start
@@ -264,7 +277,7 @@ def _tried(candidate: Candidate, data: Sample, n_bytes: int, seed: int) -> list[
             candidate.method,
             candidate.real_queries,
             hasher.n_bits,
-            hasher.n_bits // 8 + correction,
+            hasher.n_bits // 8 + candidate.correction_bytes,
             _shown_of(_judged(candidate, hasher, data)["measures"]),
             round(seconds, 2),
         )
