@@ -107,6 +107,7 @@ def test_published_numbers_of_anybody(written, tmp_path):
         (GRID + "measures = ['map']", "mine.toml: measures must be one of 'mAP', .* got 'map'"),
         (GRID + "figure = 'pie'", "figure must be one of 'curves', .* got 'pie'"),
         (GRID + "figure = 'sweeps'", "must say what to vary"),
+        (GRID + "draws = ['map']", "mine.toml: draws must be one of 'mAP', .* got 'map'"),
         (GRID + "params = { m = 3 }", "mine.toml: LSH has no parameter 'm'"),
         (GRID + "vary = { m = [3] }", "mine.toml: LSH has no parameter 'm'"),
         (

@@ -238,6 +238,19 @@ def test_published_numbers_are_dotted_lines_of_the_method(table_2):
     assert ours.dashes != theirs.dashes
 
 
+def test_a_part_that_is_drawn_shares_its_runs_with_one_in_a_table(tmp_path):
+    grid = "datasets = ['digits']\nmethods = ['lsh']\nbits = [8, 16]\n"
+    drawn = f"[[parts]]\nfigure = 'by-bits'\ndraws = ['mAP', 'recall_at_10', 'precision_at_100']\n{grid}"
+    (tmp_path / "both.toml").write_text(f"runs = 2\n[[parts]]\n{grid}{drawn}")
+    experiment = read_experiment(tmp_path / "both.toml")
+    results = Results(made_up(experiment, lambda task: 0.5))
+    assert {
+        cell.ours.n for table in measure_tables(experiment, results) for row in table.rows for cell in row.cells
+    } == {2}
+    (group,) = figures_of(experiment, results)
+    assert [len(row.drawings) for row in group.rows] == [3]
+
+
 def test_the_commands(run, small, tmp_path):
     chosen = ("--methods", "lsh", "--bits", "8,16", "--runs", "1", "--datasets", "digits")
     code, out, err = run("experiment", "run", small, *chosen, "--workers", "1")

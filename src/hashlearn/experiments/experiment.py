@@ -47,6 +47,7 @@ class Part:
     vary : at most one parameter -> the values it takes in turn
     reference : whether the float vectors' own ranking belongs to it
     figure : how it is drawn; one of FIGURES, or empty for a table
+    draws : the measures of a figure "by-bits"; empty for the first two of the experiment
     """
 
     datasets: tuple[DatasetSettings, ...]
@@ -57,6 +58,7 @@ class Part:
     vary: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     reference: bool = False
     figure: str = ""
+    draws: tuple[Measure, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,7 @@ def _experiment(path: Path) -> Experiment:
         texts["title"] or path.stem,
         texts["caption"],
         tuple(check_kind(path.name, "remarks", read.get("remarks", []), list)),
-        tuple(_measure(path.name, name) for name in _listed(path.name, "measures", read, DEFAULT_MEASURES)),
+        _measures(path.name, "measures", _listed(path.name, "measures", read, DEFAULT_MEASURES)),
         read_published(path.parent / texts["published"]) if texts["published"] else {},
         tuple(_part(path.name, shared | check_kind(path.name, "parts", part, dict), definitions) for part in parts),
         definitions,
@@ -190,8 +192,8 @@ def _definitions(read: Entries, path: Path) -> Definitions:
     return own.over(read_definitions(_toml(other), other))
 
 
-def _measure(where: str, name: Any) -> Measure:
-    return MEASURES[check_choice(f"{where}: measures", name, MEASURES)]
+def _measures(where: str, entry: str, names: Sequence[Any]) -> tuple[Measure, ...]:
+    return tuple(MEASURES[check_choice(f"{where}: {entry}", name, MEASURES)] for name in names)
 
 
 def _part(where: str, read: Entries, definitions: Definitions) -> Part:
@@ -208,6 +210,7 @@ def _part(where: str, read: Entries, definitions: Definitions) -> Part:
         {parameter: tuple(_listed(where, parameter, vary)) for parameter in vary},
         check_kind(where, "reference", read.get("reference", False), bool),
         check_kind(where, "figure", read.get("figure", ""), str),
+        _measures(where, "draws", _listed(where, "draws", read) if "draws" in read else ()),
     )
     return _checked(part, where)
 

@@ -113,11 +113,11 @@ def _three_curves(curves: dict[str, Evaluation], styles: Mapping[str, Style], ti
 
 
 def _by_bits(part: Part, experiment: Experiment, results: Results) -> DrawingGroup:
-    """The first two measures against the length, with the published numbers dotted where they can be compared."""
+    """Measures against the length, with the published numbers dotted where they can be compared."""
     styles, rows = _styles(part), []
     for tasks in by_dataset([part]):
         dataset, drawings = tasks[0].dataset, []
-        for measure in experiment.measures[:2]:
+        for measure in part.draws or experiment.measures[:2]:
             values = _means(tasks, measure, results)
             if not values:
                 continue

@@ -153,12 +153,12 @@ def number(line: Line, measure: Measure) -> float | None:
 
 
 def by_dataset(parts: Iterable[Part]) -> list[list[Task]]:
-    """The tasks of these parts, a list for every dataset."""
-    groups: dict[str, list[Task]] = {}
+    """The tasks of these parts, a list for every dataset; one that belongs to several parts is there once."""
+    groups: dict[str, dict[tuple[str, str], Task]] = {}
     for part in parts:
         for task in tasks_of_part(part):
-            groups.setdefault(task.dataset.name, []).append(task)
-    return list(groups.values())
+            groups.setdefault(task.dataset.name, {}).setdefault((task.title, key_of(task.config)), task)
+    return [list(tasks.values()) for tasks in groups.values()]
 
 
 def _origin(line: Line) -> str:
