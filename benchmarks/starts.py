@@ -21,7 +21,7 @@ from sklearn.decomposition import PCA
 from hashlearn import JPSH
 from hashlearn.datasets import load
 from hashlearn.hashers.anchored import AnchorSummary
-from hashlearn.hashers.starts import chosen_start, effective_clusters, effective_directions
+from hashlearn.hashers.starts import chosen_start, data_local_dimension, effective_directions
 from hashlearn.linalg.anchors import AnchorSearch
 from hashlearn.metrics import evaluate
 from hashlearn.rows import map_blocks
@@ -43,7 +43,7 @@ def main() -> None:
         for seed in range(options.seeds):
             line = measured(data, options.bits, seed)
             append_run(options.out, "starts", line)
-            print({key: line[key] for key in ("dataset", "seed", "directions", "clusters", "chosen", *STARTS)})
+            print({key: line[key] for key in ("dataset", "seed", "directions", "local", "chosen", *STARTS)})
 
 
 class LabeledRows(NamedTuple):
@@ -114,6 +114,8 @@ CHANGES: dict[str, Callable[[LabeledRows], LabeledRows]] = {
     "unit": unit,
     "roots": roots,
     "half": half,
+    "pca16": partial(components, n=16),
+    "pca32": partial(components, n=32),
     "pca64": partial(components, n=64),
     "pca128": partial(components, n=128),
     "white": partial(components, n=128, whiten=True),
@@ -135,7 +137,7 @@ def measured(data: LabeledRows, n_bits: int, seed: int) -> dict[str, Any]:
         "anchors": len(summary.anchors),
         "explained": round(explained(summary), 4),
         "directions": round(effective_directions(summary.sums["pairwise"]), 2),
-        "clusters": round(effective_clusters(summary.spacing.shares) / len(summary.anchors), 4),
+        "local": round(data_local_dimension(summary), 2),
         "chosen": chosen_start(summary, n_bits),
     }
     for start in STARTS:

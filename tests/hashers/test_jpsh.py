@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 
 from hashlearn import JPSH, JSH, PSH, unpack
 from hashlearn.hashers.jpsh import imbalance, pairwise_loss, pairwise_weights, row_penalty
-from hashlearn.hashers.starts import chosen_start, effective_directions, signs
+from hashlearn.hashers.starts import chosen_start, data_local_dimension, effective_directions, signs
 from hashlearn.linalg.anchors import AnchorGraph, Spacing
 from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
 from hashlearn.linalg.rotations import nearest_rotation
@@ -160,10 +160,24 @@ def test_the_choice_of_a_start_depends_neither_on_the_unit_nor_on_the_basis(digi
                 assert JPSH(8, rescale=rescale, random_state=0).fit(moved).init_ == wanted
 
 
-def test_a_few_clusters_that_hold_most_rows_get_a_spectral_start():
-    X = clusters_in_many_directions()
-    uneven = np.vstack([X[:300], X[:1] + 1e-3 * np.random.default_rng(0).standard_normal((6000, X.shape[1]))])
-    summary = JPSH(8, n_anchors=100, anchors=np.vstack([X[:99], X[:1]]), random_state=0).summarize(uneven)
+def test_a_bent_surface_of_few_dimensions_gets_a_spectral_start():
+    rng = np.random.default_rng(0)
+    places, waves = rng.uniform(0, 1, (2000, 2)), rng.standard_normal((2, 100))
+    X = np.cos(30 * places @ waves + rng.uniform(0, 6, 100))
+    summary = JPSH(8, random_state=0).summarize(X)
+    assert effective_directions(summary.sums["pairwise"]) > 50
+    assert data_local_dimension(summary) < 5
+    assert chosen_start(summary, 8) == "spectral"
+
+
+def test_noise_around_a_few_directions_gets_a_spectral_start():
+    rng = np.random.default_rng(0)
+    X = (
+        rng.standard_normal((2000, 200))
+        + 10 * rng.standard_normal((2000, 5)) @ rng.standard_normal((5, 200)) / 200**0.5
+    )
+    summary = JPSH(8, random_state=0).summarize(X)
+    assert effective_directions(summary.sums["pairwise"]) < data_local_dimension(summary)
     assert chosen_start(summary, 8) == "spectral"
 
 
@@ -175,8 +189,11 @@ def test_more_bits_than_features_do_not_change_the_start():
 
 
 def test_white_data_take_the_spectral_start_where_it_keeps_neighbors_together():
-    white = PCA(32, whiten=True, random_state=0).fit_transform(load_digits().data)
-    noise = np.random.default_rng(0).standard_normal((1797, 32))
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((2000, 32))
+    clusters = np.hstack([10 * rng.standard_normal((9, 8))[rng.integers(0, 9, 2000)], noise[:, :24]])
+    clusters[:, :8] += 0.1 * noise[:, 24:]
+    white = PCA(whiten=True, random_state=0).fit_transform(clusters)
     for X, wanted in ((white, "spectral"), (noise, "itq")):
         summary = JPSH(8, random_state=0).summarize(X)
         assert effective_directions(summary.sums["pairwise"]) > 0.9 * 32

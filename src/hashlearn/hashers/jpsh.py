@@ -80,16 +80,16 @@ class JPSH(AnchoredHasher):
     The defaults are those that measure best (docs: explanation/defaults), and they are not the paper's. The data choose
     the start, without labels (``init="auto"``):
 
-    - Data that spread over many directions, as embeddings of networks do, start from ITQ codes. Up to four rounds of
-      the alternation follow, and all parameters act.
+    - Data that fill many dimensions, as embeddings of networks do, start from ITQ codes. Up to four rounds of the
+      alternation follow, and all parameters act.
     - Other data (pixels, gradients, counts) get one round from a spectral start, the codes of
       :class:`~hashlearn.SAH`. In one round ``lambda1``, ``lambda2``, ``n_anchor_neighbors``, ``graph_ridge``,
       ``epsilon``, ``solver_tol``, ``tol`` and ``max_imbalance`` change no bit; setting one of them then warns.
 
-    "Many" are more than 50 effective directions, or more than ``3 sqrt(n_features)`` if that is less; the effective
-    number of directions is ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the covariance. Where a few clusters
-    hold most of the rows, the start is spectral too. Of white data (they spread alike in all directions) both starts
-    are tried. ``init_`` says which start was taken.
+    "Many" means that the local dimension, in which the rows spread around one of them, is above 15, or above
+    ``2 sqrt(n_features)`` if that is less; and that it is not above the effective number of directions of all rows,
+    ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the covariance. Of white data (they spread alike in all
+    directions) both starts are tried. ``init_`` says which start was taken.
 
     ``JPSH.paper("mnist")`` is the paper's method, ``JPSH(anchors="random")`` its ablation JPSH0.
 

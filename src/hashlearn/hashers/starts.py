@@ -1,15 +1,17 @@
 """The codes of the anchors that JPSH, JSH and PSH start from, and which start JPSH takes for which data.
 
-The choice needs no labels. Two numbers decide, both by-products of the passes that every fit makes:
+The choice needs no labels. Two numbers decide:
 
-- the *effective number of directions* of the data, ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the
-  covariance: it is d if the data spread alike in all directions and 1 if they lie on a line;
-- the *effective number of clusters*, ``1 / sum s_j^2`` with s_j the share of the rows whose nearest anchor is j.
+- the *local dimension*: in how many dimensions the rows spread around one of them
+  (:func:`~hashlearn.linalg.neighbors.local_dimension`), found from a sample;
+- the *effective number of directions* of all rows, ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the
+  covariance: it is d if the data spread alike in all directions and 1 if they lie on a line.
 
-Embeddings of networks spread over many directions, and a projection separates their classes: JPSH starts from ITQ
-codes there and does its rounds. Pixels, gradients and other measured features lie along few, bent directions, which
-the anchor graph follows and a projection does not: JPSH takes the spectral start. If a few clusters hold most rows
-(sparse counts, tags), the bits of the rounds lose their balance, so the start is spectral as well.
+Embeddings of networks fill many dimensions, also around a row, and a projection separates their classes: JPSH starts
+from ITQ codes there and does its rounds. Pixels, and pictures of one thing, lie on bent surfaces of few dimensions,
+which the anchor graph follows and a projection does not: JPSH takes the spectral start. If the rows spread in more
+dimensions around one of them than in all (gradients do), most of these dimensions are noise, and the start is spectral
+as well.
 
 Whitened data spread alike in all directions, whatever they are: with fewer bits than features, ITQ's choice of
 directions is arbitrary. There both starts are made, and the spectral one is taken if the codes of neighboring anchors
@@ -26,20 +28,21 @@ from hashlearn.checks import check_matrix
 from hashlearn.hashers.anchored import AnchorSummary
 from hashlearn.hashers.itq import ITQ
 from hashlearn.linalg.anchors import AnchorSearch, PairwiseSums
+from hashlearn.linalg.neighbors import local_dimension
 from hashlearn.linalg.spectral import ROTATION_ROWS, spectral_offsets
 
 SPECTRAL_NEIGHBORS = 2
 SPECTRAL_ROUNDS = 30
 
-MANY_DIRECTIONS = 50
-"""Data with more effective directions than this start from ITQ codes..."""
+LOCAL_ROWS, LOCAL_QUERIES, LOCAL_NEIGHBORS = 5_000, 1_000, 20
+"""The local dimension is found from so many rows, around so many of them, by so many neighbors of each. The number of
+rows is part of what it means: more of them look closer."""
 
-DIRECTIONS_PER_ROOT = 3
-"""... and those of few features with more than this times the root of their number."""
+HIGH_DIMENSION = 15
+"""Data with a larger local dimension start from ITQ codes..."""
 
-EVEN_CLUSTERS = 0.25
-"""Clusters are of like size if the effective number of them is at least this share of their number."""
-
+DIMENSION_PER_ROOT = 2
+"""... and those of few features with one larger than this times the root of their number."""
 
 WHITE = 0.9
 """Data with more effective directions than this share of their features are white."""
@@ -77,16 +80,19 @@ def chosen_start(summary: AnchorSummary, n_bits: int) -> str:
     n_bits : int
         Length of a code.
     """
-    d, m = summary.rows.shape[1], len(summary.anchors)
-    directions = effective_directions(summary.sums["pairwise"])
-    many = directions > min(MANY_DIRECTIONS, DIRECTIONS_PER_ROOT * sqrt(d))
-    even = effective_clusters(summary.spacing.shares) >= EVEN_CLUSTERS * m
-    if not many or not even:
+    d = summary.rows.shape[1]
+    local, directions = data_local_dimension(summary), effective_directions(summary.sums["pairwise"])
+    if local <= min(HIGH_DIMENSION, DIMENSION_PER_ROOT * sqrt(d)) or directions < local:
         return "spectral"
     if directions > WHITE * d and 2 * n_bits <= d:
         rough, smooth = (roughness(starting_codes(start, summary, n_bits), summary) for start in ("itq", "spectral"))
         return "spectral" if rough > MUCH_ROUGHER * smooth else "itq"
     return "itq"
+
+
+def data_local_dimension(summary: AnchorSummary) -> float:
+    """In how many dimensions the rows spread around one of them."""
+    return local_dimension(summary.rows.draw(LOCAL_ROWS, summary.rng()), LOCAL_QUERIES, LOCAL_NEIGHBORS)
 
 
 def effective_directions(sums: PairwiseSums) -> float:
@@ -96,11 +102,6 @@ def effective_directions(sums: PairwiseSums) -> float:
     covariance = sums.XDX / total - np.outer(mean, mean)
     squares = float((covariance**2).sum())
     return float(np.trace(covariance)) ** 2 / squares if squares > 0 else 0.0
-
-
-def effective_clusters(shares: NDArray) -> float:
-    """How many clusters of one size would be as uneven as those with these shares of the rows."""
-    return 1 / float(shares @ shares)
 
 
 def roughness(codes: NDArray, summary: AnchorSummary) -> float:

@@ -1,4 +1,4 @@
-"""The nearest other rows of rows, by comparing each with all.
+"""The nearest other rows of rows, by comparing each with all, and the dimension that their distances tell.
 
 :func:`nearest_others` is for all rows by Euclidean distance, on all threads; :func:`nearest_of` for some of them and
 the distance of a :class:`~hashlearn.linalg.near_queries.Geometry`.
@@ -34,6 +34,31 @@ def nearest_of(X: NDArray, queries: NDArray[np.intp], k: int, geometry: Geometry
         order = np.argsort(np.take_along_axis(distances, candidates, axis=1), axis=1, kind="stable")
         nearest[part] = np.take_along_axis(candidates, order, axis=1)
     return nearest
+
+
+def local_dimension(X: NDArray, n_queries: int, k: int) -> float:
+    """In how many dimensions the rows spread around one of them (Levina and Bickel, NIPS 2004).
+
+    Of a row it is ``1 / mean_j log(r_k / r_j)``, j < k, with r_j the distance of the j-th nearest other row: in D
+    dimensions their number within r grows as r^D. The median over some rows is returned; rows that are there many times
+    count as zero.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    n_queries : int
+        Rows, evenly spaced among all, whose neighbors are looked at, at most.
+    k : int
+        Neighbors; all others if there are fewer.
+    """
+    k = min(k, len(X) - 1)
+    if k < 2:
+        return 0.0
+    queries = X[:: -(-len(X) // n_queries)]
+    squared = AnchorSearch(X).nearest(queries, k + 1)[1][:, 1:].astype(np.float64)  # the first is the row itself
+    with np.errstate(divide="ignore", invalid="ignore"):
+        dimensions = 2 / np.log(squared[:, -1:] / squared[:, :-1]).mean(axis=1)
+    return float(np.median(np.nan_to_num(dimensions, nan=0.0, posinf=np.inf)))
 
 
 def _nearest(block: NDArray, first: int, search: AnchorSearch, k: int) -> NDArray[np.intp]:
