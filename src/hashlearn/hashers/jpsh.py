@@ -86,7 +86,7 @@ class JPSH(AnchoredHasher):
       :class:`~hashlearn.SAH`. In one round ``lambda1``, ``lambda2``, ``n_anchor_neighbors``, ``graph_ridge``,
       ``epsilon``, ``solver_tol``, ``tol`` and ``max_imbalance`` change no bit; setting one of them then warns.
 
-    "Many" means that the local dimension, in which the rows spread around one of them, is above 15, or above
+    "Many" means that the local dimension, in which the rows spread around one of them, is above 14.5, or above
     ``2 sqrt(n_features)`` if that is less; and that it is not above the effective number of directions of all rows,
     ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the covariance. Of white data (they spread alike in all
     directions) both starts are tried. ``init_`` says which start was taken.

@@ -38,7 +38,7 @@ LOCAL_ROWS, LOCAL_QUERIES, LOCAL_NEIGHBORS = 5_000, 1_000, 20
 """The local dimension is found from so many rows, around so many of them, by so many neighbors of each. The number of
 rows is part of what it means: more of them look closer."""
 
-HIGH_DIMENSION = 15
+HIGH_DIMENSION = 14.5
 """Data with a larger local dimension start from ITQ codes..."""
 
 DIMENSION_PER_ROOT = 2
