@@ -19,6 +19,7 @@ def test_neither_the_unit_nor_the_place_nor_the_order_of_the_rows_matters():
     found = local_dimension(X, 2000, 20)
     assert local_dimension(1000 * X + 7, 2000, 20) == pytest.approx(found, rel=1e-6)
     assert local_dimension(rng.permutation(X), 2000, 20) == pytest.approx(found)
+    assert local_dimension((X + 100).astype(np.float32), 2000, 20) == pytest.approx(found, rel=0.01)
 
 
 def test_queries_are_taken_from_all_over_the_rows():

@@ -87,3 +87,11 @@ def _path_and_name(place: str, array: str | None) -> tuple[Path, str | None]:
     file, _, name = place.rpartition(":")
     is_named = array is None and not Path(place).exists() and has_known_suffix(file)
     return (Path(file), name) if is_named else (Path(place), array)
+
+
+def column_values(path: str, fields: list[dict[str, str]], option: str, column: str) -> list[str]:
+    """The values of a column of a table of texts, which every text must have."""
+    missing = next((row for row, each in enumerate(fields) if not each.get(column)), None)
+    if missing is not None:
+        raise ValueError(f"{path}: {option} must name a column with a value in every row, text {missing} has none")
+    return [each[column] for each in fields]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hashlearn.cli.arrays import matrices
+from hashlearn.cli.arrays import column_values, matrices
 
 ENCODERS = {"image": "spectrum", "text": "shingles"}
 """What makes vectors where you do not say it: what tells copies from things that are alike."""
@@ -114,11 +114,3 @@ def texts_of(path: str, column: str, id_column: str | None, encoder: Any, is_fit
         skipped=[(str(names[row]), "no word that the encoder knows") for row in np.flatnonzero(~is_known)],
         encoder=encoder,
     )
-
-
-def column_values(path: str, fields: list[dict[str, str]], option: str, column: str) -> list[str]:
-    """The values of a column of a table of texts, which every text must have."""
-    missing = next((row for row, each in enumerate(fields) if not each.get(column)), None)
-    if missing is not None:
-        raise ValueError(f"{path}: {option} must name a column with a value in every row, text {missing} has none")
-    return [each[column] for each in fields]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from hashlearn.cli.arrays import column_values
 from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.dedup_inputs import column_values
 from hashlearn.cli.places import check_places
 
 if TYPE_CHECKING:

@@ -54,8 +54,9 @@ def local_dimension(X: NDArray, n_queries: int, k: int) -> float:
     k = min(k, len(X) - 1)
     if k < 2:
         return 0.0
-    queries = X[:: -(-len(X) // n_queries)]
-    squared = AnchorSearch(X).nearest(queries, k + 1)[1][:, 1:].astype(np.float64)  # the first is the row itself
+    centered = X - X.mean(axis=0)  # products of rows far from the origin would lose their distances
+    queries = centered[:: -(-len(X) // n_queries)]
+    squared = AnchorSearch(centered).nearest(queries, k + 1)[1][:, 1:].astype(np.float64)  # the first is the row itself
     with np.errstate(divide="ignore", invalid="ignore"):
         dimensions = 2 / np.log(squared[:, -1:] / squared[:, :-1]).mean(axis=1)
     return float(np.median(np.nan_to_num(dimensions, nan=0.0, posinf=np.inf)))
