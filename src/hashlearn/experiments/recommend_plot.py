@@ -35,7 +35,7 @@ def _draw(axes: Any, found: Recommendation, measure: str) -> None:
     if measure == BY_MEANING:
         for title, of_floats, style in ((REFERENCE, found.floats, "--"), (BY_COSINE, found.floats_by_cosine, ":")):
             axes.axvline(of_floats[measure], color=COLORS["floats"], linestyle=style, label=title)
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2)
     axes.set_title(f"{PANELS[measure]}: {SHOWN[measure]}", loc="left", fontsize=11)
     axes.set_xlim(0, 1)
     for side in ("top", "right"):
