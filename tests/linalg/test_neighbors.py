@@ -30,6 +30,16 @@ def test_queries_are_taken_from_all_over_the_rows():
     assert local_dimension(np.vstack([full[:900], np.tile(flat, (3, 1))]), 100, 20) < 2
 
 
+def test_rows_whose_neighbors_are_all_equally_far_do_not_count():
+    rng = np.random.default_rng(0)
+    plane = np.zeros((1000, 3002), np.float32)
+    plane[:, :2] = rng.uniform(size=(1000, 2))
+    apart = np.zeros((3000, 3002), np.float32)
+    apart[np.arange(3000), 2 + np.arange(3000)] = 100
+    assert local_dimension(np.vstack([plane, apart]), 1000, 20) == pytest.approx(2, rel=0.2)
+    assert local_dimension(apart, 100, 20) == np.inf
+
+
 def test_rows_that_are_there_many_times_have_no_dimension():
     X = np.repeat(np.random.default_rng(0).standard_normal((50, 5)), 30, axis=0)
     assert local_dimension(X, 500, 20) == 0

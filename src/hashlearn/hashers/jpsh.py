@@ -82,14 +82,15 @@ class JPSH(AnchoredHasher):
 
     - Data that fill many dimensions, as embeddings of networks do, start from ITQ codes. Up to four rounds of the
       alternation follow, and all parameters act.
-    - Other data (pixels, gradients, counts) get one round from a spectral start, the codes of
+    - Other data (pixels, gradients, tags) get one round from a spectral start, the codes of
       :class:`~hashlearn.SAH`. In one round ``lambda1``, ``lambda2``, ``n_anchor_neighbors``, ``graph_ridge``,
       ``epsilon``, ``solver_tol``, ``tol`` and ``max_imbalance`` change no bit; setting one of them then warns.
 
     "Many" means that the local dimension, in which the rows spread around one of them, is above 14.5, or above
     ``2 sqrt(n_features)`` if that is less; and that it is not above the effective number of directions of all rows,
-    ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the covariance. Of white data (they spread alike in all
-    directions) both starts are tried. ``init_`` says which start was taken.
+    ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the covariance. Both starts are compared for data that use
+    nearly all of their features alike: whitened data, and texts as weighted words in their singular directions.
+    ``init_`` says which start was taken.
 
     ``JPSH.paper("mnist")`` is the paper's method, ``JPSH(anchors="random")`` its ablation JPSH0.
 
@@ -141,11 +142,10 @@ class JPSH(AnchoredHasher):
         The anchors' codes to start from: those of SAH, those of ITQ (with more bits than features, of ITQ's rotation
         into more dimensions), or random ones (the paper). "auto" takes one of the first two, as said above.
     soft_offsets : int (at least 1) or "auto", default="auto"
-        Number of nearest anchors whose offsets are blended when encoding; 1 is the paper's. "auto" is 2 from a spectral
-        start and 4 from any other.
+        Number of nearest anchors whose offsets are blended when encoding; 1 is the paper's. "auto" is 2.
     pairwise_weight : float (at least 0) or "auto", default="auto"
         Weight of the projection against the offsets when encoding; 1 is the paper's. "auto" is 0.1 from a spectral
-        start and 3 from any other.
+        start and 4 from any other.
     solver_tol : float (1e-14 to 0.1), default=1e-5
         Relative residual to which the personalized weights are solved for.
     keep_weights : bool, default=False

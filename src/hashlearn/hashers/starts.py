@@ -1,6 +1,6 @@
 """The codes of the anchors that JPSH, JSH and PSH start from, and which start JPSH takes for which data.
 
-The choice needs no labels. Two numbers decide:
+The choice needs no labels. Two numbers decide most of it:
 
 - the *local dimension*: in how many dimensions the rows spread around one of them
   (:func:`~hashlearn.linalg.neighbors.local_dimension`), found from a sample;
@@ -13,9 +13,13 @@ which the anchor graph follows and a projection does not: JPSH takes the spectra
 dimensions around one of them than in all (gradients do), most of these dimensions are noise, and the start is spectral
 as well.
 
-Whitened data spread alike in all directions, whatever they are: with fewer bits than features, ITQ's choice of
-directions is arbitrary. There both starts are made, and the spectral one is taken if the codes of neighboring anchors
-agree much better in it.
+Two kinds of data leave it in doubt. There both starts are made with a few bits, and the spectral one is taken if the
+codes of neighboring anchors agree much better in it:
+
+- Whitened data spread alike in all directions, whatever they are: with fewer bits than features, ITQ's choice of
+  directions is arbitrary.
+- Weighted words in their singular directions spread in nearly all of them, but a text may have near copies: a low local
+  dimension is no sign of a bent surface there.
 """
 
 from math import sqrt
@@ -47,8 +51,15 @@ DIMENSION_PER_ROOT = 2
 WHITE = 0.9
 """Data with more effective directions than this share of their features are white."""
 
-MUCH_ROUGHER = 1.5
-"""White data take the spectral start if the ITQ codes of neighboring anchors differ so many times more often."""
+BENT, SPREAD, SCATTERED = 5, 0.5, 4
+"""A low local dimension, if above the first number, is in doubt where there are more directions than the second number
+times the features and than the third times the local dimension."""
+
+DOUBT_BITS = 16
+"""The starts are compared by codes of this length, whatever is asked for."""
+
+MUCH_ROUGHER = 1.75
+"""In doubt, the start is spectral if the ITQ codes of neighboring anchors differ so many times more often."""
 
 ROUGHNESS_NEIGHBORS = 7
 
@@ -62,7 +73,7 @@ class Recipe(NamedTuple):
 
 
 AFTER_SPECTRAL = Recipe(max_iter=1, soft_offsets=2, pairwise_weight=0.1)
-AFTER_OTHERS = Recipe(max_iter=4, soft_offsets=4, pairwise_weight=3.0)
+AFTER_OTHERS = Recipe(max_iter=4, soft_offsets=2, pairwise_weight=4.0)
 
 
 def is_spectral(init: str | NDArray) -> bool:
@@ -82,12 +93,15 @@ def chosen_start(summary: AnchorSummary, n_bits: int) -> str:
     """
     d = summary.rows.shape[1]
     local, directions = data_local_dimension(summary), effective_directions(summary.sums["pairwise"])
-    if local <= min(HIGH_DIMENSION, DIMENSION_PER_ROOT * sqrt(d)) or directions < local:
-        return "spectral"
-    if directions > WHITE * d and 2 * n_bits <= d:
-        rough, smooth = (roughness(starting_codes(start, summary, n_bits), summary) for start in ("itq", "spectral"))
+    fills_many = min(HIGH_DIMENSION, DIMENSION_PER_ROOT * sqrt(d)) < local <= directions
+    if fills_many:
+        doubt = directions > WHITE * d and 2 * n_bits <= d
+    else:
+        doubt = local > BENT and directions > max(SPREAD * d, SCATTERED * local)
+    if doubt:
+        rough, smooth = (roughness(starting_codes(name, summary, DOUBT_BITS), summary) for name in ("itq", "spectral"))
         return "spectral" if rough > MUCH_ROUGHER * smooth else "itq"
-    return "itq"
+    return "itq" if fills_many else "spectral"
 
 
 def data_local_dimension(summary: AnchorSummary) -> float:

@@ -11,6 +11,9 @@ from hashlearn.linalg.anchors import AnchorSearch
 from hashlearn.linalg.near_queries import Geometry
 from hashlearn.rows import RowBlocks, map_blocks, row_slices
 
+EQUALLY_FAR = 1e-3
+"""Squared distances that differ by a smaller share than this, in the mean, are equal but for rounding."""
+
 
 def nearest_others(V: NDArray, k: int) -> NDArray[np.intp]:
     """The k nearest other rows of every row, shape (n, k); all the others if there are fewer."""
@@ -40,8 +43,9 @@ def local_dimension(X: NDArray, n_queries: int, k: int) -> float:
     """In how many dimensions the rows spread around one of them (Levina and Bickel, NIPS 2004).
 
     Of a row it is ``1 / mean_j log(r_k / r_j)``, j < k, with r_j the distance of the j-th nearest other row: in D
-    dimensions their number within r grows as r^D. The median over some rows is returned; rows that are there many times
-    count as zero.
+    dimensions their number within r grows as r^D. The median over some rows is returned. Rows that are there many times
+    count as zero. A row whose neighbors are all equally far says nothing and does not count: texts that share no word
+    are such rows.
 
     Parameters
     ----------
@@ -58,8 +62,9 @@ def local_dimension(X: NDArray, n_queries: int, k: int) -> float:
     queries = centered[:: -(-len(X) // n_queries)]
     squared = AnchorSearch(centered).nearest(queries, k + 1)[1][:, 1:].astype(np.float64)  # the first is the row itself
     with np.errstate(divide="ignore", invalid="ignore"):
-        dimensions = 2 / np.log(squared[:, -1:] / squared[:, :-1]).mean(axis=1)
-    return float(np.median(np.nan_to_num(dimensions, nan=0.0, posinf=np.inf)))
+        growth = np.log(squared[:, -1:] / squared[:, :-1]).mean(axis=1)
+    known = growth[~(growth < EQUALLY_FAR)]
+    return float(np.median(np.nan_to_num(2 / known, nan=0.0))) if len(known) else np.inf
 
 
 def _nearest(block: NDArray, first: int, search: AnchorSearch, k: int) -> NDArray[np.intp]:
