@@ -51,7 +51,7 @@ DIMENSION_PER_ROOT = 2
 WHITE = 0.9
 """Data with more effective directions than this share of their features are white."""
 
-BENT, SPREAD, SCATTERED = 5, 0.5, 4
+BENT, SPREAD, SCATTERED = 5, 0.4, 4
 """A low local dimension, if above the first number, is in doubt where there are more directions than the second number
 times the features and than the third times the local dimension."""
 
