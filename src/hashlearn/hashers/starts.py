@@ -51,9 +51,14 @@ DIMENSION_PER_ROOT = 2
 WHITE = 0.9
 """Data with more effective directions than this share of their features are white."""
 
-BENT, SPREAD, SCATTERED = 5, 0.4, 4
-"""A low local dimension, if above the first number, is in doubt where there are more directions than the second number
-times the features and than the third times the local dimension."""
+SPREAD = 0.4
+"""A low local dimension is in doubt if there are more effective directions than this share of the features..."""
+
+SCATTERED = 4
+"""... and than this many times the local dimension..."""
+
+BENT = 5
+"""... unless it is this low: then the rows lie on a bent surface."""
 
 DOUBT_BITS = 16
 """The starts are compared by codes of this length, whatever is asked for."""
