@@ -80,7 +80,7 @@ class JPSH(AnchoredHasher):
     The defaults are those that measure best (docs: explanation/defaults), and they are not the paper's. The data choose
     the start, without labels (``init="auto"``):
 
-    - Data that fill many dimensions, as embeddings of networks do, start from ITQ codes. Up to four rounds of the
+    - Data that fill many dimensions, as embeddings of networks do, start from ITQ codes. Up to three rounds of the
       alternation follow, and all parameters act.
     - Other data (pixels, gradients, tags) get one round from a spectral start, the codes of
       :class:`~hashlearn.SAH`. In one round ``lambda1``, ``lambda2``, ``n_anchor_neighbors``, ``graph_ridge``,
@@ -113,7 +113,7 @@ class JPSH(AnchoredHasher):
         Weight of the l2,1 norm of W.
     max_iter : int (at least 1) or "auto", default="auto"
         Rounds of the alternation, at most; "auto" is one from a spectral start, which further rounds do not improve,
-        and four from any other.
+        and three from any other.
     tol : float (at least 0) or None, default=None
         Stop when the objective changes by less than this share of itself.
     max_imbalance : float (0 to 1) or None, default=0.2

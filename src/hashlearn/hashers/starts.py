@@ -78,7 +78,7 @@ class Recipe(NamedTuple):
 
 
 AFTER_SPECTRAL = Recipe(max_iter=1, soft_offsets=2, pairwise_weight=0.1)
-AFTER_OTHERS = Recipe(max_iter=4, soft_offsets=2, pairwise_weight=4.0)
+AFTER_OTHERS = Recipe(max_iter=3, soft_offsets=2, pairwise_weight=4.0)
 
 
 def is_spectral(init: str | NDArray) -> bool:
