@@ -89,7 +89,7 @@ class JPSH(AnchoredHasher):
     "Many" means that the local dimension, in which the rows spread around one of them, is above 14.5, or above
     ``2 sqrt(n_features)`` if that is less; and that it is not above the effective number of directions of all rows,
     ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the covariance. Both starts are compared for data that use
-    nearly all of their features alike: whitened data, and texts as weighted words in their singular directions.
+    many of their features alike: whitened data, and texts as weighted words in their singular directions.
     ``init_`` says which start was taken.
 
     ``JPSH.paper("mnist")`` is the paper's method, ``JPSH(anchors="random")`` its ablation JPSH0.

@@ -18,7 +18,7 @@ codes of neighboring anchors agree much better in it:
 
 - Whitened data spread alike in all directions, whatever they are: with fewer bits than features, ITQ's choice of
   directions is arbitrary.
-- Weighted words in their singular directions spread in nearly all of them, but a text may have near copies: a low local
+- Weighted words in their singular directions spread in many of them, but a text may have near copies: a low local
   dimension is no sign of a bent surface there.
 """
 
