@@ -29,9 +29,9 @@ from runs import add_out_option, append_run
 from search_peers import PEERS, FaissFlat, OurAuto, OurFlat, OurTables, Peer
 
 from hashlearn.codes import hamming_distances
+from hashlearn.index.kernels.simd import any_below
+from hashlearn.index.kernels.tiles import Tiles, tiled
 from hashlearn.metrics import ranking_histograms, relevance_of_labels
-from hashlearn.search.kernels.simd import any_below
-from hashlearn.search.kernels.tiles import Tiles, tiled
 
 CHECKED_WHEN_QUICK = 10
 CHECKED_PAIRS = 1 << 25  # compared at a time

@@ -14,7 +14,7 @@ import hashlearn
 PACKAGE = Path(hashlearn.__file__).parent
 USE = """
 import numpy as np
-from hashlearn.search.kernels.tiles import read_tiles, tiled
+from hashlearn.index.kernels.tiles import read_tiles, tiled
 words = np.empty((2, 1), np.uint64)
 codes = np.arange(64, dtype="<u8").view(np.uint8).reshape(64, 8)
 read_tiles(tiled(codes, 64), np.array([3, 5]), words)

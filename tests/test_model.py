@@ -23,10 +23,11 @@ from sklearn.preprocessing import (
 )
 
 import hashlearn
-from hashlearn import ITQ, LSH, METHODS, SimilaritySearch, files, load, model_folder, save
+from hashlearn import ITQ, LSH, METHODS, SimilaritySearch, load, save
+from hashlearn.durable import files, model_folder
+from hashlearn.durable.model_folder import CONFIG, TENSORS, read_model
 from hashlearn.hashers.base import LinearHasher
 from hashlearn.hashers.saving import digest_of, load_with_digest
-from hashlearn.model_folder import CONFIG, TENSORS, read_model
 
 X = np.random.RandomState(0).randn(150, 12) + 3.0
 

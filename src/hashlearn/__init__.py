@@ -14,9 +14,10 @@ EXPORTS = {
     "codes": ["Corrections", "hamming_distances", "pack", "unpack"],
     "duplicates": ["Duplicates", "find_duplicates"],
     "hashers": ["METHODS", "Hasher", "HasherUnion", "fit_lengths", *CLASS_NAMES.values()],
+    "index": ["AsymmetricIndex", "HammingIndex"],
     "metrics": ["Evaluation", "evaluate", "evaluate_vectors"],
     "model": ["load", "save"],
-    "search": ["AsymmetricIndex", "HammingIndex", "SimilaritySearch"],
+    "search": ["SimilaritySearch"],
 }
 """Module -> the names of it that are public here."""
 
@@ -27,6 +28,7 @@ MODULES = [
     "experiments",
     "features",
     "hashers",
+    "index",
     "metrics",
     "rows",
     "search",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hashlearn import Duplicates
-from hashlearn.locks import exclusive
+from hashlearn.durable.locks import exclusive
 
 
 @pytest.fixture

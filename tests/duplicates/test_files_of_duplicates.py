@@ -10,8 +10,8 @@ from hashlearn import find_duplicates
 from hashlearn.duplicates.apply import check_apply, link_files, move_files
 from hashlearn.duplicates.pictures import encoded_folder
 from hashlearn.duplicates.tables import write_groups, write_list
+from hashlearn.durable.files import replacing
 from hashlearn.features import encoder_named
-from hashlearn.files import replacing
 
 
 @pytest.fixture

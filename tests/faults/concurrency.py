@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hashlearn import LSH, HammingIndex, SimilaritySearch, load
-from hashlearn.files import write_text
+from hashlearn.durable.files import write_text
 
 ROWS = np.random.RandomState(0).randn(40, 6)
 

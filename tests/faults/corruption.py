@@ -24,8 +24,8 @@ from hashlearn import ITQ, HammingIndex, SimilaritySearch, load
 from hashlearn.cli.code_files import read_codes
 from hashlearn.cli.partial_codes import PartialCodes
 from hashlearn.datasets import cifar
+from hashlearn.durable.files import opened_within, write_at
 from hashlearn.experiments.result_lines import ResultFolder
-from hashlearn.files import opened_within, write_at
 from hashlearn.rows.formats import read_vectors
 from hashlearn.search.vector_file import VectorFile
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
-from hashlearn import files
+from hashlearn.durable import files
 
 TAKES_SPACE = ("open", "mkdir", "write", "fsync", "replace", "rename", "truncate", "ftruncate")
 OTHER = ("unlink", "remove", "rmdir", "chmod", "chown")

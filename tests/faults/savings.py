@@ -20,10 +20,10 @@ from sklearn.preprocessing import Normalizer
 from hashlearn import ITQ, HammingIndex, SimilaritySearch, load, save
 from hashlearn.cli import main
 from hashlearn.cli.code_files import read_codes
+from hashlearn.durable.files import LEFTOVER, replacing_together, write_text
 from hashlearn.experiments.data_cache import CachedData
 from hashlearn.experiments.result_lines import ResultFolder
 from hashlearn.experiments.settings import ArrayFile, DatasetSettings
-from hashlearn.files import LEFTOVER, replacing_together, write_text
 
 X = np.random.RandomState(0).randn(60, 8)
 OLD, NEW = (ITQ(n_bits=8, random_state=seed, max_iter=3).fit(X) for seed in (0, 1))

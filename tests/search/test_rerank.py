@@ -8,9 +8,9 @@ import scipy.sparse
 from hashlearn import ITQ
 from hashlearn.codes import pack, unpack
 from hashlearn.codes.results import count_found
+from hashlearn.index import HammingIndex
 from hashlearn.search import (
     Calibration,
-    HammingIndex,
     SimilaritySearch,
     VectorFile,
     VectorView,

@@ -12,8 +12,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from hashlearn import ITQ, LSH, generations
-from hashlearn.search import HammingIndex, SimilaritySearch, search_folder
+from hashlearn import ITQ, LSH
+from hashlearn.durable import generations
+from hashlearn.index import HammingIndex
+from hashlearn.search import SimilaritySearch, search_folder
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from hashlearn.cli.arrays import read_array
 from hashlearn.cli.places import path_of, sidecar_of
-from hashlearn.files import write_text
-from hashlearn.json_files import json_digest, read_json
+from hashlearn.durable.files import write_text
+from hashlearn.durable.json_files import json_digest, read_json
 
 FORMAT = "hashlearn codes"
 CHECKSUM = "sidecar_sha256"

@@ -70,7 +70,7 @@ def run(
 ) -> None:
     """Find near-duplicates among images, texts or vectors, and say which to keep. For codes see near-duplicates."""
     from hashlearn.duplicates.apply import check_apply
-    from hashlearn.locks import exclusive
+    from hashlearn.durable.locks import exclusive
 
     files = [path for path in paths if not Path(path).is_dir()]
     check_places({"--out": out, "--kept": kept, "--dropped": dropped, "--review": review}, [*files, scores])
@@ -193,7 +193,7 @@ def _found(
 def _written(found: Any, page: str | None, places: dict[str, str | None]) -> Iterator[None]:
     """Write tables, lists and page, which take their places together, once the block has done its work."""
     from hashlearn.duplicates.tables import is_parquet, write_groups, write_list
-    from hashlearn.files import replacing_together
+    from hashlearn.durable.files import replacing_together
 
     wanted = {name: path for name, path in places.items() if path is not None}
     if not wanted:

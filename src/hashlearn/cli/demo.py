@@ -25,7 +25,7 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="Of the split and of every method.")] = 0,
 ) -> None:
     """Fit, search and judge every method on images of digits, and write a report."""
-    from hashlearn.files import check_writable, write_text
+    from hashlearn.durable.files import check_writable, write_text
 
     check_writable(out, "--out")
     from hashlearn.experiments.demo import BITS, run_demo

@@ -53,7 +53,7 @@ def _write_to_store(
     """Have the codes written into a store, a block at a time; returns the bytes of one."""
     from hashlearn.cli.partial_codes import identity_of
     from hashlearn.codes import bytes_per_code
-    from hashlearn.json_files import json_digest
+    from hashlearn.durable.json_files import json_digest
 
     job = json_digest(identity["checksum"], identity_of(vectors, array))
     first = encode_into(uri, hasher, identity, data, job, keep)
@@ -68,7 +68,7 @@ def _write_codes(
     """Have the codes written where the vectors are, a block at a time; returns the bytes of one."""
     from hashlearn.cli.partial_codes import PartialCodes, identity_of
     from hashlearn.codes import bytes_per_code
-    from hashlearn.locks import exclusive
+    from hashlearn.durable.locks import exclusive
 
     width = bytes_per_code(hasher.n_bits)
     job = {"model": identity["checksum"], "vectors": identity_of(vectors, array)}

@@ -33,7 +33,7 @@ def run(
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
 ) -> None:
     """Judge codes by labels, by the true neighbors of their vectors, or by both."""
-    from hashlearn.files import write_text
+    from hashlearn.durable.files import write_text
 
     others = [] if model is None else files_of_model(model)
     read = [*with_sidecars(codes, query_codes), labels, query_labels, vectors, query_vectors, *others]

@@ -153,7 +153,7 @@ def _print_markdown(experiment: "Experiment", results: "Results") -> None:
 
 
 def _report(verbs: ExperimentVerbs, names: list[str], restriction: Restriction, results: str | None, out: str) -> None:
-    from hashlearn.files import write_text
+    from hashlearn.durable.files import write_text
 
     experiments = [restriction.of(verbs.read(name)) for name in names]
     check_places({"--out": out}, [*names, *(path for experiment in experiments for path in experiment.files)])

@@ -20,7 +20,7 @@ def run(
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Also write all numbers as JSON.")] = None,
 ) -> None:
     """Say what the bits of codes tell: balance, correlation, entropy, and information about labels."""
-    from hashlearn.files import write_text
+    from hashlearn.durable.files import write_text
 
     check_places({"--json": json}, [*files_of_model(model), *with_sidecars(codes), labels])
     hasher, made_by = load_model(model)

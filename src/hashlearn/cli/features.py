@@ -150,7 +150,7 @@ def _write(contents: Mapping[str | None, Any]) -> None:
     """Write arrays, and lists as lines, to the files that are wanted: all of them, or none."""
     import numpy as np
 
-    from hashlearn.files import replacing_together
+    from hashlearn.durable.files import replacing_together
 
     wanted = {path: content for path, content in contents.items() if path is not None}
     with replacing_together(*wanted) as beside:

@@ -10,7 +10,7 @@ from hashlearn.cli.arrays import CLUSTER, FORMATS, matrices, read_array
 from hashlearn.cli.bars import progress_bars
 from hashlearn.cli.model_files import files_of_model, naming
 from hashlearn.cli.places import check_places
-from hashlearn.json_files import parsed_json
+from hashlearn.durable.json_files import parsed_json
 
 EXAMPLE = "Example: hashlearn fit vectors.npy --method jpsh --bits 64 --param n_anchors=500 --out model/"
 
@@ -33,8 +33,8 @@ def run(
         arrays = [assignment.partition("=@")[2] or None for assignment in param or []]
         check_places({f"{file.name} of --out": file for file in files_of_model(out)}, [*vectors, *arrays])
     with matrices(vectors, array, cluster) as data:
+        from hashlearn.durable.model_folder import check_target
         from hashlearn.hashers import method_named
-        from hashlearn.model_folder import check_target
 
         cls = method_named(method)
         hasher = cls(n_bits=bits, **parameters(cls, param or [], seed))

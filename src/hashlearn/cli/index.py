@@ -30,8 +30,8 @@ def build(
     ids: Ids = None,
 ) -> None:
     """Make an index file of codes, or a store; loading a store goes on where it was interrupted."""
-    from hashlearn.locks import exclusive
-    from hashlearn.search import HammingIndex
+    from hashlearn.durable.locks import exclusive
+    from hashlearn.index import HammingIndex
 
     check_places({"--out": None if is_uri(out) else out}, [*with_sidecars(codes), ids])
     file = read_codes(codes, bits)
@@ -47,8 +47,8 @@ def build(
 @app.command("add", epilog="Example: hashlearn index add codes.hli more.npy")
 def add(index: Index, codes: Codes, ids: Ids = None, force: Force = False) -> None:
     """Add codes to an index file; it is replaced in one step."""
-    from hashlearn.locks import exclusive
-    from hashlearn.search import HammingIndex
+    from hashlearn.durable.locks import exclusive
+    from hashlearn.index import HammingIndex
 
     if is_uri(index):
         load_into(index, read_codes(codes), _ids_to_add(ids), create=False, force=force)
@@ -79,7 +79,7 @@ def search(
     force: Force = False,
 ) -> None:
     """Find the nearest codes of queries, or all within a radius; ties by lowest id."""
-    from hashlearn.search import HammingIndex
+    from hashlearn.index import HammingIndex
 
     check_places({"--out": out}, [None if is_uri(index) else index, *with_sidecars(queries)])
     if is_uri(index):
@@ -103,7 +103,7 @@ def search(
 @app.command("info", epilog="Example: hashlearn index info codes.hli")
 def info(index: Index) -> None:
     """Say what an index file or a store holds; a file is checked."""
-    from hashlearn.search import HammingIndex
+    from hashlearn.index import HammingIndex
 
     if is_uri(index):
         for word, value in describe_store(index):

@@ -17,7 +17,7 @@ def load_model(folder: str) -> tuple[Any, dict[str, Any]]:
 
 def files_of_model(folder: str) -> list[Path]:
     """The files that a model is read from."""
-    from hashlearn.model_folder import CONFIG, TENSORS
+    from hashlearn.durable.model_folder import CONFIG, TENSORS
 
     return [Path(folder) / CONFIG, Path(folder) / TENSORS]
 

@@ -26,7 +26,7 @@ def run(
 
     For images, texts and vectors see dedup, which verifies pairs and groups them.
     """
-    from hashlearn.files import replacing
+    from hashlearn.durable.files import replacing
 
     check_places({"--out": out}, with_sidecars(codes))
     index = _index(codes, bits)
@@ -46,8 +46,8 @@ def run(
 
 
 def _index(place: str, bits: int | None) -> Any:
-    from hashlearn.search import HammingIndex
-    from hashlearn.search.file_format import MAGIC
+    from hashlearn.index import HammingIndex
+    from hashlearn.index.file import MAGIC
 
     with check_regular(place).open("rb") as file:
         is_index = file.read(len(MAGIC)) == MAGIC

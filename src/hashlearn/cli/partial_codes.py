@@ -19,7 +19,7 @@ import numpy as np
 
 from hashlearn.cli.code_files import replace_codes, sidecar_for
 from hashlearn.cli.places import path_of
-from hashlearn.files import (
+from hashlearn.durable.files import (
     check_writable,
     keep_permissions,
     naming,
@@ -31,8 +31,8 @@ from hashlearn.files import (
     write_all,
     write_own_text,
 )
-from hashlearn.json_files import read_json
-from hashlearn.locks import status_of
+from hashlearn.durable.json_files import read_json
+from hashlearn.durable.locks import status_of
 
 SECONDS_BETWEEN_STATES = 5.0
 """How much work a process that is killed may cost."""

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from hashlearn.files import check_writable
+from hashlearn.durable.files import check_writable
 
 
 def path_of(place: str | Path) -> Path:

@@ -21,7 +21,7 @@ def run(
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Also write all numbers as JSON.")] = None,
 ) -> None:
     """Try methods on a sample of vectors, and say which method, length and search to take."""
-    from hashlearn.files import writing
+    from hashlearn.durable.files import writing
 
     check_places({"--plot": plot, "--json": json}, [vectors, labels])
     data = read_matrix(vectors)

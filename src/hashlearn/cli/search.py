@@ -109,7 +109,7 @@ def _nearest_codes(
 
 def write_neighbors(out: str, **arrays: NDArray) -> None:
     """Write an .npz file of results in one step."""
-    from hashlearn.files import replacing
+    from hashlearn.durable.files import replacing
 
     with replacing(out) as (beside,), beside.open("wb") as file:
         np.savez(file, allow_pickle=False, **arrays)

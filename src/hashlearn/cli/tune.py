@@ -31,7 +31,7 @@ def run(
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
 ) -> None:
     """Measure how many candidates a wanted recall needs. A saved search keeps the number and uses it."""
-    from hashlearn.files import writing
+    from hashlearn.durable.files import writing
 
     check_places({"--plot": plot, "--json": json}, [*files_of_model(folder), *with_sidecars(codes), vectors, queries])
     if codes is None:

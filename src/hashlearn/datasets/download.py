@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from hashlearn.locks import exclusive
+from hashlearn.durable.locks import exclusive
 from hashlearn.progress import track
 
 CHUNK = 1 << 20

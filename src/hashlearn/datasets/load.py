@@ -17,8 +17,8 @@ from hashlearn.datasets.dataset import Dataset, Records
 from hashlearn.datasets.download import DownloadError, fetch
 from hashlearn.datasets.splits import SplitRule, stored_or_drawn
 from hashlearn.datasets.vector_files import read_file
+from hashlearn.durable.files import replacing
 from hashlearn.features.gist import gist
-from hashlearn.files import replacing
 from hashlearn.rows.formats import FileProblem, read_array
 
 DATASETS = (*CATALOG, "digits")

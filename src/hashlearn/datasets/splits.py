@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.files import replacing
+from hashlearn.durable.files import replacing
 from hashlearn.rows.formats import FileProblem, read_array
 
 log = logging.getLogger(__name__)

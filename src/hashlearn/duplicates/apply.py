@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hashlearn.checks import check_choice
-from hashlearn.files import sync
+from hashlearn.durable.files import sync
 from hashlearn.progress import track
 
 ACTIONS = ("move", "link")

@@ -18,8 +18,8 @@ from scipy.stats import binom
 from hashlearn.codes import bytes_per_code, pack
 from hashlearn.duplicates.kernels import near_in_products, settle_scores
 from hashlearn.duplicates.vectors import Rows, Vectors
+from hashlearn.index import HammingIndex
 from hashlearn.progress import track
-from hashlearn.search import HammingIndex
 from hashlearn.threads import one_blas_thread, run_all
 
 _UNSURE = 1e-4

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from hashlearn.durable.files import write_bytes
+from hashlearn.durable.json_files import json_digest
 from hashlearn.features.encoders import Encoder
 from hashlearn.features.pictures import Skipped, opened_picture, picture_names, read_picture
-from hashlearn.files import write_bytes
-from hashlearn.json_files import json_digest
 from hashlearn.progress import track
 from hashlearn.rows.formats.problems import FileProblem
 

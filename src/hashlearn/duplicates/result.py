@@ -249,7 +249,7 @@ class Duplicates:
         """Write everything, the vectors too, to a folder: new, empty, or one that duplicates were saved to before.
 
         The folder has a whole state at every moment, whoever reads it or saves to it meanwhile; see
-        :mod:`hashlearn.generations`.
+        :mod:`hashlearn.durable.generations`.
 
         Parameters
         ----------

@@ -18,8 +18,8 @@ from hashlearn.duplicates.contents import NearPairs
 from hashlearn.duplicates.groups import components_of, order_of_contents, rows_by_preference
 from hashlearn.duplicates.result import Duplicates
 from hashlearn.duplicates.vectors import Rows
+from hashlearn.durable.files import write_text
 from hashlearn.extras import require
-from hashlearn.files import write_text
 
 MOST_SHOWN = 1000
 

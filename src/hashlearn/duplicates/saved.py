@@ -17,8 +17,8 @@ from hashlearn.duplicates.plan import Plan
 from hashlearn.duplicates.state import State
 from hashlearn.duplicates.vectors import Facts, Vectors, facts_of_block
 from hashlearn.duplicates.verify import Curve
-from hashlearn.files import naming, new_file, sync, write_all
-from hashlearn.generations import FolderFormat
+from hashlearn.durable.files import naming, new_file, sync, write_all
+from hashlearn.durable.generations import FolderFormat
 from hashlearn.rows import RowBlocks
 from hashlearn.rows.blocks import dense
 

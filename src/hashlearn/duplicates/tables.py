@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hashlearn.duplicates.result import Duplicates
+from hashlearn.durable.files import Beside
 from hashlearn.extras import require
-from hashlearn.files import Beside
 
 
 class GroupRow(NamedTuple):

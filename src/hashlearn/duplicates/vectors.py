@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import check_choice
 from hashlearn.duplicates.kernels import facts_of_rows, squared_pair_distances
-from hashlearn.files import write_all
+from hashlearn.durable.files import write_all
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, as_rows, map_blocks
 from hashlearn.rows.source import Pieces, Stream

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.durable.files import replacing
 from hashlearn.experiments.data_cache import CachedData
 from hashlearn.experiments.tasks import Task, key_of
-from hashlearn.files import replacing
 from hashlearn.hashers.anchored import AnchoredHasher, AnchorSummary
 from hashlearn.hashers.union import HasherUnion
 from hashlearn.linalg.anchors import kmeans

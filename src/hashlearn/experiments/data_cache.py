@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 
+from hashlearn.durable.files import LEFTOVER, replacing
+from hashlearn.durable.locks import exclusive_folder
 from hashlearn.experiments.data_sources import BLOCK_ROWS, SourceRows, source_data
 from hashlearn.experiments.settings import UNIT, DatasetSettings
-from hashlearn.files import LEFTOVER, replacing
-from hashlearn.locks import exclusive_folder
 from hashlearn.metrics import true_neighbors
 
 N_NEIGHBORS = 10

@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_limits
 from hashlearn.experiments.real_queries import estimate_vectors, has_real_queries
 from hashlearn.experiments.tasks import REFERENCE
 from hashlearn.hashers import METHODS, method_named
+from hashlearn.index import HammingIndex
 from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors, true_neighbors
 from hashlearn.progress import track
-from hashlearn.search import HammingIndex
 
 BITS = (16, 32, 64)
 N_QUERIES = 200

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hashlearn.checks import check_regular
-from hashlearn.files import naming
-from hashlearn.json_files import parsed_json
-from hashlearn.locks import exclusive
+from hashlearn.durable.files import naming
+from hashlearn.durable.json_files import parsed_json
+from hashlearn.durable.locks import exclusive
 
 Line = dict[str, Any]
 

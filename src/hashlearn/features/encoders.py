@@ -24,13 +24,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_safetensors
 
 from hashlearn.checks import check_choice
+from hashlearn.durable.files import write_bytes
+from hashlearn.durable.json_files import parsed_json
 from hashlearn.features.embed import FastEmbedEncoder
 from hashlearn.features.gist_encoder import GistEncoder
 from hashlearn.features.shingles import ShingleEncoder
 from hashlearn.features.spectrum import SpectrumEncoder
 from hashlearn.features.tfidf import TfidfEncoder
-from hashlearn.files import write_bytes
-from hashlearn.json_files import parsed_json
 
 FORMAT = "hashlearn encoder"
 KINDS = ("image", "text")

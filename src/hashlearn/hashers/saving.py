@@ -8,8 +8,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from hashlearn.durable.model_folder import ModelState, read_model, write_model
 from hashlearn.hashers.state import decode_estimator, encode_estimator
-from hashlearn.model_folder import ModelState, read_model, write_model
 
 
 def save_hasher(hasher: Any, folder: str | Path) -> None:

@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from hashlearn.codes import paired_distances
-from hashlearn.metrics.relevance import Relevance, SharedClass, SharedLabel
-from hashlearn.progress import track
-from hashlearn.search.kernels.histograms import (
+from hashlearn.index.kernels.histograms import (
     Labels,
     buffer_for,
     count_distances,
     count_distances_in,
     count_distances_sharing,
 )
-from hashlearn.search.kernels.tiles import as_tile_words, tiled, word_layout
+from hashlearn.index.kernels.tiles import as_tile_words, tiled, word_layout
+from hashlearn.metrics.relevance import Relevance, SharedClass, SharedLabel
+from hashlearn.progress import track
 
 _QUERIES_PER_BLOCK = 128
 _ITEMS_PER_BLOCK = 2**14

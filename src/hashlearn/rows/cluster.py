@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_vectors
+from hashlearn.durable.files import LEFTOVER, opened_within
 from hashlearn.extras import require
-from hashlearn.files import LEFTOVER, opened_within
 from hashlearn.rows.blocks import RowBlocks, SeenRows, Source, fold
 from hashlearn.rows.formats import read_vectors
 from hashlearn.rows.passes import map_blocks, write_blocks_here

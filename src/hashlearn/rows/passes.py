@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.files import opened_within, write_at
+from hashlearn.durable.files import opened_within, write_at
 from hashlearn.rows.blocks import Pass, RowBlocks, Threads, threads_for
 from hashlearn.threads import one_blas_thread
 

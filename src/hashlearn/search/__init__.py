@@ -1,11 +1,9 @@
-"""Find codes, by Hamming distance or by the real numbers of a query, and order them anew by vectors on disk."""
+"""Find vectors: codes find candidates, kept vectors put them in order; ids, payloads, filters."""
 
 from hashlearn.codes.results import Neighbors, RangeResult
-from hashlearn.search.asymmetric import AsymmetricIndex
 from hashlearn.search.exact import nearest_vectors
-from hashlearn.search.index import HammingIndex
 from hashlearn.search.rerank import rerank_asymmetric, rerank_exact
-from hashlearn.search.results import Pairs, Record
+from hashlearn.search.results import Record
 from hashlearn.search.similarity import SimilaritySearch
 from hashlearn.search.tune import tune
 from hashlearn.search.tuning import Tuning
@@ -14,11 +12,8 @@ from hashlearn.search.vector_values import Calibration
 from hashlearn.search.vector_view import VectorView
 
 __all__ = [
-    "AsymmetricIndex",
     "Calibration",
-    "HammingIndex",
     "Neighbors",
-    "Pairs",
     "RangeResult",
     "Record",
     "SimilaritySearch",

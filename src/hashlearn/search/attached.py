@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hashlearn.hashers.base import has_learned
 from hashlearn.hashers.saving import digest_of
 from hashlearn.rows import as_rows
-from hashlearn.search.encoder import Encoder
+from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.state import IdType, NewRows
 from hashlearn.stores.store import Store
 from hashlearn.stores.uri import is_there, open_store
@@ -44,13 +44,13 @@ class Attached:
     ----------
     place : str, Path or Store
         A URI, or a store that is open.
-    encoder : Encoder
+    encoder : MetricHasher
         The store is opened once its hasher is fitted.
     keeps_vectors : bool
         Does a new store keep vectors?
     """
 
-    def __init__(self, place: Any, encoder: Encoder, keeps_vectors: bool):
+    def __init__(self, place: Any, encoder: MetricHasher, keeps_vectors: bool):
         if encoder.has_weights:
             raise ValueError(
                 "store must be None for a hasher with corrections: stores keep codes, payloads and vectors"
@@ -66,7 +66,7 @@ class Attached:
         if isinstance(self.place, Store) or is_there(self.place):
             self.store = self._checked()
 
-    def refitted(self, encoder: Encoder) -> "Attached":
+    def refitted(self, encoder: MetricHasher) -> "Attached":
         """The same store for codes of another encoder; it refuses them if it holds codes of another hasher."""
         return Attached(self.place, encoder, self.keeps_vectors)
 

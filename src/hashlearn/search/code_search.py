@@ -9,10 +9,10 @@ from sklearn.pipeline import Pipeline
 
 from hashlearn.codes.results import Neighbors
 from hashlearn.hashers.pipelines import PipelineHasher
+from hashlearn.index.asymmetric import AsymmetricIndex
+from hashlearn.index.hamming import HammingIndex
 from hashlearn.rows import RowBlocks
 from hashlearn.rows.blocks import Source
-from hashlearn.search.asymmetric import AsymmetricIndex
-from hashlearn.search.index import HammingIndex
 from hashlearn.search.rerank import rerank_exact
 
 

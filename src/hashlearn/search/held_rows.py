@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, Self
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.codes.results import Neighbors, RangeResult
-from hashlearn.search.encoder import Encoder
+from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.results import Record
 from hashlearn.search.state import Index
 from hashlearn.search.tuning import Tuning
@@ -40,7 +40,7 @@ class HeldRows(Protocol):
         """The store that they live in, as the user has named it; None if they do not."""
 
     @property
-    def encoder(self) -> Encoder: ...
+    def encoder(self) -> MetricHasher: ...
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -81,7 +81,7 @@ class HeldRows(Protocol):
 
     def remove(self, ids: ArrayLike) -> None: ...
 
-    def refitted(self, encoder: Encoder, X: Any) -> Self:
+    def refitted(self, encoder: MetricHasher, X: Any) -> Self:
         """The same place for the rows of another encoder, which was fitted to the rows X."""
 
     def tune(self, queries: Any, k: int, target_recall: float) -> Tuning:

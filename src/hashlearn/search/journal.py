@@ -20,7 +20,7 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-from hashlearn.files import naming, opened_within, write_at
+from hashlearn.durable.files import naming, opened_within, write_at
 
 MAGIC = b"HLJOURN\n"
 _HEAD = struct.Struct("<QI")

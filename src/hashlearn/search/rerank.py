@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes import unpack
 from hashlearn.codes.results import NO_ID, Neighbors
+from hashlearn.index.hamming import HammingIndex
 from hashlearn.rows import as_rows
-from hashlearn.search.index import HammingIndex
 from hashlearn.search.pair_distances import METRICS, Reader, RowsReader, VectorPairs, as_distances, pair_distances
 from hashlearn.search.vector_file import VectorFile
 from hashlearn.search.vector_view import VectorView

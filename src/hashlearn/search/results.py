@@ -6,14 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Pairs(NamedTuple):
-    """Pairs of codes: ``first[p] < second[p]`` are ids, at distance ``distances[p]``."""
-
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    distances: NDArray[np.int32]
-
-
 class Record(NamedTuple):
     """One row of a similarity search; ``vector`` is None where none are kept."""
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.index.code_table import ids_from
 from hashlearn.search.row_columns import Names
 from hashlearn.search.state import IdType, State
-from hashlearn.search.store import ids_from
 from hashlearn.stores.arguments import check_ids, check_new_ids
 
 _KINDS = {"int64": "integers", "str": "strings"}

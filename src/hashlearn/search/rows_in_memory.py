@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.hashers.saving import digest_of
 from hashlearn.rows import as_rows
 from hashlearn.search.changes import Change, as_texts
-from hashlearn.search.encoder import Encoder
 from hashlearn.search.kept_vectors import KeptVectors, VectorsKind
+from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.row_ids import ids_to_find
 from hashlearn.search.rows_in_state import RowsInState
 from hashlearn.search.search_folder import (
@@ -71,7 +71,7 @@ class RowsInMemory(RowsInState):
     def folder(self) -> Path | None:
         return None if self._saved is None else self._saved.folder
 
-    def refitted(self, encoder: Encoder, X: Any) -> Self:
+    def refitted(self, encoder: MetricHasher, X: Any) -> Self:
         calibration = Calibration.of(X) if self._keep == "int8" else None
         kind = None if self._keep is None else VectorsKind(self._keep, calibration)
         rows = type(self)(State.empty(encoder), self._keep, kind, self._saved)

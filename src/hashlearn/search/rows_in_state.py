@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.codes.results import Neighbors, RangeResult
+from hashlearn.index.hamming import HammingIndex
 from hashlearn.search.changes import as_texts
-from hashlearn.search.encoder import Encoder
 from hashlearn.search.held_rows import Options
-from hashlearn.search.index import HammingIndex
+from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.results import Record
 from hashlearn.search.row_ids import ids_to_find, ids_to_put, running_ids
 from hashlearn.search.searching import by_codes, codes_within, order_of, reranked, reranked_within
@@ -29,7 +29,7 @@ class RowsInState:
         self._state = state
 
     @property
-    def encoder(self) -> Encoder:
+    def encoder(self) -> MetricHasher:
         return self._state.encoder
 
     @property

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_integer
 from hashlearn.codes.results import NO_DISTANCE, NO_ID, Neighbors, RangeResult
 from hashlearn.search.attached import Attached, StoreVectors
-from hashlearn.search.encoder import Encoder
 from hashlearn.search.held_rows import Options
+from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.rerank import rerank_read
 from hashlearn.search.results import Record
 from hashlearn.search.rows_in_state import refuse_known
@@ -35,7 +35,7 @@ class RowsInStore:
         return self._attached.place
 
     @property
-    def encoder(self) -> Encoder:
+    def encoder(self) -> MetricHasher:
         return self._attached.encoder
 
     @property
@@ -140,7 +140,7 @@ class RowsInStore:
         if store is not None:
             store.delete(ids)
 
-    def refitted(self, encoder: Encoder, X: Any) -> Self:
+    def refitted(self, encoder: MetricHasher, X: Any) -> Self:
         return type(self)(self._attached.refitted(encoder))
 
     def tune(self, queries: Any, k: int, target_recall: float) -> Tuning:

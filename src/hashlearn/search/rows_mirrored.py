@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from hashlearn.search.attached import Attached, StoreVectors
 from hashlearn.search.changes import as_texts
-from hashlearn.search.encoder import Encoder
+from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.row_columns import Names
 from hashlearn.search.row_ids import ids_to_find
 from hashlearn.search.rows_in_state import RowsInState
@@ -40,7 +40,7 @@ class RowsMirrored(RowsInState):
     def keep_vectors(self) -> str | None:
         return self._attached.keep_vectors
 
-    def refitted(self, encoder: Encoder, X: Any) -> Self:
+    def refitted(self, encoder: MetricHasher, X: Any) -> Self:
         return type(self)(self._attached.refitted(encoder))
 
     def put(self, X: Any, ids: ArrayLike | None, payloads: Any, *, only_new: bool) -> None:

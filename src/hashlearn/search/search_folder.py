@@ -19,17 +19,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.files import collect_leftovers, write_bytes
-from hashlearn.generations import FolderFormat
+from hashlearn.durable.files import collect_leftovers, write_bytes
+from hashlearn.durable.generations import FolderFormat
+from hashlearn.durable.locks import exclusive_folder
 from hashlearn.hashers.saving import digest_of, load_with_digest, n_bits_of, save_hasher
-from hashlearn.locks import exclusive_folder
-from hashlearn.search.asymmetric import AsymmetricIndex
+from hashlearn.index.asymmetric import AsymmetricIndex
+from hashlearn.index.file import fingerprint
+from hashlearn.index.hamming import HammingIndex
 from hashlearn.search.changes import Change, as_texts, combined
-from hashlearn.search.encoder import Encoder, Lengths
-from hashlearn.search.file_format import fingerprint
-from hashlearn.search.index import HammingIndex
 from hashlearn.search.journal import MAGIC, Position, append_record, read_records, start_of
 from hashlearn.search.kept_vectors import KeptVectors, VectorsKind
+from hashlearn.search.metric_hasher import Lengths, MetricHasher
 from hashlearn.search.row_columns import Names, Payloads
 from hashlearn.search.state import State
 from hashlearn.search.tuning import Tuning
@@ -186,7 +186,7 @@ def _read(generation: Path, manifest: dict[str, Any]) -> Opened:
         hasher_at, codes_at = generation / HASHER, generation / CODES
     hasher, model = load_with_digest(hasher_at)
     lengths = manifest.get("lengths")
-    encoder = Encoder(
+    encoder = MetricHasher(
         hasher, manifest.get("metric"), manifest.get("query"), None if lengths is None else Lengths(*lengths)
     )
     kind = HammingIndex if encoder.query == "code" else AsymmetricIndex

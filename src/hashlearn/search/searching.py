@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import check_integer, check_number
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
-from hashlearn.search.asymmetric import AsymmetricIndex
-from hashlearn.search.index import HammingIndex
+from hashlearn.index.asymmetric import AsymmetricIndex
+from hashlearn.index.hamming import HammingIndex
 from hashlearn.search.rerank import rerank_asymmetric, rerank_exact, rerank_read
 from hashlearn.search.state import State
 

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from hashlearn.checks import check_choice
 from hashlearn.search.attached import PLACES, Attached
-from hashlearn.search.encoder import Encoder
 from hashlearn.search.held_rows import HeldRows
 from hashlearn.search.kept_vectors import DTYPES
+from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.rows_in_memory import RowsInMemory
 from hashlearn.search.rows_in_store import RowsInStore
 from hashlearn.search.rows_mirrored import RowsMirrored
@@ -75,7 +75,7 @@ class SimilaritySearch(Searchable):
         if keep_vectors is not None:
             check_choice("keep_vectors", keep_vectors, DTYPES)
         check_choice("search_in", search_in, PLACES)
-        encoder = Encoder(hasher, metric, query)
+        encoder = MetricHasher(hasher, metric, query)
         if store is not None:
             attached = Attached(store, encoder, keep_vectors is not None)
             self._begin(RowsMirrored(attached) if search_in == "memory" else RowsInStore(attached))

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import plain_array
 from hashlearn.codes import Corrections
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
-from hashlearn.search.asymmetric import AsymmetricIndex
-from hashlearn.search.encoder import Encoder
-from hashlearn.search.index import HammingIndex
+from hashlearn.index.asymmetric import AsymmetricIndex
+from hashlearn.index.hamming import HammingIndex
 from hashlearn.search.kept_vectors import KeptVectors, taken
+from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.row_columns import Names, Payloads, found_in
 from hashlearn.search.tuning import Tuning
 from hashlearn.stores.arguments import NO_PAYLOAD, check_ids
@@ -52,7 +52,7 @@ class State:
 
     Attributes
     ----------
-    encoder : Encoder
+    encoder : MetricHasher
     index : HammingIndex or AsymmetricIndex
         Its ids are those of the rows, or keys that stand for strings. It is not to be changed.
     names : Names or None
@@ -64,7 +64,7 @@ class State:
     tuning : Tuning or None
     """
 
-    encoder: Encoder
+    encoder: MetricHasher
     index: Index
     names: Names | None = None
     payloads: Payloads | None = None
@@ -73,7 +73,7 @@ class State:
     _masks: dict[str, NDArray[np.bool_]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def empty(cls, encoder: Encoder) -> "State":
+    def empty(cls, encoder: MetricHasher) -> "State":
         kind = HammingIndex if encoder.query == "code" else AsymmetricIndex
         return cls(encoder, kind(encoder.n_bits))
 

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hashlearn.durable.files import write_bytes
 from hashlearn.extras import require
-from hashlearn.files import write_bytes
 
 
 @dataclass(frozen=True)

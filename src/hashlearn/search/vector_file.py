@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_integer
-from hashlearn.files import naming, opened_within, replacing, write_at
-from hashlearn.locks import exclusive
+from hashlearn.durable.files import naming, opened_within, replacing, write_at
+from hashlearn.durable.locks import exclusive
+from hashlearn.index.code_table import check_new_ids, ids_from
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.record_table import NOWHERE
-from hashlearn.search.store import check_new_ids, ids_from
 from hashlearn.search.vector_layout import (
     SEGMENT,
     Layout,

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_integer
-from hashlearn.json_files import parsed_json
+from hashlearn.durable.json_files import parsed_json
 from hashlearn.search.vector_checks import checksums
 from hashlearn.search.vector_values import Calibration, Values
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hashlearn.index.code_table import check_ids
 from hashlearn.rows.blocks import Source
 from hashlearn.search.read_ahead import expect_nothing_else, expect_rows
 from hashlearn.search.record_table import NOWHERE, RecordTable
-from hashlearn.search.store import check_ids
 from hashlearn.search.vector_checks import copy_checked
 from hashlearn.search.vector_layout import KEY_CHECKS_IN_SEGMENT, ROWS_IN_SEGMENT, SEGMENT, Layout, State, key_checks
 from hashlearn.search.vector_values import Calibration

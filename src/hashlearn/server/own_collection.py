@@ -18,11 +18,11 @@ from scipy.sparse import issparse
 from sklearn.datasets import load_digits
 
 from hashlearn.datasets.cache import cache_folder
+from hashlearn.durable.files import write_text
+from hashlearn.durable.json_files import json_digest, read_json
 from hashlearn.features import Encoder, encoder_named, folder_of_images, load_encoder, save_encoder, texts_of_csv
 from hashlearn.features.pictures import Skipped, picture_names
-from hashlearn.files import write_text
 from hashlearn.hashers.registry import method_named
-from hashlearn.json_files import json_digest, read_json
 from hashlearn.progress import track
 from hashlearn.rows.formats.read import read_array, read_vectors
 from hashlearn.search import SimilaritySearch

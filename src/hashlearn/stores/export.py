@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.codes import bytes_per_code
+from hashlearn.durable.files import replacing
 from hashlearn.extras import require
-from hashlearn.files import replacing
 from hashlearn.stores.arguments import NO_PAYLOAD, payload_texts
 from hashlearn.stores.base import Block, Description
 from hashlearn.stores.parquet import METADATA_KEY

@@ -1,0 +1,8 @@
+"""Find codes: by Hamming distance, or by the real numbers of a query. Rows are integers here."""
+
+from hashlearn.codes.results import Neighbors, RangeResult
+from hashlearn.index.asymmetric import AsymmetricIndex
+from hashlearn.index.base import Pairs
+from hashlearn.index.hamming import HammingIndex
+
+__all__ = ["AsymmetricIndex", "HammingIndex", "Neighbors", "Pairs", "RangeResult"]

@@ -1,0 +1,336 @@
+"""Every code against every real query.
+
+A query is tables of small integers (see :mod:`hashlearn.index.kernels.look_up`). The **sum** of a code is what its
+bits look up in them, plus its correction times the query's factor: the smaller, the nearer. A block of tiles small
+enough for the first-level cache meets all queries, four at a time, before the next block is read. A result is one
+integer, ``sum << 36 | position``, so that the order of the integers is the order of the results: nearest first, ties by
+the lowest position.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.compiled import compiled, lean
+from hashlearn.index.kernels.look_up import TABLE, least_sums, near_by_bounds, near_by_sums
+from hashlearn.index.kernels.simd import TILE, lowest_bit, prefetch
+
+POSITION_BITS = 36
+POSITION_MASK = (1 << POSITION_BITS) - 1
+SUM_BITS = 18
+QUERY_SHIFT = POSITION_BITS + SUM_BITS  # room for 512 queries in one int64
+QUERIES_PER_BLOCK = 512
+
+_GROUP = 4
+_CACHE_BYTES = 16384
+_BYTES_AHEAD = 4096
+_CORRECTIONS_AHEAD = 1024
+_DIGIT_BITS = SUM_BITS // 2
+_N_DIGITS = 1 << _DIGIT_BITS
+_SCALE_BITS = np.uint64(16)
+_NONE, _ONE = np.uint64(0), np.uint64(1)
+
+
+class Codes(NamedTuple):
+    """Codes in byte-planar tiles; ``corrections`` has a byte for every place of every tile, or is None."""
+
+    tiles: NDArray[np.uint8]
+    corrections: NDArray[np.uint8] | None
+    n_bytes: int
+    n_codes: int
+
+
+class Queries(NamedTuple):
+    """The tables of all queries, one after the other, and what a query multiplies corrections by, in 1/256."""
+
+    tables: NDArray[np.uint8]
+    factors: NDArray[np.uint16]
+
+
+class Found(NamedTuple):
+    """The keys found so far, in row q those of query q, with their number, and the sum that new ones must be below."""
+
+    keys: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    limits: NDArray[np.unsignedinteger]
+
+
+class Scratch(NamedTuple):
+    """Memory to work with: a mask of near codes for each query of a group, and a histogram of digits."""
+
+    masks: NDArray[np.uint64]
+    histogram: NDArray[np.int32]
+
+
+@compiled
+def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limit, keys):
+    """The k nearest codes among the tiles ``first_tile:last_tile``, for each query.
+
+    A query's limit is first a guess from some of the tiles (:func:`_guess_limits`), then the k-th sum it has found so
+    far: a tile costs one comparison unless it holds something nearer. The keys of what it holds go to a buffer which is
+    cut to k when it is full. A query whose guess was too low, so that it has found fewer than k codes, starts again
+    without one.
+
+    Parameters
+    ----------
+    codes : Codes
+    first_tile, last_tile : int
+    queries : Queries
+    bounds : None or array, uint8
+        None compares sums. Room for the tables of all queries, of one byte more than a code has, makes the scan compare
+        8-bit bounds of the sums first, which is faster where few codes have a bound below the limit and a sum above.
+    k : int
+    limit : uint16 or uint32
+        Only codes with a sum below are found; sums are of this type.
+    keys : array of shape (n_queries, k), int64
+        Gets the results in no order, filled with -1 where there are fewer than k.
+    """
+    n_queries = len(keys)
+    limits = np.full(n_queries, limit)
+    found = Found(np.empty((n_queries, 2 * k + TILE), np.int64), np.zeros(n_queries, np.int64), limits)
+    scratch = Scratch(np.zeros(_GROUP, np.uint64), np.zeros(_N_DIGITS, np.int32))
+    sample = _sample(first_tile, min(last_tile, codes.n_codes // TILE), k)
+    if sample.rank > 0:
+        _guess_limits(codes, sample, queries, np.empty(sample.n_tiles, np.int64), limits, scratch)
+    for query in range(n_queries):
+        _fill_bounds(bounds, codes.n_bytes, queries, query, limits[query])
+    block = max(1, _CACHE_BYTES // (TILE * codes.n_bytes))
+    last = n_queries - 1
+    for start in range(first_tile, last_tile, block):
+        end = min(start + block, last_tile)
+        for first in range(0, n_queries, _GROUP):
+            if first == last:
+                _scan(codes, start, end, queries, bounds, (first,), 1, found, scratch, k)
+            else:  # the last query fills the group up
+                group = (first, first + 1, min(first + 2, last), min(first + 3, last))
+                _scan(codes, start, end, queries, bounds, group, n_queries - first, found, scratch, k)
+    for query in range(n_queries):
+        if found.counts[query] < k and limits[query] < limit:
+            found.counts[query] = 0
+            limits[query] = limit
+            _fill_bounds(bounds, codes.n_bytes, queries, query, limit)
+            _scan(codes, first_tile, last_tile, queries, bounds, (query,), 1, found, scratch, k)
+        count = found.counts[query]
+        if count > k:
+            _keep_smallest(found.keys[query], count, k, scratch.histogram)
+            count = k
+        keys[query, :count] = found.keys[query, :count]
+        keys[query, count:] = -1
+
+
+class Sample(NamedTuple):
+    """Some full tiles, ``step`` apart.
+
+    The guess is the ``rank``-th smallest of the least sums of these tiles. A rank of 0 says that there is none.
+    """
+
+    first_tile: int
+    step: int
+    n_tiles: int
+    rank: int
+
+
+@lean
+def _sample(first_tile, last_tile, k):
+    """Choose a sample so that at least k codes have a sum up to the guess.
+
+    Of the tiles that hold one of the k nearest codes, at most k / step are in the sample on average. The rank is above
+    that by four standard deviations of such a number, and three: among codes in random order, the guess is too low for
+    fewer than one query in 10,000. The more tiles in the sample, the fewer codes are found in vain; with
+    2 * sqrt(n_tiles) tiles, both cost about the same. No guess is made where the rank is not small in the sample.
+    """
+    n_tiles = last_tile - first_tile
+    step = max(1, int(math.sqrt(max(0, n_tiles))) // 2)
+    expected = k / step
+    rank = int(expected + 4 * math.sqrt(expected)) + 3
+    n_sampled = n_tiles // step
+    return Sample(first_tile, step, n_sampled, rank if 4 * rank <= n_sampled else 0)
+
+
+@lean
+def _guess_limits(codes, sample, queries, keys, limits, scratch):
+    """Lower the limits to one above the guesses. ``keys`` has room for one for each tile of the sample."""
+    least = scratch.masks
+    for query in range(len(limits)):
+        for i in range(sample.n_tiles):
+            tile = sample.first_tile + i * sample.step
+            arguments = codes.tiles, tile, codes.n_bytes, queries.tables, codes.corrections, queries.factors
+            least_sums(*arguments, (query,), limits, least)
+            keys[i] = np.int64(least[0]) << POSITION_BITS
+        guess = _keep_smallest(keys, sample.n_tiles, sample.rank, scratch.histogram)
+        limits[query] = min(np.int64(limits[query]), guess + 1)
+    least[0] = _NONE
+
+
+@lean
+def _scan(codes, first_tile, last_tile, queries, bounds, group, n_queries, found, scratch, k):
+    """Look at some tiles for the first ``n_queries`` of a group."""
+    masks, tiles, n_bytes = scratch.masks, codes.tiles, codes.n_bytes
+    for tile in range(first_tile, last_tile):
+        if len(group) == 1:
+            _prefetch(tiles, tile * TILE * n_bytes + _BYTES_AHEAD, n_bytes)
+            _prefetch(codes.corrections, tile * TILE + _CORRECTIONS_AHEAD, 1)
+        if bounds is None:
+            near = near_by_sums(
+                tiles, tile, n_bytes, queries.tables, codes.corrections, queries.factors, group, found.limits, masks
+            )
+        else:
+            near = near_by_bounds(tiles, tile, n_bytes, bounds, codes.corrections, group, masks)
+        while near != _NONE:
+            place = lowest_bit(near)
+            near &= near - _ONE
+            mask = masks[place]
+            masks[place] = _NONE
+            if place < n_queries:
+                query = group[0] + place
+                keys, limit = found.keys[query], found.limits[query]
+                count = _append(codes, queries, query, tile, mask, limit, keys, found.counts[query])
+                if count >= 2 * k:
+                    found.limits[query] = _keep_smallest(keys, count, k, scratch.histogram)
+                    _fill_bounds(bounds, n_bytes, queries, query, found.limits[query])
+                    count = k
+                found.counts[query] = count
+
+
+@lean
+def range_scan(codes, last_tile, queries, limits, masks, resume, hits):
+    """All codes with sums below the limits of at most 512 queries.
+
+    A hit is ``query << 54 | sum << 36 | position``; the hits come in no order. ``resume`` is (tile, query): where to
+    start, and on return where to go on because ``hits`` is full; the tile is ``last_tile`` or more at the end. Returns
+    the number of hits, for ``hits`` of at least one block. ``masks`` is one word of zero.
+    """
+    tiles, n_bytes = codes.tiles, codes.n_bytes
+    block = max(1, _CACHE_BYTES // (TILE * n_bytes))
+    count = 0
+    while resume[0] < last_tile:
+        start = resume[0]
+        end = min(start + block, last_tile)
+        for query in range(resume[1], len(limits)):
+            if count + block * TILE > hits.size:
+                resume[1] = query
+                return count
+            first = count
+            for tile in range(start, end):
+                near = near_by_sums(
+                    tiles, tile, n_bytes, queries.tables, codes.corrections, queries.factors, (query,), limits, masks
+                )
+                if near != _NONE:
+                    count = _append(codes, queries, query, tile, masks[0], limits[query], hits, count)
+                    masks[0] = _NONE
+            for i in range(first, count):
+                hits[i] |= query << QUERY_SHIFT
+        resume[0] = end
+        resume[1] = 0
+    return count
+
+
+@lean
+def _prefetch(array, first, n_lines):
+    if array is not None:
+        for line in range(n_lines):
+            prefetch(array, first + line * 64)
+
+
+@lean
+def _append(codes, queries, query, tile, mask, limit, keys, count):
+    """Append the keys of a tile's codes with a bit in the mask and a sum below the limit; returns the new count."""
+    n_used = codes.n_codes - tile * TILE
+    if n_used < TILE:
+        mask &= (_ONE << np.uint64(n_used)) - _ONE
+    first, n_bytes = tile * TILE * codes.n_bytes, codes.n_bytes
+    while mask != _NONE:
+        lane = lowest_bit(mask)
+        mask &= mask - _ONE
+        position = tile * TILE + lane
+        value = _correction(codes.corrections, position, queries.factors[query])
+        value += _look_up(codes.tiles, first + lane, n_bytes, queries.tables, query * n_bytes * 2 * TABLE)
+        keys[count] = (value << POSITION_BITS) | position
+        count += value < np.int64(limit)
+    return count
+
+
+@lean
+def _look_up(tiles, place, n_bytes, tables, table):
+    """What one code looks up. Indices are unsigned, because numba makes a branch for those that might be negative."""
+    total = np.uint64(0)
+    place, table = np.uint64(place), np.uint64(table)
+    for _ in range(n_bytes):
+        code = np.uint64(tiles[place])
+        total += np.uint64(tables[table + (code >> np.uint64(4))])
+        total += np.uint64(tables[table + np.uint64(TABLE) + (code & np.uint64(15))])
+        place += np.uint64(TILE)
+        table += np.uint64(2 * TABLE)
+    return np.int64(total)
+
+
+@lean
+def _correction(corrections, position, factor):
+    return 0 if corrections is None else _times(corrections[position], factor)
+
+
+@lean
+def _times(correction, factor):
+    return (np.int64(correction) * np.int64(factor)) >> 8
+
+
+@lean
+def _fill_bounds(bounds, n_bytes, queries, query, limit):
+    """Write a query's tables in steps of limit / 255, rounded down: sums below the limit stay below 255.
+
+    The tables of the two halves of a correction follow those of the code's bytes.
+    """
+    if bounds is None:
+        return
+    n_entries = n_bytes * 2 * TABLE
+    exact, bound = query * n_entries, query * (n_entries + 2 * TABLE)
+    scale = (np.uint64(255) << _SCALE_BITS) // np.uint64(max(1, limit))
+    for entry in range(n_entries):
+        scaled = (np.uint64(queries.tables[exact + entry]) * scale) >> _SCALE_BITS
+        bounds[bound + entry] = min(np.uint64(255), scaled)
+    bound += n_entries
+    for number in range(TABLE):
+        for half in range(2):
+            correction = np.uint64(_times(number << (4 - 4 * half), queries.factors[query]))
+            bounds[bound + half * TABLE + number] = min(np.uint64(255), (correction * scale) >> _SCALE_BITS)
+
+
+@lean
+def _keep_smallest(keys, count, k, histogram):
+    """Keep the k smallest of ``keys[:count]``, which ascend in position, in place and in order.
+
+    A counting select by the upper and then the lower digit of the sums, without a branch that depends on them. Returns
+    the sum of the k-th.
+    """
+    histogram[:] = 0
+    for i in range(count):
+        histogram[keys[i] >> (POSITION_BITS + _DIGIT_BITS)] += 1
+    upper, n_below = _digit_of_kth(histogram, k)
+    histogram[:] = 0
+    for i in range(count):
+        value = keys[i] >> POSITION_BITS
+        histogram[value & (_N_DIGITS - 1)] += (value >> _DIGIT_BITS) == upper
+    lower, n_between = _digit_of_kth(histogram, k - n_below)
+    limit = (upper << _DIGIT_BITS) | lower
+    room_at_limit = k - n_below - n_between
+    kept = 0
+    for i in range(count):
+        value = keys[i] >> POSITION_BITS
+        at_limit = value == limit
+        keys[kept] = keys[i]
+        kept += (value < limit) | (at_limit & (room_at_limit > 0))
+        room_at_limit -= at_limit
+    return limit
+
+
+@lean
+def _digit_of_kth(histogram, k):
+    """The digit of the k-th smallest, and how many are below it."""
+    digit = 0
+    n_below = 0
+    while n_below + histogram[digit] < k:
+        n_below += histogram[digit]
+        digit += 1
+    return digit, n_below

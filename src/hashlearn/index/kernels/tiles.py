@@ -1,0 +1,186 @@
+"""How codes lie in memory.
+
+A **tile** is 64 codes. It holds word 0 of all 64, then word 1 of all 64, and so on, so that a vector register holds one
+word of several codes and a distance needs no sum across a register. The last tile may have room left.
+
+The first half of a code's words, the **front**, lies apart from the other half, the **back**::
+
+    word w of code i  =  front[(i // 64) * 64 * n_front + w * 64 + i % 64]             where w < n_front
+                         back[(i // 64) * 64 * n_back + (w - n_front) * 64 + i % 64]   elsewhere
+
+The front alone tells of most tiles that they hold nothing near. A search then reads half of the bytes, which it could
+not if the halves of every tile lay side by side: the processor reads ahead. Codes of one word have no back.
+
+A word is some bytes of the packed code one after the other, filled up with zeros at the end of the code: word w of 8
+bytes is bytes 8 w to 8 w + 7. It is 8 bytes wide, or as narrow as short codes and odd lengths allow, so that a code of
+8, 16, 32, 64, 96, 128, ... bits takes n_bits / 8 bytes.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.codes import bytes_per_code
+from hashlearn.compiled import lean
+from hashlearn.index.kernels.simd import TILE, copy_words
+
+_CACHE_LINE = 64
+
+Words = NDArray[np.unsignedinteger]
+
+__all__ = [
+    "TILE",
+    "Layout",
+    "Tiles",
+    "Words",
+    "as_tile_words",
+    "byte_layout",
+    "copy_runs",
+    "empty_tiles",
+    "n_tiles",
+    "read_tiles",
+    "room_for",
+    "tiled",
+    "word_layout",
+    "write_tiles",
+]
+
+
+class Layout(NamedTuple):
+    """The words of a code: their type, how many there are, and how many of them stand in front."""
+
+    dtype: np.dtype
+    n_words: int
+    n_front: int
+
+    @property
+    def n_back(self) -> int:
+        return self.n_words - self.n_front
+
+
+class Tiles(NamedTuple):
+    """Codes in tiles; front and back are flat arrays, which may have more room than codes."""
+
+    front: Words
+    back: Words
+    n_front: int
+    n_back: int
+    n_codes: int
+
+
+def word_layout(n_bits: int) -> Layout:
+    """The layout in which Hamming distances are counted.
+
+    >>> [word_layout(n_bits)[1:] for n_bits in (8, 64, 96, 128, 256)]
+    [(1, 1), (1, 1), (3, 1), (2, 1), (4, 2)]
+    >>> [str(word_layout(n_bits).dtype) for n_bits in (8, 12, 32, 64, 96, 128)]
+    ['uint8', 'uint16', 'uint32', 'uint64', 'uint32', 'uint64']
+    """
+    for width in (8, 16):
+        if n_bits <= width:
+            return Layout(np.dtype(f"u{width // 8}"), 1, 1)
+    n_halves = -(-n_bits // 32)
+    if n_halves % 2 and n_bits <= 256:
+        return Layout(np.dtype(np.uint32), n_halves, max(1, n_halves // 2))
+    n_words = -(-n_bits // 64)
+    return Layout(np.dtype(np.uint64), n_words, max(1, n_words // 2))
+
+
+def byte_layout(n_bits: int) -> Layout:
+    """The layout for tables of bytes or half bytes: a word is a byte, and all of them stand in front.
+
+    >>> byte_layout(20)
+    Layout(dtype=dtype('uint8'), n_words=3, n_front=3)
+    """
+    n_bytes = bytes_per_code(n_bits)
+    return Layout(np.dtype(np.uint8), n_bytes, n_bytes)
+
+
+def n_tiles(n_codes: int) -> int:
+    """Tiles that hold so many codes."""
+    return -(-n_codes // TILE)
+
+
+def room_for(n_codes: int, n_words: int, dtype: np.dtype) -> Words:
+    """Room for so many words of so many codes in tiles, with anything in it.
+
+    It begins on a cache line's boundary: a register across two lines costs twice as much.
+    """
+    n_bytes = n_tiles(n_codes) * TILE * n_words * dtype.itemsize
+    room = np.empty(n_bytes + _CACHE_LINE, np.uint8)
+    start = -room.ctypes.data % _CACHE_LINE
+    return room[start : start + n_bytes].view(dtype)
+
+
+def empty_tiles(n_codes: int, layout: Layout) -> Tiles:
+    """Tiles of so many codes, to be written."""
+    front, back = (room_for(n_codes, n_words, layout.dtype) for n_words in (layout.n_front, layout.n_back))
+    return Tiles(front, back, layout.n_front, layout.n_back, n_codes)
+
+
+def as_tile_words(codes: NDArray[np.uint8], layout: Layout) -> Words:
+    """Packed codes as words of shape (n, n_words)."""
+    n_bytes = layout.n_words * layout.dtype.itemsize
+    if codes.shape[1] != n_bytes:
+        padded = np.zeros((len(codes), n_bytes), np.uint8)
+        padded[:, : codes.shape[1]] = codes
+        codes = padded
+    return np.ascontiguousarray(codes).view(layout.dtype).reshape(len(codes), layout.n_words)
+
+
+def tiled(codes: NDArray[np.uint8], n_bits: int) -> Tiles:
+    """Packed codes in tiles for Hamming distances."""
+    layout = word_layout(n_bits)
+    tiles = empty_tiles(len(codes), layout)
+    write_tiles(tiles, np.arange(len(codes)), as_tile_words(codes, layout))
+    return tiles
+
+
+@lean
+def write_tiles(tiles, positions, words):
+    """Store codes, given as words of shape (n, n_words), at these positions."""
+    n_front, n_back = tiles.n_front, tiles.n_back
+    for row in range(positions.size):
+        tile, lane = positions[row] // TILE, positions[row] % TILE
+        for word in range(n_front):
+            tiles.front[(tile * n_front + word) * TILE + lane] = words[row, word]
+        for word in range(n_back):
+            tiles.back[(tile * n_back + word) * TILE + lane] = words[row, n_front + word]
+
+
+@lean
+def read_tiles(tiles, positions, words):
+    """Copy the codes at these positions into ``words``, of shape (n, n_words)."""
+    n_front, n_back = tiles.n_front, tiles.n_back
+    for row in range(positions.size):
+        tile, lane = positions[row] // TILE, positions[row] % TILE
+        for word in range(n_front):
+            words[row, word] = tiles.front[(tile * n_front + word) * TILE + lane]
+        for word in range(n_back):
+            words[row, n_front + word] = tiles.back[(tile * n_back + word) * TILE + lane]
+
+
+@lean
+def copy_runs(source, target, n_words, starts, lengths, target_starts):
+    """Copy runs of codes from positions of one array to positions of another, both in tiles of ``n_words`` words.
+
+    Whole tiles that stay tiles, and arrays of one word, are copied in one piece; otherwise the words of neighbors in a
+    tile are.
+    """
+    for run in range(starts.size):
+        position, place, left = starts[run], target_starts[run], lengths[run]
+        while left > 0:
+            lane, target_lane = position % TILE, place % TILE
+            first = position // TILE * TILE * n_words + lane
+            target_first = place // TILE * TILE * n_words + target_lane
+            if n_words == 1 or (lane == 0 and target_lane == 0 and left >= TILE):
+                n = left if n_words == 1 else left // TILE * TILE
+                copy_words(source, first, target, target_first, n * n_words)
+            else:
+                n = min(left, TILE - max(lane, target_lane))
+                for word in range(n_words):
+                    copy_words(source, first + word * TILE, target, target_first + word * TILE, n)
+            position += n
+            place += n
+            left -= n

@@ -1,0 +1,109 @@
+"""Search by looking at every code, at the speed the processor counts bits or the memory delivers them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.index.kernels.scan import QUERIES_PER_BLOCK, RangeQueries, knn_scan, range_scan
+from hashlearn.index.kernels.tiles import TILE, Tiles, Words, n_tiles
+from hashlearn.threads import run_all, split
+
+Keys = NDArray[np.int64]
+Part = tuple[int, int]
+
+_BUFFER_KEYS = 1 << 23  # of all queries that share a scan: 64 MB
+_HITS = 1 << 18  # of a range scan at a time: 2 MB
+
+
+def flat_knn(tiles: Tiles, queries: Words, k: int, limit: int, n_jobs: int = 1) -> Keys:
+    """The k nearest codes, k <= n_codes, as sorted keys ``distance << 40 | position`` of shape (n_queries, k).
+
+    Only codes nearer than ``limit`` are looked for; where there are fewer than k of them, a row ends with -1.
+    """
+
+    def scan(query_part: Part, tile_part: Part, keys: Keys) -> None:
+        knn_scan(tiles, *tile_part, queries[slice(*query_part)], limit, k, keys)
+
+    return knn_in_parts(scan, len(queries), n_tiles(tiles.n_codes), k, n_jobs)
+
+
+def knn_in_parts(scan: Callable[[Part, Part, Keys], None], n_queries: int, n_tiles: int, k: int, n_jobs: int) -> Keys:
+    """Sorted keys of shape (n_queries, k), found by scans of some of the tiles for some of the queries, on threads.
+
+    ``scan`` gets the first and the last query, the first and the last tile, and the array for the keys it finds, of
+    shape (number of these queries, k).
+    """
+    block = max(1, min(QUERIES_PER_BLOCK, _BUFFER_KEYS // (2 * k + 2 * TILE)))
+    if n_jobs == 1 and n_queries <= block:  # the general way costs as much as a scan of few codes
+        keys = np.empty((n_queries, k), np.int64)
+        scan((0, n_queries), (0, n_tiles), keys)
+        keys.view(np.uint64).sort(axis=1)  # as in smallest_keys
+        return keys
+    query_parts = split(n_queries, max(-(-n_queries // block), n_jobs if n_queries >= 4 * n_jobs else 1))
+    tile_parts = split(n_tiles, 1 if len(query_parts) >= n_jobs else n_jobs)
+    keys = np.empty((len(tile_parts), n_queries, k), np.int64)
+    tasks = [
+        partial(scan, query_part, tile_part, keys[number, slice(*query_part)])
+        for query_part in query_parts
+        for number, tile_part in enumerate(tile_parts)
+    ]
+    run_all(tasks, n_jobs)
+    return smallest_keys(keys, k)
+
+
+def smallest_keys(keys: Keys, k: int) -> Keys:
+    """The k smallest of the keys found for each query in several parts, of shape (n_parts, n_queries, k), in order."""
+    together = keys[0] if len(keys) == 1 else np.concatenate(list(keys), axis=1)
+    # as unsigned integers, because -1 stands for no key and goes last
+    return np.sort(together.view(np.uint64), axis=1)[:, :k].view(np.int64)
+
+
+def flat_range(tiles: Tiles, queries: RangeQueries, n_jobs: int = 1) -> Iterator[Keys]:
+    """Hits ``query << 54 | distance << 40 | position`` of at most 512 queries, in pieces of bounded size and in no
+    order.
+    """
+    first_tile, end = int(queries.first_positions.min()) // TILE, n_tiles(tiles.n_codes)
+    parts = split(end - first_tile, n_jobs)
+    ends = [(first_tile + first, first_tile + last) for first, last in parts]
+    return in_pieces(
+        [RangeScan(partial(range_scan, tiles, last, queries), first, last) for first, last in ends], n_jobs
+    )
+
+
+def in_pieces(scans: Sequence["Stepwise"], n_jobs: int) -> Iterator[Keys]:
+    """What the scans find, side by side, a step of each at a time."""
+    while scans:
+        yield from run_all([scan.step for scan in scans], n_jobs)
+        scans = [scan for scan in scans if not scan.finished]
+
+
+class Stepwise(Protocol):
+    """Work that goes on step by step because its buffer is bounded."""
+
+    @property
+    def finished(self) -> bool: ...
+
+    def step(self) -> Keys: ...
+
+
+class RangeScan:
+    """A scan of some of the tiles that stops whenever its buffer of hits is full.
+
+    ``scan`` gets (tile, query), where to go on and where it has stopped, and the buffer; it returns the number of hits.
+    """
+
+    def __init__(self, scan: Callable[[Keys, Keys], int], first_tile: int, last_tile: int):
+        self._scan, self._last_tile = scan, last_tile
+        self._resume = np.array([first_tile, 0], np.int64)
+        self._hits = np.empty(_HITS, np.int64)
+
+    @property
+    def finished(self) -> bool:
+        return self._resume[0] >= self._last_tile
+
+    def step(self) -> Keys:
+        count = self._scan(self._resume, self._hits)
+        return self._hits[:count].copy()

@@ -1,0 +1,203 @@
+"""From vectors to what an index wants: a hasher and the metric it serves."""
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from hashlearn.checks import check_choice
+from hashlearn.codes import Corrections, pack
+from hashlearn.hashers.base import SMALL_ROWS, Hasher, has_learned
+from hashlearn.hashers.pipelines import as_hasher, check_hasher
+from hashlearn.hashers.saving import n_bits_of
+from hashlearn.linalg.projections import unit_rows
+from hashlearn.rows import RowBlocks, as_rows, check_holds_rows
+from hashlearn.rows.blocks import Source, dense
+from hashlearn.search.pair_distances import METRICS
+
+QUERIES = ("code", "real")
+_SAMPLE = 1000
+_UNIT = 1e-2
+"""Lengths of rows that differ less than this are equal."""
+
+
+class Lengths(NamedTuple):
+    """The smallest and the largest Euclidean length of the rows that a hasher was fitted to, in a sample."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, X: Any) -> "Lengths":
+        rows = as_rows(X)
+        chosen = np.unique(np.linspace(0, len(rows) - 1, min(_SAMPLE, len(rows))).astype(np.int64))
+        lengths = np.linalg.norm(rows.take(chosen), axis=1)
+        return cls(float(lengths.min()), float(lengths.max()))
+
+    @property
+    def are_one(self) -> bool:
+        return abs(self.low - 1) < _UNIT and abs(self.high - 1) < _UNIT
+
+    @property
+    def differ(self) -> bool:
+        return self.high > (1 + _UNIT) * self.low
+
+
+class Encoded(NamedTuple):
+    """Packed codes and, where the hasher has them, their corrections."""
+
+    codes: NDArray[np.uint8]
+    corrections: Corrections | None
+
+
+class MetricHasher:
+    """A hasher with a metric. It does not change.
+
+    Parameters
+    ----------
+    hasher : Hasher, or a pipeline that ends in one
+    metric : {"euclidean", "cosine", "dot"} or None
+        For "cosine" the hasher sees rows of length one. None is the metric of the hasher if it has one, otherwise
+        "euclidean".
+    query : {"code", "real"} or None
+        Whether a query is compared by its code or by its scores. None is "real" for a hasher with ``query_weights``.
+    lengths : Lengths or None
+        Of the rows that the hasher was fitted to, if they are known.
+    """
+
+    def __init__(self, hasher: Any, metric: str | None, query: str | None, lengths: Lengths | None = None):
+        self.hasher = check_hasher("hasher", hasher)
+        last = hasher[-1] if isinstance(hasher, Pipeline) else hasher
+        own = getattr(last, "metric", None)
+        self.has_weights = hasattr(last, "query_weights")
+        self.metric = check_choice("metric", (own or "euclidean") if metric is None else metric, METRICS)
+        if own is not None and own != self.metric:
+            hasher = self.hasher = _with_metric(hasher, last, self.metric)
+        self.query = check_choice(
+            "query", ("real" if self.has_weights else "code") if query is None else query, QUERIES
+        )
+        if self.has_weights and self.query == "code":
+            raise ValueError(
+                f"query must be 'real' for {type(last).__name__}: its codes are not compared by their bits"
+            )
+        self.lengths = lengths
+        self.reader: Hasher = as_hasher(hasher)
+        self._is_unit = self.metric == "cosine"
+
+    @property
+    def n_bits(self) -> int:
+        return n_bits_of(self.hasher)
+
+    @property
+    def n_features(self) -> int:
+        return int(self.hasher.n_features_in_)
+
+    def fitted(self, X: Any) -> "MetricHasher":
+        """An encoder with a copy of the hasher that has learned from these rows."""
+        lengths = Lengths.of(_checked(X))
+        if self.metric == "dot" and lengths.differ and not self.has_weights:
+            _warn(
+                f"metric='dot' with rows of length {lengths.low:.3g} to {lengths.high:.3g}: codes tell little of the "
+                "length; keep vectors to order candidates by, or take ABH(metric='dot')",
+                depth=2,
+            )
+        rows = self._seen(X)
+        if isinstance(self.hasher, Pipeline) and isinstance(rows, RowBlocks):
+            rows = rows.take(np.arange(len(rows)))
+        return MetricHasher(clone(self.hasher).fit(rows), self.metric, self.query, lengths)
+
+    def encode(self, X: Any) -> Encoded:
+        """What is kept of rows."""
+        rows = self._seen(X)
+        codes = self.reader.transform(rows)
+        if not self.has_weights:
+            return Encoded(codes, None)
+        last, rows = self._before_last(rows)
+        return Encoded(codes, last.corrections(rows, codes))
+
+    def codes(self, X: Any) -> NDArray[np.uint8]:
+        """Packed codes of queries."""
+        rows = self._seen(X)
+        if type(rows) is np.ndarray and len(rows) <= SMALL_ROWS:  # without what scikit-learn puts around transform
+            return pack(self.reader.decision_function(rows) > 0)
+        return self.reader.transform(rows)
+
+    def weights(self, X: Any) -> NDArray[np.float32]:
+        """Weights of queries for the bits of codes: a code is near where weights times bits, +1 or -1, is small."""
+        rows = self._seen(X)
+        if not self.has_weights:
+            return -self.reader.decision_function(rows)
+        last, rows = self._before_last(rows)
+        return last.query_weights(rows)
+
+    def check_lengths(self, X: Any) -> bool:
+        """Warn where rows contradict the metric; returns whether they do."""
+        if self.metric != "euclidean" or self.lengths is None or not self.lengths.are_one:
+            return False
+        rows = as_rows(_checked(X))
+        if not len(rows):
+            return False
+        found = Lengths.of(rows)
+        if found.are_one:
+            return False
+        _warn(
+            f"the hasher was fitted to rows of length 1, and here are rows of length {found.low:.3g} to "
+            f"{found.high:.3g}; if you mean the angle between vectors, say metric='cosine'",
+            depth=3,
+        )
+        return True
+
+    def _seen(self, X: Any) -> Any:
+        """The rows as the hasher sees them."""
+        if not self._is_unit:
+            return X
+        if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind == "f":
+            return unit_rows(X)
+        return RowBlocks(_UnitRows(as_rows(_checked(X))))
+
+    def _before_last(self, rows: Any) -> tuple[Any, Any]:
+        """The hasher that a pipeline ends in, and the rows as it sees them."""
+        if not isinstance(self.hasher, Pipeline):
+            return self.hasher, rows
+        array = as_rows(rows)
+        return self.hasher[-1], self.hasher[:-1].transform(array.take(np.arange(len(array))))
+
+
+class _UnitRows(Source):
+    """Rows of a source, each scaled to length one."""
+
+    def __init__(self, rows: RowBlocks):
+        self._rows = rows
+        self.shape, self.dtype = rows.shape, rows.dtype
+
+    def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray:
+        return unit_rows(dense(self._rows.source[rows]).astype(self.dtype, copy=False))
+
+    def in_order(self, slices: Any) -> Any:
+        for rows, block in self._rows.source.in_order(slices):
+            yield rows, unit_rows(dense(block).astype(self.dtype, copy=False))
+
+    def place_of(self, row: int) -> str:
+        return self._rows.source.place_of(row)
+
+
+def _with_metric(hasher: Any, last: Any, metric: str) -> Any:
+    """A copy of a hasher that has not learned yet, or of a pipeline that ends in it, for another metric."""
+    if has_learned(last):
+        raise ValueError(f"metric must be that of the fitted hasher, {last.metric!r}, got {metric!r}")
+    other = clone(hasher)
+    (other[-1] if isinstance(other, Pipeline) else other).set_params(metric=metric)
+    return other
+
+
+def _checked(X: Any) -> Any:
+    check_holds_rows(X)
+    return X
+
+
+def _warn(text: str, depth: int) -> None:
+    """Warn at the line that called the search, so many calls above the one here."""
+    warnings.warn(text, UserWarning, stacklevel=2 + depth)

@@ -1,0 +1,117 @@
+"""Look-ups by byte shuffles on other processors than this one."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import pytest
+
+import hashlearn
+
+COMPARE = """
+import numpy as np
+from numba.core.registry import cpu_target
+from hashlearn.index.kernels import asymmetric, look_up
+from hashlearn.index.kernels.rounding import fill_tables
+rng = np.random.default_rng(0)
+for n_bytes, dtype in ((9, np.uint16), (300, np.uint32)):
+    codes = rng.integers(0, 256, (6400, n_bytes), dtype=np.uint8)
+    tiles = np.ascontiguousarray(codes.reshape(-1, 64, n_bytes).transpose(0, 2, 1)).ravel()
+    corrections = rng.integers(0, 256, 6400, dtype=np.uint8)
+    values = rng.integers(-31, 32, (5, 8 * n_bytes)).astype(np.int32)
+    queries = asymmetric.Queries(np.empty(5 * n_bytes * 32, np.uint8), rng.integers(0, 3000, 5).astype(np.uint16))
+    fill_tables(values, queries.tables)
+    signs = np.unpackbits(codes, axis=1).astype(np.float32) * 2 - 1
+    sums = ((values.astype(np.float32) @ signs.T).astype(np.int64) + np.abs(values).sum(axis=1, keepdims=True)) // 2
+    sums += corrections * queries.factors[:, None].astype(np.int64) >> 8
+    for k in (20, 2):  # without and with a guess
+        expected = np.sort(sums << asymmetric.POSITION_BITS | np.arange(6400), axis=1)[:, :k]
+        # Codes as long as the second are never scanned by bounds.
+        for bounds in (None, np.empty(5 * (n_bytes + 1) * 32, np.uint8))[: 2 if n_bytes == 9 else 1]:
+            keys = np.empty((5, k), np.int64)
+            limit = dtype(np.iinfo(dtype).max)
+            asymmetric.knn_scan(
+                asymmetric.Codes(tiles, corrections, n_bytes, 6400), 0, 100, queries, bounds, k, limit, keys
+            )
+            assert np.array_equal(np.sort(keys, axis=1), expected)
+triple, _, features = cpu_target.target_context.codegen().magic_tuple()
+print(look_up.byte_shuffle(triple, features).name)
+"""
+
+# The shuffle is a function of another name until this processor is done with the code.
+CROSS_COMPILE = """
+import sys
+import llvmlite.binding as llvm
+import numpy as np
+from numba import njit, typeof
+from hashlearn.index.kernels import look_up
+from hashlearn.index.kernels.look_up import least_sums, near_by_bounds, near_by_sums
+
+@njit(_nrt=False)
+def all_parts(codes, tables, factors, limits, masks):
+    group = (0, 1, 2, 3)
+    least_sums(codes, 0, 8, tables, codes, factors, group, limits, masks)
+    near = near_by_sums(codes, 0, 8, tables, codes, factors, group, limits, masks)
+    return near | near_by_bounds(codes, 0, 8, tables, codes, group, masks)
+
+triple, cpu, name, n_bytes = sys.argv[1:]
+llvm.initialize_all_targets()
+llvm.initialize_all_asmprinters()
+llvm.add_symbol("stand_in", 1)
+look_up.byte_shuffle = lambda *_: look_up.ByteShuffle("", "stand_in", int(n_bytes))
+for dtype in (np.uint16, np.uint32):
+    kinds = [np.empty(0, kind) for kind in (np.uint8, np.uint8, np.uint16, dtype, np.uint64)]
+    all_parts.compile(tuple(map(typeof, kinds)))
+for text in all_parts.inspect_llvm().values():
+    module = llvm.parse_assembly(text.replace("@stand_in", "@" + name))
+    module.triple = triple
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=2)
+    module.data_layout = str(machine.target_data)
+    assert machine.emit_object(module)
+    print(machine.emit_assembly(module))
+"""
+
+
+def run_python(script, *arguments, **environment):
+    source = str(Path(hashlearn.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        env={**os.environ, "PYTHONPATH": source, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(llvm.get_default_triple().split("-")[0] != "x86_64", reason="names x86 processors")
+@pytest.mark.parametrize(
+    ("cpu", "features", "shuffle"),
+    [
+        ("haswell", "+avx2,+avx,+ssse3,+popcnt,+bmi", "llvm.x86.avx2.pshuf.b"),
+        ("core2", "+ssse3", "llvm.x86.ssse3.pshuf.b.128"),
+        ("x86-64", "+sse2", ""),
+    ],
+)
+def test_results_are_the_same_with_narrow_registers_and_with_no_shuffle_at_all(cpu, features, shuffle):
+    assert run_python(COMPARE, NUMBA_CPU_NAME=cpu, NUMBA_CPU_FEATURES=features).strip() == shuffle
+
+
+@pytest.mark.parametrize(
+    ("triple", "cpu", "shuffle", "n_bytes", "instruction"),
+    [
+        ("aarch64-linux-gnu", "neoverse-n1", "llvm.aarch64.neon.tbl1.v16i8", 16, "tbl\tv"),
+        ("x86_64-linux-gnu", "haswell", "llvm.x86.avx2.pshuf.b", 32, "vpshufb\t%ymm"),
+        ("x86_64-linux-gnu", "skylake-avx512", "llvm.x86.avx512.pshuf.b.512", 64, "vpshufb\t%zmm"),
+    ],
+)
+def test_look_ups_are_one_instruction_a_register(triple, cpu, shuffle, n_bytes, instruction):
+    """Of four queries, for all strips: a byte's two halves by sums, twice (16 and 32 bits), and, with those of
+    corrections, by bounds.
+    """
+    assembly = run_python(CROSS_COMPILE, triple, cpu, shuffle, str(n_bytes))
+    n_strips = 64 // n_bytes
+    assert assembly.count(instruction) >= 4 * n_strips * 2 * (2 * 2 + 2 * 2)
