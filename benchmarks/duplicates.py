@@ -42,7 +42,7 @@ from PIL import Image
 from runs import add_out_option, append_run
 
 from hashlearn import find_duplicates
-from hashlearn.cli.dedup_inputs import ENCODERS, default_distance
+from hashlearn.cli.support.dedup_inputs import ENCODERS, default_distance
 from hashlearn.features import encoder_named
 
 PairSet = set[tuple[int, int]]

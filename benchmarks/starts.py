@@ -22,7 +22,7 @@ from hashlearn import JPSH
 from hashlearn.datasets import load
 from hashlearn.hashers.anchored import AnchorSummary
 from hashlearn.hashers.starts import chosen_start, data_local_dimension, effective_directions
-from hashlearn.linalg.anchors import AnchorSearch
+from hashlearn.linalg.anchors.search import AnchorSearch
 from hashlearn.metrics import evaluate
 from hashlearn.rows import map_blocks
 

@@ -11,7 +11,7 @@ from rich.progress import Progress
 import hashlearn
 from hashlearn import METHODS
 from hashlearn.cli import commands
-from hashlearn.cli.bars import bar_keeper
+from hashlearn.cli.support.bars import bar_keeper
 
 GROUPS = {
     "index": ["build", "add", "search", "info"],

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from hashlearn.cli.places import path_of
+from hashlearn.cli.support.places import path_of
 
 INPUTS = {
     "vectors": ("encode", "model", "vectors.npy", "-o", "vectors.npy"),

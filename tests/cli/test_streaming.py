@@ -13,8 +13,8 @@ import pytest
 
 import hashlearn
 from hashlearn import ITQ, LSH
-from hashlearn.cli import code_files, partial_codes
-from hashlearn.cli.code_files import read_codes
+from hashlearn.cli.support import code_files, partial_codes
+from hashlearn.cli.support.code_files import read_codes
 from hashlearn.hashers import base
 from hashlearn.rows import blocks, passes
 

@@ -21,8 +21,8 @@ import scipy.io
 import scipy.sparse
 
 from hashlearn import ITQ, HammingIndex, SimilaritySearch, load
-from hashlearn.cli.code_files import read_codes
-from hashlearn.cli.partial_codes import PartialCodes
+from hashlearn.cli.support.code_files import read_codes
+from hashlearn.cli.support.partial_codes import PartialCodes
 from hashlearn.datasets import cifar
 from hashlearn.durable.files import opened_within, write_at
 from hashlearn.experiments.result_lines import ResultFolder

@@ -19,7 +19,7 @@ from sklearn.preprocessing import Normalizer
 
 from hashlearn import ITQ, HammingIndex, SimilaritySearch, load, save
 from hashlearn.cli import main
-from hashlearn.cli.code_files import read_codes
+from hashlearn.cli.support.code_files import read_codes
 from hashlearn.durable.files import LEFTOVER, replacing_together, write_text
 from hashlearn.experiments.data_cache import CachedData
 from hashlearn.experiments.result_lines import ResultFolder

@@ -12,7 +12,7 @@ from sklearn.preprocessing import normalize
 from hashlearn import JPSH, JSH, PSH, unpack
 from hashlearn.hashers.jpsh import imbalance, pairwise_loss, pairwise_weights, row_penalty
 from hashlearn.hashers.starts import chosen_start, data_local_dimension, effective_directions, signs
-from hashlearn.linalg.anchors import AnchorGraph, Spacing
+from hashlearn.linalg.anchors.graph import AnchorGraph, Spacing
 from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
 from hashlearn.linalg.rotations import nearest_rotation
 from hashlearn.rows import RowBlocks

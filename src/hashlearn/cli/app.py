@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.bars import progress_bars
+from hashlearn.cli.support.bars import progress_bars
 
 EXAMPLE = "Example: hashlearn app photos/"
 _MOST_LISTED = 10

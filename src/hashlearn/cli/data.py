@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hashlearn.cli.bars import progress_bars
+from hashlearn.cli.support.bars import progress_bars
 
 if TYPE_CHECKING:
     from hashlearn.datasets import Dataset

@@ -7,10 +7,18 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from hashlearn.cli.arrays import FORMATS
-from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.dedup_inputs import ENCODERS, RANGES, Things, default_distance, pictures_of, texts_of, vectors_of
-from hashlearn.cli.places import check_places
+from hashlearn.cli.support.arrays import FORMATS
+from hashlearn.cli.support.bars import progress_bars
+from hashlearn.cli.support.dedup_inputs import (
+    ENCODERS,
+    RANGES,
+    Things,
+    default_distance,
+    pictures_of,
+    texts_of,
+    vectors_of,
+)
+from hashlearn.cli.support.places import check_places
 
 EXAMPLE = "Example: hashlearn dedup photos/ --review review.html --apply move photos-duplicates/"
 
@@ -152,7 +160,7 @@ def _found(
     is_reviewed: bool,
     jobs: int,
 ) -> Any:
-    from hashlearn.cli.arrays import read_array
+    from hashlearn.cli.support.arrays import read_array
     from hashlearn.duplicates import find_duplicates
 
     score = things.scores if scores is None else read_array(scores)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.bars import progress_bars
+from hashlearn.cli.support.bars import progress_bars
 
 EXAMPLE = "Example: hashlearn demo --out hashlearn-demo.html"
 NEXT = """What to try next, with vectors of your own in an .npy file:

@@ -4,12 +4,12 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.arrays import CLUSTER, FORMATS, matrices
-from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.code_files import check_ending, read_sidecar
-from hashlearn.cli.model_files import check_features, files_of_model, load_model, naming
-from hashlearn.cli.places import check_places, sidecar_of
-from hashlearn.cli.stores import URI, encode_into
+from hashlearn.cli.support.arrays import CLUSTER, FORMATS, matrices
+from hashlearn.cli.support.bars import progress_bars
+from hashlearn.cli.support.code_files import check_ending, read_sidecar
+from hashlearn.cli.support.model_files import check_features, files_of_model, load_model, naming
+from hashlearn.cli.support.places import check_places, sidecar_of
+from hashlearn.cli.support.stores import URI, encode_into
 
 EXAMPLE = "Example: hashlearn encode model/ vectors.npy --out codes.npy"
 
@@ -51,7 +51,7 @@ def _write_to_store(
     hasher: Any, identity: dict[str, Any], data: Any, vectors: list[str], array: str | None, uri: str, keep: bool
 ) -> int:
     """Have the codes written into a store, a block at a time; returns the bytes of one."""
-    from hashlearn.cli.partial_codes import identity_of
+    from hashlearn.cli.support.partial_codes import identity_of
     from hashlearn.codes import bytes_per_code
     from hashlearn.durable.json_files import json_digest
 
@@ -66,7 +66,7 @@ def _write_codes(
     hasher: Any, identity: dict[str, Any], data: Any, vectors: list[str], array: str | None, out: str
 ) -> int:
     """Have the codes written where the vectors are, a block at a time; returns the bytes of one."""
-    from hashlearn.cli.partial_codes import PartialCodes, identity_of
+    from hashlearn.cli.support.partial_codes import PartialCodes, identity_of
     from hashlearn.codes import bytes_per_code
     from hashlearn.durable.locks import exclusive
 

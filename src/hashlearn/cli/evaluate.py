@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.arrays import read_array, read_matrix
-from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.code_files import FORCE, CodeFile, check_made_by, check_same_model, read_codes
-from hashlearn.cli.model_files import files_of_model, load_model
-from hashlearn.cli.places import check_places, with_sidecars
+from hashlearn.cli.support.arrays import read_array, read_matrix
+from hashlearn.cli.support.bars import progress_bars
+from hashlearn.cli.support.code_files import FORCE, CodeFile, check_made_by, check_same_model, read_codes
+from hashlearn.cli.support.model_files import files_of_model, load_model
+from hashlearn.cli.support.places import check_places, with_sidecars
 
 EXAMPLE = "Example: hashlearn evaluate codes.npy query_codes.npy --labels y.npy --query-labels yq.npy"
 

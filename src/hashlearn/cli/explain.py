@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from hashlearn.cli.arrays import read_array
-from hashlearn.cli.code_files import read_codes
-from hashlearn.cli.model_files import files_of_model, load_model
-from hashlearn.cli.places import check_places, with_sidecars
+from hashlearn.cli.support.arrays import read_array
+from hashlearn.cli.support.code_files import read_codes
+from hashlearn.cli.support.model_files import files_of_model, load_model
+from hashlearn.cli.support.places import check_places, with_sidecars
 
 EXAMPLE = "Example: hashlearn explain model/ codes.npy --labels y.npy"
 

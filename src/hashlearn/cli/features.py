@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from hashlearn.cli.arrays import column_values
-from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.places import check_places
+from hashlearn.cli.support.arrays import column_values
+from hashlearn.cli.support.bars import progress_bars
+from hashlearn.cli.support.places import check_places
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.arrays import CLUSTER, FORMATS, matrices, read_array
-from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.model_files import files_of_model, naming
-from hashlearn.cli.places import check_places
+from hashlearn.cli.support.arrays import CLUSTER, FORMATS, matrices, read_array
+from hashlearn.cli.support.bars import progress_bars
+from hashlearn.cli.support.model_files import files_of_model, naming
+from hashlearn.cli.support.places import check_places
 from hashlearn.durable.json_files import parsed_json
 
 EXAMPLE = "Example: hashlearn fit vectors.npy --method jpsh --bits 64 --param n_anchors=500 --out model/"

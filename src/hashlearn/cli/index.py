@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.arrays import read_array
-from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.code_files import FORCE, CodeFile, are_of_two_models, read_codes
-from hashlearn.cli.places import check_places, with_sidecars
 from hashlearn.cli.search import print_neighbors, write_neighbors
-from hashlearn.cli.stores import URI, describe_store, is_uri, load_into, search_store
+from hashlearn.cli.support.arrays import read_array
+from hashlearn.cli.support.bars import progress_bars
+from hashlearn.cli.support.code_files import FORCE, CodeFile, are_of_two_models, read_codes
+from hashlearn.cli.support.places import check_places, with_sidecars
+from hashlearn.cli.support.stores import URI, describe_store, is_uri, load_into, search_store
 
 app = typer.Typer(help="Keep codes in an index file and search it, exactly.", no_args_is_help=True)
 

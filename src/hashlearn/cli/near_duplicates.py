@@ -8,9 +8,9 @@ import numpy as np
 import typer
 
 from hashlearn.checks import check_regular
-from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.code_files import read_codes
-from hashlearn.cli.places import check_places, with_sidecars
+from hashlearn.cli.support.bars import progress_bars
+from hashlearn.cli.support.code_files import read_codes
+from hashlearn.cli.support.places import check_places, with_sidecars
 
 EXAMPLE = "Example: hashlearn near-duplicates codes.npy --radius 3"
 

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from hashlearn.cli.arrays import FORMATS, read_array, read_matrix
-from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.places import check_places
+from hashlearn.cli.support.arrays import FORMATS, read_array, read_matrix
+from hashlearn.cli.support.bars import progress_bars
+from hashlearn.cli.support.places import check_places
 
 EXAMPLE = "Example: hashlearn recommend vectors.npy --labels y.npy --bytes 16 --plot plot.svg"
 

@@ -7,12 +7,12 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from hashlearn.cli.arrays import read_matrix
-from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.code_files import FORCE, CodeFile, check_ending, check_made_by, read_codes, read_sidecar
-from hashlearn.cli.model_files import check_features, files_of_model, load_model, naming
-from hashlearn.cli.places import check_places, with_sidecars
-from hashlearn.cli.reranking import METRIC, VECTORS, read_behind, read_queries, search_with
+from hashlearn.cli.support.arrays import read_matrix
+from hashlearn.cli.support.bars import progress_bars
+from hashlearn.cli.support.code_files import FORCE, CodeFile, check_ending, check_made_by, read_codes, read_sidecar
+from hashlearn.cli.support.model_files import check_features, files_of_model, load_model, naming
+from hashlearn.cli.support.places import check_places, with_sidecars
+from hashlearn.cli.support.reranking import METRIC, VECTORS, read_behind, read_queries, search_with
 
 EXAMPLE = "Example: hashlearn search model/ codes.npy queries.npy -k 10 --rerank vectors.npy --out neighbors.npz"
 

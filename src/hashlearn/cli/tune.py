@@ -6,12 +6,12 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from hashlearn.cli.arrays import read_matrix
-from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.code_files import FORCE, check_made_by, read_codes
-from hashlearn.cli.model_files import files_of_model, load_model, naming
-from hashlearn.cli.places import check_places, with_sidecars
-from hashlearn.cli.reranking import METRIC, VECTORS, read_behind, read_queries, search_with
+from hashlearn.cli.support.arrays import read_matrix
+from hashlearn.cli.support.bars import progress_bars
+from hashlearn.cli.support.code_files import FORCE, check_made_by, read_codes
+from hashlearn.cli.support.model_files import files_of_model, load_model, naming
+from hashlearn.cli.support.places import check_places, with_sidecars
+from hashlearn.cli.support.reranking import METRIC, VECTORS, read_behind, read_queries, search_with
 
 EXAMPLE = "Example: hashlearn tune search/ --plot curve.png, or: hashlearn tune model/ codes.npy vectors.npy"
 

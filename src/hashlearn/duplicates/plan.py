@@ -14,7 +14,7 @@ from scipy.stats import binom
 from hashlearn.codes import hamming_distances
 from hashlearn.duplicates.candidates import Finder, Projection, SignCodes
 from hashlearn.duplicates.vectors import Metric, Rows, Vectors, distance_of_square, square_of_distance
-from hashlearn.linalg.anchors import squared_distances
+from hashlearn.linalg.anchors.search import squared_distances
 from hashlearn.threads import one_blas_thread
 
 SAMPLE = 2000

@@ -17,7 +17,7 @@ from hashlearn.experiments.data_cache import CachedData
 from hashlearn.experiments.tasks import Task, key_of
 from hashlearn.hashers.anchored import AnchoredHasher, AnchorSummary
 from hashlearn.hashers.union import HasherUnion
-from hashlearn.linalg.anchors import kmeans
+from hashlearn.linalg.anchors.kmeans import kmeans
 from hashlearn.rows import RowBlocks
 
 

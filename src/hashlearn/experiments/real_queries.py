@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import unpack
-from hashlearn.linalg.free_words import coefficients_of
+from hashlearn.linalg.abh.words import coefficients_of
 from hashlearn.metrics import Evaluation, evaluate_vectors, recall_of_ids, true_neighbors
 from hashlearn.metrics.ties import Ties, check_ties
 from hashlearn.search.code_search import hasher_and_rows

@@ -6,13 +6,13 @@ A row is a sum of signed words, one word d_j for every bit::
 
 For given bits the words D are those of least squares; for given words the bits of a row are found by search. Short
 codes have free words instead, 16 for each four bits, which start as all sums of the four signed words
-(:mod:`hashlearn.linalg.free_words`): B then has a one for each word that is chosen, and D four times the rows. Queries
+(:mod:`hashlearn.linalg.abh.words`): B then has a one for each word that is chosen, and D four times the rows. Queries
 are not encoded. With R = b D, the row that a code stands for, and t = -2 D (q - mean), the numbers of a query::
 
     ||q - x||^2 - ||q - mean||^2   ~   c + sum_j t_j b_j
 
 The correction c is one number for every code, kept in one byte. It makes up for the error x - R as far as that can be
-expected of the queries near x (:mod:`hashlearn.linalg.near_queries`)::
+expected of the queries near x (:mod:`hashlearn.linalg.abh.near_queries`)::
 
     c = w_1 |x|^2 + w_2 |R|^2 + (w_3 E[q | x] + w_4 R).(x - R),      x and q seen from the mean
 
@@ -28,9 +28,9 @@ from sklearn.utils.validation import check_is_fitted
 from hashlearn.checks import Range
 from hashlearn.codes import Corrections, check_codes, unpack
 from hashlearn.hashers.base import ENCODE_PARTS, Hasher, starting_matrix
-from hashlearn.linalg.additive import SignSearch, WordSums, signs_of, starting_words
-from hashlearn.linalg.free_words import GROUP_BITS, WordSearch, coefficients_of, combined, relative_weights
-from hashlearn.linalg.near_queries import Geometry, NearQueries, best_weights
+from hashlearn.linalg.abh.near_queries import Geometry, NearQueries, best_weights
+from hashlearn.linalg.abh.signs import SignSearch, WordSums, signs_of, starting_words
+from hashlearn.linalg.abh.words import GROUP_BITS, WordSearch, coefficients_of, combined, relative_weights
 from hashlearn.linalg.neighbors import nearest_of
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.progress import track

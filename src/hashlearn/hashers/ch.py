@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import check_choice, check_integer, check_matrix
 from hashlearn.hashers.base import Hasher, starting_matrix, zeros_made_positive
-from hashlearn.linalg.anchors import kmeans
+from hashlearn.linalg.anchors.kmeans import kmeans
 from hashlearn.linalg.moments import Moments, mean_and_spread
 from hashlearn.linalg.projections import principal_directions
 from hashlearn.linalg.rotations import quantizing_rotation, random_rotation

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_matrix
 from hashlearn.hashers.anchored import AnchorSummary
 from hashlearn.hashers.itq import ITQ
-from hashlearn.linalg.anchors import AnchorSearch, PairwiseSums
+from hashlearn.linalg.anchors.search import AnchorSearch
+from hashlearn.linalg.anchors.sums import PairwiseSums
 from hashlearn.linalg.neighbors import local_dimension
 from hashlearn.linalg.spectral import ROTATION_ROWS, spectral_offsets
 

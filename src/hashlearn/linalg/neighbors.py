@@ -1,14 +1,14 @@
 """The nearest other rows of rows, by comparing each with all, and the dimension that their distances tell.
 
 :func:`nearest_others` is for all rows by Euclidean distance, on all threads; :func:`nearest_of` for some of them and
-the distance of a :class:`~hashlearn.linalg.near_queries.Geometry`.
+the distance of a :class:`~hashlearn.linalg.abh.near_queries.Geometry`.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.linalg.anchors import AnchorSearch
-from hashlearn.linalg.near_queries import Geometry
+from hashlearn.linalg.abh.near_queries import Geometry
+from hashlearn.linalg.anchors.search import AnchorSearch
 from hashlearn.rows import RowBlocks, map_blocks, row_slices
 
 EQUALLY_FAR = 1e-3

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_count, check_integer, check_matrix, check_rows
-from hashlearn.linalg.anchors import kmeans, squared_distances
+from hashlearn.linalg.anchors.kmeans import kmeans
+from hashlearn.linalg.anchors.search import squared_distances
 from hashlearn.linalg.moments import Moments
 from hashlearn.linalg.projections import principal_directions
 from hashlearn.rows import RowBlocks

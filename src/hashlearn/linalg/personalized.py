@@ -24,7 +24,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from hashlearn.linalg.anchors import squared_distances
+from hashlearn.linalg.anchors.search import squared_distances
 from hashlearn.linalg.feature_system import FeatureSystem, outer_product_sums
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hashlearn.linalg.anchors import squared_distances
+from hashlearn.linalg.anchors.search import squared_distances
 from hashlearn.linalg.moments import Moments
 from hashlearn.linalg.rotations import with_positive_peaks
 from hashlearn.rows import RowBlocks, map_blocks

@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hashlearn.linalg.additive import WordSums
-from hashlearn.linalg.free_words import WordSearch, coefficients_of, combined, relative_weights
+from hashlearn.linalg.abh.signs import WordSums
+from hashlearn.linalg.abh.words import WordSearch, coefficients_of, combined, relative_weights
 
 
 def errors(X, chosen, words):

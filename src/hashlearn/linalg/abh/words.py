@@ -1,6 +1,6 @@
 """Rows as sums of free words: four bits of a code choose one of 16 words, x ~ sum_g w_{g, k_g}.
 
-Signed words (:mod:`hashlearn.linalg.additive`) are the case in which the 16 words of a group are the sums of four words
+Signed words (:mod:`hashlearn.linalg.abh.signs`) are the case in which the 16 words of a group are sums of four words
 with all signs. Free words fit clusters better, at the same length of the codes. For given words the numbers k of a row
 minimize, with p = W x and G = W W'::
 
@@ -15,7 +15,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from hashlearn.compiled import compiled
-from hashlearn.linalg.additive import GUESS_RIDGE, LIMIT, SEED, next_chance
+from hashlearn.linalg.abh.signs import GUESS_RIDGE, LIMIT, SEED, next_chance
 from hashlearn.rows import row_slices
 
 GROUP_BITS = 4
@@ -76,7 +76,7 @@ def relative_weights(X: NDArray, coefficients: NDArray, words: NDArray, mean_squ
 class WordSearch:
     """Finds the numbers of rows for given free words.
 
-    A row starts with the signs of a linear guess, as in :class:`hashlearn.linalg.additive.SignSearch`, for the signed
+    A row starts with the signs of a linear guess, as in :class:`hashlearn.linalg.abh.signs.SignSearch`, for the signed
     words that are nearest to the free ones. Each group in turn takes its best word until nothing changes. Then some
     groups get words at random and the descent is repeated; the best counts. The numbers depend on the row alone.
 

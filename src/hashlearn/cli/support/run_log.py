@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hashlearn.cli.bars import progress_bars
+from hashlearn.cli.support.bars import progress_bars
 from hashlearn.progress import reporting
 
 if TYPE_CHECKING:

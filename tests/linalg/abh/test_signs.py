@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashlearn.linalg.additive import SignSearch, WordSums, signs_of, starting_words
+from hashlearn.linalg.abh.signs import SignSearch, WordSums, signs_of, starting_words
 
 REAL = np.dtype(np.float32)
 

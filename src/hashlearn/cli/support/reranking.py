@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from hashlearn.cli.arrays import read_matrix
-from hashlearn.cli.code_files import CodeFile, read_sidecar
-from hashlearn.cli.model_files import check_features, naming
+from hashlearn.cli.support.arrays import read_matrix
+from hashlearn.cli.support.code_files import CodeFile, read_sidecar
+from hashlearn.cli.support.model_files import check_features, naming
 
 VECTORS = "the vectors behind the codes, in any format, or a .hlv file whose ids are the row numbers of the codes"
 METRIC = "Distance of vectors: euclidean, cosine or dot."

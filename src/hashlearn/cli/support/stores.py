@@ -6,8 +6,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from hashlearn.cli.bars import progress_bars
-from hashlearn.cli.code_files import CodeFile, are_of_two_models
+from hashlearn.cli.support.bars import progress_bars
+from hashlearn.cli.support.code_files import CodeFile, are_of_two_models
 
 URI = "a URI of a store, such as lance:///folder, sqlite:///file.db or postgresql://..."
 

@@ -8,16 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle_files import FOLDER, Oracle, oracle_files
 
-from hashlearn.linalg.anchors import (
-    AnchorGraph,
-    AnchorSearch,
-    Spacing,
-    kmeans,
-    nearest_anchors,
-    normalized,
-    squared_distances,
-    weight_matrix,
-)
+from hashlearn.linalg.anchors.graph import AnchorGraph, Spacing, normalized, weight_matrix
+from hashlearn.linalg.anchors.kmeans import kmeans
+from hashlearn.linalg.anchors.search import AnchorSearch, nearest_anchors, squared_distances
 from hashlearn.rows import RowBlocks
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hashlearn.cli.arrays import column_values, matrices
+from hashlearn.cli.support.arrays import column_values, matrices
 
 ENCODERS = {"image": "spectrum", "text": "shingles"}
 """What makes vectors where you do not say it: what tells copies from things that are alike."""

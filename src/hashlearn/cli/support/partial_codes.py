@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.cli.code_files import replace_codes, sidecar_for
-from hashlearn.cli.places import path_of
+from hashlearn.cli.support.code_files import replace_codes, sidecar_for
+from hashlearn.cli.support.places import path_of
 from hashlearn.durable.files import (
     check_writable,
     keep_permissions,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hashlearn.linalg.near_queries import Geometry, NearQueries, best_weights, recall
+from hashlearn.linalg.abh.near_queries import Geometry, NearQueries, best_weights, recall
 from hashlearn.linalg.neighbors import nearest_of
 
 

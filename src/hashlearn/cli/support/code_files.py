@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.cli.arrays import read_array
-from hashlearn.cli.places import path_of, sidecar_of
+from hashlearn.cli.support.arrays import read_array
+from hashlearn.cli.support.places import path_of, sidecar_of
 from hashlearn.durable.files import write_text
 from hashlearn.durable.json_files import json_digest, read_json
 

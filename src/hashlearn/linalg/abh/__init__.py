@@ -1,0 +1,1 @@
+"""What only ABH needs: rows as sums of words, and the correction of a code for near queries."""
