@@ -152,7 +152,8 @@ def encode_with_a_limit(where):
     """The error of a process that sets a limit to the size of files and encodes; ``{}`` is where it does so."""
     limit = "resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))"
     limited = (
-        "import resource; from hashlearn.cli import main; from hashlearn.cli.support import partial_codes; from hashlearn.rows import blocks;"
+        "import resource; from hashlearn.cli import main; from hashlearn.cli.support import partial_codes;"
+        "from hashlearn.rows import blocks;"
         "blocks.BLOCK_ELEMENTS = 1; begin = partial_codes.PartialCodes.begin;"
         f"{where.format(limit)}; main({list(ENCODE)!r})"
     )
@@ -181,7 +182,8 @@ def test_a_file_whose_end_the_operating_system_refuses(folder, large, run):
 def test_a_killed_process_leaves_a_state_to_go_on_from(folder, large, run):
     slow = (
         "import time; from hashlearn.rows import blocks; blocks.BLOCK_ELEMENTS = 1;"
-        "from hashlearn.cli import main; from hashlearn.cli.support import partial_codes; partial_codes.SECONDS_BETWEEN_STATES = 0;"
+        "from hashlearn.cli import main; from hashlearn.cli.support import partial_codes;"
+        "partial_codes.SECONDS_BETWEEN_STATES = 0;"
         "from hashlearn.hashers import base; encode = base.codes_of_block;"
         "base.codes_of_block = lambda *args, **more: (time.sleep(0.3), encode(*args, **more))[1];"
         f"main({list(ENCODE)!r})"
