@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hashlearn.extras import require
 from hashlearn.stores.base import Description, Place, Rows, short
 from hashlearn.stores.filters import Among, Compares, Differs, Test, of_kind
-from hashlearn.stores.sql import DESCRIPTION, SqlEngine
+from hashlearn.stores.sql import DESCRIPTION, SqlEngine, changes
 
 _NUMBERS = "('UBIGINT', 'BIGINT', 'DOUBLE', 'HUGEINT', 'UHUGEINT')"
 
@@ -74,25 +74,24 @@ class DuckEngine(SqlEngine):
     def create(self, description: Description) -> None:
         id_column = "BIGINT" if description.id_type == "int64" else "VARCHAR"
         vector = "" if description.n_features is None else ", vector BLOB NOT NULL"
+        correction = "" if description.corrections is None else ", correction UTINYINT NOT NULL"
         with self.lock, self.connection.cursor() as cursor:
             cursor.begin()
             cursor.execute(f"CREATE TABLE {self.notes} (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)")
             cursor.execute(
                 f"CREATE TABLE {self.table} (id {id_column} PRIMARY KEY, code BIT NOT NULL, "
-                f"payload JSON NOT NULL{vector})"
+                f"payload JSON NOT NULL{vector}{correction})"
             )
             cursor.execute(f"INSERT INTO {self.notes} VALUES (?, ?)", [DESCRIPTION, description.to_json()])
             cursor.commit()
         self.describe(description)
 
     def upsert(self, rows: Rows) -> None:
-        columns = ["code", "payload"] if rows.vectors is None else ["code", "payload", "vector"]
-        changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
         with self.lock, self.connection.cursor() as cursor:
             cursor.register("incoming", self._table_of(rows))
             cursor.execute(
                 f"INSERT INTO {self.table} SELECT * REPLACE (CAST(code AS BIT) AS code) FROM incoming "
-                f"ON CONFLICT (id) DO UPDATE SET {changes}"
+                f"ON CONFLICT (id) DO UPDATE SET {changes(rows)}"
             )
 
     def delete(self, ids: NDArray[Any]) -> int:
@@ -142,6 +141,8 @@ class DuckEngine(SqlEngine):
         }
         if rows.vectors is not None:
             arrays["vector"] = _blobs(pa, rows.vectors.astype("<f4").view(np.uint8))
+        if rows.corrections is not None:
+            arrays["correction"] = pa.array(rows.corrections)
         return pa.table(arrays)
 
 
