@@ -30,8 +30,8 @@ class ParquetEngine(DuckEngine):
             raise ValueError(f"{place.shown} names no file")
         super().__init__(place)
 
-    def connected(self, duckdb: Any) -> Any:
-        return duckdb.connect(":memory:")
+    def connected(self, duckdb: Any, config: dict[str, Any]) -> Any:
+        return duckdb.connect(":memory:", config=config)
 
     def read_description(self) -> None:
         descriptions = {self._description_in(path) for path in self.paths}

@@ -177,6 +177,12 @@ def _address(kind: str, parts: Any, inner: str) -> str:
         path = "/" + path.lstrip("/")
     if not path:
         raise ValueError(f"uri must name a file or a folder, got {kind}://")
+    if path == ":memory:":
+        raise ValueError(f"uri must name a file, got {kind}://:memory:, which would keep nothing")
+    if kind == "duckdb" and re.match(r"[A-Za-z][A-Za-z0-9_]+:", path):
+        raise ValueError(
+            f"uri must name a file of DuckDB, got {path!r:.60}: MotherDuck and other databases are not opened"
+        )
     if kind not in ("lance", "parquet") and not Path(path).absolute().parent.is_dir():
         raise ValueError(f"uri must lie in an existing folder, got {path}: no folder {Path(path).absolute().parent}")
     return path
