@@ -3,7 +3,7 @@
 ==============  ======================================================================================================
 table           a row of it
 ==============  ======================================================================================================
-``facts``       one: the number of the last ``change``, and ``text``, JSON (see :class:`Facts`) with its ``sha256``
+``facts``       one: the number of the last ``change``, and ``text``, JSON (:class:`hashlearn.search.facts.Facts`)
 ``rows``        a row of the search that is there: its number ``row``, its ``id`` (an integer or a text), ``payload``,
                 the sum of its payload or 0 where it has none, and ``sum``, which tells that the others are unchanged
 ``payloads``    the ``payload`` of a row, JSON without spaces; also of rows that are gone, until the search is compacted
@@ -18,11 +18,10 @@ payload, with its lowest bit set.
 
 The write-ahead log of SQLite ends where a frame does not match its checksum. So that a damaged log is not taken for a
 short one, the number of the last change is also written, after it is committed, to a file of its own
-(:class:`Acknowledged`): a catalog that has fewer changes is refused.
+(:class:`hashlearn.search.facts.Acknowledged`): a catalog that has fewer changes is refused.
 """
 
 import errno
-import json
 import os
 import sqlite3
 import struct
@@ -37,19 +36,18 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.durable.files import naming
-from hashlearn.durable.json_files import json_digest, parsed_json
+from hashlearn.search.facts import Facts
 from hashlearn.search.ids import Ids
 from hashlearn.search.kernels.texts import parse_numbers, row_checks
 from hashlearn.stores.base import IdType
 
-FORMAT, VERSION = "hashlearn similarity search", 4
 SECONDS_TO_WAIT = 30.0
 """For another process that changes the same search."""
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS facts (key INTEGER PRIMARY KEY, change INTEGER NOT NULL, text TEXT NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS rows (row INTEGER PRIMARY KEY, id NOT NULL, payload INTEGER NOT NULL, sum INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS rows "
+    "(row INTEGER PRIMARY KEY, id NOT NULL, payload INTEGER NOT NULL, sum INTEGER NOT NULL)",
     "CREATE TABLE IF NOT EXISTS payloads (row INTEGER PRIMARY KEY, payload TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS fresh (row INTEGER PRIMARY KEY, code BLOB NOT NULL)",
     "CREATE TABLE IF NOT EXISTS buried (row INTEGER PRIMARY KEY, change INTEGER NOT NULL)",
@@ -61,87 +59,6 @@ _FEW = 500  # parameters of a statement
 _NEWLINE = 10
 _ROW = struct.Struct("<q")
 _CRC = struct.Struct("<I")
-
-
-class Facts(NamedTuple):
-    """What is known of a search beside its rows.
-
-    Attributes
-    ----------
-    search : str
-        Drawn when the search was first saved: no other folder has it.
-    change : int
-        Number of the last change.
-    hasher, model : str
-        The folder of the hasher, and its digest.
-    metric, query : str
-    lengths : [float, float] or None
-        Of the training rows in a sample.
-    keep_vectors : str or None
-    id_type : "int64", "str" or None
-        None while there has been no row.
-    first_row, next_row : int
-        Rows have numbers from the first to below the next. A number is never given twice.
-    next_id : int
-        The id that the next row gets if none is given.
-    n_rows, sum : int
-        How many rows there are, and the sum of their sums.
-    codes : dict or None
-        ``file`` and ``fingerprint`` of the code file, and the number of places it covers.
-    vectors : dict or None
-        ``file`` of the vectors, and its ``id``.
-    n_clipped : int
-        Values of kept vectors that were out of range.
-    tuning : dict or None
-    """
-
-    search: str
-    change: int
-    hasher: str
-    model: str
-    metric: str
-    query: str
-    lengths: Any
-    keep_vectors: str | None
-    id_type: IdType | None
-    first_row: int
-    next_row: int
-    next_id: int
-    n_rows: int
-    sum: int
-    codes: dict[str, Any] | None
-    vectors: dict[str, Any] | None
-    n_clipped: int
-    tuning: dict[str, Any] | None
-
-    @property
-    def n_places(self) -> int:
-        return self.next_row - self.first_row
-
-    def to_json(self) -> str:
-        said = {"format": FORMAT, "format_version": VERSION, **self._asdict()}
-        return json.dumps({**said, "sha256": json_digest(said)})
-
-    @classmethod
-    def from_json(cls, text: str, place: Any) -> "Facts":
-        """The facts in a text, or one line why there are none."""
-        try:
-            said = parsed_json(text)
-            if said["format"] != FORMAT:
-                raise KeyError
-            if said["format_version"] > VERSION:
-                raise ValueError(
-                    f"{place} has layout {said['format_version']}; this hashlearn reads up to {VERSION}: update hashlearn"
-                )
-            if said.pop("sha256") != json_digest(said):
-                raise ValueError(f"{place}: the facts do not match their checksum; it was edited or damaged")
-            return cls(**{name: said[name] for name in cls._fields})
-        except (KeyError, TypeError, AttributeError):
-            raise ValueError(f"{place}: no catalog of a similarity search; it was edited or damaged") from None
-        except ValueError as error:
-            if str(error).startswith(str(place)):
-                raise
-            raise ValueError(f"{place}: the facts are no JSON; it was edited or damaged") from None
 
 
 class LoadedRows(NamedTuple):
@@ -484,7 +401,7 @@ class Catalog:
         return texts
 
     def payload_lines(self, first: int, last: int) -> Iterable[tuple[NDArray[np.int64], bytes]]:
-        """Blocks of rows that have payloads, with numbers from ``first`` to below ``last``, and their texts in lines."""
+        """Blocks of rows with payloads, numbers from ``first`` to below ``last``, and their texts in lines."""
         for start in range(first, last, _BLOCK):
             with self._seen(inside=False) as db:
                 rows, lines, n = db.execute(
@@ -499,45 +416,6 @@ class Catalog:
         """Raise where a payload is not the one that its row had."""
         if (sums_of(texts) != sums).any():
             raise ValueError(f"{self.path}: a payload does not match its sum; the catalog was edited or damaged")
-
-
-class Acknowledged:
-    """The number of the last change that a caller was told of, in a file of its own.
-
-    It has 28 bytes: the number (8), the name that was drawn for the search (16), and the CRC-32 of both (4).
-    """
-
-    _STRUCT = struct.Struct("<Q16sI")
-
-    def __init__(self, path: Path):
-        self.path = path
-
-    def write(self, facts: Facts) -> None:
-        """Keep a number; that it reaches the disk is not waited for."""
-        content = struct.pack("<Q16s", facts.change, facts.search.encode())
-        with naming(self.path):
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
-            try:
-                os.write(descriptor, content + _CRC.pack(zlib.crc32(content)))
-            finally:
-                os.close(descriptor)
-
-    def check(self, facts: Facts, catalog: Path) -> None:
-        """Raise where the catalog is of another search, or lacks a change that was acknowledged."""
-        try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
-            raise ValueError(f"{self.path} is missing: the folder was not copied whole") from None
-        if len(content) != self._STRUCT.size or zlib.crc32(content[:-4]) != _CRC.unpack(content[-4:])[0]:
-            raise ValueError(f"{self.path} does not match its checksum; it was edited or damaged")
-        change, search = struct.unpack_from("<Q16s", content)
-        if search != facts.search.encode()[:16]:
-            raise ValueError(f"{catalog} is of another search than {self.path}; the folder was mixed")
-        if facts.change < change:
-            raise ValueError(
-                f"{catalog} has {facts.change} changes, {change} were made: its log, {catalog.name}-wal, is damaged, "
-                "missing, or cannot be merged here (open the folder once where it can be written)"
-            )
 
 
 def payload_sums(texts: list[str]) -> NDArray[np.uint32]:

@@ -32,7 +32,7 @@ class Facet(NamedTuple):
     """A value of a field, and how many rows have it."""
 
     value: Any
-    count: int
+    count: int  # type: ignore[assignment]
 
 
 class Column:

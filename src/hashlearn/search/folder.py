@@ -27,7 +27,8 @@ from hashlearn.durable.files import sync
 from hashlearn.hashers.saving import digest_of, load_with_digest, n_bits_of, save_hasher
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.file import fingerprint
-from hashlearn.search.catalog import Acknowledged, Catalog, Facts
+from hashlearn.search.catalog import Catalog
+from hashlearn.search.facts import Acknowledged, Facts
 from hashlearn.search.metric_hasher import Lengths, MetricHasher
 from hashlearn.search.vectors import VectorFile
 

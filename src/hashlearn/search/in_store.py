@@ -133,7 +133,9 @@ class StoreLink:
             raise ValueError(f"store must hold codes of this hasher, got {store.uri} with those of another")
         own = None if store.corrections is None else tuple(store.corrections)
         if own != self.hasher.affine:
-            kinds = ["without corrections" if each is None else "with corrections" for each in (self.hasher.affine, own)]
+            kinds = [
+                "without corrections" if each is None else "with corrections" for each in (self.hasher.affine, own)
+            ]
             raise ValueError(f"store must hold codes {kinds[0]}, as this hasher makes them, got {store.uri} {kinds[1]}")
         if self.keeps_vectors and store.n_features is None:
             raise ValueError(f"keep_vectors must be None for {store.uri}: it was made without vectors")
@@ -170,7 +172,9 @@ class MirroredRows(CatalogRows):
             self._put(pending, new, only_new)
             snapshot = pending.snapshot
             if snapshot.ids is not None and len(new):
-                places = np.arange(before, snapshot.n_places) if before <= snapshot.n_places - len(new) else snapshot.places
+                places = (
+                    np.arange(before, snapshot.n_places) if before <= snapshot.n_places - len(new) else snapshot.places
+                )
                 self._link.put(snapshot.ids_at(places[-len(new) :]), encoded, new.payloads, X)
                 pending.snapshot = self._with_vectors(snapshot)
 
@@ -253,8 +257,8 @@ class StoreRows:
     def __init__(self, link: StoreLink):
         if link.hasher.has_weights:
             raise ValueError(
-                "search_in must be 'memory' for ABH: a store compares codes by their bits, and those of ABH are compared "
-                "with real queries; take search_in='memory', which mirrors the codes"
+                "search_in must be 'memory' for ABH: a store compares codes by their bits, codes of ABH are compared "
+                "with real queries; search_in='memory' searches a mirror of the codes"
             )
         if link.hasher.query != "code":
             raise ValueError("search_in must be 'memory' for real queries: a store compares codes with codes")
@@ -466,5 +470,3 @@ class StoreRows:
 def _refuse_subset(options: Options) -> None:
     if options.subset is not None:
         raise ValueError("subset must be None where search_in='store'; give a filter instead")
-
-

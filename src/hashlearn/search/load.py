@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from hashlearn.codes import Corrections
 from hashlearn.index import AsymmetricIndex
 from hashlearn.index.code_table import packed_mask, unpacked_mask
-from hashlearn.search.catalog import Catalog, Facts, LoadedRows
+from hashlearn.search.catalog import Catalog, LoadedRows
 from hashlearn.search.columns import Columns
+from hashlearn.search.facts import Facts
 from hashlearn.search.folder import SearchFolder
 from hashlearn.search.ids import Growing, IdColumn
 from hashlearn.search.metric_hasher import MetricHasher

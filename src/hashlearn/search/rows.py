@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.codes import Corrections
-from hashlearn.codes.results import Neighbors
+from hashlearn.codes.results import Neighbors, RangeResult
 from hashlearn.durable.files import sync
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import ids_from
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.rows.blocks import Source
-from hashlearn.search.catalog import Catalog, Facts, payload_sums
+from hashlearn.search.catalog import Catalog, payload_sums
 from hashlearn.search.columns import Columns, Facet
+from hashlearn.search.facts import Facts
 from hashlearn.search.folder import SearchFolder, new_search_id, vector_facts
 from hashlearn.search.ids import Growing, IdColumn, Ids, kind_of_ids
 from hashlearn.search.load import Loaded, load, news
@@ -208,7 +209,7 @@ class CatalogRows:
     def within(self, X: Any, distance: float, options: Options) -> Any:
         snapshot = self._snapshot
         found = snapshot.within(X, distance, options)
-        return found._replace(ids=snapshot.ids_at(found.ids))
+        return RangeResult(found.offsets, found.distances, snapshot.ids_at(found.ids))
 
     def count(self, filter: Any) -> int:
         return len(self._snapshot.rows_meeting(filter))
@@ -301,7 +302,7 @@ class CatalogRows:
             raise
         finally:
             self._pending = None
-        self._tidy()
+        self._tidy(before[1])
 
     def _step(self, pending: Pending) -> Iterator[Pending]:
         before = copy.copy(pending)
@@ -322,12 +323,23 @@ class CatalogRows:
             with suppress(OSError):  # it is made: a number that lags behind does no harm
                 self._folder.acknowledged.write(facts)
 
-    def _tidy(self) -> None:
+    def _tidy(self, before: Facts) -> None:
         """Remove files that are of no use any more, and compact where most rows are removed ones."""
-        snapshot = self._snapshot
-        n_buried = snapshot.n_places - snapshot.n_rows
-        if n_buried > max(_LEAST_BURIED, snapshot.n_rows):
+        snapshot, facts, _ = self._now
+        if self._folder is not None and _files_of(facts) != _files_of(before):
+            self._collect()
+        if snapshot.n_places - snapshot.n_rows > max(_LEAST_BURIED, snapshot.n_rows):
             self.compact()
+
+    def _collect(self) -> None:
+        """Remove files that the facts do not name; inside of a change, because others write theirs before they do."""
+        assert self._folder is not None
+        with suppress(TimeoutError):
+            self._catalog.begin()
+            try:
+                self._folder.collect(self._catalog.facts(inside=True))
+            finally:
+                self._catalog.give_up()
 
     def _put(self, pending: Pending, new: NewRows, only_new: bool) -> None:
         n = len(new)
@@ -511,8 +523,8 @@ class CatalogRows:
             return
         if self._pending is not None:
             raise RuntimeError("fit must not be called inside of a transaction")
-        name, digest = self._folder.save_hasher(hasher.hasher)
         with self.changing() as pending:
+            name, digest = self._folder.save_hasher(hasher.hasher)
             self._forget_places(pending)
             pending.facts = pending.facts._replace(
                 hasher=name,
@@ -529,7 +541,6 @@ class CatalogRows:
                 file = VectorFile.create(self._folder.new_vectors_path(), hasher.n_features, "int8", calibration)
                 pending.vectors = file
                 pending.facts = pending.facts._replace(vectors=vector_facts(file))
-        self._folder.collect(self._now.facts)
 
     def save(self, folder: str | Path | None) -> None:
         """Write a copy of all rows to a folder; rows that have none belong to it from then on."""
@@ -546,9 +557,7 @@ class CatalogRows:
         catalog = Catalog.create(target.catalog_path)
         try:
             vectors, facts = self._copy_to(target, catalog)
-            target.acknowledged.write(facts)
             sync(target.path)
-            target.collect(facts)
         except BaseException:
             catalog.close()
             raise
@@ -564,35 +573,37 @@ class CatalogRows:
                 snapshot, facts, source = self._now
             else:
                 snapshot, facts, source = load(self._folder, self._catalog, self._catalog.facts())
-            hasher, model = target.save_hasher(snapshot.hasher.hasher)
-            codes = target.save_codes(snapshot.index, snapshot.n_places) if len(snapshot) else None
-            vectors = None
-            if source is not None:
-                view = source.first(snapshot.n_places)
-                vectors = source.copied(target.new_vectors_path(), _blocks(np.arange(snapshot.n_places)), view)
             catalog.begin()
             try:
-                before = max(0, catalog.last_change(inside=True))
+                change = max(0, catalog.last_change(inside=True)) + 1
+                hasher, model = target.save_hasher(snapshot.hasher.hasher)
+                codes = target.save_codes(snapshot.index, snapshot.n_places) if len(snapshot) else None
+                vectors = None
+                if source is not None:
+                    every = _blocks(np.arange(snapshot.n_places))
+                    vectors = source.copied(target.new_vectors_path(), every, source.first(snapshot.n_places))
                 catalog.clear()
-                places = snapshot.places
-                total = 0
+                places, total = snapshot.places, 0
                 if snapshot.ids is not None:
-                    ids = snapshot.ids.ids.take(places)
-                    total = catalog.put_rows(snapshot.first_row + places, ids, snapshot.payload_sums.values[places])
+                    ids, sums = snapshot.ids.ids.take(places), snapshot.payload_sums.values[places]
+                    total = catalog.put_rows(snapshot.first_row + places, ids, sums)
                 catalog.put_payloads(self._catalog.every("payloads"))
                 facts = facts._replace(
                     search=new_search_id(),
-                    change=before + 1,
+                    change=change,
                     hasher=hasher,
                     model=model,
                     sum=total,
                     codes=codes,
                     vectors=vector_facts(vectors),
                 )
+                target.acknowledged.write(facts._replace(change=0))
                 catalog.commit(facts)
             except BaseException:
                 catalog.give_up()
                 raise
+        with suppress(OSError):
+            target.acknowledged.write(facts)
         return vectors, facts
 
     def _adopt(self, folder: SearchFolder, catalog: Catalog, facts: Facts, vectors: VectorFile | None) -> None:
@@ -730,6 +741,10 @@ def _renumbered(index: Index, places: NDArray[np.int64]) -> Index:
 def _with_corrections(codes: NDArray[np.uint8], corrections: Corrections | None) -> NDArray[np.uint8]:
     """A code and, where there is one, its correction, as the catalog keeps them."""
     return codes if corrections is None else np.hstack([codes, corrections.values[:, None]])
+
+
+def _files_of(facts: Facts) -> tuple:
+    return facts.hasher, *(None if part is None else part["file"] for part in (facts.codes, facts.vectors))
 
 
 def _blocks(places: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

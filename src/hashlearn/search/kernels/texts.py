@@ -96,10 +96,10 @@ def find_numbers(slots, digests, numbers, alive, n_places, wanted, wanted_digest
         found[i] = EMPTY
         while slots[slot] != EMPTY:
             place = slots[slot]
-            if place < n_places and digests[place] == wanted_digests[i] and numbers[place] == wanted[i]:
-                if _is_alive(alive, place):
-                    found[i] = place
-                    break
+            same = place < n_places and digests[place] == wanted_digests[i] and numbers[place] == wanted[i]
+            if same and _is_alive(alive, place):
+                found[i] = place
+                break
             slot = (slot + np.uint64(1)) & mask
 
 
@@ -145,9 +145,9 @@ def _behind_value(text, at, end):
         if letter == _QUOTE:
             at = _behind_string(text, at, end)
             continue
-        if letter == _OPEN_LIST or letter == _OPEN_DICT:
+        if letter in (_OPEN_LIST, _OPEN_DICT):
             depth += 1
-        elif letter == _CLOSE_LIST or letter == _CLOSE_DICT:
+        elif letter in (_CLOSE_LIST, _CLOSE_DICT):
             if depth == 0:
                 return at
             depth -= 1
