@@ -6,7 +6,7 @@ A filter is a dict, as document databases have it::
     {"year": {"$gte": 2020, "$lt": 2024}}         $ne $gt $gte $lt $lte $in
     {"$or": [{"color": "red"}, {"size": 3}]}      $and $or; several entries of a dict must all hold
 
-It becomes a tree of the four tuples below. :func:`matches` defines what it means, and every engine translates it into
+It becomes a tree of the four classes below. :func:`matches` defines what it means, and every engine translates it into
 its own language, values as bound parameters. Fields are keys of the payload itself, not of dicts inside it. Numbers are
 compared in double precision, strings by their code points. A number, a string and a boolean are never equal to one
 another, and a field that is missing or of another kind fails every test but ``$ne``.

@@ -25,7 +25,7 @@ VECTOR_BYTES = 1 << 26
 """How much of the vectors is written at a time, where a store keeps them."""
 
 
-class Part(NamedTuple):
+class CodedRows(NamedTuple):
     """Codes of some rows, and their corrections where the store keeps them."""
 
     rows: slice
@@ -33,7 +33,7 @@ class Part(NamedTuple):
     corrections: NDArray[np.uint8] | None
 
 
-Blocks = Callable[[int], Iterable[Part]]
+Blocks = Callable[[int], Iterable[CodedRows]]
 
 
 def load_codes(
@@ -118,7 +118,7 @@ def load_codes(
     return begin
 
 
-def _write(store: Store, parts: Iterable[Part], ids: Any, vectors: Any, payloads: Any, job: str | None) -> None:
+def _write(store: Store, parts: Iterable[CodedRows], ids: Any, vectors: Any, payloads: Any, job: str | None) -> None:
     noted_at, done = time.monotonic(), 0
     try:
         for rows, codes, corrections in parts:
@@ -141,13 +141,13 @@ def _write(store: Store, parts: Iterable[Part], ids: Any, vectors: Any, payloads
         store.drop_note(_key(job))
 
 
-def _gathered(parts: Iterable[Part], block_rows: int) -> Iterator[Part]:
+def _gathered(parts: Iterable[CodedRows], block_rows: int) -> Iterator[CodedRows]:
     """Parts of at least ``block_rows`` rows, but for the last: neighbors joined."""
-    waiting: list[Part] = []
+    waiting: list[CodedRows] = []
     for part in parts:
         # copies: the source may use its memory again for the next part
         corrections = None if part.corrections is None else np.array(part.corrections)
-        waiting.append(Part(part.rows, np.array(part.codes), corrections))
+        waiting.append(CodedRows(part.rows, np.array(part.codes), corrections))
         if part.rows.stop - waiting[0].rows.start >= block_rows:
             yield _joined(waiting)
             waiting = []
@@ -155,10 +155,10 @@ def _gathered(parts: Iterable[Part], block_rows: int) -> Iterator[Part]:
         yield _joined(waiting)
 
 
-def _joined(parts: list[Part]) -> Part:
+def _joined(parts: list[CodedRows]) -> CodedRows:
     rows = slice(parts[0].rows.start, parts[-1].rows.stop)
     values = [part.corrections for part in parts if part.corrections is not None]
-    return Part(rows, np.concatenate([part.codes for part in parts]), np.concatenate(values) if values else None)
+    return CodedRows(rows, np.concatenate([part.codes for part in parts]), np.concatenate(values) if values else None)
 
 
 def _keep(store: Store, job: str | None, done: int) -> None:
@@ -189,10 +189,10 @@ def _opened(codes: Any, n_bits: int) -> NDArray[np.uint8]:
 
 
 def _sliced(array: NDArray[np.uint8], corrections: NDArray[np.uint8] | None, block_rows: int) -> Blocks:
-    def blocks(first: int) -> Iterator[Part]:
+    def blocks(first: int) -> Iterator[CodedRows]:
         for start in range(first, len(array), block_rows):
             rows = slice(start, min(start + block_rows, len(array)))
-            yield Part(rows, array[rows], None if corrections is None else corrections[rows])
+            yield CodedRows(rows, array[rows], None if corrections is None else corrections[rows])
 
     return blocks
 
@@ -201,12 +201,12 @@ def _called(codes: Callable[[int], Iterable[tuple]], store: Store) -> Blocks:
     """The blocks of a caller, once they are known to be what the store wants."""
     wanted = ["a slice of rows", "their codes", *([] if store.corrections is None else ["their corrections"])]
 
-    def blocks(first: int) -> Iterator[Part]:
+    def blocks(first: int) -> Iterator[CodedRows]:
         for block in codes(first):
             if len(block) != len(wanted):
                 raise ValueError(f"codes must return {', '.join(wanted)} for {store.uri}, got {len(block)} things")
             rows, packed, corrections = block if store.corrections is not None else (*block, None)
-            yield Part(rows, packed, check_corrections(corrections, len(packed), store.corrections))
+            yield CodedRows(rows, packed, check_corrections(corrections, len(packed), store.corrections))
 
     return blocks
 
