@@ -223,17 +223,19 @@ class MirroredRows(CatalogRows):
     def _mirror(self) -> Loaded:
         """All rows of the store, in the order of their ids."""
         rows, store = CatalogRows(self._link.hasher, None), self._link.store
-        if store is not None:
-            for block in store.scan(payloads=True):
-                assert block.payloads is not None
-                own = block.corrections
-                affine = self._link.hasher.affine
-                corrections = None if own is None or affine is None else Corrections(own, *affine)
-                texts = payload_texts(block.payloads, len(block.ids))
-                encoded = Encoded(block.codes, corrections)
-                new = NewRows(None, block.ids, encoded, ["" if text == NO_PAYLOAD else text for text in texts])
-                with rows.changing() as pending:
-                    rows._put(pending, new, True)
+        blocks = [] if store is None else list(store.scan(payloads=True))
+        if blocks:
+            ids = np.concatenate([block.ids for block in blocks])
+            order = np.argsort(ids, kind="stable")
+            corrections, affine = None, self._link.hasher.affine
+            if affine is not None:
+                corrections = Corrections(np.concatenate([block.corrections for block in blocks])[order], *affine)
+            encoded = Encoded(np.concatenate([block.codes for block in blocks])[order], corrections)
+            payloads = [payload for block in blocks for payload in block.payloads or ()]
+            texts = payload_texts([payloads[row] for row in order.tolist()], len(ids))
+            new = NewRows(None, ids[order], encoded, ["" if text == NO_PAYLOAD else text for text in texts])
+            with rows.changing() as pending:
+                rows._put(pending, new, True)
         self._catalog = rows._catalog
         return rows._now._replace(snapshot=self._with_vectors(rows._now.snapshot))
 

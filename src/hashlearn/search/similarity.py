@@ -275,7 +275,7 @@ class SimilaritySearch:
             has already, does nothing: everything is there.
         """
         with self._changing:
-            self._rows.save(folder)
+            self._asked(lambda rows: rows.save(folder))
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -392,7 +392,7 @@ class SimilaritySearch:
 
     @property
     def index(self) -> Index:
-        """A copy, at no cost, of the index of the codes. Its ids are the places of the rows, in the order of their adding."""
+        """A copy, at no cost, of the index of the codes. Its ids are numbers of rows, in the order of their adding."""
         return self._rows.index
 
     def get(self, ids: ArrayLike) -> list[Record]:
