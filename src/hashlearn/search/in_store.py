@@ -301,6 +301,15 @@ class StoreRows:
             return False
         return bool(store.get([id]))
 
+    def codes(self, ids: Any) -> NDArray[np.uint8]:
+        wanted = self.ids if ids is None else ids
+        found = {record.id: record.code for record in self.get(wanted)}
+        listed = np.asarray(wanted, object).tolist()
+        missing = [id for id in listed if id not in found]
+        if missing:
+            raise ValueError(f"ids must be in the search, got {missing[0]!r:.60}, which is not")
+        return np.array([found[id] for id in listed], np.uint8).reshape(len(listed), -(-self.hasher.n_bits // 8))
+
     def get(self, ids: Any) -> list[Record]:
         store = self._link.store
         found = [] if store is None else store.get(ids)

@@ -153,6 +153,10 @@ class CatalogRows:
         except ValueError:  # no id can be like this
             return False
 
+    def codes(self, ids: Any) -> NDArray[np.uint8]:
+        snapshot = self._snapshot
+        return snapshot.index.codes(snapshot.places_by_id if ids is None else snapshot.find_all(ids))
+
     def get(self, ids: Any) -> list[Record]:
         snapshot = self._snapshot
         places = snapshot.find(ids)
