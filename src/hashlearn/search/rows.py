@@ -631,10 +631,13 @@ class CatalogRows:
         """Go on in the folder that the rows were just written to."""
         snapshot = self._snapshot
         index = folder.open_codes(facts, snapshot.hasher) if facts.codes is not None else empty_index(snapshot.hasher)
+        sums = np.zeros(snapshot.n_places, np.uint32)  # payloads of removed rows were not copied
+        sums[snapshot.places] = snapshot.payload_sums.values[snapshot.places]
         snapshot = replace(
             snapshot,
             index=index,
             change=facts.change,
+            payload_sums=Growing(sums),
             columns=Columns(catalog, snapshot.first_row),
             vectors=None if vectors is None else vectors.first(snapshot.n_places),
         )
