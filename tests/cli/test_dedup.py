@@ -1,10 +1,12 @@
 """hashlearn dedup: vectors, pictures, texts; files out; nothing deleted."""
 
 import csv
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from cli.conftest import snapshot
 
 from hashlearn import Duplicates
 from hashlearn.durable.locks import exclusive
@@ -90,6 +92,47 @@ def test_pictures_are_moved_aside_and_nothing_is_deleted(run, photos, folder):
     assert list((folder / "work").iterdir())
 
 
+def test_a_plan_is_shown_a_move_is_undone_and_links_stay_whole(run, photos, folder):
+    (photos / "a-link.png").symlink_to("1-again.jpg")
+    os.link(photos / "0-again.jpg", photos / "0 second name.jpg")
+    before = snapshot(folder)
+    arguments = ["dedup", "photos", "--apply", "move", "aside"]
+    outcome = run(*arguments, "--dry-run")
+    assert outcome.code == 0, outcome
+    assert snapshot(folder) == before
+    assert "0.png  0 second name.jpg" in outcome.out
+    assert "2 files would be" in outcome.out
+    assert "skipped a-link.png: a link to 1-again.jpg" in outcome.err
+    assert "skipped 0-again.jpg: another name of the file 0 second name.jpg (a hard link)" in outcome.err
+    assert "not moved: 1-again.jpg: the link a-link.png leads to it" in outcome.err
+    assert run(*arguments).code == 0
+    assert sorted(path.name for path in (folder / "aside").iterdir()) == [
+        "0 second name.jpg",
+        "0-again.jpg",
+        "moved.csv",
+    ]
+    assert (photos / "a-link.png").read_bytes() == (photos / "1-again.jpg").read_bytes()
+    outcome = run("dedup", "--undo", "aside/moved.csv")
+    assert outcome.out == "aside/moved.csv: 2 files are back in their places\n"
+    assert snapshot(folder) == before
+
+
+def test_a_known_file_that_changed_is_not_moved(run, photos, folder):
+    assert run("dedup", "photos", "--state", "known").code == 0
+    (photos / "0-again.jpg").write_bytes((photos / "5.png").read_bytes())
+    outcome = run("dedup", "photos", "--state", "known", "--apply", "move", "aside")
+    assert "not moved: 0-again.jpg: it changed since it was compared" in outcome.err
+    assert [path.name for path in (folder / "aside").iterdir() if path.suffix == ".jpg"] == ["1-again.jpg"]
+
+
+def test_a_name_with_a_line_break_needs_the_list_with_nul(run, refused, photos):
+    (photos / "0-again.jpg").rename(photos / "two\nlines.jpg")
+    line = refused("dedup", "photos", "--dropped", "drop.txt")
+    assert "--dropped has one name a line, got the name 'two\\nlines.jpg', which has two; use --dropped0" in line
+    assert run("dedup", "photos", "--dropped0", "drop0").code == 0
+    assert sorted(Path("drop0").read_text().split("\0")) == ["", "1-again.jpg", "two\nlines.jpg"]
+
+
 def test_the_picture_with_the_most_pixels_is_kept(run, photos):
     image = pytest.importorskip("PIL.Image")
     image.open(photos / "5.png").resize((128, 128)).save(photos / "a-large.png")
@@ -113,6 +156,11 @@ def test_texts_of_a_column(run, texts):
 
 
 BAD = [
+    ([], "give a folder of images, a file of texts, or files of vectors"),
+    (["photos", "--dry-run"], "--dry-run shows what --apply would do"),
+    (["photos", "--undo", "aside/moved.csv"], "--undo needs nothing but the record"),
+    (["--undo", "aside/moved.csv"], "aside/moved.csv"),
+    (["--undo", "texts.csv"], "texts.csv is no record of moved files"),
     (["rows.npy"], "--max-distance is needed for vectors"),
     (["rows.npy", "--max-distance", "-1"], "max_distance must be at least 0"),
     (["rows.npy", "--max-distance", "0.1", "--out", "rows.npy"], "--out must be a file of its own"),

@@ -25,15 +25,22 @@ EXAMPLE = "Example: hashlearn dedup photos/ --review review.html --apply move ph
 WIDER = 1.5
 """How much further than wanted pairs are searched for the review page, so that its slider can go beyond."""
 
+_LISTS = {
+    "--kept": "what to keep",
+    "--dropped": "what to drop",
+    "--kept0": "what to keep, NUL behind each",
+    "--dropped0": "what to drop, NUL behind each",
+}
+
 _SHOWN_GROUPS = 10
 _SHOWN_SKIPPED = 5
 
 
 def run(
     paths: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(help=f"A folder of images; a CSV file, with --text; or files of vectors: {FORMATS}."),
-    ],
+    ] = None,
     max_distance: Annotated[
         float | None, typer.Option(help="Rows at this distance or less are duplicates. Needed for vectors.")
     ] = None,
@@ -60,6 +67,10 @@ def run(
     out: Annotated[str | None, typer.Option("--out", "-o", help="The table of groups: .csv or .parquet.")] = None,
     kept: Annotated[str | None, typer.Option(metavar="FILE", help="A list of the ids to keep.")] = None,
     dropped: Annotated[str | None, typer.Option(metavar="FILE", help="A list of the ids to drop.")] = None,
+    kept0: Annotated[str | None, typer.Option(metavar="FILE", help="As --kept, with NUL behind each name.")] = None,
+    dropped0: Annotated[
+        str | None, typer.Option(metavar="FILE", help="As --dropped, with NUL behind each name, as xargs -0 takes it.")
+    ] = None,
     review: Annotated[str | None, typer.Option(metavar="FILE", help="A page to look at the groups: .html.")] = None,
     state: Annotated[
         str | None,
@@ -74,14 +85,28 @@ def run(
         tuple[str, str] | None,
         typer.Option(metavar="move|link FOLDER", help="Move dropped images there, or link kept ones. Deletes nothing."),
     ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what --apply would do, and do nothing.")] = False,
+    undo: Annotated[
+        str | None, typer.Option(metavar="moved.csv", help="Put back what --apply move has moved, and do nothing else.")
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 is all cores.")] = 1,
 ) -> None:
     """Find near-duplicates among images, texts or vectors, and say which to keep. For codes see near-duplicates."""
     from hashlearn.duplicates.apply import check_apply
     from hashlearn.durable.locks import exclusive
 
+    if undo is not None:
+        if paths:
+            raise ValueError("--undo needs nothing but the record moved.csv, got files to compare too")
+        _undo(undo)
+        return
+    if not paths:
+        raise ValueError("give a folder of images, a file of texts, or files of vectors")
+    if dry_run and apply is None:
+        raise ValueError("--dry-run shows what --apply would do, and needs it")
     files = [path for path in paths if not Path(path).is_dir()]
-    check_places({"--out": out, "--kept": kept, "--dropped": dropped, "--review": review}, [*files, scores])
+    lists = {"--kept": kept, "--dropped": dropped, "--kept0": kept0, "--dropped0": dropped0}
+    check_places({"--out": out, **lists, "--review": review}, [*files, scores])
     is_folder = len(paths) == 1 and not files
     if apply is not None:
         if not is_folder:
@@ -102,15 +127,22 @@ def run(
             known, things, max_distance, metric, recall, grouping, keep, scores, max_pairs, review is not None, jobs
         )
         page = None if review is None else _page(found, things, paths[0])
-        with _written(found, page, {"out": out, "kept": kept, "dropped": dropped, "review": review}):
+        stamps = {**_known_stamps(state, known), **things.stamps}
+        with _written(found, page, out, review, lists):
             if state is not None:
-                _save(found, things, state)
+                _save(found, things, state, stamps)
     _report(found, things, is_chosen)
-    for path, what in ((out, "the groups"), (kept, "what to keep"), (dropped, "what to drop"), (review, "the page")):
+    for path, what in (
+        (out, "the groups"),
+        (review, "the page"),
+        *((path, _LISTS[name]) for name, path in lists.items()),
+    ):
         if path is not None:
             typer.echo(f"{path}: {what}")
-    if apply is not None:
-        _apply(found, paths[0], *apply)
+    if apply is not None and apply[0] == "link":
+        _link(found, paths[0], apply[1], dry_run)
+    elif apply is not None:
+        _move(found, paths[0], apply[1], stamps, things.other_names, dry_run)
 
 
 def _read(
@@ -198,25 +230,30 @@ def _found(
 
 
 @contextmanager
-def _written(found: Any, page: str | None, places: dict[str, str | None]) -> Iterator[None]:
+def _written(
+    found: Any, page: str | None, out: str | None, review: str | None, lists: dict[str, str | None]
+) -> Iterator[None]:
     """Write tables, lists and page, which take their places together, once the block has done its work."""
-    from hashlearn.duplicates.tables import is_parquet, write_groups, write_list
+    from hashlearn.duplicates.tables import check_lines, is_parquet, write_groups, write_list
     from hashlearn.durable.files import replacing_together
 
-    wanted = {name: path for name, path in places.items() if path is not None}
+    wanted = {name: path for name, path in {"--out": out, "--review": review, **lists}.items() if path is not None}
     if not wanted:
         yield
         return
     with replacing_together(*wanted.values()) as files:
         beside = dict(zip(wanted, files))
-        if "out" in beside:
-            write_groups(found, beside["out"], is_parquet(wanted["out"]))
-        if "kept" in beside:
-            write_list(found.kept, beside["kept"])
-        if "dropped" in beside:
-            write_list(found.dropped, beside["dropped"])
+        if out is not None:
+            write_groups(found, beside["--out"], is_parquet(out))
         if page is not None:
-            beside["review"].write_text(page, encoding="utf-8")
+            beside["--review"].write_text(page, encoding="utf-8")
+        for name in beside.keys() & lists.keys():
+            ids = found.kept if name.startswith("--kept") else found.dropped
+            if name.endswith("0"):
+                write_list(ids, beside[name], "\0")
+            else:
+                check_lines(ids, name)
+                write_list(ids, beside[name])
         yield
 
 
@@ -227,17 +264,32 @@ def _page(found: Any, things: Things, place: str) -> str:
     return review_page(found, Shown(texts, things.picture, things.note), f"Near-duplicates in {place}")
 
 
-def _save(found: Any, things: Things, state: str) -> None:
+def _save(found: Any, things: Things, state: str, stamps: dict[str, Any]) -> None:
+    from hashlearn.duplicates.apply import write_stamps
+
     if things.encoder is not None:
         from hashlearn.features import save_encoder
 
         save_encoder(things.encoder, _encoder_beside(state))
+    if stamps:
+        write_stamps(_stamps_beside(state), stamps)
     found.save(state)
 
 
 def _encoder_beside(state: str | None) -> Path:
     """The file of the encoder that made the vectors of a state: new rows must be encoded by the same."""
     return Path(f"{str(state).rstrip('/')}.encoder.safetensors")
+
+
+def _stamps_beside(state: str | None) -> Path:
+    """What the files of a state were when they were compared: one that changed since is not moved."""
+    return Path(f"{str(state).rstrip('/')}.files.json")
+
+
+def _known_stamps(state: str | None, known: Any) -> dict[str, Any]:
+    from hashlearn.duplicates.apply import read_stamps
+
+    return {} if known is None else read_stamps(_stamps_beside(state))
 
 
 def _report(found: Any, things: Things, is_chosen: bool) -> None:
@@ -265,12 +317,64 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _apply(found: Any, folder: str, action: str, target: str) -> None:
-    from hashlearn.duplicates.apply import MOVED, link_files, move_files
+def _link(found: Any, folder: str, target: str, dry_run: bool) -> None:
+    from hashlearn.duplicates.apply import link_files
 
-    if action == "move":
-        count = move_files(found.dropped.tolist(), folder, target)
-        typer.echo(f"{target}: {count} images moved there from {folder}; {Path(target) / MOVED} lists them")
-    else:
-        count = link_files(found.kept.tolist(), folder, target)
-        typer.echo(f"{target}: {count} links to images to keep; {folder} is as it was")
+    if dry_run:
+        typer.echo(f"{target}: there would be links to {len(found.kept)} images to keep; {folder} would be as it is")
+        return
+    count = link_files(found.kept.tolist(), folder, target)
+    typer.echo(f"{target}: {count} links to images to keep; {folder} is as it was")
+
+
+def _move(found: Any, folder: str, target: str, stamps: dict[str, Any], other_names: Any, dry_run: bool) -> None:
+    from hashlearn.duplicates.apply import MOVED, move_files, plan_moves
+
+    dropped = {name: group.kept for group in found.groups for name in group.members.tolist()}
+    plan = plan_moves(dropped, folder, target, stamps, other_names)
+    if dry_run:
+        _show_moves(plan, folder)
+        typer.echo(f"--dry-run: nothing was moved; {len(plan.moves)} files would be, {_size(plan.n_bytes)} saved")
+        return
+    moved = move_files(plan, target)
+    _say_what_stays(moved.stays)
+    typer.echo(
+        f"{target}: {moved.count} images moved there from {folder}, {_size(plan.n_bytes)}; "
+        f"to put them back: hashlearn dedup --undo {Path(target) / MOVED}"
+    )
+
+
+def _undo(record: str) -> None:
+    from hashlearn.duplicates.apply import undo_moves
+
+    undone = undo_moves(record)
+    _say_what_stays(undone.stays)
+    typer.echo(f"{record}: {undone.count} files are back in their places")
+
+
+def _show_moves(plan: Any, folder: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("kept", "moved", "bytes saved", box=None, pad_edge=False)
+    table.columns[2].justify = "right"
+    top = Path(folder).resolve()
+    for move in plan.moves:
+        names = (_printable(str(Path(path).relative_to(top))) for path in (move.kept, move.source))
+        table.add_row(*names, f"{move.n_bytes:,}")
+    Console(markup=False, highlight=False).print(table)
+    _say_what_stays(plan.stays)
+
+
+def _say_what_stays(stays: Any) -> None:
+    for name, reason in stays:
+        typer.echo(f"not moved: {_printable(name)}: {reason}", err=True)
+
+
+def _printable(name: str) -> str:
+    """A name in one line: what cannot be printed is escaped."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in name)
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:,.1f} MB" if n_bytes >= 100_000 else f"{n_bytes:,} bytes"

@@ -47,10 +47,17 @@ def write_groups(duplicates: Duplicates, beside: Beside, is_parquet: bool) -> No
             writer.writerow([row.group, row.id, row.decision, row.duplicate_of, distance, int(row.is_copy)])
 
 
-def write_list(names: Any, beside: Beside) -> None:
-    """One id a line."""
+def check_lines(names: Any, option: str) -> None:
+    """Raise where a name has a line break: in a list with one name a line it would become two."""
+    odd = next((name for name in names.tolist() if isinstance(name, str) and len(name.splitlines()) > 1), None)
+    if odd is not None:
+        raise ValueError(f"{option} has one name a line, got the name {odd!r}, which has two; use {option}0 instead")
+
+
+def write_list(names: Any, beside: Beside, end: str = "\n") -> None:
+    """The ids, with a line break behind each, or another end."""
     with beside.open("w") as file:
-        file.writelines(f"{name}\n" for name in names.tolist())
+        file.writelines(f"{name}{end}" for name in names.tolist())
 
 
 def is_parquet(path: str | Path) -> bool:

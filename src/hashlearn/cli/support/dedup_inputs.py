@@ -1,6 +1,6 @@
 """What ``hashlearn dedup`` compares: vectors, the pictures of a folder, or the texts of a table."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +36,10 @@ class Things(NamedTuple):
     note : function or None
         From the number of a row to a line about it.
     skipped : list of (name, reason)
+    stamps : dict of str to FileStamp
+        What the files were when they were read.
+    other_names : dict of str to list of str
+        Further names of the files.
     encoder : Encoder or None
     """
 
@@ -47,6 +51,8 @@ class Things(NamedTuple):
     picture: Callable[[int], bytes] | None = None
     note: Callable[[int], str] | None = None
     skipped: Sequence[tuple[str, str]] = ()
+    stamps: Mapping[str, Any] = {}
+    other_names: Mapping[str, Sequence[str]] = {}
     encoder: Any = None
 
 
@@ -89,6 +95,8 @@ def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[st
         picture=picture,
         note=note,
         skipped=found.skipped,
+        stamps=found.stamps,
+        other_names=found.other_names,
         encoder=encoder,
     )
 
