@@ -91,12 +91,12 @@ def test_after_move_and_undo_the_folder_is_what_it_was(photos, tmp_path):
     }
     assert plan.n_bytes == len("content of a.png") + len('content of odd\nname, "q".png')
     assert not target.exists()
-    assert move_files(plan, target).count == 3
+    assert move_files(plan, target).n_files == 3
     assert all(path.exists() for path in good_links)
     assert (photos / "sub/d.png").exists()
     assert os.path.samefile(target / "a.png", target / "sub/a-again.png")
     assert (target / 'odd\nname, "q".png').read_text() == 'content of odd\nname, "q".png'
-    assert undo_moves(target / "moved.csv").count == 3
+    assert undo_moves(target / "moved.csv").n_files == 3
     assert state_of(photos) == before
     assert not target.exists()
 
@@ -129,7 +129,7 @@ def test_nothing_moves_whose_kept_file_changed_or_is_gone(photos, tmp_path, what
     if when == "after it":
         spoil()
     moved = move_files(plan, tmp_path / "aside")
-    assert moved.count == 0
+    assert moved.n_files == 0
     assert "sub/d.png, which is kept in its place, changed or is gone" in moved.stays[0].reason
     assert (photos / "a.png").exists()
     assert read_record(tmp_path / "aside/moved.csv") == []
@@ -162,12 +162,12 @@ def test_undo_never_writes_over_a_file(photos, tmp_path):
     move_files(moves_of(photos, target, {"a.png": "sub/d.png"}), target)
     (photos / "a.png").write_text("new")
     undone = undo_moves(target / "moved.csv")
-    assert undone.count == 1
+    assert undone.n_files == 1
     assert undone.stays == [(str(photos / "a.png"), "its old name is taken")]
     assert (photos / "a.png").read_text() == "new"
     assert (target / "a.png").read_text() == "content of a.png"
     (photos / "a.png").unlink()
-    assert undo_moves(target / "moved.csv").count == 1
+    assert undo_moves(target / "moved.csv").n_files == 1
     assert not target.exists()
 
 

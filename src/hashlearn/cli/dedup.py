@@ -339,7 +339,7 @@ def _move(found: Any, folder: str, target: str, stamps: dict[str, Any], other_na
     moved = move_files(plan, target)
     _say_what_stays(moved.stays)
     typer.echo(
-        f"{target}: {moved.count} images moved there from {folder}, {_size(plan.n_bytes)}; "
+        f"{target}: {moved.n_files} images moved there from {folder}, {_size(plan.n_bytes)}; "
         f"to put them back: hashlearn dedup --undo {Path(target) / MOVED}"
     )
 
@@ -349,7 +349,7 @@ def _undo(record: str) -> None:
 
     undone = undo_moves(record)
     _say_what_stays(undone.stays)
-    typer.echo(f"{record}: {undone.count} files are back in their places")
+    typer.echo(f"{record}: {undone.n_files} files are back in their places")
 
 
 def _show_moves(plan: Any, folder: str) -> None:

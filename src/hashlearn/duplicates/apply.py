@@ -89,7 +89,7 @@ class MovePlan(NamedTuple):
 class Moved(NamedTuple):
     """How many files were moved or put back, and those that were not."""
 
-    count: int
+    n_files: int
     stays: list[Stays]
 
 
@@ -238,7 +238,7 @@ def read_record(path: str | Path) -> list[Move]:
             rows = list(csv.reader(file, strict=True))
             if rows[:1] != [_TITLES] or any(len(row) != len(_TITLES) for row in rows):
                 raise ValueError
-            moves = [Move(*row[:3], int(row[3]), FileStamp(*map(int, row[4:]))) for row in rows[1:]]
+            moves = [Move(row[0], row[1], row[2], int(row[3]), FileStamp(*map(int, row[4:]))) for row in rows[1:]]
         except (ValueError, csv.Error):
             raise ValueError(f"{path} is no record of moved files, whose columns are {', '.join(_TITLES)}") from None
     outside = [move.target for move in moves if Path(move.target).is_absolute() or ".." in Path(move.target).parts]
