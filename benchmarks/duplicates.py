@@ -42,7 +42,8 @@ from PIL import Image
 from runs import add_out_option, append_run
 
 from hashlearn import find_duplicates
-from hashlearn.cli.support.dedup_inputs import ENCODERS, default_distance
+from hashlearn.cli.support.dedup_inputs import PICTURE_ENCODER, default_distance
+from hashlearn.duplicates import find_duplicate_texts
 from hashlearn.features import encoder_named
 
 PairSet = set[tuple[int, int]]
@@ -112,7 +113,7 @@ def photos(options: argparse.Namespace) -> Iterable[dict]:
 
 def pictures(options: argparse.Namespace, originals: np.ndarray) -> Iterable[dict]:
     images, true = moved_images(originals, 300)
-    yield as_by_default("image", [Image.fromarray(image).convert("RGB") for image in images], true)
+    yield pictures_by_default([Image.fromarray(image).convert("RGB") for image in images], true)
     yield from peers(options, "imagededup", true, images=images)
 
 
@@ -135,10 +136,10 @@ def texts(options: argparse.Namespace) -> Iterable[dict]:
     sources |= {path.stem: texts_of_file(path, 2000) for path in options.texts}
     for name, originals in sources.items():
         all_texts, true = edited(originals, 300)
-        encoded = encoder_named(ENCODERS["text"], "text").encode(all_texts)
+        encoded = encoder_named("shingles", "text").encode(all_texts)
         distances = np.array([0.15, 0.2, 0.25, 0.3])
         lines = [
-            [as_by_default("text", all_texts, true)],
+            [texts_by_default(all_texts, true)],
             against_vectors(encoded, true, distances, ours_too=False),
             peers(options, "semhash", true, vectors=encoded, distances=distances),
             peers(options, "datasketch", true, texts=np.array(all_texts)),
@@ -168,17 +169,23 @@ def megabytes(name: str) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
-def as_by_default(kind: str, items: list, true: PairSet) -> dict:
+def pictures_by_default(items: list, true: PairSet) -> dict:
     """What ``hashlearn dedup`` finds with its own encoder and distance; the time includes the encoding."""
-    name = ENCODERS[kind]
 
     def search() -> Any:
-        encoder = encoder_named(name, kind)
+        encoder = encoder_named(PICTURE_ENCODER, "image")
         encoded = encoder.encode(items)
         return find_duplicates(encoded, default_distance(encoder, encoded), metric=encoder.metric)  # type: ignore[arg-type]
 
     found, seconds = timed(search)
-    line = {"contender": f"hashlearn dedup, defaults ({name})", "seconds": seconds}
+    line = {"contender": f"hashlearn dedup, defaults ({PICTURE_ENCODER})", "seconds": seconds}
+    return line | at_best({found.max_distance: rows_of(found)}, true)
+
+
+def texts_by_default(texts: list[str], true: PairSet) -> dict:
+    """What ``hashlearn dedup --text`` finds."""
+    found, seconds = timed(lambda: find_duplicate_texts(texts))
+    line = {"contender": "hashlearn dedup, defaults (words)", "seconds": seconds}
     return line | at_best({found.max_distance: rows_of(found)}, true)
 
 

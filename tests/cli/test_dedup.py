@@ -155,6 +155,26 @@ def test_texts_of_a_column(run, texts):
     assert texts[40] in Path("page.html").read_text()
 
 
+def test_texts_of_a_parquet_file_and_rows_without_a_text(run, folder):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = ["red fox", None, "Red  fox", " ", "Development files for foo", "Development files for bar"]
+    parquet.write_table(arrow.table({"body": texts, "key": list("abcdef")}), "texts.parquet")
+    outcome = run("dedup", "texts.parquet", "--text", "body", "--keep", "first", "--dropped", "drop.txt")
+    assert outcome.code == 0, outcome
+    assert Path("drop.txt").read_text() == "2\n"
+    assert "skipped 1: no word in it\nskipped 3: no word in it\n" in outcome.err
+    assert run("dedup", "texts.parquet", "--text", "body", "--id", "key", "--dropped", "drop.txt").code == 0
+    assert Path("drop.txt").read_text() in ("a\n", "c\n")
+
+
+def test_a_state_of_texts_goes_on(run, texts):
+    assert run("dedup", "texts.csv", "--text", "text", "--id", "name", "--state", "known").code == 0
+    Path("more.csv").write_text(f"name,text\nnew,{texts[3]} more\nother,something else\n")
+    outcome = run("dedup", "more.csv", "--text", "text", "--id", "name", "--state", "known", "--dropped", "drop.txt")
+    assert "2 more rows: 1 new, 1 duplicates of known ones" in outcome.out
+    assert set(Path("drop.txt").read_text().split()) & {"new", "t03"}
+
+
 BAD = [
     ([], "give a folder of images, a file of texts, or files of vectors"),
     (["photos", "--dry-run"], "--dry-run shows what --apply would do"),

@@ -10,12 +10,13 @@ import typer
 from hashlearn.cli.support.arrays import FORMATS
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.dedup_inputs import (
-    ENCODERS,
+    PICTURE_ENCODER,
     RANGES,
     Things,
     default_distance,
     pictures_of,
-    texts_of,
+    texts_by_encoder,
+    texts_by_words,
     vectors_of,
 )
 from hashlearn.cli.support.places import check_places
@@ -39,18 +40,20 @@ _SHOWN_SKIPPED = 5
 def run(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(help=f"A folder of images; a CSV file, with --text; or files of vectors: {FORMATS}."),
+        typer.Argument(help=f"A folder of images; a CSV or parquet file, with --text; or vectors: {FORMATS}."),
     ] = None,
     max_distance: Annotated[
         float | None, typer.Option(help="Rows at this distance or less are duplicates. Needed for vectors.")
     ] = None,
     metric: Annotated[Literal["cosine", "euclidean"] | None, typer.Option(help="How vectors are compared.")] = None,
-    text: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of texts, of a CSV file.")] = None,
+    text: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column of texts, of a CSV or parquet file.")
+    ] = None,
     id_column: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help="The column of ids, of a CSV file; else row numbers.")
+        str | None, typer.Option("--id", metavar="COLUMN", help="The column of ids, of such a file; else row numbers.")
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option(help="What makes vectors of images or texts; by default spectrum or shingles.")
+        str | None, typer.Option(help="What makes vectors of images or texts; by default spectrum, and words alone.")
     ] = None,
     recall: Annotated[float, typer.Option(help="Share of the true pairs to find; 1 is exact.")] = 0.99,
     grouping: Annotated[
@@ -116,12 +119,13 @@ def run(
     alone = nullcontext() if state is None else exclusive(Path(state).absolute(), wait=False)
     with alone, progress_bars():
         known, things = _read(paths, is_folder, text, id_column, encoder, array, state, work)
-        if known is None and max_distance is None and things.encoder is None:
+        is_words = things.metric == "words"
+        if known is None and max_distance is None and things.encoder is None and not is_words:
             raise ValueError("--max-distance is needed for vectors")
         if keep == "best" and scores is None and things.scores is None:
             raise ValueError("--keep best needs --scores, a file with a score for each row")
-        is_chosen = known is None and max_distance is None and things.encoder.name in RANGES
-        if known is None and max_distance is None:
+        is_chosen = known is None and max_distance is None and not is_words and things.encoder.name in RANGES
+        if known is None and max_distance is None and not is_words:
             max_distance = default_distance(things.encoder, things.vectors)
         found = _found(
             known, things, max_distance, metric, recall, grouping, keep, scores, max_pairs, review is not None, jobs
@@ -166,17 +170,19 @@ def _read(
         return known, vectors_of(paths, array)
     from hashlearn.features import encoder_named, load_encoder
 
+    if not is_folder and len(paths) != 1:
+        raise ValueError(f"--text needs one file, got {len(paths)}")
+    if not is_folder and (encoder is None if known is None else known.metric == "words"):
+        return known, texts_by_words(paths[0], text or "", id_column)
     is_saved = known is not None and _encoder_beside(state).is_file()
     kind = "image" if is_folder else "text"
-    made = load_encoder(_encoder_beside(state)) if is_saved else encoder_named(encoder or ENCODERS[kind], kind)
+    made = load_encoder(_encoder_beside(state)) if is_saved else encoder_named(encoder or PICTURE_ENCODER, kind)
     if is_folder:
         done = None if work is None else Path(work)
         if done is not None and not done.is_dir() and not done.absolute().parent.is_dir():
             raise ValueError(f"--work must be a folder, or lie in one, got {work}")
         return known, pictures_of(paths[0], made, done, [] if known is None else known.ids.tolist())
-    if len(paths) != 1:
-        raise ValueError(f"--text needs one CSV file, got {len(paths)}")
-    return known, texts_of(paths[0], text or "", id_column, made, is_saved)
+    return known, texts_by_encoder(paths[0], text or "", id_column, made, is_saved)
 
 
 def _found(
@@ -193,24 +199,24 @@ def _found(
     jobs: int,
 ) -> Any:
     from hashlearn.cli.support.arrays import read_array
-    from hashlearn.duplicates import find_duplicates
+    from hashlearn.duplicates import find_duplicate_texts, find_duplicates
+    from hashlearn.duplicates.find import TEXT_DISTANCE
 
     score = things.scores if scores is None else read_array(scores)
     if known is not None:
         if scores is None and known.state.scores is None:
             score = None
-        if things.vectors.shape[0] == 0:
+        rows: Any = things.texts if things.metric == "words" else things.vectors
+        if len(rows) == 0:
             return known
-        checked = known.check(things.vectors, n_jobs=jobs)
+        checked = known.check(rows, n_jobs=jobs)
         n_new = int(checked.is_new.sum())
         typer.echo(
             f"{len(checked.is_new)} more rows: {n_new} new, {len(checked.is_new) - n_new} duplicates of known ones"
         )
         ids = things.ids if known.state.ids is not None else None
-        return known.add(things.vectors, ids, score, n_jobs=jobs)
-    assert distance is not None
+        return known.add(rows, ids, score, n_jobs=jobs)
     options: dict[str, Any] = {
-        "metric": metric or things.metric or "cosine",
         "recall": recall,
         "grouping": grouping,
         "keep": keep,
@@ -219,6 +225,11 @@ def _found(
         "max_pairs": max_pairs,
         "n_jobs": jobs,
     }
+    if things.metric == "words":
+        assert things.texts is not None
+        return find_duplicate_texts(things.texts, TEXT_DISTANCE if distance is None else distance, **options)
+    assert distance is not None
+    options["metric"] = metric or things.metric or "cosine"
     if not is_reviewed:
         return find_duplicates(things.vectors, distance, **options)
     try:

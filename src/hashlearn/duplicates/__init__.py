@@ -2,7 +2,7 @@
 
 from hashlearn.duplicates.answers import Checked, DuplicatePairs, Group
 from hashlearn.duplicates.chance import distance_by_chance
-from hashlearn.duplicates.find import find_duplicates
+from hashlearn.duplicates.find import find_duplicate_texts, find_duplicates
 from hashlearn.duplicates.result import Duplicates
 from hashlearn.duplicates.review import write_review
 from hashlearn.duplicates.verify import Curve
@@ -14,6 +14,7 @@ __all__ = [
     "Duplicates",
     "Group",
     "distance_by_chance",
+    "find_duplicate_texts",
     "find_duplicates",
     "write_review",
 ]

@@ -1,6 +1,7 @@
 """All near-duplicates among vectors: codes or projections propose pairs, the vectors decide."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +14,13 @@ from hashlearn.duplicates.plan import Plan, Sample, choose_plan, radius_for, ref
 from hashlearn.duplicates.result import Duplicates
 from hashlearn.duplicates.row_labels import check_ids, check_scores, distance_from_labels
 from hashlearn.duplicates.state import State
+from hashlearn.duplicates.texts import TextRows, Words
 from hashlearn.duplicates.vectors import Metric, Vectors, square_of_distance
 from hashlearn.duplicates.verify import Curve, TooManyPairs, Verified, differing_bits, measured_curve, verified
 from hashlearn.threads import check_n_jobs
+
+TEXT_DISTANCE = 0.1
+"""The share of the words of two texts that may differ, where you do not say another."""
 
 _MOST_ROUNDS = 3
 
@@ -94,12 +99,7 @@ def find_duplicates(
     >>> duplicates.dropped
     array([1, 2])
     """
-    recall = check_number("recall", recall, high=1)
-    if recall <= 0:
-        raise ValueError(f"recall must be above 0 and at most 1, got {recall}")
-    seed = check_integer("random_state", random_state, low=0, high=2**32 - 1)
-    most = check_integer("max_pairs", max_pairs, low=1)
-    threads = check_n_jobs(n_jobs)
+    search = _checked(recall, random_state, max_pairs, n_jobs)
     if (max_distance is None) == (labeled_pairs is None):
         raise ValueError("give either max_distance or labeled_pairs")
     if max_distance is not None:
@@ -108,23 +108,100 @@ def find_duplicates(
     rows = Vectors(vectors, metric)
     names, row_scores = check_ids(ids, len(rows)), check_scores(scores, len(rows))
     distance = distance_from_labels(rows, labeled_pairs, names) if max_distance is None else float(max_distance)
-    rule: Keep = keep if keep is not None else ("center" if row_scores is None else "best")
+    state = _state(rows, distance, names, row_scores, search)
+    return Duplicates(state, distance, grouping, _rule(keep, row_scores))
 
+
+def find_duplicate_texts(
+    texts: Iterable[str],
+    max_distance: float = TEXT_DISTANCE,
+    *,
+    recall: float = 0.99,
+    grouping: Grouping = "leader",
+    keep: Keep | None = None,
+    scores: ArrayLike | None = None,
+    ids: ArrayLike | None = None,
+    max_pairs: int = 10_000_000,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+) -> Duplicates:
+    """Find texts that are nearly the same, group them, and say which to keep.
+
+    The words decide. Within the default distance at most a tenth of the words differ (rounded to whole words; a
+    replaced word counts once), and at most a fifth of their weight, rare words weighing more. Texts of fewer than 20
+    words share at least nine tenths of the different words of both, so that those of fewer than 10 words have the same
+    words. See :mod:`hashlearn.duplicates.texts`.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        Each has a word at least. Their words are kept, not the texts.
+    max_distance : float, default=0.1
+        The share of words that may differ.
+    recall, grouping, keep, scores, ids, max_pairs, random_state, n_jobs
+        As for :func:`hashlearn.find_duplicates`.
+
+    Returns
+    -------
+    Duplicates
+        Its ``check`` and ``add`` take texts.
+
+    Examples
+    --------
+    >>> texts = ["Development files for foo", "Development files for bar", "development  files for foo"]
+    >>> find_duplicate_texts(texts).dropped
+    array([2])
+    """
+    search = _checked(recall, random_state, max_pairs, n_jobs)
+    distance = check_number("max_distance", max_distance, low=0)
+    rows = texts if isinstance(texts, TextRows) else TextRows(Words.of(texts))
+    names, row_scores = check_ids(ids, len(rows)), check_scores(scores, len(rows))
+    state = _state(rows, distance, names, row_scores, search)
+    return Duplicates(state, distance, grouping, _rule(keep, row_scores))
+
+
+class _Search(NamedTuple):
+    """How pairs are looked for."""
+
+    recall: float
+    seed: int
+    max_pairs: int
+    n_jobs: int
+
+
+def _checked(recall: float, random_state: int, max_pairs: int, n_jobs: int | None) -> _Search:
+    recall = check_number("recall", recall, high=1)
+    if recall <= 0:
+        raise ValueError(f"recall must be above 0 and at most 1, got {recall}")
+    seed = check_integer("random_state", random_state, low=0, high=2**32 - 1)
+    return _Search(recall, seed, check_integer("max_pairs", max_pairs, low=1), check_n_jobs(n_jobs))
+
+
+def _rule(keep: Keep | None, scores: NDArray | None) -> Keep:
+    if keep is not None:
+        return keep
+    return "center" if scores is None else "best"
+
+
+def _state(
+    rows: Vectors, distance: float, ids: NDArray | None, scores: NDArray[np.float64] | None, search: _Search
+) -> State:
+    """Look for the pairs within a distance."""
     contents = Contents.of(rows.hashes)
-    sample = Sample.of(rows, contents.row_of, seed)
-    refuse_too_many(sample, distance, metric, most)
-    plan = choose_plan(sample, square_of_distance(distance, metric), recall, seed)
+    sample = Sample.of(rows, contents.row_of, search.seed)
+    if rows.metric != "words":  # there the sample says how many pairs are looked at, not how many match
+        refuse_too_many(sample, distance, rows.metric, search.max_pairs)
+    plan = choose_plan(sample, square_of_distance(distance, rows.metric), search.recall, search.seed)
     try:
-        plan, described, found, curve = _searched(rows, contents, plan, distance, recall, most, threads)
+        plan, described, found, curve = _searched(rows, contents, plan, distance, search)
     except TooManyPairs:
-        raise too_many(sample, distance, metric, most, f"more than {most}") from None
+        raise too_many(sample, distance, rows.metric, search.max_pairs, f"more than {search.max_pairs}") from None
     near = NearPairs.in_order(contents.of_row[found.first], contents.of_row[found.second], found.distances)
-    state = State(rows, contents, near, plan, described, curve, distance, most, names, row_scores)
-    return Duplicates(state, distance, grouping, rule)
+    return State(rows, contents, near, plan, described, curve, distance, search.max_pairs, ids, scores)
 
 
 def _searched(
-    vectors: Vectors, contents: Contents, plan: Plan, distance: float, recall: float, max_pairs: int, n_jobs: int
+    vectors: Vectors, contents: Contents, plan: Plan, distance: float, search: _Search
 ) -> tuple[Plan, NDArray, Verified, Curve | None]:
     """Look for the pairs; with codes, again within a larger radius while the pairs found say that too many were missed.
 
@@ -133,15 +210,15 @@ def _searched(
     square = square_of_distance(distance, vectors.metric)
     described = plan.finder.describe(vectors)
     for rounds_left in reversed(range(_MOST_ROUNDS)):
-        candidates = plan.finder.pairs(described, contents.row_of, square, n_jobs)
-        found = verified(candidates, vectors, vectors, distance, max_pairs, n_jobs)
+        candidates = plan.finder.pairs(described, contents.row_of, square, search.n_jobs)
+        found = verified(candidates, vectors, vectors, distance, search.max_pairs, search.n_jobs)
         if not isinstance(plan.finder, SignCodes):
             return plan, described, found, None
         differing = differing_bits(found, vectors, plan.finder)
         curve = measured_curve(found, plan.finder, differing, plan.recall)
-        if not rounds_left or not len(differing) or curve.recall[-1] >= recall:
+        if not rounds_left or not len(differing) or curve.recall[-1] >= search.recall:
             break
         chances = plan.finder.found_share(differing)
-        radius = radius_for(recall, plan.finder.n_bits, differing, 1 / np.maximum(chances, 1e-9))
+        radius = radius_for(search.recall, plan.finder.n_bits, differing, 1 / np.maximum(chances, 1e-9))
         plan = plan._replace(finder=plan.finder._replace(radius=max(radius, plan.finder.radius + 1)))
     return plan, described, found, curve

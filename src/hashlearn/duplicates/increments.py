@@ -13,17 +13,9 @@ from hashlearn.duplicates.vectors import Rows, Vectors, square_of_distance
 from hashlearn.duplicates.verify import TooManyPairs, Verified, verified
 
 
-def opened(state: State, X: Any) -> Vectors:
-    """New rows, if they are as wide as the known ones."""
-    new = Vectors(X, state.vectors.metric)
-    if new.width != state.vectors.width:
-        raise ValueError(f"X must have {state.vectors.width} columns, as the known rows, got {new.width}")
-    return new
-
-
 def added(state: State, X: Any, ids: ArrayLike | None, scores: ArrayLike | None, n_jobs: int) -> State:
     """The state with new rows, compared with all that are known and with each other."""
-    new = opened(state, X)
+    new = state.vectors.new(X)
     all_ids = joined_ids(state.ids, check_ids(ids, len(new)))
     new_scores = check_scores(scores, len(new))
     if (new_scores is None) != (state.scores is None):

@@ -12,11 +12,11 @@ from hashlearn.checks import check_choice, check_number
 from hashlearn.duplicates.answers import Checked, DuplicatePairs, Group
 from hashlearn.duplicates.contents import NearPairs
 from hashlearn.duplicates.groups import GROUPINGS, KEEPS, Assignment, Grouping, Keep, Preference, assign
-from hashlearn.duplicates.increments import added, known_contents, near_known, opened
+from hashlearn.duplicates.increments import added, known_contents, near_known
 from hashlearn.duplicates.plan import Plan
 from hashlearn.duplicates.saved import Saved, read_state, write_state
 from hashlearn.duplicates.state import State
-from hashlearn.duplicates.vectors import Metric, Rows
+from hashlearn.duplicates.vectors import RowMetric, Rows
 from hashlearn.duplicates.verify import Curve
 from hashlearn.names import natural_key
 from hashlearn.threads import check_n_jobs
@@ -33,7 +33,7 @@ class Duplicates:
         All that it is made of; smaller distances share it.
     max_distance : float
         Rows at this distance or less are duplicates.
-    metric : {"cosine", "euclidean"}
+    metric : {"cosine", "euclidean", "words"}
     grouping, keep : str
         See :func:`hashlearn.find_duplicates`.
     curve : Curve or None
@@ -61,7 +61,7 @@ class Duplicates:
         )
 
     @property
-    def metric(self) -> Metric:
+    def metric(self) -> RowMetric:
         return self.state.vectors.metric
 
     @property
@@ -187,8 +187,8 @@ class Duplicates:
 
         Parameters
         ----------
-        X : array of shape (n, n_features), or another source as for :func:`hashlearn.find_duplicates`
-            The rows to check.
+        X : array of shape (n, n_features), or another source as for :func:`hashlearn.find_duplicates`; or texts
+            The rows to check, of the kind of the known ones.
         n_jobs : int or None
             Threads: None is 1, -1 is all cores.
 
@@ -204,7 +204,7 @@ class Duplicates:
         >>> known.check([[2.0, 0.01], [1.0, 1.0]]).is_new
         array([False,  True])
         """
-        new = opened(self.state, X)
+        new = self.state.vectors.new(X)
         copies = known_contents(self.state, new)
         near = near_known(self.state, new, np.arange(len(new)), check_n_jobs(n_jobs))
         keep = near.distances <= self.max_distance

@@ -1,13 +1,13 @@
 """What ``hashlearn dedup`` compares: vectors, the pictures of a folder, or the texts of a table."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hashlearn.cli.support.arrays import column_values, matrices
+from hashlearn.cli.support.arrays import matrices
 
-ENCODERS = {"image": "spectrum", "text": "shingles"}
-"""What makes vectors where you do not say it: what tells copies from things that are alike."""
+PICTURE_ENCODER = "spectrum"
+"""What makes vectors of pictures where you do not say it: what tells copies from things that are alike."""
 
 DISTANCES = {"gist": 0.2, "shingles": 0.25, "tfidf+svd": 0.1}
 """By encoder: the distance up to which things are duplicates, where you do not say one."""
@@ -24,10 +24,10 @@ class Things(NamedTuple):
 
     Attributes
     ----------
-    vectors : what :func:`hashlearn.find_duplicates` takes
+    vectors : what :func:`hashlearn.find_duplicates` takes; None where the words of texts are compared
     ids : list or None
-    metric : {"cosine", "euclidean"} or None
-        That of the encoder; None where you say it.
+    metric : {"cosine", "euclidean", "words"} or None
+        That of the encoder, or the words of the texts; None where you say it.
     scores : array of shape (n,), or None
         How good each of them is; the best of a group is kept.
     texts : list of str or None
@@ -101,24 +101,75 @@ def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[st
     )
 
 
-def texts_of(path: str, column: str, id_column: str | None, encoder: Any, is_fitted: bool) -> Things:
-    """The texts of a table; those without a word that the encoder knows are skipped."""
+def texts_by_words(path: str, column: str, id_column: str | None) -> Things:
+    """The texts of a table, to be compared by their words."""
+    table = texts_of_table(path, column, id_column)
+    return Things(None, table.ids, "words", texts=table.texts, skipped=table.skipped)
+
+
+def texts_by_encoder(path: str, column: str, id_column: str | None, encoder: Any, is_fitted: bool) -> Things:
+    """The texts of a table as vectors; those without a word that the encoder knows are skipped."""
     import numpy as np
 
-    from hashlearn.features import texts_of_csv
-
-    table = texts_of_csv(path, column)
-    names = list(range(len(table.texts))) if id_column is None else column_values(path, table.fields, "--id", id_column)
+    table = texts_of_table(path, column, id_column)
     if not is_fitted:
         encoder.fit(table.texts)
     vectors = encoder.encode(table.texts)
     is_known = np.any(vectors != 0, axis=1)
     rows = np.flatnonzero(is_known)
+    unknown = [(str(table.ids[row]), "no word that the encoder knows") for row in np.flatnonzero(~is_known)]
     return Things(
         vectors[rows],
-        [names[row] for row in rows],
+        [table.ids[row] for row in rows],
         encoder.metric,
         texts=[table.texts[row] for row in rows],
-        skipped=[(str(names[row]), "no word that the encoder knows") for row in np.flatnonzero(~is_known)],
+        skipped=[*table.skipped, *unknown],
         encoder=encoder,
     )
+
+
+class TableTexts(NamedTuple):
+    """The texts of a table and their ids, and the rows without a word."""
+
+    texts: list[str]
+    ids: list
+    skipped: list[tuple[str, str]]
+
+
+def texts_of_table(path: str, column: str, id_column: str | None) -> TableTexts:
+    """The texts in a column of a CSV or parquet file. Ids are those of a column, or the numbers of the rows from 0."""
+    found = TableTexts([], [], [])
+    for number, (text, name) in enumerate(_rows_of_table(Path(path), column, id_column)):
+        if id_column is not None and name in (None, ""):
+            raise ValueError(f"{path}: --id must name a column with a value in every row, row {number} has none")
+        if text and not text.isspace():
+            found.texts.append(text)
+            found.ids.append(number if id_column is None else name)
+        else:
+            found.skipped.append((str(number if id_column is None else name), "no word in it"))
+    if not found.texts:
+        raise ValueError(f"{path}: the column {column!r} holds no text")
+    return found
+
+
+def _rows_of_table(path: Path, column: str, id_column: str | None) -> Iterator[tuple[str, Any]]:
+    """The text and the id of each row."""
+    from hashlearn.duplicates.tables import is_parquet
+    from hashlearn.features.own_files import rows_of_csv
+
+    if not is_parquet(path):
+        for row in rows_of_csv(path, column):
+            yield row.get(column) or "", None if id_column is None else row.get(id_column)
+        return
+    from hashlearn.extras import require
+
+    file = require("pyarrow.parquet", "parquet").ParquetFile(path)
+    for name in (column, id_column):
+        if name is not None and name not in file.schema_arrow.names:
+            raise ValueError(
+                f"{path}: no column named {name!r}; it has {', '.join(map(repr, file.schema_arrow.names))}"
+            )
+    for batch in file.iter_batches(columns=list(dict.fromkeys([column, id_column or column]))):
+        texts = batch.column(column).to_pylist()
+        names = [None] * len(texts) if id_column is None else batch.column(id_column).to_pylist()
+        yield from ((text if isinstance(text, str) else "", name) for text, name in zip(texts, names))
