@@ -2,7 +2,11 @@
 
 import csv
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -175,7 +179,45 @@ def test_a_state_of_texts_goes_on(run, texts):
     assert set(Path("drop.txt").read_text().split()) & {"new", "t03"}
 
 
+def test_decisions_are_followed_and_remembered_in_the_state(run, photos, folder):
+    Path("decisions.csv").write_text(
+        "id,decision,duplicate_of\n0-again.jpg,different,0.png\n1.png,drop,1.png\n1-again.jpg,keep,1.png\n"
+    )
+    outcome = run("dedup", "photos", "--state", "known", "--decisions", "decisions.csv", "--dropped", "drop.txt")
+    assert outcome.code == 0, outcome
+    assert Path("drop.txt").read_text() == "1.png\n"
+    Path("known.decisions.csv").write_text("id,decision,duplicate_of\n1.png,keep,1.png\n")
+    assert run("dedup", "photos", "--state", "known", "--dropped", "drop.txt").code == 0
+    assert Path("drop.txt").read_text() == ""
+    assert not Path("known.decisions.csv").exists()
+    assert run("dedup", "photos", "--state", "known", "--dropped", "drop.txt").code == 0
+    assert Path("drop.txt").read_text() == ""
+
+
+def test_the_page_is_served_and_the_table_of_decisions_is_beside_the_state(photos, folder):
+    command = [sys.executable, "-m", "hashlearn", "dedup", "photos", "--state", "known", "--serve"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        address = next(line for line in process.stdout if line.startswith("Open ")).split()[1]
+        with urlopen(address) as answer:
+            page = answer.read().decode()
+        assert "Near-duplicates in photos" in page
+        with urlopen(f"{address}picture/0") as answer:
+            assert answer.headers["Content-Type"].startswith("image/")
+        with urlopen(f"{address}file/0") as answer:
+            assert answer.read() == (photos / "0-again.jpg").read_bytes()
+        body = b'[["0-again.jpg", "different", "0.png"]]'
+        with urlopen(Request(f"{address}decisions", body, {"Content-Type": "application/json"})) as answer:
+            assert answer.read() == b"saved"
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+    assert process.returncode == 0
+    assert "known.decisions.csv: 1 decisions" in rest
+    assert "0-again.jpg,different,0.png" in Path("known.decisions.csv").read_text()
+
+
 BAD = [
+    (["photos", "--serve"], "--serve needs --state"),
+    (["photos", "--decisions", "texts.csv"], "texts.csv must be a table of decisions"),
     ([], "give a folder of images, a file of texts, or files of vectors"),
     (["photos", "--dry-run"], "--dry-run shows what --apply would do"),
     (["photos", "--undo", "aside/moved.csv"], "--undo needs nothing but the record"),

@@ -1,9 +1,12 @@
 """``hashlearn dedup``."""
 
+import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 import typer
 
@@ -22,9 +25,6 @@ from hashlearn.cli.support.dedup_inputs import (
 from hashlearn.cli.support.places import check_places
 
 EXAMPLE = "Example: hashlearn dedup photos/ --review review.html --apply move photos-duplicates/"
-
-WIDER = 1.5
-"""How much further than wanted pairs are searched for the review page, so that its slider can go beyond."""
 
 _LISTS = {
     "--kept": "what to keep",
@@ -75,6 +75,12 @@ def run(
         str | None, typer.Option(metavar="FILE", help="As --dropped, with NUL behind each name, as xargs -0 takes it.")
     ] = None,
     review: Annotated[str | None, typer.Option(metavar="FILE", help="A page to look at the groups: .html.")] = None,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Show the page on this computer; decisions are saved beside --state.")
+    ] = False,
+    decisions: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The decisions that were downloaded from the page of --review.")
+    ] = None,
     state: Annotated[
         str | None,
         typer.Option(
@@ -96,6 +102,8 @@ def run(
 ) -> None:
     """Find near-duplicates among images, texts or vectors, and say which to keep. For codes see near-duplicates."""
     from hashlearn.duplicates.apply import check_apply
+    from hashlearn.duplicates.decisions import read_decisions
+    from hashlearn.duplicates.review import remove_other_pages
     from hashlearn.durable.locks import exclusive
 
     if undo is not None:
@@ -105,11 +113,13 @@ def run(
         return
     if not paths:
         raise ValueError("give a folder of images, a file of texts, or files of vectors")
+    if serve and (state is None or apply is not None):
+        raise ValueError("--serve needs --state, where decisions are saved, and no --apply before they are made")
     if dry_run and apply is None:
         raise ValueError("--dry-run shows what --apply would do, and needs it")
     files = [path for path in paths if not Path(path).is_dir()]
     lists = {"--kept": kept, "--dropped": dropped, "--kept0": kept0, "--dropped0": dropped0}
-    check_places({"--out": out, **lists, "--review": review}, [*files, scores])
+    check_places({"--out": out, **lists, "--review": review}, [*files, scores, decisions])
     is_folder = len(paths) == 1 and not files
     if apply is not None:
         if not is_folder:
@@ -127,14 +137,16 @@ def run(
         is_chosen = known is None and max_distance is None and not is_words and things.encoder.name in RANGES
         if known is None and max_distance is None and not is_words:
             max_distance = default_distance(things.encoder, things.vectors)
-        found = _found(
-            known, things, max_distance, metric, recall, grouping, keep, scores, max_pairs, review is not None, jobs
-        )
-        page = None if review is None else _page(found, things, paths[0])
+        found = _found(known, things, max_distance, metric, recall, grouping, keep, scores, max_pairs, jobs)
+        if decisions is not None:
+            found.decide(read_decisions(decisions, found.ids))
+        page = None if review is None else _page(found, things, paths[0], review)
         stamps = {**_known_stamps(state, known), **things.stamps}
         with _written(found, page, out, review, lists):
             if state is not None:
                 _save(found, things, state, stamps)
+        if review is not None and page is not None:
+            remove_other_pages(review, page)
     _report(found, things, is_chosen)
     for path, what in (
         (out, "the groups"),
@@ -147,6 +159,9 @@ def run(
         _link(found, paths[0], apply[1], dry_run)
     elif apply is not None:
         _move(found, paths[0], apply[1], stamps, things.other_names, dry_run)
+    if serve:
+        assert state is not None
+        _serve(found, things, paths[0], state)
 
 
 def _read(
@@ -161,11 +176,14 @@ def _read(
 ) -> tuple[Any, Things]:
     """What is known already (None without a state), and what is to be compared."""
     from hashlearn.duplicates import Duplicates
+    from hashlearn.duplicates.decisions import read_decisions
     from hashlearn.duplicates.saved import FORMAT
 
     known = None
     if state is not None and (Path(state) / FORMAT.manifest).is_file():
         known = Duplicates.open(state)
+        if _decisions_beside(state).exists():
+            known.decide(read_decisions(_decisions_beside(state), known.ids))
     if not is_folder and text is None:
         return known, vectors_of(paths, array)
     from hashlearn.features import encoder_named, load_encoder
@@ -173,7 +191,7 @@ def _read(
     if not is_folder and len(paths) != 1:
         raise ValueError(f"--text needs one file, got {len(paths)}")
     if not is_folder and (encoder is None if known is None else known.metric == "words"):
-        return known, texts_by_words(paths[0], text or "", id_column)
+        return known, texts_by_words(paths[0], text or "", id_column, known)
     is_saved = known is not None and _encoder_beside(state).is_file()
     kind = "image" if is_folder else "text"
     made = load_encoder(_encoder_beside(state)) if is_saved else encoder_named(encoder or PICTURE_ENCODER, kind)
@@ -195,7 +213,6 @@ def _found(
     keep: Any,
     scores: str | None,
     max_pairs: int,
-    is_reviewed: bool,
     jobs: int,
 ) -> Any:
     from hashlearn.cli.support.arrays import read_array
@@ -206,6 +223,8 @@ def _found(
     if known is not None:
         if scores is None and known.state.scores is None:
             score = None
+        if distance is not None:
+            known = known.at(distance)
         rows: Any = things.texts if things.metric == "words" else things.vectors
         if len(rows) == 0:
             return known
@@ -230,14 +249,7 @@ def _found(
         return find_duplicate_texts(things.texts, TEXT_DISTANCE if distance is None else distance, **options)
     assert distance is not None
     options["metric"] = metric or things.metric or "cosine"
-    if not is_reviewed:
-        return find_duplicates(things.vectors, distance, **options)
-    try:
-        return find_duplicates(things.vectors, WIDER * distance, **options).at(distance)
-    except ValueError as error:
-        if "max_pairs" not in str(error):
-            raise
-        return find_duplicates(things.vectors, distance, **options)
+    return find_duplicates(things.vectors, distance, **options)
 
 
 @contextmanager
@@ -268,11 +280,40 @@ def _written(
         yield
 
 
-def _page(found: Any, things: Things, place: str) -> str:
-    from hashlearn.duplicates.review import Shown, review_page
+def _page(found: Any, things: Things, place: str, review: str) -> str:
+    from hashlearn.duplicates.review import write_pages
 
-    texts = things.texts if things.texts is not None and len(things.texts) == len(found) else None
-    return review_page(found, Shown(texts, things.picture, things.note), f"Near-duplicates in {place}")
+    def address(row: int) -> str:
+        assert things.file is not None
+        return quote(os.path.relpath(things.file(row), Path(review).absolute().parent))
+
+    shown = _shown(found, things)._replace(file=None if things.file is None else address)
+    return write_pages(found, review, shown, _title(place))
+
+
+def _shown(found: Any, things: Things) -> Any:
+    from hashlearn.duplicates.review import Shown
+
+    texts = [things.text_of.get(name, "") for name in found.ids.tolist()] if things.text_of else None
+    return Shown(texts, things.picture, things.note)
+
+
+def _title(place: str) -> str:
+    return f"Near-duplicates in {place}"
+
+
+def _serve(found: Any, things: Things, place: str, state: str) -> None:
+    """Show the review until the user has had enough."""
+    from hashlearn.duplicates.review_server import ReviewServer
+
+    server = ReviewServer(found, _decisions_beside(state), _shown(found, things), _title(place), things.file)
+    typer.echo(f"Open {server.address} (Ctrl+C ends it)")
+    sys.stdout.flush()
+    with suppress(KeyboardInterrupt):
+        server.serve()
+    typer.echo(
+        f"{_decisions_beside(state)}: {server.n_decided} decisions; the next run with --state {state} follows them"
+    )
 
 
 def _save(found: Any, things: Things, state: str, stamps: dict[str, Any]) -> None:
@@ -285,6 +326,7 @@ def _save(found: Any, things: Things, state: str, stamps: dict[str, Any]) -> Non
     if stamps:
         write_stamps(_stamps_beside(state), stamps)
     found.save(state)
+    _decisions_beside(state).unlink(missing_ok=True)  # they are in the state now
 
 
 def _encoder_beside(state: str | None) -> Path:
@@ -295,6 +337,11 @@ def _encoder_beside(state: str | None) -> Path:
 def _stamps_beside(state: str | None) -> Path:
     """What the files of a state were when they were compared: one that changed since is not moved."""
     return Path(f"{str(state).rstrip('/')}.files.json")
+
+
+def _decisions_beside(state: str) -> Path:
+    """The decisions that the review page of a state has saved since the state was written."""
+    return Path(f"{state.rstrip('/')}.decisions.csv")
 
 
 def _known_stamps(state: str | None, known: Any) -> dict[str, Any]:

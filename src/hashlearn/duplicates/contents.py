@@ -59,3 +59,11 @@ class NearPairs(NamedTuple):
     def within(self, distance: float) -> "NearPairs":
         kept = self.distances <= distance
         return NearPairs(self.first[kept], self.second[kept], self.distances[kept])
+
+    def without(self, apart: Rows) -> "NearPairs":
+        """The pairs but those that are named, the lower content first."""
+        if not len(apart):
+            return self
+        n = 1 + int(max(self.second.max(initial=0), apart.max()))
+        kept = ~np.isin(self.first * n + self.second, apart[:, 0] * n + apart[:, 1])
+        return NearPairs(self.first[kept], self.second[kept], self.distances[kept])

@@ -197,7 +197,8 @@ def _state(
     except TooManyPairs:
         raise too_many(sample, distance, rows.metric, search.max_pairs, f"more than {search.max_pairs}") from None
     near = NearPairs.in_order(contents.of_row[found.first], contents.of_row[found.second], found.distances)
-    return State(rows, contents, near, plan, described, curve, distance, search.max_pairs, ids, scores)
+    decided, apart = np.zeros(len(rows), np.int8), np.empty((0, 2), np.int64)
+    return State(rows, contents, near, plan, described, curve, distance, search.max_pairs, ids, scores, decided, apart)
 
 
 def _searched(

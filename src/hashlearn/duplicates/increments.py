@@ -46,6 +46,7 @@ def added(state: State, X: Any, ids: ArrayLike | None, scores: ArrayLike | None,
         described=np.concatenate([state.described, described]),
         ids=all_ids,
         scores=None if new_scores is None else np.concatenate([state.scores, new_scores]),
+        decided=np.concatenate([state.decided, np.zeros(len(new), np.int8)]),
     )
 
 

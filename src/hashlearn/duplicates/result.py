@@ -1,6 +1,6 @@
 """What was found, and what can be asked of it: pairs, groups, what to keep; new rows against it; other thresholds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_choice, check_number
 from hashlearn.duplicates.answers import Checked, DuplicatePairs, Group
 from hashlearn.duplicates.contents import NearPairs
+from hashlearn.duplicates.decisions import as_decided, with_decisions
 from hashlearn.duplicates.groups import GROUPINGS, KEEPS, Assignment, Grouping, Keep, Preference, assign
 from hashlearn.duplicates.increments import added, known_contents, near_known
 from hashlearn.duplicates.plan import Plan
@@ -120,7 +121,8 @@ class Duplicates:
     @cached_property
     def assignment(self) -> Assignment:
         """For each row the number of the row that is kept in its place, and the distance from it."""
-        return assign(self.state.contents, self._near, self.preference, self.grouping)
+        found = assign(self.state.contents, self._near, self.preference, self.grouping)
+        return as_decided(found, self.state)
 
     @property
     def preference(self) -> Preference:
@@ -157,6 +159,33 @@ class Duplicates:
             is_copy = of_row[rows] == of_row[leader]
             groups.append(Group(self.ids[leader].item(), self.ids[rows], distances[rows], is_copy))
         return sorted(groups, key=lambda group: -len(group.members))
+
+    def decide(self, decisions: Iterable[tuple[Any, str, Any]]) -> Self:
+        """Remember what somebody has decided about rows; groups, kept and dropped rows follow it from now on.
+
+        Parameters
+        ----------
+        decisions : iterable of (id, decision, id)
+            A row, ``"keep"``, ``"drop"``, ``"different"`` or ``""``, and the kept row of its group. ``"different"``:
+            the two are no duplicates; the row is kept, and the pair is never found again. ``""`` forgets a decision. A
+            group of which all rows were dropped keeps its row.
+
+        Returns
+        -------
+        Duplicates
+            This object.
+
+        Examples
+        --------
+        >>> from hashlearn import find_duplicates
+        >>> found = find_duplicates([[1.0, 0.0], [1.0, 0.01], [1.0, 0.02]], 0.01, keep="first")
+        >>> found.dropped
+        array([1, 2])
+        >>> found.decide([(1, "different", 0), (0, "drop", 0), (2, "keep", 0)]).dropped
+        array([0])
+        """
+        self._replace(with_decisions(self.state, decisions, self.ids))
+        return self
 
     def at(self, max_distance: float, *, grouping: Grouping | None = None, keep: Keep | None = None) -> "Duplicates":
         """The duplicates at a smaller distance, from the pairs that are stored; nothing is compared again.
@@ -294,7 +323,7 @@ class Duplicates:
 
     @cached_property
     def _near(self) -> NearPairs:
-        return self.state.pairs.within(self.max_distance)
+        return self.state.pairs.within(self.max_distance).without(self.state.apart)
 
     @cached_property
     def _ranks(self) -> NDArray[np.int64]:

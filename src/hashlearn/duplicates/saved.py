@@ -24,7 +24,7 @@ from hashlearn.durable.generations import FolderFormat
 from hashlearn.rows import RowBlocks
 from hashlearn.rows.blocks import dense
 
-FORMAT = FolderFormat(title="hashlearn duplicates", version=2, manifest="duplicates.json")
+FORMAT = FolderFormat(title="hashlearn duplicates", version=3, manifest="duplicates.json")
 VECTORS = "vectors.npy"
 ARRAYS = "state.safetensors"
 
@@ -71,6 +71,8 @@ def _write(saved: Saved, generation: Path) -> dict[str, Any]:
         "hashes": state.vectors.facts.hashes,
         "lengths": state.vectors.facts.lengths,
         "described": state.described,
+        "decided": state.decided,
+        "apart": state.apart,
         **{f"pairs.{name}": values for name, values in state.pairs._asdict().items()},
         **{f"finder.{name}": values for name, values in finder._asdict().items() if name != "radius"},
         **({} if state.curve is None else {f"curve.{name}": v for name, v in state.curve._asdict().items()}),
@@ -146,6 +148,8 @@ def _read(generation: Path, manifest: dict[str, Any]) -> Saved:
             manifest["max_pairs"],
             _decoded_ids(arrays),
             arrays.get("scores"),
+            arrays["decided"],
+            arrays["apart"],
         )
     except (KeyError, SafetensorError, TypeError, EOFError) as error:
         raise ValueError(f"{generation} holds no duplicates that this version can read: {error}") from None

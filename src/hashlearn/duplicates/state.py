@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 from hashlearn.duplicates.contents import Contents, NearPairs
 from hashlearn.duplicates.plan import Plan
-from hashlearn.duplicates.vectors import Vectors
+from hashlearn.duplicates.vectors import Rows, Vectors
 from hashlearn.duplicates.verify import Curve
+
+UNDECIDED, KEPT, DROPPED = 0, 1, -1
 
 
 class State(NamedTuple):
@@ -30,6 +32,10 @@ class State(NamedTuple):
     max_pairs : int
     ids : ndarray of shape (n,), or None
     scores : ndarray of shape (n,), or None
+    decided : ndarray of shape (n,), int8
+        What somebody has decided about each row: ``KEPT``, ``DROPPED`` or ``UNDECIDED``.
+    apart : ndarray of shape (any, 2), int64
+        Pairs of contents, the lower first, that somebody has judged to be different.
     """
 
     vectors: Vectors
@@ -42,3 +48,5 @@ class State(NamedTuple):
     max_pairs: int
     ids: NDArray | None
     scores: NDArray[np.float64] | None
+    decided: NDArray[np.int8]
+    apart: Rows

@@ -1,5 +1,6 @@
 """What ``hashlearn dedup`` compares: vectors, the pictures of a folder, or the texts of a table."""
 
+import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,11 @@ DISTANCES = {"gist": 0.2, "shingles": 0.25, "tfidf+svd": 0.1}
 
 RANGES = {"spectrum": (0.08, 0.2)}
 """By encoder: the least and the largest such distance, where the rows decide."""
+
+_NO_PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
+)
+"""A picture of one transparent pixel."""
 
 OTHER_DISTANCE = 0.05
 """The same for the networks of others, by the cosine."""
@@ -31,8 +37,12 @@ class Things(NamedTuple):
     scores : array of shape (n,), or None
         How good each of them is; the best of a group is kept.
     texts : list of str or None
+    text_of : dict of id to str
+        The texts that can be shown, those of known rows too.
     picture : function or None
         From the number of a row to the bytes of a small picture.
+    file : function or None
+        From the number of a row to the file of its picture.
     note : function or None
         From the number of a row to a line about it.
     skipped : list of (name, reason)
@@ -48,7 +58,9 @@ class Things(NamedTuple):
     metric: str | None = None
     scores: Any = None
     texts: Sequence[str] | None = None
+    text_of: Mapping[Any, str] = {}
     picture: Callable[[int], bytes] | None = None
+    file: Callable[[int], Path] | None = None
     note: Callable[[int], str] | None = None
     skipped: Sequence[tuple[str, str]] = ()
     stamps: Mapping[str, Any] = {}
@@ -79,13 +91,22 @@ def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[st
     found = encoded_folder(folder, encoder, done, known)
     names = [*known, *found.names]
 
+    def file(row: int) -> Path:
+        return Path(folder) / names[row]
+
     def picture(row: int) -> bytes:
-        return thumbnail(read_picture(Path(folder) / names[row], 256))
+        try:
+            return thumbnail(read_picture(file(row), 256))
+        except OSError:  # moved by an earlier run, or removed
+            return _NO_PICTURE
 
     def note(row: int) -> str:
-        place = Path(folder) / names[row]
-        with opened_picture(place) as header:
-            return f"{header.width} x {header.height} pixels, {place.stat().st_size / 1024:,.0f} KB"
+        try:
+            with opened_picture(file(row)) as header:
+                size = f"{header.width} x {header.height} pixels"
+            return f"{size}, {file(row).stat().st_size / 1024:,.0f} KB"
+        except OSError:
+            return "not there any more"
 
     return Things(
         found.vectors,
@@ -93,6 +114,7 @@ def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[st
         encoder.metric,
         found.pixels,
         picture=picture,
+        file=file,
         note=note,
         skipped=found.skipped,
         stamps=found.stamps,
@@ -101,10 +123,30 @@ def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[st
     )
 
 
-def texts_by_words(path: str, column: str, id_column: str | None) -> Things:
-    """The texts of a table, to be compared by their words."""
+def texts_by_words(path: str, column: str, id_column: str | None, known: Any) -> Things:
+    """The texts of a table that are not known yet, to be compared by their words.
+
+    A row is known if the known duplicates have its id with the same words.
+    """
     table = texts_of_table(path, column, id_column)
-    return Things(None, table.ids, "words", texts=table.texts, skipped=table.skipped)
+    new = range(len(table.texts)) if known is None else _new_texts(table, known)
+    return Things(
+        None,
+        [table.ids[row] for row in new],
+        "words",
+        texts=[table.texts[row] for row in new],
+        text_of=dict(zip(table.ids, table.texts)),
+        skipped=table.skipped,
+    )
+
+
+def _new_texts(table: "TableTexts", known: Any) -> list[int]:
+    hashes = known.state.vectors.new(table.texts).hashes
+    rows = {name: row for row, name in enumerate(known.ids.tolist())}
+    known_hashes = known.state.vectors.hashes
+    return [
+        row for row, name in enumerate(table.ids) if name not in rows or (known_hashes[rows[name]] != hashes[row]).any()
+    ]
 
 
 def texts_by_encoder(path: str, column: str, id_column: str | None, encoder: Any, is_fitted: bool) -> Things:
@@ -123,6 +165,7 @@ def texts_by_encoder(path: str, column: str, id_column: str | None, encoder: Any
         [table.ids[row] for row in rows],
         encoder.metric,
         texts=[table.texts[row] for row in rows],
+        text_of=dict(zip(table.ids, table.texts)),
         skipped=[*table.skipped, *unknown],
         encoder=encoder,
     )
