@@ -215,6 +215,18 @@ def test_the_page_is_served_and_the_table_of_decisions_is_beside_the_state(photo
     assert "0-again.jpg,different,0.png" in Path("known.decisions.csv").read_text()
 
 
+def test_the_rows_or_judged_pairs_choose_the_distance(run, vectors):
+    outcome = run("dedup", "rows.npy", "--dropped", "drop.txt")
+    assert outcome.code == 0, outcome
+    assert "why this distance: 10 pairs are within" in outcome.out
+    assert len(Path("drop.txt").read_text().split()) == 10
+    Path("yes.csv").write_text("".join(f"{i},{50 + i}\n" for i in range(10)))
+    Path("no.csv").write_text("".join(f"{i},{i + 1}\n" for i in range(10)))
+    outcome = run("dedup", "rows.npy", "--pairs", "yes.csv", "no.csv", "--dropped", "drop.txt")
+    assert "10 pairs that you judged to be duplicates and 10 that are none; expected precision 1.000" in outcome.out
+    assert len(Path("drop.txt").read_text().split()) == 10
+
+
 BAD = [
     (["photos", "--serve"], "--serve needs --state"),
     (["photos", "--decisions", "texts.csv"], "texts.csv must be a table of decisions"),
@@ -223,7 +235,10 @@ BAD = [
     (["photos", "--undo", "aside/moved.csv"], "--undo needs nothing but the record"),
     (["--undo", "aside/moved.csv"], "aside/moved.csv"),
     (["--undo", "texts.csv"], "texts.csv is no record of moved files"),
-    (["rows.npy"], "--max-distance is needed for vectors"),
+    (["rows.npy", "--max-distance", "near"], "--max-distance must be a number or auto, got 'near'"),
+    (["rows.npy", "--max-distance", "1", "--pairs", "yes.csv", "no.csv"], "give either --max-distance or --pairs"),
+    (["rows.npy", "--pairs", "texts.csv", "texts.csv"], "texts.csv: line 1 must be two ids"),
+    (["texts.csv", "--text", "text", "--max-distance", "auto"], "the share that may differ"),
     (["rows.npy", "--max-distance", "-1"], "max_distance must be at least 0"),
     (["rows.npy", "--max-distance", "0.1", "--out", "rows.npy"], "--out must be a file of its own"),
     (["rows.npy", "--max-distance", "0.1", "--apply", "move", "aside"], "--apply is for a folder of images"),

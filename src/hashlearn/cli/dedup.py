@@ -17,6 +17,8 @@ from hashlearn.cli.support.dedup_inputs import (
     RANGES,
     Things,
     default_distance,
+    distance_of,
+    judged_pairs,
     pictures_of,
     texts_by_encoder,
     texts_by_words,
@@ -25,6 +27,8 @@ from hashlearn.cli.support.dedup_inputs import (
 from hashlearn.cli.support.places import check_places
 
 EXAMPLE = "Example: hashlearn dedup photos/ --review review.html --apply move photos-duplicates/"
+
+BY_CHANCE = "it was chosen so that hardly a pair is near by chance; --max-distance sets another"
 
 _LISTS = {
     "--kept": "what to keep",
@@ -43,7 +47,14 @@ def run(
         typer.Argument(help=f"A folder of images; a CSV or parquet file, with --text; or vectors: {FORMATS}."),
     ] = None,
     max_distance: Annotated[
-        float | None, typer.Option(help="Rows at this distance or less are duplicates. Needed for vectors.")
+        str | None,
+        typer.Option(
+            metavar="NUMBER|auto", help="Rows at this distance or less are duplicates; auto: the rows decide."
+        ),
+    ] = None,
+    pairs: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="YES NO", help="CSV files of judged pairs of ids, which say the distance instead."),
     ] = None,
     metric: Annotated[Literal["cosine", "euclidean"] | None, typer.Option(help="How vectors are compared.")] = None,
     text: Annotated[
@@ -115,11 +126,13 @@ def run(
         raise ValueError("give a folder of images, a file of texts, or files of vectors")
     if serve and (state is None or apply is not None):
         raise ValueError("--serve needs --state, where decisions are saved, and no --apply before they are made")
+    if pairs is not None and max_distance is not None:
+        raise ValueError("give either --max-distance or --pairs")
     if dry_run and apply is None:
         raise ValueError("--dry-run shows what --apply would do, and needs it")
     files = [path for path in paths if not Path(path).is_dir()]
     lists = {"--kept": kept, "--dropped": dropped, "--kept0": kept0, "--dropped0": dropped0}
-    check_places({"--out": out, **lists, "--review": review}, [*files, scores, decisions])
+    check_places({"--out": out, **lists, "--review": review}, [*files, scores, decisions, *(pairs or ())])
     is_folder = len(paths) == 1 and not files
     if apply is not None:
         if not is_folder:
@@ -129,15 +142,10 @@ def run(
     alone = nullcontext() if state is None else exclusive(Path(state).absolute(), wait=False)
     with alone, progress_bars():
         known, things = _read(paths, is_folder, text, id_column, encoder, array, state, work)
-        is_words = things.metric == "words"
-        if known is None and max_distance is None and things.encoder is None and not is_words:
-            raise ValueError("--max-distance is needed for vectors")
         if keep == "best" and scores is None and things.scores is None:
             raise ValueError("--keep best needs --scores, a file with a score for each row")
-        is_chosen = known is None and max_distance is None and not is_words and things.encoder.name in RANGES
-        if known is None and max_distance is None and not is_words:
-            max_distance = default_distance(things.encoder, things.vectors)
-        found = _found(known, things, max_distance, metric, recall, grouping, keep, scores, max_pairs, jobs)
+        distance = None if max_distance is None else distance_of(max_distance)
+        found = _found(known, things, distance, pairs, metric, recall, grouping, keep, scores, max_pairs, jobs)
         if decisions is not None:
             found.decide(read_decisions(decisions, found.ids))
         page = None if review is None else _page(found, things, paths[0], review)
@@ -147,7 +155,8 @@ def run(
                 _save(found, things, state, stamps)
         if review is not None and page is not None:
             remove_other_pages(review, page)
-    _report(found, things, is_chosen)
+    is_chosen = known is None and max_distance is None and getattr(things.encoder, "name", None) in RANGES
+    _report(found, things, BY_CHANCE if is_chosen else found.reason)
     for path, what in (
         (out, "the groups"),
         (review, "the page"),
@@ -206,7 +215,8 @@ def _read(
 def _found(
     known: Any,
     things: Things,
-    distance: float | None,
+    distance: float | Literal["auto"] | None,
+    pairs: tuple[str, str] | None,
     metric: str | None,
     recall: float,
     grouping: Any,
@@ -223,6 +233,8 @@ def _found(
     if known is not None:
         if scores is None and known.state.scores is None:
             score = None
+        if distance == "auto" or pairs is not None:
+            raise ValueError("--max-distance auto and --pairs are for rows that are compared for the first time")
         if distance is not None:
             known = known.at(distance)
         rows: Any = things.texts if things.metric == "words" else things.vectors
@@ -246,9 +258,14 @@ def _found(
     }
     if things.metric == "words":
         assert things.texts is not None
+        if distance == "auto" or pairs is not None:
+            raise ValueError("texts are compared by their words: --max-distance must be the share that may differ")
         return find_duplicate_texts(things.texts, TEXT_DISTANCE if distance is None else distance, **options)
-    assert distance is not None
     options["metric"] = metric or things.metric or "cosine"
+    if pairs is not None:
+        return find_duplicates(things.vectors, labeled_pairs=judged_pairs(*pairs, things.ids), **options)
+    if distance is None:
+        distance = default_distance(things.encoder, things.vectors)
     return find_duplicates(things.vectors, distance, **options)
 
 
@@ -350,7 +367,7 @@ def _known_stamps(state: str | None, known: Any) -> dict[str, Any]:
     return {} if known is None else read_stamps(_stamps_beside(state))
 
 
-def _report(found: Any, things: Things, is_chosen: bool) -> None:
+def _report(found: Any, things: Things, reason: str) -> None:
     for name, reason in things.skipped[:_SHOWN_SKIPPED]:
         typer.echo(f"skipped {name}: {reason}", err=True)
     if len(things.skipped) > _SHOWN_SKIPPED:
@@ -360,8 +377,7 @@ def _report(found: Any, things: Things, is_chosen: bool) -> None:
         f"{_counted(len(found.groups), 'group')}, {len(found.kept)} to keep, {len(found.dropped)} to drop "
         f"({found.n_copies} exact {'copy' if found.n_copies == 1 else 'copies'})"
     )
-    if is_chosen:
-        typer.echo("the distance was chosen so that hardly a pair is near by chance; --max-distance sets another")
+    typer.echo(f"why this distance: {reason}")
     typer.echo(f"found by {found.plan}; estimated recall {found.recall:.3f}")
     for group in found.groups[:_SHOWN_GROUPS]:
         shown = ", ".join(map(str, group.members[:5].tolist()))

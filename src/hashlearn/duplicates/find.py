@@ -1,7 +1,7 @@
 """All near-duplicates among vectors: codes or projections propose pairs, the vectors decide."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +12,10 @@ from hashlearn.duplicates.contents import Contents, NearPairs
 from hashlearn.duplicates.groups import Grouping, Keep
 from hashlearn.duplicates.plan import Plan, Sample, choose_plan, radius_for, refuse_too_many, too_many
 from hashlearn.duplicates.result import Duplicates
-from hashlearn.duplicates.row_labels import check_ids, check_scores, distance_from_labels
+from hashlearn.duplicates.row_labels import check_ids, check_labeled_pairs, check_scores
 from hashlearn.duplicates.state import State
 from hashlearn.duplicates.texts import TextRows, Words
+from hashlearn.duplicates.threshold import Choice, chance_level, distance_from_labels, emptiest_distance
 from hashlearn.duplicates.vectors import Metric, Vectors, square_of_distance
 from hashlearn.duplicates.verify import Curve, TooManyPairs, Verified, differing_bits, measured_curve, verified
 from hashlearn.threads import check_n_jobs
@@ -27,7 +28,7 @@ _MOST_ROUNDS = 3
 
 def find_duplicates(
     vectors: Any,
-    max_distance: float | None = None,
+    max_distance: float | Literal["auto"] | None = None,
     *,
     metric: Metric = "cosine",
     recall: float = 0.99,
@@ -54,8 +55,10 @@ def find_duplicates(
     ----------
     vectors : array of shape (n, n_features), memmap, sparse matrix, path, list of paths, or function
         See :func:`hashlearn.rows.as_rows`. Rows must be finite, and not zero under the cosine.
-    max_distance : float
-        Rows at this distance or less are duplicates. Needed unless ``labeled_pairs`` are given.
+    max_distance : float or "auto"
+        Rows at this distance or less are duplicates. ``"auto"`` chooses it from the rows: where copies and other pairs
+        that are nearer than chance allows keep apart, between them; otherwise the level of chance.
+        ``duplicates.reason`` says it in a sentence. Needed unless ``labeled_pairs`` are given.
     metric : {"cosine", "euclidean"}
         The cosine distance is one minus the cosine, from 0 to 2.
     recall : float, default=0.99
@@ -74,7 +77,8 @@ def find_duplicates(
     ids : array of shape (n,), integers or strings, optional
         Names of the rows, each once; otherwise their positions.
     labeled_pairs : list of (id, id, bool), optional
-        Pairs that you have judged, instead of ``max_distance``: the distance that agrees with them best is taken.
+        Pairs that you have judged, instead of ``max_distance``: the distance that agrees with them best is taken, and
+        ``duplicates.reason`` says which precision and recall to expect.
     max_pairs : int, default=10,000,000
         Where more pairs match, the search stops with an error that says how many, and which distance to try.
     random_state : int, default=0
@@ -102,14 +106,24 @@ def find_duplicates(
     search = _checked(recall, random_state, max_pairs, n_jobs)
     if (max_distance is None) == (labeled_pairs is None):
         raise ValueError("give either max_distance or labeled_pairs")
-    if max_distance is not None:
+    if max_distance is not None and max_distance != "auto":
         check_number("max_distance", max_distance, low=0)
 
     rows = Vectors(vectors, metric)
     names, row_scores = check_ids(ids, len(rows)), check_scores(scores, len(rows))
-    distance = distance_from_labels(rows, labeled_pairs, names) if max_distance is None else float(max_distance)
-    state = _state(rows, distance, names, row_scores, search)
-    return Duplicates(state, distance, grouping, _rule(keep, row_scores))
+    rule = _rule(keep, row_scores)
+    if max_distance == "auto":
+        sample = Sample.of(rows, Contents.of(rows.hashes).row_of, search.seed)
+        state = _state(rows, chance_level(sample, metric), names, row_scores, search)
+        choice = emptiest_distance(state.pairs.distances, state.largest_distance, metric)
+        return Duplicates(state, choice.distance, grouping, rule, choice.reason)
+    if max_distance is None:
+        first, second, labels = check_labeled_pairs(labeled_pairs, len(rows), names)
+        choice = distance_from_labels(rows.distances(first, second), labels)
+    else:
+        choice = Choice(float(max_distance), f"max_distance={max_distance:g} was given")
+    state = _state(rows, choice.distance, names, row_scores, search)
+    return Duplicates(state, choice.distance, grouping, rule, choice.reason)
 
 
 def find_duplicate_texts(
@@ -157,7 +171,8 @@ def find_duplicate_texts(
     rows = texts if isinstance(texts, TextRows) else TextRows(Words.of(texts))
     names, row_scores = check_ids(ids, len(rows)), check_scores(scores, len(rows))
     state = _state(rows, distance, names, row_scores, search)
-    return Duplicates(state, distance, grouping, _rule(keep, row_scores))
+    reason = f"at most {100 * distance:g} % of the words differ, and {200 * distance:g} % of their weight"
+    return Duplicates(state, distance, grouping, _rule(keep, row_scores), reason)
 
 
 class _Search(NamedTuple):

@@ -37,15 +37,18 @@ class Duplicates:
     metric : {"cosine", "euclidean", "words"}
     grouping, keep : str
         See :func:`hashlearn.find_duplicates`.
+    reason : str
+        Why the distance is what it is, in a sentence.
     curve : Curve or None
         What each radius of the codes found; None where the search was exact.
     recall : float
         The estimated share of near pairs that was found; 1 where the search was exact.
     """
 
-    def __init__(self, state: State, max_distance: float, grouping: Grouping, keep: Keep):
+    def __init__(self, state: State, max_distance: float, grouping: Grouping, keep: Keep, reason: str):
         self.state = state
         self.max_distance = max_distance
+        self.reason = reason
         self.grouping: Grouping = check_choice("grouping", grouping, GROUPINGS)  # type: ignore[assignment]
         self.keep: Keep = check_choice("keep", keep, KEEPS)  # type: ignore[assignment]
         if keep == "best" and state.scores is None:
@@ -209,7 +212,8 @@ class Duplicates:
                 f"max_distance must be at most {largest:g}, up to which pairs were searched, got {max_distance}; "
                 "call find_duplicates with a larger one"
             )
-        return Duplicates(self.state, distance, grouping or self.grouping, keep or self.keep)
+        reason = self.reason if distance == self.max_distance else f"max_distance={distance:g} was asked for"
+        return Duplicates(self.state, distance, grouping or self.grouping, keep or self.keep, reason)
 
     def check(self, X: Any, *, n_jobs: int | None = None) -> Checked:
         """Which of these rows duplicate a known one, and which are new. They are not compared with each other.
@@ -294,7 +298,7 @@ class Duplicates:
         ...     len(Duplicates.open(folder).groups)
         1
         """
-        write_state(Saved(self.state, self.max_distance, self.grouping, self.keep), folder)
+        write_state(Saved(self.state, self.max_distance, self.grouping, self.keep, self.reason), folder)
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -319,6 +323,7 @@ class Duplicates:
             "max_distance": self.max_distance,
             "grouping": self.grouping,
             "keep": self.keep,
+            "reason": self.reason,
         }
 
     @cached_property

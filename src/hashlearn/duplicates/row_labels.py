@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.duplicates.vectors import Vectors
-
 
 def check_ids(ids: ArrayLike | None, n: int) -> NDArray | None:
     """One id a row, integers or strings, each once; None stays."""
@@ -54,23 +52,8 @@ def check_scores(scores: ArrayLike | None, n: int) -> NDArray[np.float64] | None
     return array
 
 
-def distance_from_labels(vectors: Vectors, labeled_pairs: Any, ids: NDArray | None) -> float:
-    """The largest distance that agrees best with pairs somebody has judged.
-
-    It is the distance of one of the duplicates: that with the fewest mistakes, both kinds weighing the same; with
-    duplicates only, the furthest. Beyond the furthest duplicate that was judged nothing is known.
-    """
-    first, second, labels = _check_labeled_pairs(labeled_pairs, len(vectors), ids)
-    distances = vectors.distances(first, second)
-    if labels.all():
-        return float(distances.max())
-    thresholds = np.sort(distances[labels])
-    missed = 1 - np.arange(1, len(thresholds) + 1) / len(thresholds)
-    wrong = np.searchsorted(np.sort(distances[~labels]), thresholds, side="right") / np.count_nonzero(~labels)
-    return float(thresholds[np.argmin(missed + wrong)])
-
-
-def _check_labeled_pairs(pairs: Any, n: int, ids: NDArray | None) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
+def check_labeled_pairs(pairs: Any, n: int, ids: NDArray | None) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
+    """The rows of judged pairs, and whether they are duplicates."""
     rows = list(pairs)
     if not rows or any(len(row) != 3 for row in rows):
         raise ValueError("labeled_pairs must be a list of (id, id, whether they are duplicates), got another shape")

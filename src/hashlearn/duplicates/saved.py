@@ -38,6 +38,7 @@ class Saved(NamedTuple):
     max_distance: float
     grouping: Grouping
     keep: Keep
+    reason: str
 
 
 def write_state(saved: Saved, folder: str | Path) -> None:
@@ -92,6 +93,7 @@ def _write(saved: Saved, generation: Path) -> dict[str, Any]:
         "largest_distance": state.largest_distance,
         "grouping": saved.grouping,
         "keep": saved.keep,
+        "reason": saved.reason,
         "max_pairs": state.max_pairs,
         "finder": {"kind": type(finder).__name__, "radius": getattr(finder, "radius", None)},
         "expected": {"recall": state.plan.recall, "candidates": state.plan.candidates, "seconds": state.plan.seconds},
@@ -153,7 +155,7 @@ def _read(generation: Path, manifest: dict[str, Any]) -> Saved:
         )
     except (KeyError, SafetensorError, TypeError, EOFError) as error:
         raise ValueError(f"{generation} holds no duplicates that this version can read: {error}") from None
-    return Saved(state, manifest["max_distance"], manifest["grouping"], manifest["keep"])
+    return Saved(state, manifest["max_distance"], manifest["grouping"], manifest["keep"], manifest["reason"])
 
 
 def _read_texts(

@@ -1,9 +1,10 @@
 """What ``hashlearn dedup`` compares: vectors, the pictures of a folder, or the texts of a table."""
 
 import base64
+import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from hashlearn.cli.support.arrays import matrices
 
@@ -20,9 +21,6 @@ _NO_PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
 )
 """A picture of one transparent pixel."""
-
-OTHER_DISTANCE = 0.05
-"""The same for the networks of others, by the cosine."""
 
 
 class Things(NamedTuple):
@@ -68,13 +66,40 @@ class Things(NamedTuple):
     encoder: Any = None
 
 
-def default_distance(encoder: Any, vectors: Any) -> float:
+def default_distance(encoder: Any, vectors: Any) -> float | Literal["auto"]:
     """The distance up to which things are duplicates, where you do not say one."""
-    from hashlearn.duplicates.chance import distance_by_chance
+    from hashlearn.duplicates.threshold import distance_by_chance
 
+    if encoder is None:
+        return "auto"
     if encoder.name in RANGES:
         return distance_by_chance(vectors, *RANGES[encoder.name], metric=encoder.metric)
-    return DISTANCES.get(encoder.name, OTHER_DISTANCE)
+    return DISTANCES.get(encoder.name, "auto")
+
+
+def distance_of(text: str) -> float | Literal["auto"]:
+    """What ``--max-distance`` says."""
+    if text == "auto":
+        return "auto"
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--max-distance must be a number or auto, got {text!r}") from None
+
+
+def judged_pairs(yes: str, no: str, ids: list | None) -> list[tuple[Any, Any, bool]]:
+    """The pairs in two CSV files: those that are duplicates, and those that are none. Ids are numbers without names."""
+    as_id = int if ids is None or isinstance(ids[0], int) else str
+    pairs: list[tuple[Any, Any, bool]] = []
+    for path, label in ((yes, True), (no, False)):
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            for number, line in enumerate(csv.reader(file), start=1):
+                try:
+                    first, second = map(as_id, line)
+                except ValueError:
+                    raise ValueError(f"{path}: line {number} must be two ids and a comma between them") from None
+                pairs.append((first, second, label))
+    return pairs
 
 
 def vectors_of(places: list[str], array: str | None) -> Things:
