@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cli.conftest import snapshot
 
-from hashlearn import Duplicates
+from hashlearn import Duplicates, find_duplicates
 from hashlearn.durable.locks import exclusive
 
 
@@ -227,7 +227,58 @@ def test_the_rows_or_judged_pairs_choose_the_distance(run, vectors):
     assert len(Path("drop.txt").read_text().split()) == 10
 
 
+def test_training_rows_that_are_in_the_test_set(run, vectors):
+    np.save("train.npy", vectors[:55])
+    np.save("test.npy", vectors[50:])
+    files = ["--out", "g.csv", "--dropped", "drop.txt", "--clean", "clean.npy"]
+    outcome = run("dedup", "train.npy", "--against", "test.npy", "--max-distance", "0.01", *files)
+    assert outcome.code == 0, outcome
+    assert "55 rows against test.npy: 15 are within distance 0.01 of one there (5 exact copies)" in outcome.out
+    assert Path("drop.txt").read_text().split() == [str(i) for i in [*range(10), *range(50, 55)]]
+    np.testing.assert_array_equal(np.load("clean.npy"), vectors[10:50])
+    rows = list(csv.DictReader(Path("g.csv").read_text().splitlines()))
+    assert [row["duplicate_of"] for row in rows] == [str(i) for i in [*range(10), *range(5)]]
+
+
+def test_training_texts_that_are_in_the_test_set_of_parquet_files(run, folder, texts):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    train = arrow.table({"text": [*texts[:10], texts[20].upper(), None], "n": range(12), "key": list("abcdefghijkl")})
+    parquet.write_table(train, "train.parquet")
+    parquet.write_table(arrow.table({"text": texts[7:40], "key": [f"t{i}" for i in range(33)]}), "test.parquet")
+    arguments = ["dedup", "train.parquet", "--against", "test.parquet", "--text", "text", "--id", "key"]
+    outcome = run(*arguments, "--clean", "clean.parquet", "--out", "g.parquet")
+    assert outcome.code == 0, outcome
+    clean = parquet.read_table("clean.parquet")
+    assert clean.schema == train.schema
+    assert clean.column("key").to_pylist() == list("abcdefgl")
+    assert parquet.read_table("g.parquet").column("duplicate_of").to_pylist() == ["t0", "t1", "t2", "t13"]
+
+
+def test_the_table_without_dropped_rows(run, texts):
+    arguments = ["dedup", "texts.csv", "--text", "text", "--id", "name", "--keep", "first", "--clean", "clean.csv"]
+    assert run(*arguments).code == 0
+    lines = Path("texts.csv").read_text().splitlines()
+    assert Path("clean.csv").read_text().splitlines() == lines[:-1]
+
+
+def test_some_rows_of_many(run, vectors):
+    options = [("--variety", "v"), ("--representatives", "r"), ("--outliers", "o")]
+    arguments = [word for option, file in options for word in (option, 5, file)]
+    outcome = run("dedup", "rows.npy", "--max-distance", "0.01", *arguments)
+    assert outcome.code == 0, outcome
+    assert "o: rows that are like no other" in outcome.out
+    kept = np.setdiff1d(np.arange(60), find_duplicates(vectors, 0.01).dropped)
+    for _, file in options:
+        rows = [int(line.split()[0]) for line in Path(file).read_text().splitlines()]
+        assert len(set(rows)) == len(rows) == 5
+        assert set(rows) <= set(kept.tolist())
+
+
 BAD = [
+    (["rows.npy", "--against", "rows.npy"], "--against needs --max-distance for vectors"),
+    (["rows.npy", "--against", "rows.npy", "--state", "known"], "--against compares two sets"),
+    (["rows.npy", "--clean", "clean.csv"], "--clean needs one .csv, .parquet or .npy file"),
+    (["rows.npy", "--variety", "0", "some"], "n must be"),
     (["photos", "--serve"], "--serve needs --state"),
     (["photos", "--decisions", "texts.csv"], "texts.csv must be a table of decisions"),
     ([], "give a folder of images, a file of texts, or files of vectors"),

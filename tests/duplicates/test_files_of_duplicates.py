@@ -7,7 +7,7 @@ import pytest
 
 from hashlearn import find_duplicates
 from hashlearn.duplicates.pictures import encoded_folder
-from hashlearn.duplicates.tables import write_groups, write_list
+from hashlearn.duplicates.tables import group_rows, write_list, write_rows
 from hashlearn.durable.files import replacing
 from hashlearn.features import encoder_named
 
@@ -22,8 +22,8 @@ def found():
 def test_the_table_of_groups(found, tmp_path):
     pandas = pytest.importorskip("pandas")
     with replacing(tmp_path / "g.csv", tmp_path / "g.parquet") as (as_csv, as_parquet):
-        write_groups(found, as_csv, False)
-        write_groups(found, as_parquet, True)
+        write_rows(group_rows(found), as_csv, False)
+        write_rows(group_rows(found), as_parquet, True)
     rows = list(csv.reader((tmp_path / "g.csv").open()))
     assert rows[0] == ["group", "id", "decision", "duplicate_of", "distance", "is_copy"]
     assert rows[1:] == [

@@ -1,12 +1,8 @@
 """``hashlearn dedup``."""
 
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
 
 import typer
 
@@ -24,21 +20,16 @@ from hashlearn.cli.support.dedup_inputs import (
     texts_by_words,
     vectors_of,
 )
+from hashlearn.cli.support.dedup_moves import link, move
+from hashlearn.cli.support.dedup_moves import undo as undo_moves
+from hashlearn.cli.support.dedup_outputs import Outputs, Result, chosen_lines, report, say_places, written
+from hashlearn.cli.support.dedup_outputs import page as review_page
+from hashlearn.cli.support.dedup_outputs import serve as serve_review
 from hashlearn.cli.support.places import check_places
 
 EXAMPLE = "Example: hashlearn dedup photos/ --review review.html --apply move photos-duplicates/"
 
 BY_CHANCE = "it was chosen so that hardly a pair is near by chance; --max-distance sets another"
-
-_LISTS = {
-    "--kept": "what to keep",
-    "--dropped": "what to drop",
-    "--kept0": "what to keep, NUL behind each",
-    "--dropped0": "what to drop, NUL behind each",
-}
-
-_SHOWN_GROUPS = 10
-_SHOWN_SKIPPED = 5
 
 
 def run(
@@ -79,11 +70,27 @@ def run(
     max_pairs: Annotated[int, typer.Option(help="Stop where more pairs than these match.")] = 10_000_000,
     array: Annotated[str | None, typer.Option(help="The array, of a file of vectors with several.")] = None,
     out: Annotated[str | None, typer.Option("--out", "-o", help="The table of groups: .csv or .parquet.")] = None,
+    clean: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The .csv, .parquet or .npy file without the rows to drop.")
+    ] = None,
     kept: Annotated[str | None, typer.Option(metavar="FILE", help="A list of the ids to keep.")] = None,
     dropped: Annotated[str | None, typer.Option(metavar="FILE", help="A list of the ids to drop.")] = None,
     kept0: Annotated[str | None, typer.Option(metavar="FILE", help="As --kept, with NUL behind each name.")] = None,
     dropped0: Annotated[
         str | None, typer.Option(metavar="FILE", help="As --dropped, with NUL behind each name, as xargs -0 takes it.")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Drop what is near a row of this one, a test set, and compare nothing else."),
+    ] = None,
+    variety: Annotated[
+        tuple[int, str] | None, typer.Option(metavar="N FILE", help="A list of N kept rows of greatest variety.")
+    ] = None,
+    representatives: Annotated[
+        tuple[int, str] | None, typer.Option(metavar="N FILE", help="A list of N kept rows that stand for the others.")
+    ] = None,
+    outliers: Annotated[
+        tuple[int, str] | None, typer.Option(metavar="N FILE", help="A list of the N kept rows that are like no other.")
     ] = None,
     review: Annotated[str | None, typer.Option(metavar="FILE", help="A page to look at the groups: .html.")] = None,
     serve: Annotated[
@@ -115,12 +122,13 @@ def run(
     from hashlearn.duplicates.apply import check_apply
     from hashlearn.duplicates.decisions import read_decisions
     from hashlearn.duplicates.review import remove_other_pages
+    from hashlearn.duplicates.tables import group_rows
     from hashlearn.durable.locks import exclusive
 
     if undo is not None:
         if paths:
             raise ValueError("--undo needs nothing but the record moved.csv, got files to compare too")
-        _undo(undo)
+        undo_moves(undo)
         return
     if not paths:
         raise ValueError("give a folder of images, a file of texts, or files of vectors")
@@ -131,8 +139,27 @@ def run(
     if dry_run and apply is None:
         raise ValueError("--dry-run shows what --apply would do, and needs it")
     files = [path for path in paths if not Path(path).is_dir()]
+    chosen = {"--variety": variety, "--representatives": representatives, "--outliers": outliers}
+    choices = {option: choice for option, choice in chosen.items() if choice is not None}
     lists = {"--kept": kept, "--dropped": dropped, "--kept0": kept0, "--dropped0": dropped0}
-    check_places({"--out": out, **lists, "--review": review}, [*files, scores, decisions, *(pairs or ())])
+    places = {"--out": out, **lists, "--clean": clean, "--review": review}
+    places |= {option: path for option, (_, path) in choices.items()}
+    check_places(places, [*files, against, scores, decisions, *(pairs or ())])
+    numbers = {option: n for option, (n, _) in choices.items()}
+    outputs = Outputs({name: path for name, path in places.items() if path is not None}, numbers, paths[0], id_column)
+    if clean is not None and (state is not None or len(files) != 1 or not _is_kind(clean, paths[0])):
+        raise ValueError(
+            f"--clean needs one .csv, .parquet or .npy file, the same kind to write, no --state, got {clean}"
+        )
+    distance = None if max_distance is None else distance_of(max_distance)
+    if against is not None:
+        if choices or any((review, serve, decisions, state, apply, pairs, scores, text and encoder)):
+            raise ValueError(
+                "--against compares two sets, texts by words; it writes --out, --kept, --dropped and --clean"
+            )
+        with progress_bars():
+            _check_against(paths, against, text, encoder, array, work, distance, metric, recall, jobs, outputs)
+        return
     is_folder = len(paths) == 1 and not files
     if apply is not None:
         if not is_folder:
@@ -144,33 +171,82 @@ def run(
         known, things = _read(paths, is_folder, text, id_column, encoder, array, state, work)
         if keep == "best" and scores is None and things.scores is None:
             raise ValueError("--keep best needs --scores, a file with a score for each row")
-        distance = None if max_distance is None else distance_of(max_distance)
         found = _found(known, things, distance, pairs, metric, recall, grouping, keep, scores, max_pairs, jobs)
         if decisions is not None:
             found.decide(read_decisions(decisions, found.ids))
-        page = None if review is None else _page(found, things, paths[0], review)
+        page = None if review is None else review_page(found, things, paths[0], review)
+        result = Result(found.kept, found.dropped, group_rows(found), page, chosen_lines(found, numbers))
         stamps = {**_known_stamps(state, known), **things.stamps}
-        with _written(found, page, out, review, lists):
+        with written(outputs, result):
             if state is not None:
                 _save(found, things, state, stamps)
         if review is not None and page is not None:
             remove_other_pages(review, page)
     is_chosen = known is None and max_distance is None and getattr(things.encoder, "name", None) in RANGES
-    _report(found, things, BY_CHANCE if is_chosen else found.reason)
-    for path, what in (
-        (out, "the groups"),
-        (review, "the page"),
-        *((path, _LISTS[name]) for name, path in lists.items()),
-    ):
-        if path is not None:
-            typer.echo(f"{path}: {what}")
+    report(found, things, BY_CHANCE if is_chosen else found.reason)
+    say_places(outputs)
     if apply is not None and apply[0] == "link":
-        _link(found, paths[0], apply[1], dry_run)
+        link(found, paths[0], apply[1], dry_run)
     elif apply is not None:
-        _move(found, paths[0], apply[1], stamps, things.other_names, dry_run)
+        move(found, paths[0], apply[1], stamps, things.other_names, dry_run)
     if serve:
         assert state is not None
-        _serve(found, things, paths[0], state)
+        serve_review(found, things, paths[0], state, _decisions_beside(state))
+
+
+def _check_against(
+    paths: list[str],
+    against: str,
+    text: str | None,
+    encoder: str | None,
+    array: str | None,
+    work: str | None,
+    distance: float | Literal["auto"] | None,
+    metric: str | None,
+    recall: float,
+    jobs: int,
+    outputs: Outputs,
+) -> None:
+    """Say which rows repeat a row of another set."""
+    import numpy as np
+
+    from hashlearn.duplicates import check_against, check_texts_against
+    from hashlearn.duplicates.find import TEXT_DISTANCE
+    from hashlearn.duplicates.tables import checked_rows
+
+    is_folder = Path(paths[0]).is_dir()
+    _, others = _read([against], Path(against).is_dir(), text, outputs.id_column, encoder, array, None, work)
+    _, things = _read(paths, is_folder, text, outputs.id_column, encoder, array, None, work)
+    options: dict[str, Any] = {"recall": recall, "ids": others.ids, "n_jobs": jobs}
+    if distance is None and things.metric != "words":
+        distance = default_distance(things.encoder, things.vectors)
+    if distance == "auto":
+        raise ValueError("--against needs --max-distance for vectors, a number")
+    if things.metric == "words":
+        assert things.texts is not None
+        assert others.texts is not None
+        distance = TEXT_DISTANCE if distance is None else distance
+        checked = check_texts_against(things.texts, others.texts, distance, **options)
+    else:
+        assert distance is not None
+        of_rows: Any = metric or things.metric or "cosine"
+        checked = check_against(things.vectors, others.vectors, distance, metric=of_rows, **options)
+    ids = np.arange(len(checked.is_new)) if things.ids is None else np.array(things.ids)
+    result = Result(ids[checked.is_new], ids[~checked.is_new], checked_rows(checked, ids.tolist()))
+    with written(outputs, result):
+        pass
+    n_copies = int(checked.is_copy.sum())
+    typer.echo(
+        f"{len(ids)} rows against {against}: {len(result.dropped)} are within distance {distance:g} of one there "
+        f"({n_copies} exact {'copy' if n_copies == 1 else 'copies'})"
+    )
+    say_places(outputs)
+
+
+def _is_kind(clean: str, source: str) -> bool:
+    """Whether two files are of the same kind, and of one that is written without some rows."""
+    kinds = [Path(path).suffix.lower() for path in (clean, source)]
+    return kinds[0] == kinds[1] and kinds[0] in (".csv", ".tsv", ".parquet", ".npy")
 
 
 def _read(
@@ -269,70 +345,6 @@ def _found(
     return find_duplicates(things.vectors, distance, **options)
 
 
-@contextmanager
-def _written(
-    found: Any, page: str | None, out: str | None, review: str | None, lists: dict[str, str | None]
-) -> Iterator[None]:
-    """Write tables, lists and page, which take their places together, once the block has done its work."""
-    from hashlearn.duplicates.tables import check_lines, is_parquet, write_groups, write_list
-    from hashlearn.durable.files import replacing_together
-
-    wanted = {name: path for name, path in {"--out": out, "--review": review, **lists}.items() if path is not None}
-    if not wanted:
-        yield
-        return
-    with replacing_together(*wanted.values()) as files:
-        beside = dict(zip(wanted, files))
-        if out is not None:
-            write_groups(found, beside["--out"], is_parquet(out))
-        if page is not None:
-            beside["--review"].write_text(page, encoding="utf-8")
-        for name in beside.keys() & lists.keys():
-            ids = found.kept if name.startswith("--kept") else found.dropped
-            if name.endswith("0"):
-                write_list(ids, beside[name], "\0")
-            else:
-                check_lines(ids, name)
-                write_list(ids, beside[name])
-        yield
-
-
-def _page(found: Any, things: Things, place: str, review: str) -> str:
-    from hashlearn.duplicates.review import write_pages
-
-    def address(row: int) -> str:
-        assert things.file is not None
-        return quote(os.path.relpath(things.file(row), Path(review).absolute().parent))
-
-    shown = _shown(found, things)._replace(file=None if things.file is None else address)
-    return write_pages(found, review, shown, _title(place))
-
-
-def _shown(found: Any, things: Things) -> Any:
-    from hashlearn.duplicates.review import Shown
-
-    texts = [things.text_of.get(name, "") for name in found.ids.tolist()] if things.text_of else None
-    return Shown(texts, things.picture, things.note)
-
-
-def _title(place: str) -> str:
-    return f"Near-duplicates in {place}"
-
-
-def _serve(found: Any, things: Things, place: str, state: str) -> None:
-    """Show the review until the user has had enough."""
-    from hashlearn.duplicates.review_server import ReviewServer
-
-    server = ReviewServer(found, _decisions_beside(state), _shown(found, things), _title(place), things.file)
-    typer.echo(f"Open {server.address} (Ctrl+C ends it)")
-    sys.stdout.flush()
-    with suppress(KeyboardInterrupt):
-        server.serve()
-    typer.echo(
-        f"{_decisions_beside(state)}: {server.n_decided} decisions; the next run with --state {state} follows them"
-    )
-
-
 def _save(found: Any, things: Things, state: str, stamps: dict[str, Any]) -> None:
     from hashlearn.duplicates.apply import write_stamps
 
@@ -365,90 +377,3 @@ def _known_stamps(state: str | None, known: Any) -> dict[str, Any]:
     from hashlearn.duplicates.apply import read_stamps
 
     return {} if known is None else read_stamps(_stamps_beside(state))
-
-
-def _report(found: Any, things: Things, reason: str) -> None:
-    for name, reason in things.skipped[:_SHOWN_SKIPPED]:
-        typer.echo(f"skipped {name}: {reason}", err=True)
-    if len(things.skipped) > _SHOWN_SKIPPED:
-        typer.echo(f"skipped {len(things.skipped) - _SHOWN_SKIPPED} more", err=True)
-    typer.echo(
-        f"{_counted(len(found), 'row')}, {found.metric} distance <= {found.max_distance:.4g}: "
-        f"{_counted(len(found.groups), 'group')}, {len(found.kept)} to keep, {len(found.dropped)} to drop "
-        f"({found.n_copies} exact {'copy' if found.n_copies == 1 else 'copies'})"
-    )
-    typer.echo(f"why this distance: {reason}")
-    typer.echo(f"found by {found.plan}; estimated recall {found.recall:.3f}")
-    for group in found.groups[:_SHOWN_GROUPS]:
-        shown = ", ".join(map(str, group.members[:5].tolist()))
-        more = f" and {len(group.members) - 5} more" if len(group.members) > 5 else ""
-        typer.echo(f"  keep {group.kept}, drop {shown}{more}")
-    if len(found.groups) > _SHOWN_GROUPS:
-        typer.echo(f"  and {len(found.groups) - _SHOWN_GROUPS} more groups")
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _link(found: Any, folder: str, target: str, dry_run: bool) -> None:
-    from hashlearn.duplicates.apply import link_files
-
-    if dry_run:
-        typer.echo(f"{target}: there would be links to {len(found.kept)} images to keep; {folder} would be as it is")
-        return
-    count = link_files(found.kept.tolist(), folder, target)
-    typer.echo(f"{target}: {count} links to images to keep; {folder} is as it was")
-
-
-def _move(found: Any, folder: str, target: str, stamps: dict[str, Any], other_names: Any, dry_run: bool) -> None:
-    from hashlearn.duplicates.apply import MOVED, move_files, plan_moves
-
-    dropped = {name: group.kept for group in found.groups for name in group.members.tolist()}
-    plan = plan_moves(dropped, folder, target, stamps, other_names)
-    if dry_run:
-        _show_moves(plan, folder)
-        typer.echo(f"--dry-run: nothing was moved; {len(plan.moves)} files would be, {_size(plan.n_bytes)} saved")
-        return
-    moved = move_files(plan, target)
-    _say_what_stays(moved.stays)
-    typer.echo(
-        f"{target}: {moved.n_files} images moved there from {folder}, {_size(plan.n_bytes)}; "
-        f"to put them back: hashlearn dedup --undo {Path(target) / MOVED}"
-    )
-
-
-def _undo(record: str) -> None:
-    from hashlearn.duplicates.apply import undo_moves
-
-    undone = undo_moves(record)
-    _say_what_stays(undone.stays)
-    typer.echo(f"{record}: {undone.n_files} files are back in their places")
-
-
-def _show_moves(plan: Any, folder: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("kept", "moved", "bytes saved", box=None, pad_edge=False)
-    table.columns[2].justify = "right"
-    top = Path(folder).resolve()
-    for move in plan.moves:
-        names = (_printable(str(Path(path).relative_to(top))) for path in (move.kept, move.source))
-        table.add_row(*names, f"{move.n_bytes:,}")
-    Console(markup=False, highlight=False).print(table)
-    _say_what_stays(plan.stays)
-
-
-def _say_what_stays(stays: Any) -> None:
-    for name, reason in stays:
-        typer.echo(f"not moved: {_printable(name)}: {reason}", err=True)
-
-
-def _printable(name: str) -> str:
-    """A name in one line: what cannot be printed is escaped."""
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in name)
-
-
-def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 1e6:,.1f} MB" if n_bytes >= 100_000 else f"{n_bytes:,} bytes"

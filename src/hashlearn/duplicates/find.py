@@ -1,12 +1,15 @@
 """All near-duplicates among vectors: codes or projections propose pairs, the vectors decide."""
 
+import sys
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_integer, check_number
+from hashlearn.duplicates.answers import Checked
 from hashlearn.duplicates.candidates import SignCodes
 from hashlearn.duplicates.contents import Contents, NearPairs
 from hashlearn.duplicates.groups import Grouping, Keep
@@ -18,12 +21,14 @@ from hashlearn.duplicates.texts import TextRows, Words
 from hashlearn.duplicates.threshold import Choice, chance_level, distance_from_labels, emptiest_distance
 from hashlearn.duplicates.vectors import Metric, Vectors, square_of_distance
 from hashlearn.duplicates.verify import Curve, TooManyPairs, Verified, differing_bits, measured_curve, verified
+from hashlearn.rows import as_rows
 from hashlearn.threads import check_n_jobs
 
 TEXT_DISTANCE = 0.1
 """The share of the words of two texts that may differ, where you do not say another."""
 
 _MOST_ROUNDS = 3
+_TEXTS_AT_ONCE = 1 << 16
 
 
 def find_duplicates(
@@ -173,6 +178,119 @@ def find_duplicate_texts(
     state = _state(rows, distance, names, row_scores, search)
     reason = f"at most {100 * distance:g} % of the words differ, and {200 * distance:g} % of their weight"
     return Duplicates(state, distance, grouping, _rule(keep, row_scores), reason)
+
+
+def check_against(
+    vectors: Any,
+    against: Any,
+    max_distance: float = 0.05,
+    *,
+    metric: Metric = "cosine",
+    recall: float = 0.99,
+    ids: ArrayLike | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+) -> Checked:
+    """Find the rows of one set that are near a row of another: training rows that are in the test set.
+
+    Rows of the same set are not compared with each other. Only ``against`` is kept; ``vectors`` are read a block at a
+    time.
+
+    Parameters
+    ----------
+    vectors : array of shape (n, n_features), or another source as for :func:`hashlearn.find_duplicates`
+        The rows to check, such as training data.
+    against : array of shape (m, n_features), or another source as for :func:`hashlearn.find_duplicates`
+        The rows that none of them should repeat, such as test data.
+    max_distance : float, default=0.05
+        Rows at this distance or less are duplicates.
+    metric : {"cosine", "euclidean"}
+        As for :func:`hashlearn.find_duplicates`.
+    recall : float, default=0.99
+        As for :func:`hashlearn.find_duplicates`.
+    ids : array of shape (m,), optional
+        Names of the rows of ``against``; otherwise their positions.
+    random_state, n_jobs : int
+        As for :func:`hashlearn.find_duplicates`.
+
+    Returns
+    -------
+    Checked
+        Which rows of ``vectors`` are new, and what the others repeat.
+
+    Examples
+    --------
+    >>> check_against([[1.0, 0.0], [1.0, 1.0]], [[2.0, 0.01], [0.0, 1.0]], 0.01).duplicate_of
+    array([ 0, -1])
+    """
+    search = _checked(recall, random_state, 1, n_jobs)
+    distance = check_number("max_distance", max_distance, low=0)
+    known = _known(Vectors(against, metric), distance, ids, search)
+    rows = as_rows(vectors)
+    parts = [known.check(block, n_jobs=n_jobs) for _, block in rows.as_stored()]
+    return Checked(*(np.concatenate(values) for values in zip(*parts)))
+
+
+def check_texts_against(
+    texts: Iterable[str],
+    against: Iterable[str],
+    max_distance: float = TEXT_DISTANCE,
+    *,
+    recall: float = 0.99,
+    ids: ArrayLike | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+) -> Checked:
+    """Find the texts of one set that are nearly a text of another; see :func:`check_against`.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        The texts to check, read some at a time.
+    against : iterable of str
+        The texts that none of them should repeat.
+    max_distance : float, default=0.1
+        The share of words that may differ, as for :func:`find_duplicate_texts`.
+    recall, ids, random_state, n_jobs
+        As for :func:`check_against`.
+
+    Returns
+    -------
+    Checked
+        Which texts are new, and what the others repeat.
+
+    Examples
+    --------
+    >>> check_texts_against(["A red fox", "a blue fox"], ["a red fox", "a dog"]).is_new
+    array([False,  True])
+    """
+    search = _checked(recall, random_state, 1, n_jobs)
+    distance = check_number("max_distance", max_distance, low=0)
+    known = _known(TextRows(Words.of(against)), distance, ids, search)
+    rest = iter(texts)
+    parts = []
+    while block := list(islice(rest, _TEXTS_AT_ONCE)):
+        parts.append(known.check(block, n_jobs=n_jobs))
+    if not parts:
+        raise ValueError("texts must be some, got none")
+    return Checked(*(np.concatenate(values) for values in zip(*parts)))
+
+
+def _known(rows: Vectors, distance: float, ids: ArrayLike | None, search: "_Search") -> Duplicates:
+    """Rows to compare others with; they are not compared with each other."""
+    names = check_ids(ids, len(rows))
+    contents = Contents.of(rows.hashes)
+    plan = choose_plan(
+        Sample.of(rows, contents.row_of, search.seed),
+        square_of_distance(distance, rows.metric),
+        search.recall,
+        search.seed,
+    )
+    none = NearPairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    decided, apart = np.zeros(len(rows), np.int8), np.empty((0, 2), np.int64)
+    described = plan.finder.describe(rows)
+    state = State(rows, contents, none, plan, described, None, distance, sys.maxsize, names, None, decided, apart)
+    return Duplicates(state, distance, "leader", "center", f"max_distance={distance:g} was given")
 
 
 class _Search(NamedTuple):
