@@ -217,7 +217,7 @@ def _check_against(
     is_folder = Path(paths[0]).is_dir()
     _, others = _read([against], Path(against).is_dir(), text, outputs.id_column, encoder, array, None, work)
     _, things = _read(paths, is_folder, text, outputs.id_column, encoder, array, None, work)
-    options: dict[str, Any] = {"recall": recall, "ids": others.ids, "n_jobs": jobs}
+    options: dict[str, Any] = {"ids": others.ids, "n_jobs": jobs}
     if distance is None and things.metric != "words":
         distance = default_distance(things.encoder, things.vectors)
     if distance == "auto":
@@ -230,7 +230,7 @@ def _check_against(
     else:
         assert distance is not None
         of_rows: Any = metric or things.metric or "cosine"
-        checked = check_against(things.vectors, others.vectors, distance, metric=of_rows, **options)
+        checked = check_against(things.vectors, others.vectors, distance, metric=of_rows, recall=recall, **options)
     ids = np.arange(len(checked.is_new)) if things.ids is None else np.array(things.ids)
     result = Result(ids[checked.is_new], ids[~checked.is_new], checked_rows(checked, ids.tolist()))
     with written(outputs, result):
@@ -324,7 +324,6 @@ def _found(
         ids = things.ids if known.state.ids is not None else None
         return known.add(rows, ids, score, n_jobs=jobs)
     options: dict[str, Any] = {
-        "recall": recall,
         "grouping": grouping,
         "keep": keep,
         "scores": score,
@@ -337,7 +336,7 @@ def _found(
         if distance == "auto" or pairs is not None:
             raise ValueError("texts are compared by their words: --max-distance must be the share that may differ")
         return find_duplicate_texts(things.texts, TEXT_DISTANCE if distance is None else distance, **options)
-    options["metric"] = metric or things.metric or "cosine"
+    options |= {"metric": metric or things.metric or "cosine", "recall": recall}
     if pairs is not None:
         return find_duplicates(things.vectors, labeled_pairs=judged_pairs(*pairs, things.ids), **options)
     if distance is None:

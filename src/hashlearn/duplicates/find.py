@@ -17,7 +17,7 @@ from hashlearn.duplicates.plan import Plan, Sample, choose_plan, radius_for, ref
 from hashlearn.duplicates.result import Duplicates
 from hashlearn.duplicates.row_labels import check_ids, check_labeled_pairs, check_scores
 from hashlearn.duplicates.state import State
-from hashlearn.duplicates.texts import TextRows, Words
+from hashlearn.duplicates.texts import TextRows, Words, plan_of_texts
 from hashlearn.duplicates.threshold import Choice, chance_level, distance_from_labels, emptiest_distance
 from hashlearn.duplicates.vectors import Metric, Vectors, square_of_distance
 from hashlearn.duplicates.verify import Curve, TooManyPairs, Verified, differing_bits, measured_curve, verified
@@ -135,21 +135,20 @@ def find_duplicate_texts(
     texts: Iterable[str],
     max_distance: float = TEXT_DISTANCE,
     *,
-    recall: float = 0.99,
     grouping: Grouping = "leader",
     keep: Keep | None = None,
     scores: ArrayLike | None = None,
     ids: ArrayLike | None = None,
     max_pairs: int = 10_000_000,
-    random_state: int = 0,
     n_jobs: int | None = None,
 ) -> Duplicates:
     """Find texts that are nearly the same, group them, and say which to keep.
 
     The words decide. Within the default distance at most a tenth of the words differ (rounded to whole words; a
-    replaced word counts once), and at most a fifth of their weight, rare words weighing more. Texts of fewer than 20
-    words share at least nine tenths of the different words of both, so that those of fewer than 10 words have the same
-    words. See :mod:`hashlearn.duplicates.texts`.
+    replaced word counts once), at most a fifth of their weight, rare words weighing more, and at most three tenths of
+    the pairs of neighboring words. Texts of fewer than 20 words share at least nine tenths of the different words of
+    both, so that those of fewer than 10 words have the same words. Every such pair is found. See
+    :mod:`hashlearn.duplicates.texts`.
 
     Parameters
     ----------
@@ -157,7 +156,7 @@ def find_duplicate_texts(
         Each has a word at least. Their words are kept, not the texts.
     max_distance : float, default=0.1
         The share of words that may differ.
-    recall, grouping, keep, scores, ids, max_pairs, random_state, n_jobs
+    grouping, keep, scores, ids, max_pairs, n_jobs
         As for :func:`hashlearn.find_duplicates`.
 
     Returns
@@ -171,7 +170,7 @@ def find_duplicate_texts(
     >>> find_duplicate_texts(texts).dropped
     array([2])
     """
-    search = _checked(recall, random_state, max_pairs, n_jobs)
+    search = _checked(1.0, 0, max_pairs, n_jobs)
     distance = check_number("max_distance", max_distance, low=0)
     rows = texts if isinstance(texts, TextRows) else TextRows(Words.of(texts))
     names, row_scores = check_ids(ids, len(rows)), check_scores(scores, len(rows))
@@ -236,9 +235,7 @@ def check_texts_against(
     against: Iterable[str],
     max_distance: float = TEXT_DISTANCE,
     *,
-    recall: float = 0.99,
     ids: ArrayLike | None = None,
-    random_state: int = 0,
     n_jobs: int | None = None,
 ) -> Checked:
     """Find the texts of one set that are nearly a text of another; see :func:`check_against`.
@@ -251,7 +248,7 @@ def check_texts_against(
         The texts that none of them should repeat.
     max_distance : float, default=0.1
         The share of words that may differ, as for :func:`find_duplicate_texts`.
-    recall, ids, random_state, n_jobs
+    ids, n_jobs
         As for :func:`check_against`.
 
     Returns
@@ -264,7 +261,7 @@ def check_texts_against(
     >>> check_texts_against(["A red fox", "a blue fox"], ["a red fox", "a dog"]).is_new
     array([False,  True])
     """
-    search = _checked(recall, random_state, 1, n_jobs)
+    search = _checked(1.0, 0, 1, n_jobs)
     distance = check_number("max_distance", max_distance, low=0)
     known = _known(TextRows(Words.of(against)), distance, ids, search)
     rest = iter(texts)
@@ -280,12 +277,11 @@ def _known(rows: Vectors, distance: float, ids: ArrayLike | None, search: "_Sear
     """Rows to compare others with; they are not compared with each other."""
     names = check_ids(ids, len(rows))
     contents = Contents.of(rows.hashes)
-    plan = choose_plan(
-        Sample.of(rows, contents.row_of, search.seed),
-        square_of_distance(distance, rows.metric),
-        search.recall,
-        search.seed,
-    )
+    if isinstance(rows, TextRows):
+        plan = plan_of_texts(distance)
+    else:
+        sample = Sample.of(rows, contents.row_of, search.seed)
+        plan = choose_plan(sample, square_of_distance(distance, rows.metric), search.recall, search.seed)
     none = NearPairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     decided, apart = np.zeros(len(rows), np.int8), np.empty((0, 2), np.int64)
     described = plan.finder.describe(rows)
@@ -321,14 +317,20 @@ def _state(
 ) -> State:
     """Look for the pairs within a distance."""
     contents = Contents.of(rows.hashes)
-    sample = Sample.of(rows, contents.row_of, search.seed)
-    if rows.metric != "words":  # there the sample says how many pairs are looked at, not how many match
+    if isinstance(rows, TextRows):
+        plan = plan_of_texts(distance)
+        problem = ValueError(
+            f"max_distance={distance:g} matches more than max_pairs={search.max_pairs} pairs of texts; pass less"
+        )
+    else:
+        sample = Sample.of(rows, contents.row_of, search.seed)
         refuse_too_many(sample, distance, rows.metric, search.max_pairs)
-    plan = choose_plan(sample, square_of_distance(distance, rows.metric), search.recall, search.seed)
+        plan = choose_plan(sample, square_of_distance(distance, rows.metric), search.recall, search.seed)
+        problem = too_many(sample, distance, rows.metric, search.max_pairs, f"more than {search.max_pairs}")
     try:
         plan, described, found, curve = _searched(rows, contents, plan, distance, search)
     except TooManyPairs:
-        raise too_many(sample, distance, rows.metric, search.max_pairs, f"more than {search.max_pairs}") from None
+        raise problem from None
     near = NearPairs.in_order(contents.of_row[found.first], contents.of_row[found.second], found.distances)
     decided, apart = np.zeros(len(rows), np.int8), np.empty((0, 2), np.int64)
     return State(rows, contents, near, plan, described, curve, distance, search.max_pairs, ids, scores, decided, apart)
@@ -344,7 +346,7 @@ def _searched(
     square = square_of_distance(distance, vectors.metric)
     described = plan.finder.describe(vectors)
     for rounds_left in reversed(range(_MOST_ROUNDS)):
-        candidates = plan.finder.pairs(described, contents.row_of, square, search.n_jobs)
+        candidates = plan.finder.pairs(vectors, described, contents.row_of, square, search.n_jobs)
         found = verified(candidates, vectors, vectors, distance, search.max_pairs, search.n_jobs)
         if not isinstance(plan.finder, SignCodes):
             return plan, described, found, None

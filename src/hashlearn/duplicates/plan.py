@@ -56,6 +56,8 @@ class Plan(NamedTuple):
         finder = self.finder
         if isinstance(finder, SignCodes):
             how = f"codes of {finder.n_bits} bits within radius {finder.radius}, expected recall {self.recall:.4f}"
+        elif not isinstance(finder, Projection):
+            return str(finder)
         else:
             how = f"all pairs in {finder.n_dimensions} of {len(finder.mean)} dimensions, exact"
         return f"{how}; about {self.candidates:.3g} candidates and {self.seconds:.2g} s of one thread"

@@ -16,7 +16,7 @@ from hashlearn.duplicates.contents import Contents, NearPairs
 from hashlearn.duplicates.groups import Grouping, Keep
 from hashlearn.duplicates.plan import Plan
 from hashlearn.duplicates.state import State
-from hashlearn.duplicates.texts import Rarity, TextRows, Words
+from hashlearn.duplicates.texts import RareWords, Rarity, TextRows, Words
 from hashlearn.duplicates.vectors import Facts, Vectors, facts_of_block
 from hashlearn.duplicates.verify import Curve
 from hashlearn.durable.files import naming, new_file, sync, write_all
@@ -75,7 +75,7 @@ def _write(saved: Saved, generation: Path) -> dict[str, Any]:
         "decided": state.decided,
         "apart": state.apart,
         **{f"pairs.{name}": values for name, values in state.pairs._asdict().items()},
-        **{f"finder.{name}": values for name, values in finder._asdict().items() if name != "radius"},
+        **{f"finder.{name}": values for name, values in finder._asdict().items() if isinstance(values, np.ndarray)},
         **({} if state.curve is None else {f"curve.{name}": v for name, v in state.curve._asdict().items()}),
         **({} if state.scores is None else {"scores": state.scores}),
         **_encoded_ids(state.ids),
@@ -95,7 +95,7 @@ def _write(saved: Saved, generation: Path) -> dict[str, Any]:
         "keep": saved.keep,
         "reason": saved.reason,
         "max_pairs": state.max_pairs,
-        "finder": {"kind": type(finder).__name__, "radius": getattr(finder, "radius", None)},
+        "finder": {"kind": type(finder).__name__} | {k: v for k, v in finder._asdict().items() if np.isscalar(v)},
         "expected": {"recall": state.plan.recall, "candidates": state.plan.candidates, "seconds": state.plan.seconds},
         "state_sha256": hashlib.sha256(content).hexdigest(),
     }
@@ -172,6 +172,8 @@ def _read_texts(
 
 
 def _finder(facts: dict[str, Any], arrays: dict[str, NDArray]) -> Finder:
+    if facts["kind"] == RareWords.__name__:
+        return RareWords(float(facts["distance"]))
     if facts["kind"] == SignCodes.__name__:
         return SignCodes(arrays["finder.mean"], arrays["finder.projection"], int(facts["radius"]))
     return Projection(arrays["finder.mean"], arrays["finder.directions"])

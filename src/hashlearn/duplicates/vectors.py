@@ -22,9 +22,6 @@ METRICS = ("cosine", "euclidean")
 RowMetric = Literal["cosine", "euclidean", "words"]
 """Rows may be vectors, or texts that are compared by their words."""
 
-_WORDS_APART, _PER_WORD = 0.05, 2.0
-"""Texts whose words are within d are looked for within the cosine distance .05 + 2 d of their shingles."""
-
 Rows = NDArray[np.int64]
 
 _WORDS: dict[int, tuple[Any, int]] = {4: (np.uint32, 1 << 31), 8: (np.uint64, 1 << 63)}
@@ -107,10 +104,6 @@ class Vectors:
         run_all([partial(compute, *part) for part in split(len(first), n_jobs)] if len(first) else [], n_jobs)
         return distance_of_square(squares.astype(np.float64), self.metric)
 
-    def squares(self, first: Rows, second: Rows, distances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The squared distances of the vectors of pairs whose distances are known."""
-        return square_of_distance(distances, self.metric)
-
     def new(self, X: Any) -> "Vectors":
         """New rows that can be compared with these."""
         rows = Vectors(X, self.metric)  # type: ignore[arg-type]
@@ -128,16 +121,12 @@ class Vectors:
 
 
 def square_of_distance(distance: Any, metric: RowMetric) -> Any:
-    """The squared Euclidean distance, of unit rows under the cosine, within which pairs of a distance are."""
-    if metric == "words":
-        return 2 * (_WORDS_APART + _PER_WORD * distance)
+    """The squared Euclidean distance, of unit rows under the cosine, that a distance stands for."""
     return 2 * distance if metric == "cosine" else distance**2
 
 
 def distance_of_square(squares: NDArray[np.float64], metric: RowMetric) -> NDArray[np.float64]:
     """The inverse of :func:`square_of_distance`."""
-    if metric == "words":
-        return np.maximum(squares / 2 - _WORDS_APART, 0) / _PER_WORD
     return squares / 2 if metric == "cosine" else np.sqrt(squares)
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hashlearn.duplicates.candidates import Candidates, SignCodes
 from hashlearn.duplicates.plan import bit_difference
-from hashlearn.duplicates.vectors import Rows, Vectors
+from hashlearn.duplicates.vectors import Rows, Vectors, square_of_distance
 
 _CONFIDENCE = 1.96  # standard deviations: 95 %
 
@@ -79,7 +79,7 @@ def differing_bits(found: Verified, vectors: Vectors, codes: SignCodes) -> NDArr
         centered = vectors.take(rows[start : start + 4096]) - codes.mean
         squares[start : start + 4096] = np.einsum("ij,ij->i", centered, centered)
     first, second = np.split(squares[places], 2)
-    return bit_difference(first, second, vectors.squares(found.first, found.second, found.distances))
+    return bit_difference(first, second, square_of_distance(found.distances, vectors.metric))
 
 
 def measured_curve(found: Verified, codes: SignCodes, differing: NDArray[np.float64], expected: float) -> Curve:
