@@ -317,20 +317,19 @@ def _state(
 ) -> State:
     """Look for the pairs within a distance."""
     contents = Contents.of(rows.hashes)
-    if isinstance(rows, TextRows):
+    sample = None if isinstance(rows, TextRows) else Sample.of(rows, contents.row_of, search.seed)
+    if sample is None:
         plan = plan_of_texts(distance)
-        problem = ValueError(
-            f"max_distance={distance:g} matches more than max_pairs={search.max_pairs} pairs of texts; pass less"
-        )
     else:
-        sample = Sample.of(rows, contents.row_of, search.seed)
         refuse_too_many(sample, distance, rows.metric, search.max_pairs)
         plan = choose_plan(sample, square_of_distance(distance, rows.metric), search.recall, search.seed)
-        problem = too_many(sample, distance, rows.metric, search.max_pairs, f"more than {search.max_pairs}")
     try:
         plan, described, found, curve = _searched(rows, contents, plan, distance, search)
     except TooManyPairs:
-        raise problem from None
+        count = f"more than {search.max_pairs}"
+        if sample is not None:
+            raise too_many(sample, distance, rows.metric, search.max_pairs, count) from None
+        raise ValueError(f"max_distance={distance:g} matches {count} (max_pairs) pairs of texts; pass less") from None
     near = NearPairs.in_order(contents.of_row[found.first], contents.of_row[found.second], found.distances)
     decided, apart = np.zeros(len(rows), np.int8), np.empty((0, 2), np.int64)
     return State(rows, contents, near, plan, described, curve, distance, search.max_pairs, ids, scores, decided, apart)
