@@ -9,16 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_integer, check_number
-from hashlearn.duplicates.answers import Checked
 from hashlearn.duplicates.candidates import SignCodes
-from hashlearn.duplicates.contents import Contents, NearPairs
-from hashlearn.duplicates.groups import Grouping, Keep
+from hashlearn.duplicates.groups import Contents, Grouping, Keep, NearPairs
 from hashlearn.duplicates.plan import Plan, Sample, choose_plan, radius_for, refuse_too_many, too_many
 from hashlearn.duplicates.result import Duplicates
-from hashlearn.duplicates.row_labels import check_ids, check_labeled_pairs, check_scores
-from hashlearn.duplicates.state import State
+from hashlearn.duplicates.state import Checked, State, check_ids, check_labeled_pairs, check_scores
 from hashlearn.duplicates.texts import TextRows, Words, plan_of_texts
-from hashlearn.duplicates.threshold import Choice, chance_level, distance_from_labels, emptiest_distance
+from hashlearn.duplicates.threshold import (
+    SEARCHED_PER_ROW,
+    Choice,
+    chance_level,
+    distance_from_labels,
+    emptiest_distance,
+)
 from hashlearn.duplicates.vectors import Metric, Vectors, square_of_distance
 from hashlearn.duplicates.verify import Curve, TooManyPairs, Verified, differing_bits, measured_curve, verified
 from hashlearn.rows import as_rows
@@ -119,8 +122,9 @@ def find_duplicates(
     rule = _rule(keep, row_scores)
     if max_distance == "auto":
         sample = Sample.of(rows, Contents.of(rows.hashes).row_of, search.seed)
-        state = _state(rows, chance_level(sample, metric), names, row_scores, search)
-        choice = emptiest_distance(state.pairs.distances, state.largest_distance, metric)
+        furthest = chance_level(sample, metric, SEARCHED_PER_ROW)
+        state = _state(rows, furthest, names, row_scores, search)
+        choice = emptiest_distance(state.pairs.distances, furthest, chance_level(sample, metric), metric)
         return Duplicates(state, choice.distance, grouping, rule, choice.reason)
     if max_distance is None:
         first, second, labels = check_labeled_pairs(labeled_pairs, len(rows), names)

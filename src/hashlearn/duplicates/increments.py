@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.duplicates.candidates import Described, Finder
-from hashlearn.duplicates.contents import Contents, NearPairs
-from hashlearn.duplicates.row_labels import check_ids, check_scores, joined_ids
-from hashlearn.duplicates.state import State
+from hashlearn.duplicates.groups import Contents, NearPairs
+from hashlearn.duplicates.state import State, check_ids, check_scores, joined_ids
 from hashlearn.duplicates.vectors import Rows, Vectors, square_of_distance
 from hashlearn.duplicates.verify import TooManyPairs, Verified, verified
 

@@ -9,14 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_choice, check_number
-from hashlearn.duplicates.answers import Checked, DuplicatePairs, Group
-from hashlearn.duplicates.contents import NearPairs
 from hashlearn.duplicates.decisions import as_decided, with_decisions
-from hashlearn.duplicates.groups import GROUPINGS, KEEPS, Assignment, Grouping, Keep, Preference, assign
+from hashlearn.duplicates.groups import GROUPINGS, KEEPS, Assignment, Grouping, Keep, NearPairs, Preference, assign
 from hashlearn.duplicates.increments import added, known_contents, near_known
 from hashlearn.duplicates.plan import Plan
 from hashlearn.duplicates.saved import Saved, read_state, write_state
-from hashlearn.duplicates.state import State
+from hashlearn.duplicates.state import Checked, DuplicatePairs, Group, State
 from hashlearn.duplicates.vectors import RowMetric, Rows
 from hashlearn.duplicates.verify import Curve
 from hashlearn.names import natural_key

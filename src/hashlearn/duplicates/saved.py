@@ -12,8 +12,7 @@ from safetensors.numpy import load_file
 from safetensors.numpy import save as as_safetensors
 
 from hashlearn.duplicates.candidates import Finder, Projection, SignCodes
-from hashlearn.duplicates.contents import Contents, NearPairs
-from hashlearn.duplicates.groups import Grouping, Keep
+from hashlearn.duplicates.groups import Contents, Grouping, Keep, NearPairs
 from hashlearn.duplicates.plan import Plan
 from hashlearn.duplicates.state import State
 from hashlearn.duplicates.texts import RareWords, Rarity, TextRows, Words

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hashlearn.duplicates.answers import Checked
 from hashlearn.duplicates.result import Duplicates
+from hashlearn.duplicates.state import Checked
 from hashlearn.durable.files import Beside
 from hashlearn.extras import require
 from hashlearn.rows.formats.csv import DELIMITERS

@@ -18,13 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_number
-from hashlearn.duplicates.contents import Contents
+from hashlearn.duplicates.groups import Contents
 from hashlearn.duplicates.plan import Sample
 from hashlearn.duplicates.vectors import Metric, RowMetric, Vectors, distance_of_square, square_of_distance
 from hashlearn.linalg.anchors.search import squared_distances
 
 PER_ROW = 1e-4
 """Pairs that may be near by chance, for each row."""
+
+SEARCHED_PER_ROW = 1e-2
+"""The same, up to which pairs are searched for a gap between copies and others."""
 
 _NEAR_SHARE, _FAR_SHARE = 1e-3, 1e-2
 """Between these shares of all pairs of the sample the power law is measured."""
@@ -120,8 +123,8 @@ def _chance_distance(distances: NDArray[np.float64], sample: Sample, high: float
     return float(high * (PER_ROW * sample.n / at_high) ** (1 / dimension))
 
 
-def chance_level(sample: Sample, metric: RowMetric) -> float:
-    """The distance within which hardly a pair of unrelated rows is near, whatever the vectors are.
+def chance_level(sample: Sample, metric: RowMetric, per_row: float = PER_ROW) -> float:
+    """The distance within which so few pairs of unrelated rows are near, for each row, whatever the vectors are.
 
     The power law is measured on the nearest thousandth to hundredth of the pairs of a sample. Rows of the sample that
     repeat others are left out.
@@ -131,20 +134,20 @@ def chance_level(sample: Sample, metric: RowMetric) -> float:
     if not 0 < near < far:
         return 0.0
     dimension = np.log(_FAR_SHARE / _NEAR_SHARE) / np.log(far / near)
-    allowed = PER_ROW * sample.n / max(1.0, sample.n_pairs)
+    allowed = per_row * sample.n / max(1.0, sample.n_pairs)
     square = near * min(1.0, allowed / _NEAR_SHARE) ** (1 / dimension)
     return float(distance_of_square(np.array(square), metric))
 
 
-def emptiest_distance(distances: NDArray[np.float64], chance: float, metric: RowMetric) -> Choice:
-    """Where copies end, given the distances of all pairs within the chance level.
+def emptiest_distance(distances: NDArray[np.float64], searched: float, chance: float, metric: RowMetric) -> Choice:
+    """Where copies end, given the distances of all pairs within a distance that was searched.
 
     Copies are near each other, and other near pairs are far from each other; between the two there are few pairs. The
     distance is in the middle of where there are fewest. Where copies and others do not keep apart it is the chance
     level.
     """
     squares = np.sort(square_of_distance(distances[distances > 0], metric))
-    last = float(square_of_distance(chance, metric)) / _WIDTH
+    last = float(square_of_distance(searched, metric)) / _WIDTH
     by_chance = Choice(chance, f"within {chance:.3g} hardly a pair of unrelated rows is near by chance")
     if np.count_nonzero(squares <= last) < _FEWEST:
         return by_chance
@@ -161,7 +164,7 @@ def emptiest_distance(distances: NDArray[np.float64], chance: float, metric: Row
     nearer = int(np.count_nonzero(distances <= distance))
     reason = (
         f"{nearer} pairs are within {distance:.3g}; between them and the other {len(distances) - nearer} pairs "
-        f"that are nearer than chance ({chance:.3g}) there are fewest"
+        f"within {searched:.3g} there are fewest"
     )
     return Choice(distance, reason)
 
