@@ -51,7 +51,7 @@ def most_varied(vectors: Any, n: int, *, metric: Metric = "cosine", among: Array
     Examples
     --------
     >>> most_varied([[0.0], [0.1], [9.0], [9.1], [5.0]], 3, metric="euclidean")
-    array([3, 0, 4])
+    array([0, 3, 4])
     """
     rows = _Among(vectors, metric, among)
     count = check_integer("n", n, low=1, high=len(rows))
