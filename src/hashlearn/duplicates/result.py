@@ -182,8 +182,8 @@ class Duplicates:
         >>> found = find_duplicates([[1.0, 0.0], [1.0, 0.01], [1.0, 0.02]], 0.01, keep="first")
         >>> found.dropped
         array([1, 2])
-        >>> found.decide([(1, "different", 0), (0, "drop", 0), (2, "keep", 0)]).dropped
-        array([0])
+        >>> found.decide([(1, "different", 0)]).dropped
+        array([2])
         """
         self._replace(with_decisions(self.state, decisions, self.ids))
         return self
