@@ -1,0 +1,635 @@
+"""The nearest codes of real queries among those of some lists.
+
+A code stands for a residual: what its row is beside the center of its list. With the products of a query with centers
+and words, the **estimate** of a code is::
+
+    level of the list for this query  +  offset of the list + scale of the list * correction  +  what its bits look up
+
+The search computes with integers, multiples of a **unit** of the query above its lowest estimate:
+
+- the **sum** of a code is exact: entries of 16 bits, 65,000 units for the widest table, and up to 2^27 units in all;
+- its **coarse** sum is at most sum / divisor, with entries of 8 bits, and at least that less ``n_tables + SLACK``. It
+  comes from the look-ups for 64 codes at once (:func:`hashlearn.index.kernels.look_up.near_in_list`).
+
+A query looks at its lists, the nearest first, and keeps the codes whose coarse sum is not above that of the k-th
+nearest by more than the slack. In the end the sums of these few are computed, and the k smallest are the result. So the
+result does not depend on the order in which lists are looked at, nor on what other queries are looked at with it. Equal
+sums are ordered by row.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.compiled import compiled, lean
+from hashlearn.index.kernels.look_up import TABLE, near_in_list
+from hashlearn.index.kernels.products import products
+from hashlearn.index.kernels.simd import TILE, copy_words, lowest_bit, prefetch
+from hashlearn.index.kernels.sorting import sort_keys
+
+KEY_SHIFT = 36
+KEY_MASK = (1 << KEY_SHIFT) - 1
+"""A key is ``sum << 36 | row``, or ``coarse sum << 36 | place`` while lists are looked at."""
+
+SLACK = 4
+"""Coarse sums are rounded down for each table, and for level, offset and correction."""
+
+QUERIES_PER_BLOCK = 128
+
+_WIDEST = 65000.0  # of 65535: rounding adds a half for each of four bits
+_LARGEST_SUM = float(1 << 26)
+_LARGEST_BYTE = 255  # of the two entries of a byte
+_LARGEST_TABLES, _LARGEST_CORRECTION = 40000, 24000  # of 65534, in coarse sums
+_FIXED = 16  # bits behind the point of a factor for sums; half of them for coarse sums
+_NO_LIMIT = np.int64(1) << np.int64(40)
+_N_BINS = 256
+_GROUP = 4
+_NONE, _ONE = np.uint64(0), np.uint64(1)
+
+
+class Lists(NamedTuple):
+    """Codes in lists. A list is whole tiles, one behind the other, of n_bytes + 1 bytes for every code.
+
+    Attributes
+    ----------
+    tiles : array, uint8
+    rows : array, uint32 or int64
+        Of every place of the tiles.
+    first_tiles, sizes : arrays of shape (n_lists,), int64
+    offsets, scales : arrays of shape (n_lists,), float64
+        A correction is ``offset + scale * byte``.
+    lowest, spread, widest_scale : float
+        The least offset, how far the largest correction is above it, and the largest scale.
+    n_bytes : int
+    """
+
+    tiles: NDArray[np.uint8]
+    rows: NDArray[np.integer]
+    first_tiles: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    offsets: NDArray[np.float64]
+    scales: NDArray[np.float64]
+    lowest: float
+    spread: float
+    widest_scale: float
+    n_bytes: int
+
+
+class Geometry(NamedTuple):
+    """What queries are multiplied with.
+
+    Attributes
+    ----------
+    centers, words : arrays, float32
+        In tiles (:func:`hashlearn.index.kernels.products.vector_tiles`).
+    levels : array of shape (n_lists,), float32
+        The level of a list is this number less ``cross`` times the product with its center.
+    n_words : int
+        One for each bit, in whole bytes, or 16 for each four bits.
+    cross : float
+    """
+
+    centers: NDArray[np.float32]
+    words: NDArray[np.float32]
+    levels: NDArray[np.float32]
+    n_words: int
+    cross: float
+
+
+class Allowed(NamedTuple):
+    """Which rows may be found, by a bit of each in bytes; None for all. ``removed`` rows may not."""
+
+    chosen: NDArray[np.uint8] | None
+    removed: NDArray[np.uint8] | None
+
+
+class Asked(NamedTuple):
+    """Queries as integers, in row q those of query q.
+
+    Attributes
+    ----------
+    tables : array of shape (n, 32 * n_bytes), uint16
+    coarse : array of shape (n * 32 * n_bytes,), uint8
+    bases, units : arrays of shape (n,), float64
+        An estimate is ``base + unit * sum``.
+    divisors : array of shape (n,), int64
+    lists : array of shape (n, n_probes), int64
+        The nearest lists, nearest first; -1 where there are fewer.
+    levels : array of shape (n, n_probes), float32
+        Of these lists, above the nearest.
+    """
+
+    tables: NDArray[np.uint16]
+    coarse: NDArray[np.uint8]
+    bases: NDArray[np.float64]
+    units: NDArray[np.float64]
+    divisors: NDArray[np.int64]
+    lists: NDArray[np.int64]
+    levels: NDArray[np.float32]
+
+
+class Found(NamedTuple):
+    """The keys found so far, in row q those of query q, their number, and the coarse sum they are below.
+
+    ``ranks`` are the places of their lists among the query's; ``full`` is the number of keys from which on they are cut.
+    """
+
+    keys: NDArray[np.int64]
+    ranks: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    full: NDArray[np.int64]
+    limits: NDArray[np.int64]
+
+
+class Scratch(NamedTuple):
+    """Memory to work with.
+
+    ``thresholds`` and ``factors`` are those of each query for the list that is looked at; ``shifts`` and ``ranks``, for
+    each query of a group, the coarse sum of the list's lowest estimate and the place of the list among the query's.
+    """
+
+    masks: NDArray[np.uint64]
+    sums: NDArray[np.uint16]
+    thresholds: NDArray[np.uint16]
+    factors: NDArray[np.uint16]
+    shifts: NDArray[np.int64]
+    ranks: NDArray[np.int32]
+    exact: NDArray[np.int64]
+    bins: NDArray[np.int32]
+
+
+@compiled
+def knn_in_lists(lists, geometry, queries, n_probes, k, allowed, keys, bases, units, probed):
+    """The k nearest codes of each query among its ``n_probes`` nearest lists.
+
+    Parameters
+    ----------
+    lists : Lists
+    geometry : Geometry
+    queries : array of shape (n, d), float32, contiguous
+        At most ``QUERIES_PER_BLOCK``.
+    n_probes, k : int
+    allowed : Allowed
+    keys : array of shape (n, k), int64
+        Gets ``sum << 36 | row``, sorted; -1 where there are fewer than k.
+    bases, units : arrays of shape (n,), float64
+        Get what the sums stand for: ``base + unit * sum``.
+    probed : array of shape (n,), int64
+        Gets the number of lists that were looked at; others could not change the result.
+    """
+    n = len(queries)
+    asked = _ask(lists, geometry, queries, n_probes, bases, units)
+    room = 4 * (k + 2 * TILE)
+    found, scratch = _empty(n, room, room // 2), _scratch(n, room)
+    probed[:] = 0
+    # The nearest lists first, query by query: they set the limits with which the others are looked at.
+    n_first = n_probes if n == 1 else min(n_probes, 1 + n_probes // 16)
+    for q in range(n):
+        for place in range(n_first):
+            _look_at(lists, asked, q, place, allowed, found, scratch, k, probed)
+    if n_first < n_probes:
+        _look_together(lists, asked, n_first, allowed, found, scratch, k, probed)
+    exact = scratch.exact
+    for q in range(n):
+        count = _cut(found, q, k, 2 * lists.n_bytes + SLACK, scratch.bins)
+        _sums_of(lists, asked, q, found.keys[q], found.ranks[q], count, exact)
+        sort_keys(exact, count, exact[room:])
+        n_kept = min(k, count)
+        keys[q, :n_kept] = exact[:n_kept]
+        keys[q, n_kept:] = -1
+
+
+@compiled
+def within_lists(lists, geometry, queries, n_probes, distance, allowed):
+    """All codes whose estimate is not above a distance, or by one unit at most, among the nearest lists of one query.
+
+    The arguments are those of :func:`knn_in_lists`.
+
+    Returns
+    -------
+    keys : array, int64
+        ``sum << 36 | row``, in no order.
+    base, unit : float
+    probed : int
+    """
+    bases, units, probed = np.empty(1), np.empty(1), np.zeros(1, np.int64)
+    asked = _ask(lists, geometry, queries, n_probes, bases, units)
+    room = lists.sizes.max() + TILE
+    found, scratch = _empty(1, room, room), _scratch(1, room)
+    hits, n_hits = np.empty(1024, np.int64), 0
+    most = np.floor((distance - bases[0]) / units[0]) + 1
+    if most < 0:
+        return hits[:0], bases[0], units[0], 0
+    limit = np.int64(min(most, 2 * _LARGEST_SUM))
+    found.limits[0] = limit // asked.divisors[0] + 1
+    for place in range(n_probes):
+        _look_at(lists, asked, 0, place, allowed, found, scratch, 1, probed)
+        count = found.counts[0]
+        found.counts[0] = 0
+        _sums_of(lists, asked, 0, found.keys[0], found.ranks[0], count, scratch.exact)
+        if n_hits + count > len(hits):
+            longer = np.empty(2 * (n_hits + count), np.int64)
+            longer[:n_hits] = hits[:n_hits]
+            hits = longer
+        for i in range(count):
+            hits[n_hits] = scratch.exact[i]
+            n_hits += (scratch.exact[i] >> KEY_SHIFT) <= limit
+    return hits[:n_hits], bases[0], units[0], probed[0]
+
+
+@compiled
+def _empty(n, room, full):
+    return Found(
+        np.empty((n, room), np.int64),
+        np.empty((n, room), np.int32),
+        np.zeros(n, np.int64),
+        np.full(n, full),
+        np.full(n, _NO_LIMIT),
+    )
+
+
+@compiled
+def _scratch(n, room):
+    return Scratch(
+        np.zeros(_GROUP, np.uint64),
+        np.empty(_GROUP * TILE, np.uint16),
+        np.empty(n, np.uint16),
+        np.empty(n, np.uint16),
+        np.empty(_GROUP, np.int64),
+        np.empty(_GROUP, np.int32),
+        np.empty(3 * room, np.int64),
+        np.empty(_N_BINS, np.int32),
+    )
+
+
+@compiled
+def _ask(lists, geometry, queries, n_probes, bases, units):
+    """The queries as integers, with their nearest lists."""
+    n, d = queries.shape
+    n_lists = len(lists.sizes)
+    levels = np.empty((n, geometry.centers.size // d), np.float32)
+    products(geometry.centers, d, queries, levels)
+    weights = np.empty((n, geometry.words.size // d), np.float32)
+    products(geometry.words, d, queries, weights)
+    n_entries = lists.n_bytes * 2 * TABLE
+    asked = Asked(
+        np.empty((n, n_entries), np.uint16),
+        np.empty(n * n_entries, np.uint8),
+        bases,
+        units,
+        np.empty(n, np.int64),
+        np.empty((n, n_probes), np.int64),
+        np.empty((n, n_probes), np.float32),
+    )
+    raw = np.empty(n_entries, np.float32)
+    bins = np.empty(4 * _N_BINS, np.int32)
+    order, spare = np.empty(n_lists, np.int64), np.empty(n_lists, np.int64)
+    for q in range(n):
+        near, far = _levels(lists, geometry, levels[q])
+        _rank(levels[q], n_lists, near, far, order, spare, bins, asked.lists[q], asked.levels[q])
+        least, total, widest = _entries(geometry, weights[q], raw)
+        reach = np.float64(far) - near + lists.spread + total
+        unit = max(widest / _WIDEST, reach / _LARGEST_SUM, 1e-300)
+        _round(raw, asked.tables[q], unit)
+        divisor = _divisor(asked.tables[q], 255 * lists.widest_scale / unit)
+        _coarsen(asked.tables[q], divisor, asked.coarse, q * n_entries)
+        bases[q], units[q], asked.divisors[q] = near + lists.lowest + least, unit, divisor
+        for place in range(n_probes):
+            asked.levels[q, place] -= near
+    return asked
+
+
+@lean
+def _levels(lists, geometry, levels):
+    """Write levels over the products with the centers; returns the least and the largest of the lists with codes."""
+    near, far = np.float32(np.inf), np.float32(-np.inf)
+    cross = np.float32(geometry.cross)
+    for i in range(len(lists.sizes)):
+        level = geometry.levels[i] - cross * levels[i]
+        levels[i] = level
+        if lists.sizes[i] > 0:
+            near, far = min(near, level), max(far, level)
+        else:
+            levels[i] = np.inf
+    return near, far
+
+
+@lean
+def _rank(levels, n_lists, near, far, order, spare, bins, nearest, their_levels):
+    """Write the lists of the least levels, ascending, ties by the lower number; -1 where there are fewer with codes."""
+    n_bins, n_probes = len(bins), len(nearest)
+    bins[:] = 0
+    scale = np.float32(n_bins - 1) / max(far - near, np.float32(1e-30))
+    for i in range(n_lists):
+        if levels[i] < np.inf:
+            bins[np.int64((levels[i] - near) * scale)] += 1
+    last, n_below = 0, bins[0]
+    while n_below < n_probes and last + 1 < n_bins:
+        last += 1
+        n_below += bins[last]
+    count = 0
+    for i in range(n_lists):
+        if levels[i] < np.inf and np.int64((levels[i] - near) * scale) <= last:
+            bits = np.int64(np.float32(levels[i] - near).view(np.uint32))  # of no negative number: they ascend
+            order[count] = (bits << 32) | i
+            count += 1
+    sort_keys(order, count, spare)
+    for place in range(n_probes):
+        nearest[place] = -1
+        if place < count:
+            nearest[place] = order[place] & 0xFFFFFFFF
+            their_levels[place] = levels[nearest[place]]
+
+
+@lean
+def _entries(geometry, weights, raw):
+    """Write the entries of the tables above the least of each; returns their least sum, total and largest spreads."""
+    cross = -np.float32(geometry.cross)
+    least, total, widest = 0.0, 0.0, 0.0
+    free = geometry.n_words == raw.size
+    for table in range(0, raw.size, TABLE):
+        if free:
+            low = np.float32(np.inf)
+            for entry in range(table, table + TABLE):
+                raw[entry] = cross * weights[entry]
+                low = min(low, raw[entry])
+        else:
+            low = np.float32(0)
+            raw[table] = 0
+            for bit in range(4):  # from the last, which is the lowest of the 4-bit number
+                weight = cross * weights[table // 4 + 3 - bit]
+                low -= abs(weight)
+                up, down = max(np.float32(0), 2 * weight), max(np.float32(0), -2 * weight)
+                for number in range(table, table + (1 << bit)):
+                    raw[number + (1 << bit)] = raw[number] + up
+                    raw[number] += down
+        spread = np.float32(0)
+        for entry in range(table, table + TABLE):
+            if free:
+                raw[entry] -= low
+            spread = max(spread, raw[entry])
+        least += low
+        total += spread
+        widest = max(widest, np.float64(spread))
+    return least, total, widest
+
+
+@lean
+def _round(raw, tables, unit):
+    inverse = np.float32(1 / unit)
+    for entry in range(raw.size):
+        tables[entry] = np.uint16(min(np.float32(65535), raw[entry] * inverse + np.float32(0.5)))
+
+
+@lean
+def _divisor(tables, largest_correction):
+    """What sums are divided by, so that coarse ones fit their bytes and words."""
+    most, total = 0, 0
+    for first in range(0, tables.size, 2 * TABLE):
+        of_byte = 0
+        for table in range(first, first + 2 * TABLE, TABLE):
+            largest = np.uint16(0)
+            for entry in range(table, table + TABLE):
+                largest = max(largest, tables[entry])
+            of_byte += np.int64(largest)
+        most = max(most, of_byte)
+        total += of_byte
+    divisor = max(most / _LARGEST_BYTE, total / _LARGEST_TABLES, largest_correction / _LARGEST_CORRECTION)
+    return max(1, np.int64(divisor) + 1)
+
+
+@lean
+def _coarsen(tables, divisor, coarse, first):
+    inverse = (_ONE << np.uint64(32)) // np.uint64(divisor)
+    for entry in range(tables.size):
+        coarse[first + entry] = (np.uint64(tables[entry]) * inverse) >> np.uint64(32)
+
+
+@lean
+def _look_at(lists, asked, q, place, allowed, found, scratch, k, probed):
+    """One query looks at its list of this place, unless nothing there can be near enough."""
+    number = asked.lists[q, place]
+    if number < 0 or not _aim(lists, asked, q, place, number, found, scratch, 0):
+        return
+    probed[q] += 1
+    following = asked.lists[q, place + 1] if place + 1 < asked.lists.shape[1] else -1
+    ahead = lists.first_tiles[following] - lists.first_tiles[number] if following >= 0 else 0
+    scratch.ranks[0] = place
+    _scan(lists, number, ahead, asked, (q,), 1, allowed, found, scratch, k)
+
+
+@compiled
+def _look_together(lists, asked, n_first, allowed, found, scratch, k, probed):
+    """All queries look at their lists from place ``n_first`` on, list by list, so that a list is read once."""
+    n, n_probes = asked.lists.shape
+    starts = np.zeros(len(lists.sizes) + 1, np.int64)
+    for q in range(n):
+        for place in range(n_first, n_probes):
+            if asked.lists[q, place] >= 0:
+                starts[asked.lists[q, place] + 1] += 1
+    for number in range(len(lists.sizes)):
+        starts[number + 1] += starts[number]
+    ends = starts[:-1].copy()
+    visits = np.empty(starts[-1], np.int64)
+    for q in range(n):
+        for place in range(n_first, n_probes):
+            number = asked.lists[q, place]
+            if number >= 0:
+                visits[ends[number]] = q * n_probes + place
+                ends[number] += 1
+    for number in range(len(lists.sizes)):
+        _visit(lists, number, visits[starts[number] : starts[number + 1]], asked, allowed, found, scratch, k, probed)
+
+
+@lean
+def _visit(lists, number, visits, asked, allowed, found, scratch, k, probed):
+    """The queries that want a list look at it, four at a time."""
+    n_probes = asked.lists.shape[1]
+    n = 0
+    first = second = third = np.int64(0)
+    for i in range(len(visits)):
+        q, place = visits[i] // n_probes, visits[i] % n_probes
+        if _aim(lists, asked, q, place, number, found, scratch, n):
+            probed[q] += 1
+            scratch.ranks[n] = place
+            n += 1
+            if n == 1:
+                first = second = third = q
+            elif n == 2:
+                second = third = q
+            elif n == 3:
+                third = q
+            else:
+                _scan(lists, number, 0, asked, (first, second, third, q), n, allowed, found, scratch, k)
+                n = 0
+    if n == 1:
+        _scan(lists, number, 0, asked, (first,), n, allowed, found, scratch, k)
+    elif n > 1:  # the last query fills the group up
+        _scan(lists, number, 0, asked, (first, second, third, third), n, allowed, found, scratch, k)
+
+
+@lean
+def _above(lists, asked, q, place, number):
+    """How far the lowest estimate of a list is above the query's lowest, in units."""
+    above = np.float64(asked.levels[q, place]) + (lists.offsets[number] - lists.lowest)
+    return np.int64(above / asked.units[q] + 0.5)
+
+
+@lean
+def _factor(lists, asked, q, number):
+    """What a correction is multiplied by, in units, with ``_FIXED`` bits behind the point."""
+    return np.int64(lists.scales[number] / asked.units[q] * (1 << _FIXED))
+
+
+@lean
+def _aim(lists, asked, q, place, number, found, scratch, i):
+    """Set the threshold and the factor of a query for a list, and its shift, as the i-th of a group.
+
+    Returns whether the list may have something near enough.
+    """
+    divisor = asked.divisors[q]
+    shift = _above(lists, asked, q, place, number) // divisor
+    scratch.shifts[i] = shift
+    scratch.thresholds[q] = max(0, min(65535, found.limits[q] - shift))
+    scratch.factors[q] = _factor(lists, asked, q, number) // (divisor << (_FIXED // 2))
+    return found.limits[q] > shift
+
+
+@lean
+def _scan(lists, number, ahead, asked, group, n_queries, allowed, found, scratch, k):
+    """The first ``n_queries`` of a group look at a list; the tiles so far ahead are asked for meanwhile."""
+    first, size, n_planes = lists.first_tiles[number], lists.sizes[number], lists.n_bytes + 1
+    masks = scratch.masks
+    for tile in range(first, first + (size + TILE - 1) // TILE):
+        if ahead != 0:
+            for plane in range(n_planes):
+                prefetch(lists.tiles, ((tile + ahead) * n_planes + plane) * TILE)
+        near = near_in_list(
+            lists.tiles,
+            tile,
+            lists.n_bytes,
+            asked.coarse,
+            scratch.sums,
+            scratch.factors,
+            group,
+            scratch.thresholds,
+            masks,
+        )
+        while near != _NONE:
+            i = lowest_bit(near)
+            near &= near - _ONE
+            mask = masks[i]
+            masks[i] = _NONE
+            n_used = size - (tile - first) * TILE
+            if n_used < TILE:
+                mask &= (_ONE << np.uint64(n_used)) - _ONE
+            if i < n_queries:
+                q = group[i]
+                _append(lists, tile, mask, allowed, found, q, scratch, i)
+                if found.counts[q] >= found.full[q]:
+                    _make_room(lists, asked, q, found, scratch, k)
+                    scratch.thresholds[q] = max(0, min(65535, found.limits[q] - scratch.shifts[i]))
+
+
+@lean
+def _append(lists, tile, mask, allowed, found, q, scratch, i):
+    """Append the keys of a tile's codes with a bit in the mask, if their rows are allowed."""
+    keys, ranks, count = found.keys[q], found.ranks[q], found.counts[q]
+    shift, rank = scratch.shifts[i], scratch.ranks[i]
+    while mask != _NONE:
+        lane = lowest_bit(mask)
+        mask &= mask - _ONE
+        place = tile * TILE + lane
+        row = np.int64(lists.rows[place])
+        if not _has_bit(allowed.chosen, row, True) or _has_bit(allowed.removed, row, False):
+            continue
+        keys[count] = ((np.int64(scratch.sums[i * TILE + lane]) + shift) << KEY_SHIFT) | place
+        ranks[count] = rank
+        count += 1
+    found.counts[q] = count
+
+
+@lean
+def _has_bit(bits, row, otherwise):
+    """The bit of a row, the first the lowest of the first byte; rows behind the last have none."""
+    if bits is None:
+        return otherwise
+    return row < 8 * bits.size and (bits[row >> 3] >> np.uint8(row & 7)) & 1 != 0
+
+
+@lean
+def _make_room(lists, asked, q, found, scratch, k):
+    """Cut the keys of a query; where too many are equally near, by their sums."""
+    count, room = _cut(found, q, k, 2 * lists.n_bytes + SLACK, scratch.bins), found.keys.shape[1]
+    if 2 * count <= room:
+        found.full[q] = max(room // 2, count + room // 4)
+        return
+    keys, ranks, exact = found.keys[q], found.ranks[q], scratch.exact
+    _sums_of(lists, asked, q, keys, ranks, count, exact)
+    ordered = exact[room:]
+    copy_words(exact, 0, ordered, 0, count)
+    sort_keys(ordered, count, exact[2 * room :])
+    last = ordered[k - 1]
+    kept = 0
+    for i in range(count):
+        keys[kept], ranks[kept] = keys[i], ranks[i]
+        kept += exact[i] <= last
+    found.counts[q], found.full[q] = kept, room // 2
+    found.limits[q] = min(found.limits[q], (last >> KEY_SHIFT) // asked.divisors[q] + 1)
+
+
+@lean
+def _cut(found, q, k, slack, bins):
+    """Keep the keys whose coarse sum is not above that of the k-th by more than the slack; returns their number.
+
+    The sum of the k-th is found by a histogram, to within the width of a bin.
+    """
+    keys, ranks, count = found.keys[q], found.ranks[q], found.counts[q]
+    if count <= k:
+        return count
+    low, high = keys[0], keys[0]
+    for i in range(count):
+        low, high = min(low, keys[i]), max(high, keys[i])
+    low, high = low >> KEY_SHIFT, high >> KEY_SHIFT
+    width = 0
+    while (high - low) >> width >= _N_BINS:
+        width += 1
+    bins[:] = 0
+    for i in range(count):
+        bins[((keys[i] >> KEY_SHIFT) - low) >> width] += 1
+    last, n_below = 0, np.int64(bins[0])
+    while n_below < k:
+        last += 1
+        n_below += bins[last]
+    limit = min(found.limits[q], low + ((last + 1) << width) + slack)
+    kept = 0
+    for i in range(count):
+        key = keys[i]
+        keys[kept], ranks[kept] = key, ranks[i]
+        kept += (key >> KEY_SHIFT) < limit
+    found.counts[q], found.limits[q] = kept, limit
+    return kept
+
+
+@lean
+def _sums_of(lists, asked, q, keys, ranks, count, exact):
+    """Write the keys ``sum << 36 | row`` of the codes of these keys."""
+    tables = asked.tables[q]
+    n_planes = lists.n_bytes + 1
+    for i in range(count):
+        place = keys[i] & KEY_MASK
+        rank = np.int64(ranks[i])
+        number = asked.lists[q, rank]
+        at = np.uint64((place // TILE) * TILE * n_planes + place % TILE)
+        table = np.uint64(0)
+        total = np.uint64(0)
+        for _ in range(lists.n_bytes):
+            code = np.uint64(lists.tiles[at])
+            total += np.uint64(tables[table + (code >> np.uint64(4))])
+            total += np.uint64(tables[table + np.uint64(TABLE) + (code & np.uint64(15))])
+            at += np.uint64(TILE)
+            table += np.uint64(2 * TABLE)
+        correction = (np.int64(lists.tiles[at]) * _factor(lists, asked, q, number)) >> _FIXED
+        value = np.int64(total) + correction + _above(lists, asked, q, rank, number)
+        exact[i] = (value << KEY_SHIFT) | np.int64(lists.rows[place])

@@ -1,0 +1,150 @@
+"""The nearest of a few candidates, by their vectors: one call for any number of queries.
+
+Vectors are rows of a matrix of type float32, float16 (given as its bits, uint16) or int8. Numbers of type int8 stand
+for ``offsets + scales * number``, with an offset and a scale for each feature. Distances are squared Euclidean
+distances, 1 - cosine, or negative inner products, as in :class:`hashlearn.index.PartitionedIndex`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.compiled import compiled, fast
+from hashlearn.index.kernels.simd import prefetch
+
+EUCLIDEAN, COSINE, DOT = range(3)
+METRIC_NUMBERS = {"euclidean": EUCLIDEAN, "cosine": COSINE, "dot": DOT}
+
+_AHEAD = 8  # candidates whose vectors are asked for before they are needed
+_LINE = 64
+_HALF_TO_SINGLE = np.float32(2.0**112)  # the exponents of half and single precision are this far apart
+
+
+class Vectors(NamedTuple):
+    """Vectors by row.
+
+    ``offsets`` and ``scales``, of shape (d,) and type float32, are those of int8 numbers; otherwise None.
+    """
+
+    matrix: NDArray
+    offsets: NDArray[np.float32] | None = None
+    scales: NDArray[np.float32] | None = None
+
+    @classmethod
+    def of(cls, matrix: NDArray, offsets: NDArray | None = None, scales: NDArray | None = None) -> "Vectors":
+        """A matrix of type float32, float16 or int8 as the kernel wants it."""
+        return cls(matrix.view(np.uint16) if matrix.dtype == np.float16 else matrix, offsets, scales)
+
+
+@compiled
+def nearest_of_candidates(vectors, queries, candidates, metric, distances, rows):
+    """The nearest candidates of each query, nearest first, ties by the lowest row.
+
+    Parameters
+    ----------
+    vectors : Vectors
+        The matrix is C-contiguous.
+    queries : array of shape (n, d), float32
+    candidates : array of shape (n, n_candidates), int64
+        Rows; those below zero are skipped.
+    metric : int
+        One of ``METRIC_NUMBERS``.
+    distances, rows : arrays of shape (n, k), float32 and int64
+        Get the result; infinity and -1 where there are fewer candidates.
+    """
+    n, k = rows.shape
+    d = queries.shape[1]
+    flat = vectors.matrix.reshape(-1)
+    query = np.empty(d, np.float32)
+    for q in range(n):
+        constant = _prepare(vectors.offsets, vectors.scales, queries[q], metric, query)
+        distances[q, :] = np.inf
+        rows[q, :] = -1
+        _ask_for(flat, d, candidates[q], 0, _AHEAD)
+        for i in range(candidates.shape[1]):
+            _ask_for(flat, d, candidates[q], i + _AHEAD, i + _AHEAD + 1)
+            row = candidates[q, i]
+            if row >= 0:
+                distance = _distance(vectors.matrix, vectors.offsets, vectors.scales, row, query, metric) + constant
+                _insert(distance, row, distances[q], rows[q], k)
+
+
+@fast
+def _prepare(offsets, scales, given, metric, query):
+    """Write the query so that vectors need not be decoded more than once; returns what is added to its distances."""
+    length = np.float32(0)
+    for i in range(query.size):
+        length += given[i] * given[i]
+    scale = np.float32(1)
+    if metric == COSINE and length > 0:
+        scale = np.float32(1 / np.sqrt(length))
+    constant = np.float32(1 if metric == COSINE else 0)
+    for i in range(query.size):
+        query[i] = scale * given[i]
+        if offsets is not None and metric == EUCLIDEAN:
+            query[i] -= offsets[i]
+        if offsets is not None and metric == DOT:
+            constant -= query[i] * offsets[i]
+            query[i] *= scales[i]
+    return constant
+
+
+@compiled
+def _ask_for(flat, d, candidates, first, last):
+    step = _LINE // flat.itemsize
+    for i in range(first, min(last, candidates.size)):
+        if candidates[i] >= 0:
+            for place in range(0, d, step):
+                prefetch(flat, candidates[i] * d + place)
+
+
+@fast
+def _distance(matrix, offsets, scales, row, query, metric):
+    total, square = np.float32(0), np.float32(0)
+    if metric == EUCLIDEAN:
+        for i in range(query.size):
+            gap = query[i] - _scaled(matrix[row, i], scales, i)
+            total += gap * gap
+        return total
+    if metric == DOT:
+        for i in range(query.size):
+            total -= query[i] * _number(matrix[row, i])
+        return total
+    for i in range(query.size):
+        value = _scaled(matrix[row, i], scales, i) + _offset(offsets, i)
+        total -= query[i] * value
+        square += value * value
+    return total / np.sqrt(square) if square > 0 else np.float32(0)
+
+
+@fast
+def _offset(offsets, i):
+    return np.float32(0) if offsets is None else offsets[i]
+
+
+@fast
+def _scaled(value, scales, i):
+    return _number(value) if scales is None else _number(value) * scales[i]
+
+
+@fast
+def _number(value):
+    """A stored number in single precision; integers without sign are the bits of half precision."""
+    return np.float32(value)
+
+
+@compiled
+def _insert(distance, row, distances, rows, k):
+    """Put a candidate to its place among the k nearest so far."""
+    if not (distance < distances[k - 1] or (distance == distances[k - 1] and row < rows[k - 1]) or rows[k - 1] < 0):
+        return
+    place = k - 1
+    while place > 0 and (
+        rows[place - 1] < 0
+        or distances[place - 1] > distance
+        or (distances[place - 1] == distance and rows[place - 1] > row)
+    ):
+        distances[place], rows[place] = distances[place - 1], rows[place - 1]
+        place -= 1
+    distances[place], rows[place] = distance, row
