@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.index.kernels.lists import KEY_SHIFT, Lists
+from hashlearn.index.kernels.lists import KEY_SHIFT, LARGEST_LEVEL, Lists
 from hashlearn.index.kernels.simd import TILE
 from hashlearn.index.kernels.tiles import n_tiles, room_for
 from hashlearn.index.kernels.list_writing import write_codes
@@ -82,21 +82,25 @@ class ListTable:
         self.n_used, self.next_row, self.removed, self.n_removed = n_used, next_row, removed, n_removed
         self.n_codes = int(lists.sizes.sum())
         self._room_behind = [True] if tiles.flags.writeable else []  # taken by the first table that adds to this one
-        used = lists.sizes > 0
+
+    def for_kernels(self, levels: NDArray[np.float32]) -> Lists:
+        """The lists as kernels want them. ``levels`` are those that lists have if they have codes."""
+        lists, used = self.lists, self.lists.sizes > 0
         offsets, scales = lists.offsets[used], lists.scales[used]
-        lowest = float(offsets.min(initial=np.inf)) if used.any() else 0.0
-        spread = float((offsets + _LEVELS * scales).max() - lowest) if used.any() else 0.0
-        self.for_kernels = Lists(
-            _read_only(tiles),
-            _read_only(rows),
+        lowest = float(offsets.min(initial=LARGEST_LEVEL))
+        spread = float((offsets + _LEVELS * scales).max(initial=lowest) - lowest)
+        return Lists(
+            _read_only(self.tiles),
+            _read_only(self.rows),
             lists.first_tiles,
             lists.sizes,
+            np.where(used, levels, np.float32(LARGEST_LEVEL)),
             lists.offsets,
             lists.scales,
             lowest,
             spread,
             float(scales.max(initial=0.0)),
-            n_bytes,
+            self.n_bytes,
         )
 
     @classmethod

@@ -138,12 +138,6 @@ class Partition:
         """What products with queries are multiplied by."""
         return 2.0 if self.metric == "euclidean" else 1.0
 
-    def constants(self, queries: NDArray[np.float32]) -> NDArray[np.float64]:
-        """What queries add to all their estimates."""
-        if self.metric == "dot":
-            return np.zeros(len(queries))
-        return np.einsum("ij,ij->i", queries, queries, dtype=np.float64) * (self.cross / 2)
-
 
 class _Words(ABH):
     """ABH without corrections: those of residuals need the centers, too."""

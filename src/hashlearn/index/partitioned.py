@@ -20,16 +20,15 @@ from hashlearn.codes import bytes_per_code
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.index.base import MAX_BITS, check_k
 from hashlearn.index.kernels.lists import (
-    KEY_MASK,
     KEY_SHIFT,
     QUERIES_PER_BLOCK,
     Allowed,
     Geometry,
+    Lists,
     knn_in_lists,
     within_lists,
 )
 from hashlearn.index.kernels.products import vector_tiles
-from hashlearn.index.kernels.rounding import all_finite
 from hashlearn.index.list_table import ListArrays, ListTable
 from hashlearn.index.partition import METRICS, Encoded, Partition, encode_block, word_rows
 from hashlearn.index.sections import Sections, read_sections, write_sections
@@ -64,6 +63,7 @@ class _State(NamedTuple):
     partition: Partition
     geometry: Geometry
     table: ListTable
+    lists: Lists
     file: Sections | None
 
 
@@ -316,43 +316,22 @@ class PartitionedIndex:
         queries = _check_queries(Q, state.partition)
         k, probes = check_k(k, len(state.table)), self._check_probes(probes)
         allowed = _allowed(state.table, subset)
-        threads = check_n_jobs(n_jobs)
         n = len(queries)
-        keys = np.empty((n, k), np.int64)
-        bases, units, probed = np.empty(n), np.empty(n), np.zeros(n, np.int64)
-        if n and state.table.n_codes:
-            lists, geometry = state.table.for_kernels, state.geometry
-            if n == 1:
-                knn_in_lists(lists, geometry, queries, probes, k, allowed, keys, bases, units, probed)
-            else:
-                run_all(
-                    [
-                        partial(
-                            knn_in_lists,
-                            lists,
-                            geometry,
-                            queries[part],
-                            probes,
-                            k,
-                            allowed,
-                            keys[part],
-                            bases[part],
-                            units[part],
-                            probed[part],
-                        )
-                        for part in _blocks(n, threads)
-                    ],
-                    threads,
-                )
+        distances, rows, probed = np.empty((n, k), np.float32), np.empty((n, k), np.int64), np.empty(n, np.int64)
+
+        def look(part: slice) -> bool:
+            out = distances[part], rows[part], probed[part]
+            return knn_in_lists(state.lists, state.geometry, queries[part], probes, k, allowed, *out)
+
+        if state.table.n_codes == 0:
+            distances[:], rows[:], probed[:] = np.inf, NO_ID, 0
+            _check_finite(np.isfinite(queries).all())
+        elif n == 1:
+            _check_finite(look(slice(1)))
         else:
-            keys[:] = NO_ID
-            bases[:] = units[:] = 0
-        missing = keys < 0
-        distances = (bases + state.partition.constants(queries))[:, None] + units[:, None] * (keys >> KEY_SHIFT)
-        ids = keys & KEY_MASK
-        if missing.any():
-            distances[missing], ids[missing] = np.inf, NO_ID
-        return ProbedNeighbors.of(distances.astype(np.float32), ids, probed)
+            threads = check_n_jobs(n_jobs)
+            _check_finite(all(run_all([partial(look, part) for part in _blocks(n, threads)], threads)))
+        return ProbedNeighbors.of(distances, rows, probed)
 
     def within(
         self,
@@ -383,22 +362,15 @@ class PartitionedIndex:
         queries = _check_queries(Q, state.partition)
         distance, probes = check_number("distance", distance), self._check_probes(probes)
         allowed = _allowed(state.table, subset)
-        constants = state.partition.constants(queries)
 
-        def found(q: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        def found(q: int) -> tuple[NDArray[np.float32], NDArray[np.int64], bool]:
             if not state.table.n_codes:
-                return np.empty(0, np.float32), np.empty(0, np.int64)
-            relative = distance - constants[q]
-            keys, base, unit, _ = within_lists(
-                state.table.for_kernels, state.geometry, queries[q : q + 1], probes, relative, allowed
-            )
-            keys.sort()
-            distances = (base + constants[q] + unit * (keys >> KEY_SHIFT)).astype(np.float32)
-            near = distances <= distance
-            return distances[near], keys[near] & KEY_MASK
+                return np.empty(0, np.float32), np.empty(0, np.int64), bool(np.isfinite(queries[q]).all())
+            return within_lists(state.lists, state.geometry, queries[q : q + 1], probes, distance, allowed)
 
         parts = run_all([partial(found, q) for q in range(len(queries))], check_n_jobs(n_jobs))
-        offsets = np.cumsum([0, *(len(ids) for _, ids in parts)])
+        _check_finite(all(is_finite for _, _, is_finite in parts))
+        offsets = np.cumsum([0, *(len(rows) for _, rows, _ in parts)])
         distances = np.concatenate([np.empty(0, np.float32), *(part[0] for part in parts)])
         return RangeResult(offsets, distances, np.concatenate([np.empty(0, np.int64), *(part[1] for part in parts)]))
 
@@ -473,7 +445,7 @@ class PartitionedIndex:
     def _replace_table(self, table: ListTable) -> None:
         state = self._fitted
         kept = state.file if table.tiles is state.table.tiles else None
-        self._state = state._replace(table=table, file=kept)
+        self._state = state._replace(table=table, lists=table.for_kernels(state.partition.levels()), file=kept)
 
     def _check_probes(self, probes: int | None) -> int:
         return self.default_probes if probes is None else check_integer("probes", probes, low=1, high=self.n_lists)
@@ -482,9 +454,14 @@ class PartitionedIndex:
 def _state_of(partition: Partition, table: ListTable, file: Sections | None = None) -> _State:
     words = word_rows(partition.words, partition.n_bits, table.n_bytes)
     geometry = Geometry(
-        vector_tiles(partition.centers), vector_tiles(words), partition.levels(), len(words), partition.cross
+        vector_tiles(partition.centers),
+        vector_tiles(words),
+        len(words),
+        partition.cross,
+        0.0 if partition.metric == "dot" else partition.cross / 2,
+        partition.metric == "cosine",
     )
-    return _State(partition, geometry, table, file)
+    return _State(partition, geometry, table, table.for_kernels(partition.levels()), file)
 
 
 def _encoded(source: RowBlocks, partition: Partition):
@@ -506,14 +483,17 @@ def _blocks(n: int, threads: int) -> list[slice]:
 
 
 def _check_queries(Q: ArrayLike, partition: Partition) -> NDArray[np.float32]:
+    """Queries in single precision; kernels tell whether they are finite."""
     array = plain_array(Q, "Q")
     if array.ndim != 2 or array.dtype.kind not in "buif":
         raise ValueError(f"Q must hold vectors, shape (n, {partition.n_features}), got {array.dtype} of {array.shape}")
     _check_width("Q", array.shape[1], partition)
-    queries = np.ascontiguousarray(partition.seen(array))
-    if not all_finite(queries):
+    return np.ascontiguousarray(array, np.float32)
+
+
+def _check_finite(is_finite: bool) -> None:
+    if not is_finite:
         raise ValueError("Q must be finite and within single precision, got NaN or infinity")
-    return queries
 
 
 def _check_width(name: str, width: int, partition: Partition) -> None:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.compiled import compiled, lean
+from hashlearn.compiled import compiled, fast, lean
 from hashlearn.index.kernels.look_up import TABLE, near_in_list
 from hashlearn.index.kernels.products import products
 from hashlearn.index.kernels.simd import TILE, copy_words, lowest_bit, prefetch
@@ -34,6 +34,9 @@ KEY_MASK = (1 << KEY_SHIFT) - 1
 
 SLACK = 4
 """Coarse sums are rounded down for each table, and for level, offset and correction."""
+
+LARGEST_LEVEL = 3e38
+"""The level of empty lists."""
 
 QUERIES_PER_BLOCK = 128
 
@@ -57,6 +60,8 @@ class Lists(NamedTuple):
     rows : array, uint32 or int64
         Of every place of the tiles.
     first_tiles, sizes : arrays of shape (n_lists,), int64
+    levels : array of shape (n_lists,), float32
+        The level of a list is this number less ``cross`` times the product with its center; 3e38 where it is empty.
     offsets, scales : arrays of shape (n_lists,), float64
         A correction is ``offset + scale * byte``.
     lowest, spread, widest_scale : float
@@ -68,6 +73,7 @@ class Lists(NamedTuple):
     rows: NDArray[np.integer]
     first_tiles: NDArray[np.int64]
     sizes: NDArray[np.int64]
+    levels: NDArray[np.float32]
     offsets: NDArray[np.float64]
     scales: NDArray[np.float64]
     lowest: float
@@ -83,18 +89,22 @@ class Geometry(NamedTuple):
     ----------
     centers, words : arrays, float32
         In tiles (:func:`hashlearn.index.kernels.products.vector_tiles`).
-    levels : array of shape (n_lists,), float32
-        The level of a list is this number less ``cross`` times the product with its center.
     n_words : int
         One for each bit, in whole bytes, or 16 for each four bits.
     cross : float
+        What products are multiplied by.
+    square : float
+        Times the squared length of a query, it is added to its estimates.
+    is_unit : bool
+        Are queries scaled to length one?
     """
 
     centers: NDArray[np.float32]
     words: NDArray[np.float32]
-    levels: NDArray[np.float32]
     n_words: int
     cross: float
+    square: float
+    is_unit: bool
 
 
 class Allowed(NamedTuple):
@@ -160,7 +170,7 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def knn_in_lists(lists, geometry, queries, n_probes, k, allowed, keys, bases, units, probed):
+def knn_in_lists(lists, geometry, queries, n_probes, k, allowed, distances, rows, probed):
     """The k nearest codes of each query among its ``n_probes`` nearest lists.
 
     Parameters
@@ -171,15 +181,20 @@ def knn_in_lists(lists, geometry, queries, n_probes, k, allowed, keys, bases, un
         At most ``QUERIES_PER_BLOCK``.
     n_probes, k : int
     allowed : Allowed
-    keys : array of shape (n, k), int64
-        Gets ``sum << 36 | row``, sorted; -1 where there are fewer than k.
-    bases, units : arrays of shape (n,), float64
-        Get what the sums stand for: ``base + unit * sum``.
+    distances, rows : arrays of shape (n, k), float32 and int64
+        Get the estimates and rows, nearest first, ties by the lowest row; infinity and -1 where there are fewer than k.
     probed : array of shape (n,), int64
         Gets the number of lists that were looked at; others could not change the result.
+
+    Returns
+    -------
+    bool
+        Whether all queries are finite; otherwise nothing is written.
     """
-    n = len(queries)
-    asked = _ask(lists, geometry, queries, n_probes, bases, units)
+    n, n_slack = len(queries), 2 * lists.n_bytes + SLACK
+    asked, is_finite = _ask(lists, geometry, queries, n_probes)
+    if not is_finite:
+        return False
     room = 4 * (k + 2 * TILE)
     found, scratch = _empty(n, room, room // 2), _scratch(n, room)
     probed[:] = 0
@@ -190,52 +205,64 @@ def knn_in_lists(lists, geometry, queries, n_probes, k, allowed, keys, bases, un
             _look_at(lists, asked, q, place, allowed, found, scratch, k, probed)
     if n_first < n_probes:
         _look_together(lists, asked, n_first, allowed, found, scratch, k, probed)
-    exact = scratch.exact
+    keys = scratch.exact
     for q in range(n):
-        count = _cut(found, q, k, 2 * lists.n_bytes + SLACK, scratch.bins)
-        _sums_of(lists, asked, q, found.keys[q], found.ranks[q], count, exact)
-        sort_keys(exact, count, exact[room:])
-        n_kept = min(k, count)
-        keys[q, :n_kept] = exact[:n_kept]
-        keys[q, n_kept:] = -1
+        count = _cut(found, q, k, n_slack, scratch.bins)
+        _sums_of(lists, asked, q, found.keys[q], found.ranks[q], count, keys)
+        sort_keys(keys, count, keys[room:])
+        _read(asked, q, keys, min(k, count), distances[q], rows[q])
+    return True
 
 
 @compiled
 def within_lists(lists, geometry, queries, n_probes, distance, allowed):
-    """All codes whose estimate is not above a distance, or by one unit at most, among the nearest lists of one query.
+    """All codes whose estimate is not above a distance among the nearest lists of one query.
 
     The arguments are those of :func:`knn_in_lists`.
 
     Returns
     -------
-    keys : array, int64
-        ``sum << 36 | row``, in no order.
-    base, unit : float
-    probed : int
+    distances, rows : arrays, float32 and int64
+        Nearest first, ties by the lowest row.
+    is_finite : bool
     """
-    bases, units, probed = np.empty(1), np.empty(1), np.zeros(1, np.int64)
-    asked = _ask(lists, geometry, queries, n_probes, bases, units)
-    room = lists.sizes.max() + TILE
-    found, scratch = _empty(1, room, room), _scratch(1, room)
+    asked, is_finite = _ask(lists, geometry, queries, n_probes)
     hits, n_hits = np.empty(1024, np.int64), 0
-    most = np.floor((distance - bases[0]) / units[0]) + 1
-    if most < 0:
-        return hits[:0], bases[0], units[0], 0
-    limit = np.int64(min(most, 2 * _LARGEST_SUM))
-    found.limits[0] = limit // asked.divisors[0] + 1
-    for place in range(n_probes):
-        _look_at(lists, asked, 0, place, allowed, found, scratch, 1, probed)
-        count = found.counts[0]
-        found.counts[0] = 0
-        _sums_of(lists, asked, 0, found.keys[0], found.ranks[0], count, scratch.exact)
-        if n_hits + count > len(hits):
-            longer = np.empty(2 * (n_hits + count), np.int64)
-            longer[:n_hits] = hits[:n_hits]
-            hits = longer
-        for i in range(count):
-            hits[n_hits] = scratch.exact[i]
-            n_hits += (scratch.exact[i] >> KEY_SHIFT) <= limit
-    return hits[:n_hits], bases[0], units[0], probed[0]
+    most = np.floor((distance - asked.bases[0]) / asked.units[0]) + 1
+    if is_finite and most >= 0:
+        room = lists.sizes.max() + TILE
+        found, scratch, probed = _empty(1, room, room), _scratch(1, room), np.zeros(1, np.int64)
+        limit = np.int64(min(most, 2 * _LARGEST_SUM))
+        found.limits[0] = limit // asked.divisors[0] + 1
+        for place in range(n_probes):
+            _look_at(lists, asked, 0, place, allowed, found, scratch, 1, probed)
+            count = found.counts[0]
+            found.counts[0] = 0
+            _sums_of(lists, asked, 0, found.keys[0], found.ranks[0], count, scratch.exact)
+            if n_hits + count > len(hits):
+                longer = np.empty(2 * (n_hits + count), np.int64)
+                longer[:n_hits] = hits[:n_hits]
+                hits = longer
+            for i in range(count):
+                hits[n_hits] = scratch.exact[i]
+                n_hits += (scratch.exact[i] >> KEY_SHIFT) <= limit
+    distances, rows = np.empty(n_hits, np.float32), np.empty(n_hits, np.int64)
+    sort_keys(hits, n_hits, rows)
+    _read(asked, 0, hits, n_hits, distances, rows)
+    while n_hits > 0 and distances[n_hits - 1] > distance:  # rounding, of the limit and to single precision
+        n_hits -= 1
+    return distances[:n_hits], rows[:n_hits], is_finite
+
+
+@lean
+def _read(asked, q, keys, count, distances, rows):
+    """Write what keys stand for; they are sorted."""
+    for i in range(count):
+        rows[i] = keys[i] & KEY_MASK
+        distances[i] = np.float32(asked.bases[q] + asked.units[q] * (keys[i] >> KEY_SHIFT))
+    for i in range(count, len(rows)):
+        rows[i] = -1
+        distances[i] = np.inf
 
 
 @compiled
@@ -264,82 +291,99 @@ def _scratch(n, room):
 
 
 @compiled
-def _ask(lists, geometry, queries, n_probes, bases, units):
-    """The queries as integers, with their nearest lists."""
+def _ask(lists, geometry, queries, n_probes):
+    """The queries as integers, with their nearest lists; and whether they are finite."""
     n, d = queries.shape
-    n_lists = len(lists.sizes)
+    n_lists, n_entries = len(lists.sizes), lists.n_bytes * 2 * TABLE
+    seen, squares = np.empty((n, d), np.float32), np.empty(n, np.float32)
+    is_finite = _see(geometry, queries, seen, squares)
     levels = np.empty((n, geometry.centers.size // d), np.float32)
-    products(geometry.centers, d, queries, levels)
+    products(geometry.centers, d, seen, levels)
     weights = np.empty((n, geometry.words.size // d), np.float32)
-    products(geometry.words, d, queries, weights)
-    n_entries = lists.n_bytes * 2 * TABLE
+    products(geometry.words, d, seen, weights)
     asked = Asked(
         np.empty((n, n_entries), np.uint16),
         np.empty(n * n_entries, np.uint8),
-        bases,
-        units,
+        np.empty(n),
+        np.empty(n),
         np.empty(n, np.int64),
         np.empty((n, n_probes), np.int64),
         np.empty((n, n_probes), np.float32),
     )
-    raw = np.empty(n_entries, np.float32)
-    bins = np.empty(4 * _N_BINS, np.int32)
-    order, spare = np.empty(n_lists, np.int64), np.empty(n_lists, np.int64)
-    for q in range(n):
-        near, far = _levels(lists, geometry, levels[q])
+    raw, bins = np.empty(n_entries, np.float32), np.empty(4 * _N_BINS + 1, np.int32)
+    order, spare = np.empty(n_lists + 1, np.int64), np.empty(n_lists, np.int64)
+    for q in range(n if is_finite else 0):
+        near, far = _set_levels(lists.levels, np.float32(geometry.cross), levels[q])
         _rank(levels[q], n_lists, near, far, order, spare, bins, asked.lists[q], asked.levels[q])
         least, total, widest = _entries(geometry, weights[q], raw)
         reach = np.float64(far) - near + lists.spread + total
-        unit = max(widest / _WIDEST, reach / _LARGEST_SUM, 1e-300)
+        unit = max(widest / _WIDEST, reach / _LARGEST_SUM, 1e-30)
         _round(raw, asked.tables[q], unit)
         divisor = _divisor(asked.tables[q], 255 * lists.widest_scale / unit)
         _coarsen(asked.tables[q], divisor, asked.coarse, q * n_entries)
-        bases[q], units[q], asked.divisors[q] = near + lists.lowest + least, unit, divisor
-        for place in range(n_probes):
-            asked.levels[q, place] -= near
-    return asked
+        asked.bases[q] = np.float64(near) + lists.lowest + least + geometry.square * squares[q]
+        asked.units[q], asked.divisors[q] = unit, divisor
+    return asked, is_finite
 
 
 @lean
-def _levels(lists, geometry, levels):
+def _see(geometry, queries, seen, squares):
+    """Write the queries as the method sees them, and their squared lengths; returns whether they are finite."""
+    total = np.float32(0)
+    for q in range(len(queries)):
+        square = np.float32(0)
+        for i in range(queries.shape[1]):
+            square += queries[q, i] * queries[q, i]
+        scale = np.float32(1)
+        if geometry.is_unit and square > 0:
+            scale = np.float32(1 / np.sqrt(square))
+        for i in range(queries.shape[1]):
+            seen[q, i] = queries[q, i] * scale
+        squares[q] = square * scale * scale
+        total += squares[q] * np.float32(0)
+    return total == 0
+
+
+@fast
+def _set_levels(added, cross, levels):
     """Write levels over the products with the centers; returns the least and the largest of the lists with codes."""
-    near, far = np.float32(np.inf), np.float32(-np.inf)
-    cross = np.float32(geometry.cross)
-    for i in range(len(lists.sizes)):
-        level = geometry.levels[i] - cross * levels[i]
+    near, far = np.float32(LARGEST_LEVEL), np.float32(-LARGEST_LEVEL)
+    for i in range(added.size):
+        level = added[i] - cross * levels[i]
         levels[i] = level
-        if lists.sizes[i] > 0:
-            near, far = min(near, level), max(far, level)
-        else:
-            levels[i] = np.inf
+        near = min(near, level)
+        far = max(far, level if level < np.float32(LARGEST_LEVEL) else near)
     return near, far
 
 
 @lean
 def _rank(levels, n_lists, near, far, order, spare, bins, nearest, their_levels):
-    """Write the lists of the least levels, ascending, ties by the lower number; -1 where there are fewer with codes."""
-    n_bins, n_probes = len(bins), len(nearest)
+    """Write the lists of the least levels, ascending, ties by the lower number; -1 where there are fewer with codes.
+
+    Their levels are written, too, above the nearest.
+    """
+    n_bins, n_probes = len(bins) - 1, len(nearest)  # the last is for empty lists
     bins[:] = 0
     scale = np.float32(n_bins - 1) / max(far - near, np.float32(1e-30))
+    most = np.float32(n_bins)
     for i in range(n_lists):
-        if levels[i] < np.inf:
-            bins[np.int64((levels[i] - near) * scale)] += 1
+        bins[np.uint64(min(most, (levels[i] - near) * scale))] += 1
     last, n_below = 0, bins[0]
     while n_below < n_probes and last + 1 < n_bins:
         last += 1
         n_below += bins[last]
-    count = 0
+    count, end = np.uint64(0), np.float32(last + 1)
     for i in range(n_lists):
-        if levels[i] < np.inf and np.int64((levels[i] - near) * scale) <= last:
-            bits = np.int64(np.float32(levels[i] - near).view(np.uint32))  # of no negative number: they ascend
-            order[count] = (bits << 32) | i
-            count += 1
-    sort_keys(order, count, spare)
+        above = levels[i] - near
+        bits = np.int64(np.float32(above).view(np.uint32))  # of no negative number: they ascend
+        order[count] = (bits << 32) | i
+        count += np.uint64(above * scale < end)
+    sort_keys(order, np.int64(count), spare)
     for place in range(n_probes):
         nearest[place] = -1
         if place < count:
             nearest[place] = order[place] & 0xFFFFFFFF
-            their_levels[place] = levels[nearest[place]]
+            their_levels[place] = levels[nearest[place]] - near
 
 
 @lean

@@ -8,9 +8,13 @@ distances, 1 - cosine, or negative inner products, as in :class:`hashlearn.index
 from typing import NamedTuple
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from hashlearn.compiled import compiled, fast
+from hashlearn.index.kernels.llvm import I32
 from hashlearn.index.kernels.simd import prefetch
 
 EUCLIDEAN, COSINE, DOT = range(3)
@@ -18,7 +22,6 @@ METRIC_NUMBERS = {"euclidean": EUCLIDEAN, "cosine": COSINE, "dot": DOT}
 
 _AHEAD = 8  # candidates whose vectors are asked for before they are needed
 _LINE = 64
-_HALF_TO_SINGLE = np.float32(2.0**112)  # the exponents of half and single precision are this far apart
 
 
 class Vectors(NamedTuple):
@@ -128,10 +131,20 @@ def _scaled(value, scales, i):
     return _number(value) if scales is None else _number(value) * scales[i]
 
 
-@fast
-def _number(value):
+@intrinsic
+def _number(typingctx, value):
     """A stored number in single precision; integers without sign are the bits of half precision."""
-    return np.float32(value)
+
+    def generate(context, builder, signature, args):
+        if signature.args[0] != types.uint16:
+            return context.cast(builder, args[0], signature.args[0], types.float32)
+        bits = builder.zext(args[0], I32)
+        sign = builder.shl(builder.and_(bits, ir.Constant(I32, 0x8000)), ir.Constant(I32, 16))
+        others = builder.shl(builder.and_(bits, ir.Constant(I32, 0x7FFF)), ir.Constant(I32, 13))
+        number = builder.bitcast(builder.or_(sign, others), ir.FloatType())
+        return builder.fmul(number, ir.Constant(ir.FloatType(), 2.0**112))  # as far apart are the exponents
+
+    return types.float32(value), generate
 
 
 @compiled
