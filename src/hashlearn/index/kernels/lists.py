@@ -8,13 +8,12 @@ and words, the **estimate** of a code is::
 The search computes with integers, multiples of a **unit** of the query above its lowest estimate:
 
 - the **sum** of a code is exact: entries of 16 bits, 65,000 units for the widest table, and up to 2^27 units in all;
-- its **coarse** sum is at most sum / divisor, with entries of 8 bits, and at least that less ``n_tables + SLACK``. It
-  comes from the look-ups for 64 codes at once (:func:`hashlearn.index.kernels.look_up.near_in_list`).
+- its **coarse** sum is at most sum / divisor, with entries of 8 bits. It comes from the look-ups for 64 codes at once
+  (:func:`hashlearn.index.kernels.look_up.near_in_list`).
 
-A query looks at its lists, the nearest first, and keeps the codes whose coarse sum is not above that of the k-th
-nearest by more than the slack. In the end the sums of these few are computed, and the k smallest are the result. So the
-result does not depend on the order in which lists are looked at, nor on what other queries are looked at with it. Equal
-sums are ordered by row.
+A query looks at its lists, the nearest first. Where the coarse sum of a code does not rule it out, its sum is computed.
+The k codes with the least sums are the result, equal sums in the order of their rows. So the result does not depend on
+the order in which lists are looked at, nor on what other queries are looked at with it.
 """
 
 from typing import NamedTuple
@@ -25,15 +24,12 @@ from numpy.typing import NDArray
 from hashlearn.compiled import compiled, fast, lean
 from hashlearn.index.kernels.look_up import TABLE, near_in_list
 from hashlearn.index.kernels.products import products
-from hashlearn.index.kernels.simd import TILE, copy_words, lowest_bit, prefetch
+from hashlearn.index.kernels.simd import TILE, lowest_bit, prefetch
 from hashlearn.index.kernels.sorting import sort_keys
 
 KEY_SHIFT = 36
 KEY_MASK = (1 << KEY_SHIFT) - 1
-"""A key is ``sum << 36 | row``, or ``coarse sum << 36 | place`` while lists are looked at."""
-
-SLACK = 4
-"""Coarse sums are rounded down for each table, and for level, offset and correction."""
+"""A key is ``sum << 36 | row``."""
 
 LARGEST_LEVEL = 3e38
 """The level of empty lists."""
@@ -45,7 +41,7 @@ _LARGEST_SUM = float(1 << 26)
 _LARGEST_BYTE = 255  # of the two entries of a byte
 _LARGEST_TABLES, _LARGEST_CORRECTION = 40000, 24000  # of 65534, in coarse sums
 _FIXED = 16  # bits behind the point of a factor for sums; half of them for coarse sums
-_NO_LIMIT = np.int64(1) << np.int64(40)
+_NO_LIMIT = np.int64((1 << 63) - 1)
 _N_BINS = 256
 _GROUP = 4
 _NONE, _ONE = np.uint64(0), np.uint64(1)
@@ -140,13 +136,12 @@ class Asked(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The keys found so far, in row q those of query q, their number, and the coarse sum they are below.
+    """The keys found so far, in row q those of query q, their number, and the key that new ones must be below.
 
-    ``ranks`` are the places of their lists among the query's; ``full`` is the number of keys from which on they are cut.
+    ``full`` is the number of keys from which on they are cut.
     """
 
     keys: NDArray[np.int64]
-    ranks: NDArray[np.int32]
     counts: NDArray[np.int64]
     full: NDArray[np.int64]
     limits: NDArray[np.int64]
@@ -155,17 +150,17 @@ class Found(NamedTuple):
 class Scratch(NamedTuple):
     """Memory to work with.
 
-    ``thresholds`` and ``factors`` are those of each query for the list that is looked at; ``shifts`` and ``ranks``, for
-    each query of a group, the coarse sum of the list's lowest estimate and the place of the list among the query's.
+    ``thresholds`` and ``coarse_factors`` are those of each query for the list that is looked at. ``above`` and
+    ``factors`` are, for each query of a group, how far the list's lowest estimate is above the query's, in units, and
+    what a correction is multiplied by, with ``_FIXED`` bits behind the point.
     """
 
     masks: NDArray[np.uint64]
-    sums: NDArray[np.uint16]
     thresholds: NDArray[np.uint16]
-    factors: NDArray[np.uint16]
-    shifts: NDArray[np.int64]
-    ranks: NDArray[np.int32]
-    exact: NDArray[np.int64]
+    coarse_factors: NDArray[np.uint16]
+    above: NDArray[np.int64]
+    factors: NDArray[np.int64]
+    spare: NDArray[np.int64]
     bins: NDArray[np.int32]
 
 
@@ -191,7 +186,7 @@ def knn_in_lists(lists, geometry, queries, n_probes, k, allowed, distances, rows
     bool
         Whether all queries are finite; otherwise nothing is written.
     """
-    n, n_slack = len(queries), 2 * lists.n_bytes + SLACK
+    n = len(queries)
     asked, is_finite = _ask(lists, geometry, queries, n_probes)
     if not is_finite:
         return False
@@ -205,11 +200,9 @@ def knn_in_lists(lists, geometry, queries, n_probes, k, allowed, distances, rows
             _look_at(lists, asked, q, place, allowed, found, scratch, k, probed)
     if n_first < n_probes:
         _look_together(lists, asked, n_first, allowed, found, scratch, k, probed)
-    keys = scratch.exact
     for q in range(n):
-        count = _cut(found, q, k, n_slack, scratch.bins)
-        _sums_of(lists, asked, q, found.keys[q], found.ranks[q], count, keys)
-        sort_keys(keys, count, keys[room:])
+        keys, count = found.keys[q], _cut(found, q, k, scratch.bins)
+        sort_keys(keys, count, scratch.spare)
         _read(asked, q, keys, min(k, count), distances[q], rows[q])
     return True
 
@@ -232,20 +225,17 @@ def within_lists(lists, geometry, queries, n_probes, distance, allowed):
     if is_finite and most >= 0:
         room = lists.sizes.max() + TILE
         found, scratch, probed = _empty(1, room, room), _scratch(1, room), np.zeros(1, np.int64)
-        limit = np.int64(min(most, 2 * _LARGEST_SUM))
-        found.limits[0] = limit // asked.divisors[0] + 1
+        found.limits[0] = (np.int64(min(most, 2 * _LARGEST_SUM)) + 1) << KEY_SHIFT
         for place in range(n_probes):
             _look_at(lists, asked, 0, place, allowed, found, scratch, 1, probed)
             count = found.counts[0]
-            found.counts[0] = 0
-            _sums_of(lists, asked, 0, found.keys[0], found.ranks[0], count, scratch.exact)
             if n_hits + count > len(hits):
                 longer = np.empty(2 * (n_hits + count), np.int64)
                 longer[:n_hits] = hits[:n_hits]
                 hits = longer
-            for i in range(count):
-                hits[n_hits] = scratch.exact[i]
-                n_hits += (scratch.exact[i] >> KEY_SHIFT) <= limit
+            hits[n_hits : n_hits + count] = found.keys[0, :count]
+            n_hits += count
+            found.counts[0] = 0
     distances, rows = np.empty(n_hits, np.float32), np.empty(n_hits, np.int64)
     sort_keys(hits, n_hits, rows)
     _read(asked, 0, hits, n_hits, distances, rows)
@@ -269,7 +259,6 @@ def _read(asked, q, keys, count, distances, rows):
 def _empty(n, room, full):
     return Found(
         np.empty((n, room), np.int64),
-        np.empty((n, room), np.int32),
         np.zeros(n, np.int64),
         np.full(n, full),
         np.full(n, _NO_LIMIT),
@@ -280,12 +269,11 @@ def _empty(n, room, full):
 def _scratch(n, room):
     return Scratch(
         np.zeros(_GROUP, np.uint64),
-        np.empty(_GROUP * TILE, np.uint16),
         np.empty(n, np.uint16),
         np.empty(n, np.uint16),
         np.empty(_GROUP, np.int64),
-        np.empty(_GROUP, np.int32),
-        np.empty(3 * room, np.int64),
+        np.empty(_GROUP, np.int64),
+        np.empty(room, np.int64),
         np.empty(_N_BINS, np.int32),
     )
 
@@ -310,11 +298,11 @@ def _ask(lists, geometry, queries, n_probes):
         np.empty((n, n_probes), np.int64),
         np.empty((n, n_probes), np.float32),
     )
-    raw, bins = np.empty(n_entries, np.float32), np.empty(4 * _N_BINS + 1, np.int32)
+    raw = np.empty(n_entries, np.float32)
     order, spare = np.empty(n_lists + 1, np.int64), np.empty(n_lists, np.int64)
     for q in range(n if is_finite else 0):
         near, far = _set_levels(lists.levels, np.float32(geometry.cross), levels[q])
-        _rank(levels[q], n_lists, near, far, order, spare, bins, asked.lists[q], asked.levels[q])
+        _rank(levels[q], n_lists, near, far, order, spare, asked.lists[q], asked.levels[q])
         least, total, widest = _entries(geometry, weights[q], raw)
         reach = np.float64(far) - near + lists.spread + total
         unit = max(widest / _WIDEST, reach / _LARGEST_SUM, 1e-30)
@@ -357,33 +345,42 @@ def _set_levels(added, cross, levels):
 
 
 @lean
-def _rank(levels, n_lists, near, far, order, spare, bins, nearest, their_levels):
+def _rank(levels, n_lists, near, far, order, spare, nearest, their_levels):
     """Write the lists of the least levels, ascending, ties by the lower number; -1 where there are fewer with codes.
 
     Their levels are written, too, above the nearest.
     """
-    n_bins, n_probes = len(bins) - 1, len(nearest)  # the last is for empty lists
-    bins[:] = 0
-    scale = np.float32(n_bins - 1) / max(far - near, np.float32(1e-30))
-    most = np.float32(n_bins)
+    n_probes = len(nearest)
+    limit = _level_above(levels, n_lists, near, far, n_probes)
+    count = np.uint64(0)
     for i in range(n_lists):
-        bins[np.uint64(min(most, (levels[i] - near) * scale))] += 1
-    last, n_below = 0, bins[0]
-    while n_below < n_probes and last + 1 < n_bins:
-        last += 1
-        n_below += bins[last]
-    count, end = np.uint64(0), np.float32(last + 1)
-    for i in range(n_lists):
-        above = levels[i] - near
-        bits = np.int64(np.float32(above).view(np.uint32))  # of no negative number: they ascend
+        bits = np.int64(np.float32(levels[i] - near).view(np.uint32))  # of no negative number: they ascend
         order[count] = (bits << 32) | i
-        count += np.uint64(above * scale < end)
+        count += np.uint64(levels[i] <= limit)
     sort_keys(order, np.int64(count), spare)
     for place in range(n_probes):
         nearest[place] = -1
         if place < count:
             nearest[place] = order[place] & 0xFFFFFFFF
             their_levels[place] = levels[nearest[place]] - near
+
+
+@fast
+def _level_above(levels, n_lists, near, far, n_probes):
+    """A level that ``n_probes`` lists do not exceed, and few others, found by bisection."""
+    most = n_probes + n_probes // 8 + 8
+    for _ in range(20):
+        middle = near + (far - near) / 2
+        count = 0
+        for i in range(n_lists):
+            count += levels[i] <= middle
+        if count < n_probes:
+            near = middle
+        else:
+            far = middle
+            if count <= most:
+                break
+    return far
 
 
 @lean
@@ -459,7 +456,6 @@ def _look_at(lists, asked, q, place, allowed, found, scratch, k, probed):
     probed[q] += 1
     following = asked.lists[q, place + 1] if place + 1 < asked.lists.shape[1] else -1
     ahead = lists.first_tiles[following] - lists.first_tiles[number] if following >= 0 else 0
-    scratch.ranks[0] = place
     _scan(lists, number, ahead, asked, (q,), 1, allowed, found, scratch, k)
 
 
@@ -496,7 +492,6 @@ def _visit(lists, number, visits, asked, allowed, found, scratch, k, probed):
         q, place = visits[i] // n_probes, visits[i] % n_probes
         if _aim(lists, asked, q, place, number, found, scratch, n):
             probed[q] += 1
-            scratch.ranks[n] = place
             n += 1
             if n == 1:
                 first = second = third = q
@@ -514,30 +509,21 @@ def _visit(lists, number, visits, asked, allowed, found, scratch, k, probed):
 
 
 @lean
-def _above(lists, asked, q, place, number):
-    """How far the lowest estimate of a list is above the query's lowest, in units."""
-    above = np.float64(asked.levels[q, place]) + (lists.offsets[number] - lists.lowest)
-    return np.int64(above / asked.units[q] + 0.5)
-
-
-@lean
-def _factor(lists, asked, q, number):
-    """What a correction is multiplied by, in units, with ``_FIXED`` bits behind the point."""
-    return np.int64(lists.scales[number] / asked.units[q] * (1 << _FIXED))
-
-
-@lean
 def _aim(lists, asked, q, place, number, found, scratch, i):
-    """Set the threshold and the factor of a query for a list, and its shift, as the i-th of a group.
+    """Prepare a query, the i-th of a group, to look at a list. Returns whether there may be something near enough."""
+    unit, divisor = asked.units[q], asked.divisors[q]
+    above = np.int64((np.float64(asked.levels[q, place]) + (lists.offsets[number] - lists.lowest)) / unit + 0.5)
+    factor = np.int64(lists.scales[number] / unit * (1 << _FIXED))
+    scratch.above[i], scratch.factors[i] = above, factor
+    scratch.coarse_factors[q] = factor // (divisor << (_FIXED // 2))
+    scratch.thresholds[q] = _threshold(found.limits[q], divisor, above)
+    return scratch.thresholds[q] > 0
 
-    Returns whether the list may have something near enough.
-    """
-    divisor = asked.divisors[q]
-    shift = _above(lists, asked, q, place, number) // divisor
-    scratch.shifts[i] = shift
-    scratch.thresholds[q] = max(0, min(65535, found.limits[q] - shift))
-    scratch.factors[q] = _factor(lists, asked, q, number) // (divisor << (_FIXED // 2))
-    return found.limits[q] > shift
+
+@lean
+def _threshold(limit, divisor, above):
+    """The coarse sum, of bits and correction, that codes must be below to have a key below the limit."""
+    return max(0, min(65535, (limit >> KEY_SHIFT) // divisor + 1 - above // divisor))
 
 
 @lean
@@ -554,8 +540,8 @@ def _scan(lists, number, ahead, asked, group, n_queries, allowed, found, scratch
             tile,
             lists.n_bytes,
             asked.coarse,
-            scratch.sums,
-            scratch.factors,
+            None,
+            scratch.coarse_factors,
             group,
             scratch.thresholds,
             masks,
@@ -570,27 +556,38 @@ def _scan(lists, number, ahead, asked, group, n_queries, allowed, found, scratch
                 mask &= (_ONE << np.uint64(n_used)) - _ONE
             if i < n_queries:
                 q = group[i]
-                _append(lists, tile, mask, allowed, found, q, scratch, i)
+                _append(lists, tile, mask, asked.tables[q], allowed, found, q, scratch, i)
                 if found.counts[q] >= found.full[q]:
-                    _make_room(lists, asked, q, found, scratch, k)
-                    scratch.thresholds[q] = max(0, min(65535, found.limits[q] - scratch.shifts[i]))
+                    _make_room(found, q, k, scratch)
+                    scratch.thresholds[q] = _threshold(found.limits[q], asked.divisors[q], scratch.above[i])
 
 
 @lean
-def _append(lists, tile, mask, allowed, found, q, scratch, i):
-    """Append the keys of a tile's codes with a bit in the mask, if their rows are allowed."""
-    keys, ranks, count = found.keys[q], found.ranks[q], found.counts[q]
-    shift, rank = scratch.shifts[i], scratch.ranks[i]
+def _append(lists, tile, mask, tables, allowed, found, q, scratch, i):
+    """Append the keys of a tile's codes with a bit in the mask, if their rows are allowed and they are below the limit.
+
+    Indices are unsigned, because numba makes a branch for those that might be negative.
+    """
+    keys, count, limit = found.keys[q], found.counts[q], found.limits[q]
+    above, factor, n_planes = scratch.above[i], scratch.factors[i], lists.n_bytes + 1
     while mask != _NONE:
         lane = lowest_bit(mask)
         mask &= mask - _ONE
-        place = tile * TILE + lane
-        row = np.int64(lists.rows[place])
+        row = np.int64(lists.rows[tile * TILE + lane])
         if not _has_bit(allowed.chosen, row, True) or _has_bit(allowed.removed, row, False):
             continue
-        keys[count] = ((np.int64(scratch.sums[i * TILE + lane]) + shift) << KEY_SHIFT) | place
-        ranks[count] = rank
-        count += 1
+        place, table = np.uint64(tile * TILE * n_planes + lane), np.uint64(0)
+        total = np.uint64(0)
+        for _ in range(lists.n_bytes):
+            code = np.uint64(lists.tiles[place])
+            total += np.uint64(tables[table + (code >> np.uint64(4))])
+            total += np.uint64(tables[table + np.uint64(TABLE) + (code & np.uint64(15))])
+            place += np.uint64(TILE)
+            table += np.uint64(2 * TABLE)
+        correction = (np.int64(lists.tiles[place]) * factor) >> _FIXED
+        key = ((np.int64(total) + correction + above) << KEY_SHIFT) | row
+        keys[count] = key
+        count += key < limit
     found.counts[q] = count
 
 
@@ -603,33 +600,24 @@ def _has_bit(bits, row, otherwise):
 
 
 @lean
-def _make_room(lists, asked, q, found, scratch, k):
-    """Cut the keys of a query; where too many are equally near, by their sums."""
-    count, room = _cut(found, q, k, 2 * lists.n_bytes + SLACK, scratch.bins), found.keys.shape[1]
-    if 2 * count <= room:
-        found.full[q] = max(room // 2, count + room // 4)
-        return
-    keys, ranks, exact = found.keys[q], found.ranks[q], scratch.exact
-    _sums_of(lists, asked, q, keys, ranks, count, exact)
-    ordered = exact[room:]
-    copy_words(exact, 0, ordered, 0, count)
-    sort_keys(ordered, count, exact[2 * room :])
-    last = ordered[k - 1]
-    kept = 0
-    for i in range(count):
-        keys[kept], ranks[kept] = keys[i], ranks[i]
-        kept += exact[i] <= last
-    found.counts[q], found.full[q] = kept, room // 2
-    found.limits[q] = min(found.limits[q], (last >> KEY_SHIFT) // asked.divisors[q] + 1)
+def _make_room(found, q, k, scratch):
+    """Cut the keys of a query; where too many have the same sum, by their rows."""
+    keys, room = found.keys[q], found.keys.shape[1]
+    count = _cut(found, q, k, scratch.bins)
+    if 2 * count > room:
+        sort_keys(keys, count, scratch.spare)
+        found.counts[q], found.limits[q] = k, keys[k - 1]
+        count = k
+    found.full[q] = max(room // 2, count + room // 4)
 
 
 @lean
-def _cut(found, q, k, slack, bins):
-    """Keep the keys whose coarse sum is not above that of the k-th by more than the slack; returns their number.
+def _cut(found, q, k, bins):
+    """Keep the k smallest keys, and those with nearly the sum of the k-th; returns their number.
 
     The sum of the k-th is found by a histogram, to within the width of a bin.
     """
-    keys, ranks, count = found.keys[q], found.ranks[q], found.counts[q]
+    keys, count = found.keys[q], found.counts[q]
     if count <= k:
         return count
     low, high = keys[0], keys[0]
@@ -646,34 +634,11 @@ def _cut(found, q, k, slack, bins):
     while n_below < k:
         last += 1
         n_below += bins[last]
-    limit = min(found.limits[q], low + ((last + 1) << width) + slack)
+    limit = min(found.limits[q], (low + ((last + 1) << width)) << KEY_SHIFT)
     kept = 0
     for i in range(count):
         key = keys[i]
-        keys[kept], ranks[kept] = key, ranks[i]
-        kept += (key >> KEY_SHIFT) < limit
+        keys[kept] = key
+        kept += key < limit
     found.counts[q], found.limits[q] = kept, limit
     return kept
-
-
-@lean
-def _sums_of(lists, asked, q, keys, ranks, count, exact):
-    """Write the keys ``sum << 36 | row`` of the codes of these keys."""
-    tables = asked.tables[q]
-    n_planes = lists.n_bytes + 1
-    for i in range(count):
-        place = keys[i] & KEY_MASK
-        rank = np.int64(ranks[i])
-        number = asked.lists[q, rank]
-        at = np.uint64((place // TILE) * TILE * n_planes + place % TILE)
-        table = np.uint64(0)
-        total = np.uint64(0)
-        for _ in range(lists.n_bytes):
-            code = np.uint64(lists.tiles[at])
-            total += np.uint64(tables[table + (code >> np.uint64(4))])
-            total += np.uint64(tables[table + np.uint64(TABLE) + (code & np.uint64(15))])
-            at += np.uint64(TILE)
-            table += np.uint64(2 * TABLE)
-        correction = (np.int64(lists.tiles[at]) * _factor(lists, asked, q, number)) >> _FIXED
-        value = np.int64(total) + correction + _above(lists, asked, q, rank, number)
-        exact[i] = (value << KEY_SHIFT) | np.int64(lists.rows[place])

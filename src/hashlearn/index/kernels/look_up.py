@@ -115,19 +115,18 @@ def near_by_bounds(typingctx, codes, tile, n_bytes, tables, corrections, queries
 
 
 @intrinsic
-def near_in_list(typingctx, tiles, tile, n_bytes, tables, sums, factors, queries, limits, masks):
-    """Find the codes of a tile of a list whose sums are below the limits of some queries, and write their sums.
+def near_in_list(typingctx, tiles, tile, n_bytes, tables, corrections, factors, queries, limits, masks):
+    """Find the codes of a tile of a list whose sums are below the limits of some queries.
 
-    See :func:`near_by_sums`. A tile of a list has one byte more for every code, its correction, behind the others.
-    ``sums``, of the type of ``limits``, gets the 64 sums of the i-th of ``queries`` at ``64 * i`` where there is a code
-    near to one of them.
+    See :func:`near_by_sums`. A tile of a list has one byte more for every code, its correction, behind the others;
+    ``corrections`` is None.
     """
 
     def generate(context, builder, signature, args):
         return _ListSums(context, builder, signature, args).near_queries()
 
-    signature = types.uint64(tiles, types.int64, types.int64, tables, sums, factors, queries, limits, masks)
-    return signature, generate
+    arguments = tiles, types.int64, types.int64, tables, corrections, factors, queries, limits, masks
+    return types.uint64(*arguments), generate
 
 
 class _LookUps:
@@ -162,7 +161,6 @@ class _LookUps:
                 for place, of_query in enumerate(sums):
                     mask = constant(0)
                     for strip, one in zip(strips, of_query):
-                        self.write(place, strip, one)
                         lanes = builder.bitcast(self.near_lanes(place, one), ir.IntType(width))
                         lanes = builder.zext(lanes, I64) if width < 64 else lanes
                         mask = builder.or_(mask, builder.shl(lanes, constant(strip * width)))
@@ -170,9 +168,6 @@ class _LookUps:
                     near = builder.zext(builder.icmp_unsigned("!=", mask, constant(0)), I64)
                     self.add_bits(found, builder.shl(near, constant(place)))
         return builder.load(found)
-
-    def write(self, place, strip, one):
-        """Keep the sums of a query and a strip, where the caller wants them."""
 
     def groups_of_strips(self):
         """The numbers of the strips, in groups whose sums fit the registers."""
@@ -284,12 +279,9 @@ class _Sums(_LookUps):
         return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
 
     def near_lanes(self, place, pair):
-        return self._in_order(self.builder.icmp_unsigned("<", one, self._limit(place)) for one in pair)
-
-    def _in_order(self, pair):
-        """One register of the codes in their order, from those at even and at odd places."""
+        even, odd = (self.builder.icmp_unsigned("<", one, self._limit(place)) for one in pair)
         order = [index for lane in range(self.n_lanes) for index in (lane, self.n_lanes + lane)]
-        return self.builder.shuffle_vector(*pair, ir.Constant(ir.VectorType(I32, len(order)), order))
+        return self.builder.shuffle_vector(even, odd, ir.Constant(ir.VectorType(I32, len(order)), order))
 
     def _limit(self, place):
         return splat(self.builder, self.builder.load(self.at(self.limits, self.queries[place])), self.n_lanes)
@@ -357,12 +349,6 @@ class _ListSums(_Sums):
         tiles = data(context, builder, signature.args[0], args[0])
         self.codes = self.at(tiles, self.times(self.times(args[1], planes), TILE))
         self.corrections = self.at(self.codes, self.times(self.n_bytes, TILE))
-        self.written = data(context, builder, signature.args[4], args[4])
-
-    def write(self, place, strip, one):
-        sums = self._in_order(one)
-        target = self.at(self.written, constant(place * TILE + strip * self.shuffle.n_bytes))
-        self.builder.store(sums, self.builder.bitcast(target, sums.type.as_pointer()), align=1)
 
 
 class _Bounds(_LookUps):

@@ -13,14 +13,14 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from hashlearn.compiled import compiled, fast
+from hashlearn.compiled import compiled, fast, lean
 from hashlearn.index.kernels.llvm import I32
 from hashlearn.index.kernels.simd import prefetch
 
 EUCLIDEAN, COSINE, DOT = range(3)
 METRIC_NUMBERS = {"euclidean": EUCLIDEAN, "cosine": COSINE, "dot": DOT}
 
-_AHEAD = 8  # candidates whose vectors are asked for before they are needed
+_AHEAD = 12  # candidates whose vectors are asked for before they are needed
 _LINE = 64
 
 
@@ -56,21 +56,26 @@ def nearest_of_candidates(vectors, queries, candidates, metric, distances, rows)
     distances, rows : arrays of shape (n, k), float32 and int64
         Get the result; infinity and -1 where there are fewer candidates.
     """
-    n, k = rows.shape
-    d = queries.shape[1]
-    flat = vectors.matrix.reshape(-1)
-    query = np.empty(d, np.float32)
-    for q in range(n):
+    query = np.empty(queries.shape[1], np.float32)
+    for q in range(len(queries)):
         constant = _prepare(vectors.offsets, vectors.scales, queries[q], metric, query)
-        distances[q, :] = np.inf
-        rows[q, :] = -1
-        _ask_for(flat, d, candidates[q], 0, _AHEAD)
-        for i in range(candidates.shape[1]):
-            _ask_for(flat, d, candidates[q], i + _AHEAD, i + _AHEAD + 1)
-            row = candidates[q, i]
-            if row >= 0:
-                distance = _distance(vectors.matrix, vectors.offsets, vectors.scales, row, query, metric) + constant
-                _insert(distance, row, distances[q], rows[q], k)
+        _select(vectors, query, candidates[q], metric, constant, distances[q], rows[q])
+
+
+@lean
+def _select(vectors, query, candidates, metric, constant, distances, rows):
+    """The nearest candidates of one query, which is prepared."""
+    flat = vectors.matrix.reshape(-1)
+    distances[:] = np.inf
+    rows[:] = -1
+    _ask_for(flat, query.size, candidates, 0, _AHEAD)
+    for i in range(candidates.size):
+        _ask_for(flat, query.size, candidates, i + _AHEAD, i + _AHEAD + 1)
+        row = candidates[i]
+        if row >= 0:
+            first = np.uint64(row) * np.uint64(query.size)
+            distance = _distance(flat, first, vectors.offsets, vectors.scales, query, metric) + constant
+            _insert(distance, row, distances, rows)
 
 
 @fast
@@ -93,7 +98,7 @@ def _prepare(offsets, scales, given, metric, query):
     return constant
 
 
-@compiled
+@lean
 def _ask_for(flat, d, candidates, first, last):
     step = _LINE // flat.itemsize
     for i in range(first, min(last, candidates.size)):
@@ -103,19 +108,19 @@ def _ask_for(flat, d, candidates, first, last):
 
 
 @fast
-def _distance(matrix, offsets, scales, row, query, metric):
+def _distance(flat, first, offsets, scales, query, metric):
     total, square = np.float32(0), np.float32(0)
     if metric == EUCLIDEAN:
         for i in range(query.size):
-            gap = query[i] - _scaled(matrix[row, i], scales, i)
+            gap = query[i] - _scaled(flat[first + np.uint64(i)], scales, i)
             total += gap * gap
         return total
     if metric == DOT:
         for i in range(query.size):
-            total -= query[i] * _number(matrix[row, i])
+            total -= query[i] * _number(flat[first + np.uint64(i)])
         return total
     for i in range(query.size):
-        value = _scaled(matrix[row, i], scales, i) + _offset(offsets, i)
+        value = _scaled(flat[first + np.uint64(i)], scales, i) + _offset(offsets, i)
         total -= query[i] * value
         square += value * value
     return total / np.sqrt(square) if square > 0 else np.float32(0)
@@ -147,9 +152,10 @@ def _number(typingctx, value):
     return types.float32(value), generate
 
 
-@compiled
-def _insert(distance, row, distances, rows, k):
-    """Put a candidate to its place among the k nearest so far."""
+@lean
+def _insert(distance, row, distances, rows):
+    """Put a candidate to its place among the nearest so far."""
+    k = rows.size
     if not (distance < distances[k - 1] or (distance == distances[k - 1] and row < rows[k - 1]) or rows[k - 1] < 0):
         return
     place = k - 1
