@@ -38,7 +38,7 @@ class Ours(Engine):
     """PartitionedIndex, and the vectors of its candidates."""
 
     n_bits: ClassVar[int] = 128
-    settings = list(
+    settings: ClassVar = list(
         itertools.chain(
             zip((12, 16, 24, 32, 48, 64, 96, 128), (50, 50, 80, 80, 100, 100, 100, 120)),
             zip((64, 96, 128, 192, 256, 384), (150, 150, 200, 250, 300, 400)),

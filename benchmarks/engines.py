@@ -8,8 +8,8 @@
 A file is a matrix (npy), or one of ann-benchmarks or VIBE (HDF5 with ``train``, ``test`` and ``neighbors``). Of a
 matrix, 1,000 rows at random are queries and not in the indexes.
 
-Each engine is built once and searched over its main parameter, one query a call and all in one call. Engines take turns,
-so that other work on the machine disturbs all of them alike; the best of the rounds counts. Bytes are those that a
+Each engine is built once and searched over its main parameter, one query a call and all in one call. Engines take
+turns, so that other work on the machine disturbs all of them alike; the best of the rounds counts. Bytes are those that a
 search of codes has to have in memory, without the vectors that candidates are compared with (``vectors`` says their
 number). A line for each run is added to ``results/engines.jsonl``.
 """
@@ -52,7 +52,9 @@ def main() -> None:
     engines = [built(ENGINES[kind], X, metric) for kind in options.engines]
     curves = measured([engine for engine in engines if engine is not None], Q, truth, options.rounds)
     append_run(
-        options.out, "engines", {"dataset": name, "metric": metric, "rows": len(X), "width": X.shape[1], "curves": curves}
+        options.out,
+        "engines",
+        {"dataset": name, "metric": metric, "rows": len(X), "width": X.shape[1], "curves": curves},
     )
     show(curves)
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hashlearn.index.kernels.lists import _ask
+from hashlearn.index.list_table import ListTable
 from hashlearn.index.partition import Partition
 from hashlearn.index.partitioned import PartitionedIndex, _state_of
-from hashlearn.index.list_table import ListTable
 
 RELAXED = settings(deadline=None, max_examples=60)
 KINDS = st.sampled_from(["normal", "equal", "few", "one far", "huge", "tiny"])
@@ -213,7 +213,10 @@ def test_rows_may_be_given_and_are_never_given_again():
     with pytest.raises(ValueError, match="rows must ascend and not be below 11"):
         index.add(vectors("normal", 1, 4), rows=[4])
     big = 1 << 33
-    assert index.add(vectors("normal", 1, 4, seed=8), rows=[big]).search(vectors("normal", 1, 4, seed=8), 4).ids.max() == big
+    assert (
+        index.add(vectors("normal", 1, 4, seed=8), rows=[big]).search(vectors("normal", 1, 4, seed=8), 4).ids.max()
+        == big
+    )
 
 
 @pytest.mark.parametrize("removes", [False, True])

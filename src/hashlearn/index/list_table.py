@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.index.kernels.list_writing import write_codes
 from hashlearn.index.kernels.lists import KEY_SHIFT, LARGEST_LEVEL, Lists
 from hashlearn.index.kernels.simd import TILE
 from hashlearn.index.kernels.tiles import n_tiles, room_for
-from hashlearn.index.kernels.list_writing import write_codes
 from hashlearn.index.partition import Encoded
 
 _GROWTH = 1.125  # of a list that moves, and of the room for all tiles
@@ -39,10 +39,12 @@ class ListArrays(NamedTuple):
 
     @classmethod
     def empty(cls, n_lists: int) -> "ListArrays":
-        return cls(*(np.zeros(n_lists, np.int64) for _ in range(3)), *(np.zeros(n_lists) for _ in range(2)))
+        first_tiles, room, sizes = np.zeros((3, n_lists), np.int64)
+        offsets, scales = np.zeros((2, n_lists))
+        return cls(first_tiles, room, sizes, offsets, scales)
 
     def copy(self) -> "ListArrays":
-        return ListArrays(*(array.copy() for array in self))
+        return ListArrays._make(array.copy() for array in self)
 
 
 class ListTable:
@@ -129,7 +131,7 @@ class ListTable:
         counts = np.bincount(new.lists, minlength=self.n_lists)
         arrays.sizes[:] += counts
         moved = _wider(arrays, new, counts)
-        moved |= n_tiles(arrays.sizes) > arrays.room
+        moved |= tiles_of(arrays.sizes) > arrays.room
         wide = next_row > np.iinfo(self.rows.dtype).max
         room = np.where(moved, _with_growth(arrays.sizes), arrays.room)
         n_tiles_moved = int(room[moved].sum())
@@ -141,7 +143,7 @@ class ListTable:
             tiles, row_numbers, n_used = self.tiles, self.rows, self.n_used + n_tiles_moved
         else:
             moved = np.ones(self.n_lists, bool)
-            arrays.room[:] = n_tiles(arrays.sizes) if self.n_codes == 0 else _with_growth(arrays.sizes)
+            arrays.room[:] = tiles_of(arrays.sizes) if self.n_codes == 0 else _with_growth(arrays.sizes)
             arrays.first_tiles[:] = np.cumsum(arrays.room) - arrays.room
             n_used = int(arrays.room.sum())
             behind = 0 if self.n_codes == 0 else int((_GROWTH - 1) * n_used)
@@ -173,14 +175,14 @@ class ListTable:
     @property
     def is_out_of_shape(self) -> bool:
         """Are so many tiles lost, or so many codes removed, that a copy pays?"""
-        lost = self.n_used - int(n_tiles(self.lists.sizes).sum())
+        lost = self.n_used - int(tiles_of(self.lists.sizes).sum())
         return lost > _MOST_LOST * max(1, self.n_used) or self.n_removed > _MOST_LOST * max(1, self.n_codes)
 
     def compacted(self) -> "ListTable":
         """A copy in which lists stand one behind the other, without the removed rows."""
         parts = [self.list_content(number) for number in range(self.n_lists)]
         sizes = np.array([len(rows) for _, rows in parts], np.int64)
-        room = n_tiles(sizes)
+        room = tiles_of(sizes)
         arrays = ListArrays(np.cumsum(room) - room, room, sizes, self.lists.offsets, self.lists.scales)
         tiles, rows = _room(int(room.sum()), self.n_bytes, self.rows.dtype)
         for first, (planes, numbers) in zip(arrays.first_tiles.tolist(), parts):
@@ -264,8 +266,13 @@ def _in_bytes(numbers: NDArray, offsets: NDArray, scales: NDArray) -> NDArray[np
     return np.clip(np.rint((numbers - offsets) / steps), 0, _LEVELS).astype(np.uint8)
 
 
+def tiles_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Tiles that hold lists of these sizes."""
+    return -(-sizes // TILE)
+
+
 def _with_growth(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    return n_tiles(np.ceil(_GROWTH * sizes).astype(np.int64))
+    return tiles_of(np.ceil(_GROWTH * sizes).astype(np.int64))
 
 
 def _room(n: int, n_bytes: int, row_type: np.dtype) -> tuple[NDArray[np.uint8], NDArray]:

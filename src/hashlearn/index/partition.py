@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import pack, unpack
-from hashlearn.hashers.abh import PATIENCE, ABH
+from hashlearn.hashers.abh import ABH, PATIENCE
 from hashlearn.linalg.abh import near_queries
 from hashlearn.linalg.abh.near_queries import NearQueries, recall
 from hashlearn.linalg.abh.signs import SignSearch

@@ -6,8 +6,8 @@ the sums are that codes are ordered by.
 
 import copy
 import threading
-from collections.abc import Callable
-from functools import cached_property, partial
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -29,7 +29,8 @@ from hashlearn.index.kernels.lists import (
     within_lists,
 )
 from hashlearn.index.kernels.products import vector_tiles
-from hashlearn.index.list_table import ListArrays, ListTable
+from hashlearn.index.kernels.simd import TILE
+from hashlearn.index.list_table import ListArrays, ListTable, tiles_of
 from hashlearn.index.partition import METRICS, Encoded, Partition, encode_block, word_rows
 from hashlearn.index.sections import Sections, read_sections, write_sections
 from hashlearn.rows import RowBlocks, as_rows, map_blocks
@@ -41,7 +42,7 @@ VERSION = 1
 _ROWS_AT_ONCE = 1 << 24  # encoded before they are written into lists
 _LISTS_PER_PROBE = 16
 _LEAST_PROBES = 16
-_EVERYTHING = 2.0  # lists for the square root of the number of rows
+_LISTS_PER_ROOT = 2.0  # of the number of rows
 _ARRAYS_OF_PARTITION = ("centers", "words", "directions", "shrinkage", "weights")
 
 
@@ -200,7 +201,7 @@ class PartitionedIndex:
             This object.
         """
         rows = as_rows(X)
-        n_lists = self._n_lists or max(1, round(_EVERYTHING * len(rows) ** 0.5))
+        n_lists = self._n_lists or max(1, round(_LISTS_PER_ROOT * len(rows) ** 0.5))
         if len(rows) < max(2, n_lists):
             raise ValueError(f"X must have at least {max(2, n_lists)} rows for {n_lists} lists, got {len(rows)}")
         rng = check_random_state(self._random_state)
@@ -325,7 +326,7 @@ class PartitionedIndex:
 
         if state.table.n_codes == 0:
             distances[:], rows[:], probed[:] = np.inf, NO_ID, 0
-            _check_finite(np.isfinite(queries).all())
+            _check_finite(bool(np.isfinite(queries).all()))
         elif n == 1:
             _check_finite(look(slice(1)))
         else:
@@ -390,10 +391,10 @@ class PartitionedIndex:
         sections |= {name: getattr(table.lists, name) for name in ("sizes", "offsets", "scales")}
         if table.removed is not None:
             sections["removed"] = table.removed
-        n_places = table.n_used * 64
+        n_places = table.n_used * TILE
         sections["tiles"] = table.tiles[: n_places * (table.n_bytes + 1)]
         sections["rows"] = table.rows[:n_places]
-        header = {"n_bits": self.n_bits, "metric": self.metric, "next_row": table.next_row, "tile": 64}
+        header = {"n_bits": self.n_bits, "metric": self.metric, "next_row": table.next_row, "tile": TILE}
         write_sections(path, MAGIC, VERSION, header, sections)
 
     @classmethod
@@ -464,9 +465,10 @@ def _state_of(partition: Partition, table: ListTable, file: Sections | None = No
     return _State(partition, geometry, table, table.for_kernels(partition.levels()), file)
 
 
-def _encoded(source: RowBlocks, partition: Partition):
+def _encoded(source: RowBlocks, partition: Partition) -> Iterator[tuple[int, Encoded]]:
     """The rows encoded, a bounded number at a time, each with the number of its first row."""
-    first, kept, n_kept = 0, [], 0
+    first, n_kept = 0, 0
+    kept: list[Encoded] = []
     for _, encoded in map_blocks(source, encode_block, partition):
         kept.append(encoded)
         n_kept += len(encoded.lists)
@@ -538,7 +540,7 @@ def _allowed(table: ListTable, subset: ArrayLike | None) -> Allowed:
 
 def _is_scattered(table: ListTable) -> bool:
     """Do lists stand elsewhere than one behind the other in their order?"""
-    room = -(-table.lists.sizes // 64)
+    room = tiles_of(table.lists.sizes)
     return not np.array_equal(table.lists.first_tiles, np.cumsum(room) - room)
 
 
@@ -552,10 +554,10 @@ def _opened(file: Sections) -> tuple[Partition, ListTable]:
     n_lists, d = partition.centers.shape
     n_bytes = bytes_per_code(n_bits)
     sizes = arrays["sizes"].astype(np.int64)
-    if said["tile"] != 64 or partition.words.shape not in ((n_bits, d), (4 * n_bits, d)) or len(sizes) != n_lists:
+    if said["tile"] != TILE or partition.words.shape not in ((n_bits, d), (4 * n_bits, d)) or len(sizes) != n_lists:
         raise ValueError("lists are laid out in a way this hashlearn does not know")
-    room = -(-sizes // 64)
-    n_places = int(room.sum()) * 64
+    room = tiles_of(sizes)
+    n_places = int(room.sum()) * TILE
     if (sizes < 0).any() or arrays["tiles"].size != n_places * (n_bytes + 1) or arrays["rows"].size != n_places:
         raise ValueError("codes or rows are not as many as the lists say")
     lists = ListArrays(np.cumsum(room) - room, room, sizes, arrays["offsets"].copy(), arrays["scales"].copy())

@@ -191,7 +191,7 @@ def knn_in_lists(lists, geometry, queries, n_probes, k, allowed, distances, rows
     if not is_finite:
         return False
     room = 4 * (k + 2 * TILE)
-    found, scratch = _empty(n, room, room // 2), _scratch(n, room)
+    found, scratch = _empty(n, room, k + k // 2 + TILE), _scratch(n, room)
     probed[:] = 0
     # The nearest lists first, query by query: they set the limits with which the others are looked at.
     n_first = n_probes if n == 1 else min(n_probes, 1 + n_probes // 16)
@@ -221,8 +221,8 @@ def within_lists(lists, geometry, queries, n_probes, distance, allowed):
     """
     asked, is_finite = _ask(lists, geometry, queries, n_probes)
     hits, n_hits = np.empty(1024, np.int64), 0
-    most = np.floor((distance - asked.bases[0]) / asked.units[0]) + 1
-    if is_finite and most >= 0:
+    most = np.floor((distance - asked.bases[0]) / asked.units[0]) + 1 if is_finite else -1.0
+    if most >= 0:
         room = lists.sizes.max() + TILE
         found, scratch, probed = _empty(1, room, room), _scratch(1, room), np.zeros(1, np.int64)
         found.limits[0] = (np.int64(min(most, 2 * _LARGEST_SUM)) + 1) << KEY_SHIFT
@@ -608,7 +608,7 @@ def _make_room(found, q, k, scratch):
         sort_keys(keys, count, scratch.spare)
         found.counts[q], found.limits[q] = k, keys[k - 1]
         count = k
-    found.full[q] = max(room // 2, count + room // 4)
+    found.full[q] = count + k // 2 + TILE
 
 
 @lean

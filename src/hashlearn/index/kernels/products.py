@@ -30,7 +30,7 @@ def vector_tiles(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
            [2., 4., 0.]], dtype=float32)
     """
     n, d = vectors.shape
-    tiles = room_for(n, d, np.dtype(np.float32)).reshape(-1, d, TILE)
+    tiles = room_for(n, d, np.dtype(np.float32)).view(np.float32).reshape(-1, d, TILE)
     for tile in range(n_tiles(n)):
         part = vectors[tile * TILE : (tile + 1) * TILE]
         tiles[tile, :, : len(part)] = part.T
