@@ -30,14 +30,13 @@ class Engine:
     def search(self, Q: np.ndarray, setting: Any) -> np.ndarray:
         raise NotImplementedError
 
-    def bytes_per_row(self, X: np.ndarray) -> float:
-        return self.bytes_in_memory
-
 
 class Ours(Engine):
     """PartitionedIndex, and the vectors of its candidates."""
 
     n_bits: ClassVar[int] = 128
+    words: ClassVar[str] = "signed"
+    lists_per_root: ClassVar[float] = 2.0
     settings: ClassVar = list(
         itertools.chain(
             zip((12, 16, 24, 32, 48, 64, 96, 128), (50, 50, 80, 80, 100, 100, 100, 120)),
@@ -47,13 +46,16 @@ class Ours(Engine):
 
     @property
     def name(self) -> str:
-        return f"hashlearn, {self.n_bits} bits"
+        lists = "" if self.lists_per_root == 2 else f", {self.lists_per_root / 2:g} times the lists"
+        return f"hashlearn, {self.n_bits} bits" + ("" if self.words == "signed" else f", {self.words} words") + lists
 
     def build(self, X, metric):
         from hashlearn.index.kernels.rerank import METRIC_NUMBERS, Vectors, nearest_of_candidates
         from hashlearn.index.partitioned import PartitionedIndex
 
-        self.index = PartitionedIndex(self.n_bits, metric=metric, random_state=0).fit(X).add(X)
+        n_lists = round(self.lists_per_root * math.sqrt(len(X)))
+        self.index = PartitionedIndex(self.n_bits, metric=metric, n_lists=n_lists, words=self.words, random_state=0)
+        self.index.fit(X).add(X)
         self.vectors, self.metric, self.nearest = Vectors.of(X), METRIC_NUMBERS[metric], nearest_of_candidates
         self.bytes_in_memory = self.index.nbytes / len(X)
         for n in (1, 9):
@@ -67,8 +69,20 @@ class Ours(Engine):
         return rows
 
 
+class Ours64(Ours):
+    n_bits = 64
+
+
+class Ours64Free(Ours):
+    n_bits, words = 64, "free"
+
+
 class Ours256(Ours):
     n_bits = 256
+
+
+class OursMoreLists(Ours):
+    lists_per_root = 4.0
 
 
 class Hnswlib(Engine):
@@ -203,7 +217,10 @@ class Usearch(Engine):
 
 ENGINES: dict[str, type[Engine]] = {
     "hashlearn": Ours,
+    "hashlearn-64": Ours64,
+    "hashlearn-64-free": Ours64Free,
     "hashlearn-256": Ours256,
+    "hashlearn-more-lists": OursMoreLists,
     "hnswlib": Hnswlib,
     "faiss-pq": FaissPQ,
     "faiss-rabitq": FaissRabitq,

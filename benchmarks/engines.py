@@ -9,9 +9,9 @@ A file is a matrix (npy), or one of ann-benchmarks or VIBE (HDF5 with ``train``,
 matrix, 1,000 rows at random are queries and not in the indexes.
 
 Each engine is built once and searched over its main parameter, one query a call and all in one call. Engines take
-turns, so that other work on the machine disturbs all of them alike; the best of the rounds counts. Bytes are those that a
-search of codes has to have in memory, without the vectors that candidates are compared with (``vectors`` says their
-number). A line for each run is added to ``results/engines.jsonl``.
+turns, so that other work on the machine disturbs all of them alike; the best of the rounds counts. Bytes are those that
+a search of codes has to have in memory, without the vectors that candidates are compared with (``vectors`` says whether
+there are any). A line for each run is added to ``results/engines.jsonl``.
 """
 
 import argparse
@@ -129,7 +129,7 @@ def built(kind: type[Engine], X: np.ndarray, metric: str) -> Engine | None:
         print(f"{engine.name}: {missing}; left out")
         return None
     engine.seconds = time.perf_counter() - start
-    print(f"{engine.name}: built in {engine.seconds:.0f} s, {engine.bytes_per_row(X):.0f} bytes a row", flush=True)
+    print(f"{engine.name}: built in {engine.seconds:.0f} s, {engine.bytes_in_memory:.0f} bytes a row", flush=True)
     return engine
 
 
@@ -153,15 +153,20 @@ def measured(engines: list[Engine], Q: np.ndarray, truth: np.ndarray, rounds: in
                 point["single"] = max(point["single"], round(SINGLE_QUERIES / (middle - start)))
                 point["batch"] = max(point["batch"], round(len(Q) / (end - middle)))
     return [
-        {
-            "engine": engine.name,
-            "bytes": engine.bytes_in_memory,
-            "vectors": engine.reads_vectors,
-            "seconds": round(engine.seconds, 1),
-            "points": [point for (name, _), point in points.items() if name == engine.name],
-        }
-        for engine in engines
+        curve_of(engine, [point for (name, _), point in points.items() if name == engine.name]) for engine in engines
     ]
+
+
+def curve_of(engine: Engine, points: list[dict]) -> dict:
+    """What is kept of an engine."""
+    return {
+        "engine": engine.name,
+        "bytes": round(engine.bytes_in_memory, 1),
+        "vectors": engine.reads_vectors,
+        "seconds": round(engine.seconds, 1),
+        "points": points,
+        "at": {how: {str(level): speed_at(points, level, how) for level in LEVELS} for how in ("single", "batch")},
+    }
 
 
 def speed_at(points: list[dict], recall: float, how: str) -> float | None:
@@ -183,7 +188,7 @@ def show(curves: list[dict]) -> None:
     for how in ("single", "batch"):
         print(f"{how + ', queries a second at recall':40s}" + "".join(f"{level:>10}" for level in LEVELS))
         for curve in curves:
-            speeds = [speed_at(curve["points"], level, how) for level in LEVELS]
+            speeds = curve["at"][how].values()
             texts = "".join(f"{'-' if speed is None else format(speed, ',.0f'):>10}" for speed in speeds)
             print(f"{curve['engine']:30s} {curve['bytes']:5.0f} B  {texts}   built in {curve['seconds']:.0f} s")
 
