@@ -30,12 +30,14 @@ CROSS_COMPILE = """
 import sys
 import llvmlite.binding as llvm
 import numpy as np
+from numba import njit
 from hashlearn.index.kernels.products import products
 triple, cpu = sys.argv[1:]
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
-products(np.zeros(128, np.float32), 2, np.zeros((5, 2), np.float32), np.zeros((5, 64), np.float32))
-for text in products.inspect_llvm().values():
+anew = njit(products.py_func, _nrt=False)  # code from the cache could not be looked at
+anew(np.zeros(128, np.float32), 2, np.zeros((5, 2), np.float32), np.zeros((5, 64), np.float32))
+for text in anew.inspect_llvm().values():
     module = llvm.parse_assembly(text)
     module.triple = triple
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=2)
