@@ -15,6 +15,7 @@ from hashlearn.duplicates.row_labels import check_ids, check_scores, distance_fr
 from hashlearn.duplicates.state import State
 from hashlearn.duplicates.vectors import Metric, Vectors, square_of_distance
 from hashlearn.duplicates.verify import Curve, TooManyPairs, Verified, differing_bits, measured_curve, verified
+from hashlearn.rows.inputs import as_ids
 from hashlearn.threads import check_n_jobs
 
 _MOST_ROUNDS = 3
@@ -47,7 +48,7 @@ def find_duplicates(
 
     Parameters
     ----------
-    vectors : array of shape (n, n_features), memmap, sparse matrix, path, list of paths, or function
+    vectors : array of shape (n, n_features), frame, column of vectors, sparse matrix, path, list of paths, or function
         See :func:`hashlearn.rows.as_rows`. Rows must be finite, and not zero under the cosine.
     max_distance : float
         Rows at this distance or less are duplicates. Needed unless ``labeled_pairs`` are given.
@@ -106,7 +107,8 @@ def find_duplicates(
         check_number("max_distance", max_distance, low=0)
 
     rows = Vectors(vectors, metric)
-    names, row_scores = check_ids(ids, len(rows)), check_scores(scores, len(rows))
+    names = check_ids(None if ids is None else as_ids(ids), len(rows))
+    row_scores = check_scores(scores, len(rows))
     distance = distance_from_labels(rows, labeled_pairs, names) if max_distance is None else float(max_distance)
     rule: Keep = keep if keep is not None else ("center" if row_scores is None else "best")
 

@@ -28,6 +28,8 @@ from hashlearn.hashers.registry import METHODS
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.metrics import true_neighbors
 from hashlearn.progress import track
+from hashlearn.rows import RowBlocks, plain_rows
+from hashlearn.rows.blocks import dense
 
 SAMPLE_ROWS = 10_000
 MOST_QUERIES = 500
@@ -198,8 +200,8 @@ def recommend(
 
     Parameters
     ----------
-    vectors : array, memmap or sparse matrix of shape (n, n_features)
-        At least 100 rows.
+    vectors : array of shape (n, n_features), frame, column of vectors, sparse matrix, path, or another source of rows
+        At least 100 rows; see :func:`hashlearn.rows.as_rows`.
     labels : array-like of shape (n,) or (n, n_labels), optional
         Classes, or a 0/1 matrix. Without them only neighborhoods are judged.
     n_bytes : int, default=16
@@ -223,6 +225,7 @@ def recommend(
     """
     check_integer("n_bytes", n_bytes, low=1)
     check_integer("sample", sample, low=100)
+    vectors = plain_rows(vectors, name="vectors")
     if vectors.shape[0] < 100:
         raise ValueError(f"vectors must have at least 100 rows, got {vectors.shape[0]}")
     known = None if labels is None else np.asarray(labels)
@@ -293,8 +296,8 @@ def _judged(candidate: Candidate, hasher: Hasher, data: Sample) -> Line:
 
 
 def _rows(vectors: Any, rows: NDArray) -> NDArray[np.float32]:
-    taken = vectors[rows]
-    return np.asarray(taken.toarray() if hasattr(taken, "toarray") else taken, np.float32)
+    taken = vectors.take(rows) if isinstance(vectors, RowBlocks) else dense(vectors[rows])
+    return np.asarray(taken, np.float32)
 
 
 def _value(trial: Trial, measure: str) -> float:

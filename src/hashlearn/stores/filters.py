@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hashlearn.rows.inputs import is_plain
+
 RANGES = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 
@@ -170,11 +172,6 @@ def _value(field: str, value: Any) -> Any:
     if kind == "string" and is_plain(value):
         return str(value)
     raise ValueError(f"filter must compare {field!r} with a string, a finite number or a boolean, got {value!r:.60}")
-
-
-def is_plain(text: str) -> bool:
-    """Whether every database can hold a text: it has no NUL and no half of a surrogate pair."""
-    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _join(word: str, parts: list[Condition]) -> Condition | None:

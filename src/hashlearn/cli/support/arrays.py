@@ -74,19 +74,10 @@ def _not_empty(place: str, matrix: Any) -> Any:
 def _read(place: str, array: str | None) -> Any:
     from hashlearn.rows import formats
 
-    path, name = _path_and_name(place, array)
     try:
-        return formats.read_array(path, name)
+        return formats.read_array(*formats.path_and_name(place, array))
     except formats.FileProblem as error:
         raise ValueError(str(error).replace("with array=", "with --array or FILE:NAME")) from None
-
-
-def _path_and_name(place: str, array: str | None) -> tuple[Path, str | None]:
-    from hashlearn.rows.formats import has_known_suffix
-
-    file, _, name = place.rpartition(":")
-    is_named = array is None and not Path(place).exists() and has_known_suffix(file)
-    return (Path(file), name) if is_named else (Path(place), array)
 
 
 def column_values(path: str, fields: list[dict[str, str]], option: str, column: str) -> list[str]:

@@ -31,7 +31,7 @@ class Hdf5:
         h5py = require("h5py", "hdf5")
         with reading(path, "HDF5"), h5py.File(path, "r") as file:
             # The names are of hard links only, so none leads out of the file.
-            dataset = file[choose(path, _names(path, h5py, file), name)]
+            dataset = file[choose(path, _names(path, h5py, file), name and name.lstrip("/"))]
             _check_dataset(path, dataset)
             offset = dataset.id.get_offset()  # None where the values are in chunks, which may be compressed
             if offset is None or dataset.size == 0:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.extras import require
+from hashlearn.rows.arrow import is_list_type, is_number_type, matrix_of_lists
 from hashlearn.rows.formats.format import listing
 from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.problems import FileProblem, reading
@@ -34,15 +35,15 @@ class Parquet:
         with reading(path, "parquet"), parquet.ParquetFile(path, page_checksum_verification=True) as file:
             types = {field.name: field.type for field in file.schema_arrow}
             chosen = _choose(path, types, name)
-            if _is_list(types[chosen[0]]):
+            if is_list_type(types[chosen[0]]):
                 return _read_lists(path, file, chosen[0], types[chosen[0]], max_bytes)
             matrix = _read_numbers(path, file, chosen, types, max_bytes)
             return matrix if name is None else matrix[:, 0]
 
 
 def _choose(path: Path, types: dict[str, Any], column: str | None) -> list[str]:
-    lists = [name for name, kind in types.items() if _is_list(kind)]
-    numbers = [name for name, kind in types.items() if _is_number(kind)]
+    lists = [name for name, kind in types.items() if is_list_type(kind)]
+    numbers = [name for name, kind in types.items() if is_number_type(kind)]
     if column is not None:
         if column not in lists and column not in numbers:
             raise FileProblem(path, f"no column of numbers named {column!r}; it has {listing(lists + numbers)}")
@@ -55,22 +56,18 @@ def _choose(path: Path, types: dict[str, Any], column: str | None) -> list[str]:
 
 
 def _read_lists(path: Path, file: Any, column: str, kind: Any, max_bytes: int | None) -> NDArray:
-    lengths_of = require("pyarrow.compute", "parquet").list_value_length
     dtype = np.dtype(kind.value_type.to_pandas_dtype())
     vectors = np.empty((0, 0), dtype)
     for rows, batch in _batches(path, file, [column]):
-        lists = batch.column(0)
-        if lists.null_count:
-            raise FileProblem(path, f"column {column!r} has missing vectors")
-        lengths = lengths_of(lists).to_numpy(zero_copy_only=False)
+        try:
+            block = matrix_of_lists(batch.column(0))
+        except ValueError as problem:
+            raise FileProblem(path, f"column {column!r} {problem}") from None
         if rows.start == 0:
-            vectors = _room(path, file, int(lengths[0]), dtype, max_bytes)
-        if (lengths != vectors.shape[1]).any():
+            vectors = _room(path, file, block.shape[1], dtype, max_bytes)
+        if block.shape[1] != vectors.shape[1]:
             raise FileProblem(path, f"column {column!r} has vectors of different lengths")
-        values = lists.flatten()
-        if values.null_count:
-            raise FileProblem(path, f"column {column!r} has missing values")
-        vectors[rows] = values.to_numpy(zero_copy_only=False).reshape(len(lists), -1)
+        vectors[rows] = block
     return vectors
 
 
@@ -109,14 +106,3 @@ def _batches(path: Path, file: Any, columns: list[str]) -> Iterator[tuple[slice,
         filled += batch.num_rows
     if filled != n:
         raise FileProblem(path, f"{filled} rows, its footer promises {n}")
-
-
-def _is_list(kind: Any) -> bool:
-    check = require("pyarrow", "parquet").types
-    lists = check.is_list(kind) or check.is_large_list(kind) or check.is_fixed_size_list(kind)
-    return lists and _is_number(kind.value_type)
-
-
-def _is_number(kind: Any) -> bool:
-    check = require("pyarrow", "parquet").types
-    return check.is_integer(kind) or check.is_floating(kind)

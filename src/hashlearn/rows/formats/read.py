@@ -109,6 +109,23 @@ def read_array(path: str | Path, array: str | None = None, *, max_bytes: int | N
     return format_of(path).read(path, array, max_bytes)
 
 
+def read_place(place: str | Path, array: str | None = None) -> Any:
+    """The vectors of a place: a path, or ``path:name`` for one of the arrays or columns of a file."""
+    return read_vectors(*path_and_name(place, array))
+
+
+def path_and_name(place: str | Path, array: str | None = None) -> tuple[Path, str | None]:
+    """The path in a place, and the name of the array or column in it: ``data.npz:X`` names one; ``array`` does, too."""
+    file, _, name = str(place).rpartition(":")
+    is_named = array is None and has_known_suffix(file) and not Path(place).exists()
+    return (Path(file), name) if is_named else (Path(place), array)
+
+
+def is_place_of_file(place: str | Path) -> bool:
+    """Whether a text reads as the name of a file of vectors, with or without the name of an array in it."""
+    return has_known_suffix(path_and_name(place)[0])
+
+
 def array_names(path: str | Path) -> list[str]:
     """The names of the arrays in an npz, HDF5 or mat file; an empty list for the other formats."""
     path = check_file(path)
