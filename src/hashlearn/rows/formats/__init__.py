@@ -5,11 +5,13 @@ from hashlearn.rows.formats.read import (
     SUFFIXES,
     array_names,
     check_file,
+    describe_file,
     has_known_suffix,
     is_place_of_file,
     path_and_name,
     read_array,
     read_place,
+    read_records,
     read_vectors,
 )
 
@@ -18,10 +20,12 @@ __all__ = [
     "FileProblem",
     "array_names",
     "check_file",
+    "describe_file",
     "has_known_suffix",
     "is_place_of_file",
     "path_and_name",
     "read_array",
     "read_place",
+    "read_records",
     "read_vectors",
 ]

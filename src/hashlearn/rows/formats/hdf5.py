@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.extras import require
-from hashlearn.rows.formats.format import choose
+from hashlearn.rows.formats.format import Format, choose
 from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.problems import FileProblem, reading
 
@@ -19,7 +19,7 @@ _LONGEST_NAME = 1000
 """Of a dataset, with the groups that it is in."""
 
 
-class Hdf5:
+class Hdf5(Format):
     """Named arrays: mapped where the file holds one in a single piece, otherwise read."""
 
     def names(self, path: Path) -> list[str]:

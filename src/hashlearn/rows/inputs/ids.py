@@ -45,7 +45,7 @@ def as_ids(ids: Any, name: str = "ids") -> NDArray[Any]:
     if missing is not None:
         raise TypeError(f"{name} must not be missing: entry {missing} is {values[missing]!r}")
     got = " and ".join(sorted(kind.__name__ for kind in kinds))
-    raise TypeError(f"{name} must be all integers or all strings, got {got}")
+    raise TypeError(f"{name} must be integers or strings, all of one kind, got {got}")
 
 
 def ids_are_text(ids: NDArray[Any]) -> bool:
