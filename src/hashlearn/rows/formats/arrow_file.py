@@ -10,31 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from numpy.typing import NDArray
-
 from hashlearn.extras import require
 from hashlearn.rows.formats.arrow_table import ArrowTable
-from hashlearn.rows.formats.format import Format
 from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.problems import FileProblem, reading
 
 MAGIC = b"ARROW1"
 """With it a file begins, 8 bytes with padding; then comes what a stream has from its beginning."""
-
-
-class ArrowFile(Format):
-    """A column, or the vectors of the file; see :meth:`~hashlearn.rows.formats.arrow_table.ArrowTable.read`."""
-
-    def names(self, path: Path) -> list[str]:
-        return []
-
-    def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
-        with _opened(path, max_bytes) as table:
-            return table.read(name)
-
-    def describe(self, path: Path) -> dict[str, str]:
-        with _opened(path, None) as table:
-            return table.describe()
 
 
 class BatchSize(NamedTuple):
@@ -45,7 +27,8 @@ class BatchSize(NamedTuple):
 
 
 @contextmanager
-def _opened(path: Path, max_bytes: int | None) -> Iterator[ArrowTable]:
+def opened_arrow(path: Path, max_bytes: int | None) -> Iterator[ArrowTable]:
+    """The table of a file or of a stream that was written to one."""
     arrow = require("pyarrow", "parquet")
     with reading(path, "Arrow"), arrow.memory_map(str(path)) as file:
         whole = file.read_buffer()

@@ -1,6 +1,8 @@
 """The columns of an Arrow table that is read a batch at a time: vectors, numbers, or texts."""
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,7 +11,7 @@ from numpy.typing import NDArray
 
 from hashlearn.extras import require
 from hashlearn.rows.arrow import is_list_type, is_number_type, matrix_of_lists
-from hashlearn.rows.formats.format import listing, objects_of
+from hashlearn.rows.formats.format import Format, listing, objects_of
 from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.problems import FileProblem
 
@@ -122,3 +124,21 @@ class ArrowTable(NamedTuple):
             filled += batch.num_rows
         if filled != self.n_rows:
             raise FileProblem(self.path, f"{filled} rows, and it promises {self.n_rows}")
+
+
+@dataclass(frozen=True)
+class ArrowFormat(Format):
+    """A format whose files are tables of Arrow: a column, or the vectors of a file; see :meth:`ArrowTable.read`."""
+
+    opened: Callable[[Path, int | None], AbstractContextManager[ArrowTable]]
+
+    def names(self, path: Path) -> list[str]:
+        return []
+
+    def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
+        with self.opened(path, max_bytes) as table:
+            return table.read(name)
+
+    def describe(self, path: Path) -> dict[str, str]:
+        with self.opened(path, None) as table:
+            return table.describe()

@@ -8,35 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from numpy.typing import NDArray
-
 from hashlearn.extras import require
 from hashlearn.rows.formats.arrow_table import ArrowTable
-from hashlearn.rows.formats.format import Format
 from hashlearn.rows.formats.problems import reading
 
 BATCH_ROWS = 1 << 10
 """Rows that are decoded at a time."""
 
 
-class Parquet(Format):
-    """A column, or the vectors of the file; see :meth:`~hashlearn.rows.formats.arrow_table.ArrowTable.read`."""
-
-    def names(self, path: Path) -> list[str]:
-        return []
-
-    def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
-        with _opened(path, max_bytes) as table:
-            return table.read(name)
-
-    def describe(self, path: Path) -> dict[str, str]:
-        with _opened(path, None) as table:
-            return table.describe()
-
-
 @contextmanager
-def _opened(path: Path, max_bytes: int | None) -> Iterator[ArrowTable]:
-    """The footer is not asked about groups and columns: where these are damaged, pyarrow ends the process."""
+def opened_parquet(path: Path, max_bytes: int | None) -> Iterator[ArrowTable]:
+    """The table of a file.
+
+    The footer is not asked about groups and columns: where these are damaged, pyarrow ends the process.
+    """
     parquet = require("pyarrow.parquet", "parquet")
     with reading(path, "parquet"), parquet.ParquetFile(path, page_checksum_verification=True) as file:
         types = {field.name: field.type for field in file.schema_arrow}

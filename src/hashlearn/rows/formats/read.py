@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from hashlearn.checks import why_no_numbers
-from hashlearn.rows.formats.arrow_file import ArrowFile
+from hashlearn.rows.formats.arrow_file import opened_arrow
+from hashlearn.rows.formats.arrow_table import ArrowFormat
 from hashlearn.rows.formats.csv import Csv
 from hashlearn.rows.formats.fbin import Bin
 from hashlearn.rows.formats.format import Format
@@ -35,7 +36,7 @@ from hashlearn.rows.formats.jsonl import Jsonl
 from hashlearn.rows.formats.mat import Mat
 from hashlearn.rows.formats.npy import Npy
 from hashlearn.rows.formats.npz import Npz
-from hashlearn.rows.formats.parquet import Parquet
+from hashlearn.rows.formats.parquet import opened_parquet
 from hashlearn.rows.formats.problems import FileProblem
 from hashlearn.rows.formats.safetensors import Safetensors
 from hashlearn.rows.formats.words import WordVectors
@@ -46,8 +47,8 @@ FORMATS: dict[str, Format] = {
     ".hdf5": Hdf5(),
     ".h5": Hdf5(),
     ".mat": Mat(),
-    ".parquet": Parquet(),
-    ".pq": Parquet(),
+    ".parquet": ArrowFormat(opened_parquet),
+    ".pq": ArrowFormat(opened_parquet),
     ".fvecs": Vecs("<f4"),
     ".bvecs": Vecs("u1"),
     ".ivecs": Vecs("<i4"),
@@ -60,8 +61,8 @@ FORMATS: dict[str, Format] = {
     "-ubyte.gz": Idx(),
     ".csv": Csv(),
     ".tsv": Csv(),
-    ".arrow": ArrowFile(),
-    ".feather": ArrowFile(),
+    ".arrow": ArrowFormat(opened_arrow),
+    ".feather": ArrowFormat(opened_arrow),
     ".safetensors": Safetensors(),
     ".jsonl": Jsonl(),
     ".ndjson": Jsonl(),
