@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from hashlearn.hashers.saving import load_hasher, save_hasher
-from hashlearn.search.search_folder import FORMAT
+from hashlearn.search.folder import OLD_MANIFEST, SearchFolder
 from hashlearn.search.similarity import SimilaritySearch
 
 
@@ -72,6 +72,6 @@ def load(folder: str | Path) -> Any:
     >>> load(folder).n_bits
     16
     """
-    if (Path(folder) / FORMAT.manifest).is_file():
+    if SearchFolder(folder).is_search or (Path(folder) / OLD_MANIFEST).is_file():
         return SimilaritySearch.open(folder)
     return load_hasher(folder)

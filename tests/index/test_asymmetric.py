@@ -285,7 +285,7 @@ def test_a_code_takes_its_bytes_one_for_a_correction_and_eight_for_an_id_that_is
         codes, corrections = random_codes(n, n_bits), random_corrections((1.0, 0.0), n)
         assert AsymmetricIndex(n_bits).add(codes).nbytes == n * n_bits // 8
         assert AsymmetricIndex(n_bits).add(codes, corrections=corrections).nbytes == n * (n_bits // 8 + 1)
-        assert AsymmetricIndex(n_bits).add(codes, np.arange(n)[::-1] + 1).nbytes == n * (n_bits // 8 + 8)
+        assert AsymmetricIndex(n_bits).add(codes, 2 * np.arange(n)[::-1]).nbytes == n * (n_bits // 8 + 8)
 
 
 def test_an_empty_index_finds_nothing_and_no_queries_give_no_results():

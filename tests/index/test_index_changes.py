@@ -8,10 +8,10 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 from brute_force import check_search, check_within, clustered
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hashlearn.index import HammingIndex, cost_model
+from hashlearn.index import HammingIndex, code_table, cost_model
 from hashlearn.index.choose import SEARCH_METHODS
 
 LENGTHS = st.sampled_from([1, 7, 8, 13, 16, 31, 32, 64, 65, 96, 100, 128, 192, 256, 4096])
@@ -45,7 +45,16 @@ def change(index, kept, next_id, data, seed):
     return {**kept, **dict(zip(ids.tolist(), codes))}
 
 
-@settings(deadline=None, max_examples=40)
+@pytest.fixture(params=["one segment", "two segments"])
+def _kept_in(request, monkeypatch):
+    """Let few codes be kept in the ways that many are."""
+    if request.param == "two segments":
+        monkeypatch.setattr(code_table, "_SMALL_TAIL", 8)
+        monkeypatch.setattr(code_table, "_TAIL_PER_ROOT", 0)
+
+
+@pytest.mark.usefixtures("_kept_in")
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(LENGTHS, st.data())
 def test_changes_in_any_order_leave_the_codes_that_should_be_there(n_bits, data):
     index, kept, next_id = HammingIndex(n_bits), {}, 0
@@ -67,6 +76,26 @@ def test_changes_in_any_order_leave_the_codes_that_should_be_there(n_bits, data)
         method = data.draw(st.sampled_from(SEARCH_METHODS))
         check_search(state, queries, codes, ids, k=5, method=method)
         check_within(state, queries, codes, ids, radius=n_bits // 3, method=method)
+        chosen = np.random.default_rng(len(ids)).random(len(ids)) < data.draw(st.sampled_from([0.05, 0.5, 0.95]))
+        by_id = np.zeros(state.next_id, bool)
+        by_id[ids[chosen]] = True
+        anew = HammingIndex(n_bits).add(codes[chosen], ids[chosen])
+        for subset in (chosen, ids[chosen], by_id):
+            for found, expected in (
+                (state.search(queries, 5, subset=subset), anew.search(queries, 5)),
+                (state.within(queries, n_bits // 3, subset=subset), anew.within(queries, n_bits // 3)),
+            ):
+                np.testing.assert_array_equal(found.ids, expected.ids)
+                np.testing.assert_array_equal(found.distances, expected.distances)
+        if len(codes):
+            whole = HammingIndex(n_bits).add(codes, ids)
+            assert pairs_of(state, n_bits // 4) == pairs_of(whole, n_bits // 4)
+
+
+def pairs_of(index, radius):
+    return sorted(
+        row for pairs in index.pairs_within(radius) for row in zip(*(column.tolist() for column in pairs), strict=True)
+    )
 
 
 def test_default_ids_go_on_after_the_largest_there_has_been():
@@ -114,14 +143,16 @@ def test_a_copy_costs_nothing_and_changes_alone():
     codes = clustered(300, 64, seed=0)
     index = HammingIndex(64, model="digest").add(codes[:200]).add(codes[200:201])
     copies = [index.copy(), copy.copy(index)]
-    assert all(np.shares_memory(other._engine.store.tiles.front, index._engine.store.tiles.front) for other in copies)
+    own = index._view.engines[0].segment.tiles.front
+    assert all(np.shares_memory(other._view.engines[0].segment.tiles.front, own) for other in copies)
     copies[0].add(codes[201:202])
     index.add(codes[202:])
     copies[1].remove([0])
     assert [len(each) for each in (index, *copies)] == [299, 202, 200]
     np.testing.assert_array_equal(copies[0].codes([201]), codes[201:202])
     np.testing.assert_array_equal(index.codes([201]), codes[202:203])
-    assert copies[0].model == "digest"
+    copies[0].model = "other"
+    assert [each.model for each in (index, *copies)] == ["digest", "other", "digest"]
 
 
 def test_without_n_bits_the_first_codes_tell_it():
@@ -152,7 +183,7 @@ def test_an_index_can_be_pickled_copied_and_sent_to_a_process(tmp_path, kind):
         index = HammingIndex.open(tmp_path / "codes.hli")
     if kind == "with tables":
         index.search(queries, 3, method="multi-index")
-        assert index._engine.tables is not None
+        assert index._view.engines[0].tables is not None
     expected = index.search(queries, 3)
     for other in (pickle.loads(pickle.dumps(index)), copy.deepcopy(index), copy.copy(index)):
         np.testing.assert_array_equal(other.search(queries, 3).ids, expected.ids)

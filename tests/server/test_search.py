@@ -119,6 +119,9 @@ BAD = {
     "an unknown way": ({"id": 1, "rerank": "magic"}, "rerank", "asymmetric"),
     "a negative radius": ({"id": 1, "radius": -1}, "radius", "0"),
     "a filter that is none": ({"id": 1, "filter": {"label": {"$near": 3}}}, "filter", "$near"),
+    "a filter value of 400 digits": ({"id": 1, "filter": {"label": 10**400}}, "filter", "an integer of 1329 bits"),
+    "too many values": ({"id": 1, "filter": {"label": {"$in": [1] * 100_001}}}, "filter", "at most 100,000 values"),
+    "too many tests": ({"id": 1, "filter": {"$or": [{"label": 1}] * 501}}, "filter", "at most 500 tests"),
     "a field nobody reads": ({"id": 1, "top_k": 5}, "top_k", "not a field"),
     "a text without features": ({"text": "seven"}, "text", "no features"),
     "an image without features": ({"image": "AAAA"}, "image", "no features"),
@@ -138,6 +141,14 @@ def test_bad_input_is_named(server, case):
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"vector": [NaN]}', b"\xff\xfe", b"[" * 100_000])
 def test_what_is_no_request_is_refused(server, content):
     response = server.client.post("/v1/search", content=content)
+    assert response.status_code == 422
+    error_of(response)
+
+
+@pytest.mark.parametrize("depth", [33, 3000])
+def test_a_filter_nested_too_deep_is_refused(server, depth):
+    filter = '{"$and":[' * depth + '{"label":1}' + "]}" * depth
+    response = server.client.post("/v1/search", content=f'{{"id":1,"filter":{filter}}}'.encode())
     assert response.status_code == 422
     error_of(response)
 

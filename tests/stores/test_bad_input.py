@@ -1,6 +1,7 @@
 """Bad input is one line that names the argument, and changes nothing."""
 
 import reprlib
+import sqlite3
 import sys
 from functools import reduce
 
@@ -206,6 +207,11 @@ def test_options_of_a_new_store(uri, options, says):
         ("milvus:///tmp/x.sqlite3", "uri must name a file that ends in .db"),
         ("parquet:///tmp/no-such-file-*.parquet", "names no file"),
         (b"lance://x", "uri must be a string or a Path"),
+        ("duckdb://:memory:", "uri must name a file, got duckdb://:memory:, which would keep nothing"),
+        ("sqlite://:memory:", "uri must name a file, got sqlite://:memory:, which would keep nothing"),
+        ("duckdb://md:x", "uri must name a file of DuckDB, got 'md:x'"),
+        ("duckdb:motherduck:x", "uri must name a file of DuckDB, got 'motherduck:x'"),
+        ("duckdb://sqlite:x.db", "uri must name a file of DuckDB, got 'sqlite:x.db'"),
     ],
 )
 def test_uris_of_no_known_kind(uri, says):
@@ -250,6 +256,25 @@ def test_a_file_of_another_kind(kind, file, tmp_path):
     with pytest.raises((ValueError, ConnectionError)) as caught:
         open_store(f"{kind}://{tmp_path}/{file}", 8, create=True)
     assert file in line_of(caught)
+
+
+def test_duckdb_opens_no_file_of_sqlite(tmp_path):
+    """DuckDB would download an extension that reads it; ours is never asked."""
+    pytest.importorskip("duckdb")
+    with sqlite3.connect(tmp_path / "x.db") as connection:
+        connection.execute("CREATE TABLE codes (id)")
+    before = (tmp_path / "x.db").read_bytes()
+    with pytest.raises(ValueError, match=r"x.db is no file of DuckDB; take sqlite://") as caught:
+        open_store(f"duckdb://{tmp_path}/x.db", 8, create=True)
+    line_of(caught)
+    assert (tmp_path / "x.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["duckdb"], indirect=True)
+def test_duckdb_downloads_no_extensions(make):
+    settings = "SELECT value FROM duckdb_settings() WHERE name IN (?, ?)"
+    found = make(8)._engine.rows(settings, ["autoinstall_known_extensions", "autoload_known_extensions"])
+    assert [value.lower() for (value,) in found] == ["false", "false"]
 
 
 def test_a_file_where_a_folder_should_be(tmp_path):

@@ -1,6 +1,7 @@
 """Filters mean the same in every store: what ``matches`` says."""
 
 import json
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -34,6 +35,14 @@ FIELDS = ["year", "größe", "two words", "a/b~c", "a.b", 'quo"te', "it's", "$",
 PAYLOADS = [{field: value} for field in FIELDS[:2] for value in [*STRINGS, *NUMBERS, *OTHER]]
 PAYLOADS += [{field: number, "year": number % 3} for number, field in enumerate(FIELDS)]
 PAYLOADS += [{}, {"a": {"b": 1}}, {"year": "a", "größe": 1}, {"year": 1, "größe": "a"}, {"nested": {"year": 1}}]
+
+
+def nested(depth: int) -> dict:
+    """A filter with so many $and and $or inside one another, which rows with n from 150 to 199 meet."""
+    filter = {"n": {"$gte": 150}}
+    for level in range(depth):
+        filter = {"$and": [filter, {"n": {"$lt": 200}}]} if level % 2 else {"$or": [filter, {"n": {"$lt": 0}}]}
+    return filter
 
 
 def values(*kinds):
@@ -113,10 +122,23 @@ def test_what_a_filter_states(filter, condition):
     [
         ("year > 3", "filter must be a dict"),
         ([{"a": 1}], "filter must be a dict"),
-        ({"a": None}, "with a string, a finite number or a boolean"),
-        ({"a": [1]}, "with a string, a finite number or a boolean"),
-        ({"a": float("nan")}, "with a string, a finite number or a boolean"),
-        ({"a": "nul\0"}, "with a string, a finite number or a boolean"),
+        ({"a": None}, "with a string, a number of double precision or a boolean"),
+        ({"a": [1]}, "with a string, a number of double precision or a boolean"),
+        ({"a": float("nan")}, "with a string, a number of double precision or a boolean"),
+        ({"a": "nul\0"}, "with a string, a number of double precision or a boolean"),
+        ({"a": 10**400}, "or a boolean, got an integer of 1329 bits"),
+        ({"a": {"$gt": -(10**400)}}, "or a boolean, got an integer of 1329 bits"),
+        ({"a": {"$in": [1, 10**5000]}}, "or a boolean, got an integer of 16610 bits"),
+        ({"a": np.longdouble("1e400")}, "with a string, a number of double precision or a boolean"),
+        (nested(3000), "filter must nest \\$and and \\$or at most 32 deep"),
+        (nested(33), "filter must nest \\$and and \\$or at most 32 deep"),
+        (reduce(lambda inner, _: {"a": inner}, range(3000), 1), "by one of"),
+        ({"a": reduce(lambda inner, _: [inner], range(3000), [])}, "or a boolean, got "),
+        ({"a": {"$in": [1] * 100_001}}, "filter must have at most 100,000 values, got 100,001"),
+        ({"a": {"$in": [1] * 60_000}, "b": {"$in": [1] * 60_000}}, "at most 100,000 values, got 120,000"),
+        ({"$or": [{"a": 1}] * 501}, "filter must have at most 500 tests, got 501"),
+        ({"$or": [{"$or": [{"a": 1}] * 300}] * 2}, "filter must have at most 500 tests, got 600"),
+        ({f"field {number}": 1 for number in range(501)}, "filter must have at most 500 tests, got 501"),
         ({"a": {}}, "a value or a test"),
         ({"a": {"$like": "x"}}, "by one of"),
         ({"a": {"$gt": True}}, "a number or a string"),
@@ -132,6 +154,25 @@ def test_a_filter_that_is_none_gets_one_line(filter, says):
     with pytest.raises((ValueError, TypeError), match=says) as caught:
         parse_filter(filter)
     assert "\n" not in str(caught.value)
+
+
+def test_the_largest_filters_are_answered_by_every_store(make):
+    store = make(8)
+    store.upsert(range(200), np.zeros((200, 1), np.uint8), payloads=[{"n": n, "s": f"{n}"} for n in range(200)])
+    for filter, wanted in (
+        ({"$or": [{"n": number} for number in range(100, 600)]}, 100),
+        ({"$and": [{"n": {"$ne": number}} for number in range(100, 600)]}, 100),
+        ({"n": {"$in": list(range(150, 100_150))}}, 50),
+        ({"s": {"$in": [f"{number}" for number in range(150, 100_150)]}}, 50),
+        (nested(32), 50),
+    ):
+        assert store.count(filter) == wanted
+
+
+def test_a_long_list_is_looked_up_and_not_gone_through():
+    """100,000 rows and as many values: pairs would take an hour."""
+    condition = parse_filter({"n": {"$in": list(range(0, 200_000, 2))}})
+    assert sum(matches(condition, {"n": number}) for number in range(100_000)) == 50_000
 
 
 def test_kinds_are_never_equal_to_one_another():

@@ -77,13 +77,10 @@ def _model_of(folder: str, codes: CodeFile, force: bool) -> Any:
 
 def _warn_of_hamming(codes: CodeFile) -> None:
     """Say so where codes are judged by Hamming distance that are made for something else."""
-    from hashlearn.hashers.registry import METHODS
-
-    method = METHODS.get(codes.model["method"]) if codes.model else None
-    if method is not None and hasattr(method, "query_weights"):
+    if codes.is_for_real_queries:
         warnings.warn(
-            f"{codes.place} holds codes of {method.__name__}, made for real queries, which are judged here by Hamming "
-            "distance; give --model to judge them by real queries",
+            f"{codes.place} holds codes made for real queries, which are judged here by Hamming distance; give --model "
+            "to judge them by real queries",
             UserWarning,
             stacklevel=1,
         )

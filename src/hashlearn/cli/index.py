@@ -8,7 +8,7 @@ import typer
 from hashlearn.cli.search import print_neighbors, write_neighbors
 from hashlearn.cli.support.arrays import read_array, read_payloads
 from hashlearn.cli.support.bars import progress_bars
-from hashlearn.cli.support.code_files import FORCE, CodeFile, are_of_two_models, read_codes
+from hashlearn.cli.support.code_files import FORCE, CodeFile, are_of_two_models, check_compared_by_bits, read_codes
 from hashlearn.cli.support.places import check_places, with_sidecars
 from hashlearn.cli.support.stores import URI, describe_store, is_uri, load_into, search_store
 
@@ -46,7 +46,7 @@ def build(
     from hashlearn.index import HammingIndex
 
     check_places({"--out": None if is_uri(out) else out}, [*with_sidecars(codes), ids])
-    file = read_codes(codes, bits)
+    file = _read_codes(codes, bits)
     known = read_payloads(payloads, texts)
     if is_uri(out):
         load_into(out, file, None if ids is None else read_array(ids), known, create=True, force=False)
@@ -74,14 +74,14 @@ def add(
 
     known = read_payloads(payloads, texts)
     if is_uri(index):
-        load_into(index, read_codes(codes), _ids_to_add(ids), known, create=False, force=force)
+        load_into(index, _read_codes(codes), _ids_to_add(ids), known, create=False, force=force)
         return
     if known is not None:
         raise ValueError("--payloads and --texts need a store: an index file keeps codes and ids alone")
     check_places({"INDEX": index}, [*with_sidecars(codes), ids])
     with exclusive(os.path.realpath(index)):
         opened = HammingIndex.open(index)
-        file = read_codes(codes, opened.n_bits)
+        file = _read_codes(codes, opened.n_bits)
         _check_index_model(opened, index, file, force)
         if are_of_two_models(opened.model, file.digest):
             opened.model = None  # from now on it is codes of several
@@ -108,11 +108,11 @@ def search(
 
     check_places({"--out": out}, [None if is_uri(index) else index, *with_sidecars(queries)])
     if is_uri(index):
-        file = read_codes(queries)
+        file = _read_codes(queries)
         _show(search_store(index, file, k, radius, force), out, f"of {index} for {len(file.codes)} queries")
         return
     opened = HammingIndex.open(index)
-    file = read_codes(queries, opened.n_bits)
+    file = _read_codes(queries, opened.n_bits)
     _check_index_model(opened, index, file, force)
     if radius is None and k > len(opened):
         raise ValueError(f"-k must be at most the {len(opened)} codes of {index}, got {k}")
@@ -146,6 +146,13 @@ def info(index: Index) -> None:
         ("checksum", "fits"),
     ):
         typer.echo(f"{word:<9} {value}")
+
+
+def _read_codes(place: str, bits: int | None = None) -> CodeFile:
+    """Codes of a file that are compared by their bits."""
+    file = read_codes(place, bits)
+    check_compared_by_bits(file)
+    return file
 
 
 def _show(found: Any, out: str | None, what: str) -> None:

@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_matrix, check_number
 from hashlearn.codes import Corrections
-from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
-from hashlearn.index.base import CodeIndex, check_k, packed
-from hashlearn.index.code_table import CodeTable
+from hashlearn.codes.results import Neighbors, RangeResult
+from hashlearn.index.base import CodeIndex, check_k, filled_up, joined_ranges, nearest_of, packed
+from hashlearn.index.choose import Shown
+from hashlearn.index.code_table import CodeTable, Segment
 from hashlearn.index.kernels.asymmetric import (
     POSITION_BITS,
     POSITION_MASK,
@@ -49,21 +50,17 @@ NO_CORRECTIONS = Affine(0.0, 0.0)
 
 
 class RealEngine:
-    """Search over the codes of a store as it is now: quantized weights in, positions out, as kernels give them."""
+    """Search over the codes of a segment: quantized weights in, positions out, as kernels give them."""
 
-    def __init__(self, store: CodeTable):
-        self.store = store
-
-    @cached_property
-    def affine(self) -> Affine:
-        return Affine(*self.store.metadata["corrections"]) if self.store.corrected else NO_CORRECTIONS
+    def __init__(self, segment: Segment, affine: Affine):
+        self.segment, self.affine = segment, affine
 
     def quantize(self, weights: NDArray[np.float32]) -> QuantizedQueries:
-        return quantize(weights, self.store.n_bits, *self.affine)
+        return quantize(weights, self.segment.n_bits, *self.affine)
 
-    def knn(self, weights: QuantizedQueries, k: int, n_jobs: int) -> Keys:
-        """The k nearest codes, k <= len(store), as sorted keys ``sum << 36 | position`` of shape (n_queries, k)."""
-        codes, limit = self._codes, self._largest_sum
+    def knn(self, weights: QuantizedQueries, k: int, n_jobs: int, shown: Shown) -> Keys:
+        """The k nearest codes, of at least k that are shown, as sorted keys ``sum << 36 | position``."""
+        codes, limit = self._codes._replace(alive=shown.alive), self._largest_sum
 
         def scan(query_part: Part, tile_part: Part, keys: Keys) -> None:
             bounds = None
@@ -71,38 +68,48 @@ class RealEngine:
                 bounds = np.empty(len(keys) * (codes.n_bytes + 1) * 2 * TABLE, np.uint8)
             knn_scan(codes, *tile_part, weights.tables(*query_part), bounds, k, limit, keys)
 
-        return knn_in_parts(scan, len(weights.steps), n_tiles(len(self.store)), k, n_jobs)
+        return knn_in_parts(scan, len(weights.steps), n_tiles(len(self.segment)), k, n_jobs)
 
-    def nearest(self, weights: NDArray[np.float32], k: int, n_jobs: int) -> Neighbors:
-        """The k nearest codes, k <= len(store), by their distances and ids."""
-        queries = self.quantize(weights)
-        keys = self.knn(queries, k, n_jobs)
+    def nearest(self, queries: QuantizedQueries, k: int, n_jobs: int, shown: Shown) -> Neighbors:
+        """The k nearest codes, of at least k that are shown, by their distances and ids."""
+        keys = self.knn(queries, k, n_jobs, shown)
         distances, positions = queries.read_keys(keys)
-        return Neighbors(distances, self.store.ids_at(positions))
+        return Neighbors(distances, self.segment.ids_at(positions))
 
-    def range(self, weights: QuantizedQueries, distance: float, n_jobs: int) -> Keys:
+    def within(self, weights: NDArray[np.float32], distance: float, n_jobs: int, shown: Shown) -> RangeResult:
+        """All codes that are shown at a distance or less."""
+        counts = np.zeros(len(weights), np.int64)
+        distances, ids = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
+        for start in range(0, len(weights), QUERIES_PER_BLOCK):
+            quantized = self.quantize(weights[start : start + QUERIES_PER_BLOCK])
+            hits = self._range(quantized, distance, n_jobs, shown)
+            query = hits >> QUERY_SHIFT
+            counts[start : start + QUERIES_PER_BLOCK] = np.bincount(query, minlength=len(quantized.steps))
+            sums = (hits >> POSITION_BITS) & ((1 << SUM_BITS) - 1)
+            distances.append(quantized.estimates(query, sums))
+            ids.append(self.segment.ids_at(hits & POSITION_MASK))
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        return RangeResult(offsets, np.concatenate(distances), np.concatenate(ids))
+
+    def _range(self, weights: QuantizedQueries, distance: float, n_jobs: int, shown: Shown) -> Keys:
         """Sorted hits ``query << 54 | sum << 36 | position`` of at most 512 queries."""
         limits = np.minimum(weights.limits(distance), int(self._largest_sum)).astype(self._largest_sum.dtype)
-        codes, queries = self._codes, weights.tables(0, len(limits))
+        codes, queries = self._codes._replace(alive=shown.alive), weights.tables(0, len(limits))
         scans = [
             RangeScan(partial(range_scan, codes, last, queries, limits, np.zeros(1, np.uint64)), first, last)
-            for first, last in split(n_tiles(len(self.store)), n_jobs)
+            for first, last in split(n_tiles(len(self.segment)), n_jobs)
         ]
         return np.sort(np.concatenate(list(in_pieces(scans, n_jobs))))
 
     @cached_property
     def _largest_sum(self) -> np.unsignedinteger:
-        dtype = sum_type(self.store.n_bits)
+        dtype = sum_type(self.segment.n_bits)
         return dtype.type(np.iinfo(dtype).max)
 
     @cached_property
     def _codes(self) -> Codes:
-        store = self.store
-        corrections = store.arrays.get("corrections")
-        if corrections is not None:
-            corrections = corrections.view()
-            corrections.flags.writeable = False  # one type for the kernels, whether in memory or in a mapped file
-        return Codes(store.tiles.front, corrections, store.layout.n_words, len(store))
+        segment = self.segment
+        return Codes(segment.tiles.front, segment.corrections, segment.layout.n_words, len(segment))
 
 
 class AsymmetricIndex(CodeIndex[RealEngine]):
@@ -114,7 +121,7 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
     (see :mod:`hashlearn.index.weights`); for these weights the result is exact. A distance may be negative: what is
     the same for all codes, such as the length of the query, is left out.
 
-    A code takes n_bits / 8 bytes, one more with corrections, and 8 more where the ids are not 0, 1, 2, ...
+    A code takes n_bits / 8 bytes, one more with corrections, and 8 more where the ids are not running numbers
 
     Threads share it as :class:`HammingIndex` says.
 
@@ -145,23 +152,21 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
     array([[1. , 1.5]], dtype=float32)
     """
 
-    def _empty_store(self, n_bits: int, metadata: Mapping[str, Any]) -> CodeTable:
+    def _empty_table(self, n_bits: int, metadata: Mapping[str, Any]) -> CodeTable:
         return CodeTable.empty(n_bits, byte_layout(n_bits or 1), metadata=metadata)
 
-    def _engine_of(self, store: CodeTable) -> RealEngine:
-        return RealEngine(store)
+    def _engine_of(self, segment: Segment, table: CodeTable) -> RealEngine:
+        return RealEngine(segment, _affine_of(table))
 
     @property
     def corrections(self) -> Corrections | None:
         """The corrections of all codes, in the order of :attr:`ids`, or None where they were added without."""
-        engine = self._engine
-        values = engine.store.corrections
-        return None if values is None else Corrections(values, *engine.affine)
+        table = self._view.table
+        values = table.live().corrections
+        return None if values is None else Corrections(values, *_affine_of(table))
 
     def add(self, codes: ArrayLike, ids: ArrayLike | None = None, corrections: Corrections | None = None) -> Self:
         """Add codes.
-
-        Codes behind the others, in the order of their ids, take the time to write them; elsewhere all codes are copied.
 
         Parameters
         ----------
@@ -180,14 +185,14 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
             This object.
         """
 
-        def change(store: CodeTable) -> CodeTable:
-            new = packed(codes, store)
-            return _fitting(store, corrections).added(new, ids, _values(corrections))
+        def change(table: CodeTable) -> CodeTable:
+            new = packed(codes, table)
+            return _fitting(table, corrections).added(new, ids, _values(corrections))
 
         return self._change(change, codes)
 
     def upsert(self, codes: ArrayLike, ids: ArrayLike, corrections: Corrections | None = None) -> Self:
-        """Add codes, in the place of those that have the same ids. All codes are copied, unless all ids are above.
+        """Add codes, in the place of those that have the same ids.
 
         Parameters
         ----------
@@ -204,9 +209,9 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
             This object.
         """
 
-        def change(store: CodeTable) -> CodeTable:
-            new = packed(codes, store)
-            return _fitting(store, corrections).upserted(new, ids, _values(corrections))
+        def change(table: CodeTable) -> CodeTable:
+            new = packed(codes, table)
+            return _fitting(table, corrections).upserted(new, ids, _values(corrections))
 
         return self._change(change, codes)
 
@@ -225,7 +230,8 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
             At least 1, and at most the number of codes or 65536, whichever is more. Where the index has fewer codes,
             the places left over get id -1 and infinite distance.
         subset : array of ids, or boolean array of shape (len(index),), or None
-            Look only among these codes, after one copy of them; a mask is in the order of :attr:`ids`.
+            Look only among these codes; a mask is in the order of :attr:`ids`, or has a place for each of the numbers
+            0 to ``next_id - 1``.
         n_jobs : int or None
             Threads: None is 1, -1 is all cores.
 
@@ -234,20 +240,16 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
         distances, ids : float32 and int64 arrays of shape (n_queries, k)
             Nearest first, ties by the lowest id.
         """
-        engine = self._engine
-        checked = _check_weights(weights, engine.store)
-        engine = self._restricted(engine, subset)
-        k, threads = check_k(k, len(engine.store)), check_n_jobs(n_jobs)
-        k_found = min(k, len(engine.store)) if len(checked) else 0
-        if k_found:
-            found = engine.nearest(checked, k_found, threads)
-            if k_found == k:
-                return found
-        distances = np.full((len(checked), k), np.inf, np.float32)
-        ids = np.full((len(checked), k), NO_ID, np.int64)
-        if k_found:
-            distances[:, :k_found], ids[:, :k_found] = found
-        return Neighbors(distances, ids)
+        checked = _check_weights(weights, self._view.table)
+        view = self._looked_at(subset, len(checked))
+        parts = view.parts()
+        k, threads = check_k(k, sum(shown.n_shown for _, shown in parts)), check_n_jobs(n_jobs)
+        if not parts or not len(checked):
+            nothing = Neighbors(np.empty((len(checked), 0), np.float32), np.empty((len(checked), 0), np.int64))
+            return filled_up(nothing, k, np.inf)
+        queries = quantize(checked, view.table.n_bits, *_affine_of(view.table))
+        found = [engine.nearest(queries, min(k, shown.n_shown), threads, shown) for engine, shown in parts]
+        return filled_up(nearest_of(found, k, in_order=view.table.in_order), k, np.inf)
 
     def within(
         self, weights: ArrayLike, distance: float, *, subset: ArrayLike | None = None, n_jobs: int | None = None
@@ -268,58 +270,53 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
         RangeResult
             ``result[q]`` has distances and ids of query q, nearest first, ties by the lowest id. A hit takes 12 bytes.
         """
-        engine = self._engine
-        checked = _check_weights(weights, engine.store)
+        checked = _check_weights(weights, self._view.table)
         distance = check_number("distance", distance)
-        engine = self._restricted(engine, subset)
+        view = self._looked_at(subset, len(checked))
         threads = check_n_jobs(n_jobs)
-        counts = np.zeros(len(checked), np.int64)
-        distances, ids = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
-        for start in range(0, len(checked) if len(engine.store) else 0, QUERIES_PER_BLOCK):
-            quantized = engine.quantize(checked[start : start + QUERIES_PER_BLOCK])
-            hits = engine.range(quantized, distance, threads)
-            query = hits >> QUERY_SHIFT
-            counts[start : start + QUERIES_PER_BLOCK] = np.bincount(query, minlength=len(quantized.steps))
-            sums = (hits >> POSITION_BITS) & ((1 << SUM_BITS) - 1)
-            distances.append(quantized.estimates(query, sums))
-            ids.append(engine.store.ids_at(hits & POSITION_MASK))
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        return RangeResult(offsets, np.concatenate(distances), np.concatenate(ids))
+        found = [engine.within(checked, distance, threads, shown) for engine, shown in view.parts()]
+        if not found:
+            return RangeResult(np.zeros(len(checked) + 1, np.int64), np.empty(0, np.float32), np.empty(0, np.int64))
+        return joined_ranges(found, in_order=view.table.in_order)
 
     @classmethod
-    def _check_opened(cls, store: CodeTable) -> None:
-        if store.layout != byte_layout(store.n_bits):
+    def _check_opened(cls, table: CodeTable) -> None:
+        if table.layout != byte_layout(table.n_bits):
             raise ValueError("an index of another kind, not of codes for real queries")
-        if store.corrected:
-            _check_affine(*store.metadata.get("corrections", ()))
+        if table.corrected:
+            _check_affine(*table.metadata.get("corrections", ()))
 
 
-def _check_weights(weights: ArrayLike, store: CodeTable) -> NDArray[np.float32]:
+def _check_weights(weights: ArrayLike, table: CodeTable) -> NDArray[np.float32]:
     array = np.asarray(weights)
-    widths = store.n_bits, n_table_entries(store.n_bits)
+    widths = table.n_bits, n_table_entries(table.n_bits)
     plain = array.dtype == np.float32 and array.ndim == 2 and array.flags.carray  # the one type of the kernels
     if plain and array.shape[1] in widths and all_finite(array):
         return array
     has_tables = np.shape(weights)[1:] == widths[1:]
-    checked = check_matrix("weights", weights, (None, np.shape(weights)[1] if has_tables else store.n_bits or None))
+    checked = check_matrix("weights", weights, (None, np.shape(weights)[1] if has_tables else table.n_bits or None))
     largest = np.abs(checked).max(initial=0.0)
     if largest > _LARGEST:
         raise ValueError(f"weights must be numbers of single precision, below {_LARGEST:.2g}, got {largest:.2g}")
     return checked.astype(np.float32)
 
 
-def _fitting(store: CodeTable, corrections: Any) -> CodeTable:
-    """The store, or one for codes with corrections where these are the first codes; raises where they do not fit."""
+def _affine_of(table: CodeTable) -> Affine:
+    return Affine(*table.metadata["corrections"]) if table.corrected else NO_CORRECTIONS
+
+
+def _fitting(table: CodeTable, corrections: Any) -> CodeTable:
+    """The table, or one for codes with corrections where these are the first codes; raises where they do not fit."""
     affine = None if corrections is None else _affine(corrections)
-    if affine is not None and not store.corrected and store.next_id == 0:
-        metadata = {**store.metadata, "corrections": list(affine)}
-        return CodeTable.empty(store.n_bits, store.layout, corrections=True, metadata=metadata)
-    own = RealEngine(store).affine if store.corrected else None
+    if affine is not None and not table.corrected and table.next_id == 0:
+        metadata = {**table.metadata, "corrections": list(affine)}
+        return CodeTable.empty(table.n_bits, table.layout, corrections=True, metadata=metadata)
+    own = _affine_of(table) if table.corrected else None
     if affine is None and own is not None:
         raise ValueError("corrections must be given: the codes of this index have them")
     if affine is not None and own is not None and affine != own:
         raise ValueError(f"corrections must have the index's {_text(own)}, got {_text(affine)}")
-    return store
+    return table
 
 
 def _values(corrections: Corrections | None) -> ArrayLike | None:

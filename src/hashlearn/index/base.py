@@ -12,21 +12,45 @@ from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_integer, plain_array
 from hashlearn.codes import check_codes
-from hashlearn.index.code_table import CodeTable
-from hashlearn.index.file import read_store, write_store
+from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
+from hashlearn.index.choose import Shown
+from hashlearn.index.code_table import CodeTable, Segment, packed_mask, unpacked_mask
+from hashlearn.index.file import read_table, write_table
 
 MAX_BITS = 4096
 MOST_EMPTY_PLACES = 65536  # of a result row, where k is above the number of codes
+_COPY_COST = 32  # to copy a code, in comparisons of a code with a query
 
 
-class SearchesStore(Protocol):
-    """Whatever searches the codes of one store."""
+class SearchesSegment(Protocol):
+    """Whatever searches the codes of one segment."""
 
     @property
-    def store(self) -> CodeTable: ...
+    def segment(self) -> Segment: ...
 
 
-Engine = TypeVar("Engine", bound=SearchesStore)
+Engine = TypeVar("Engine", bound=SearchesSegment)
+
+
+class View(NamedTuple, Generic[Engine]):
+    """The codes that one search looks at.
+
+    Attributes
+    ----------
+    table : CodeTable
+    engines : tuple
+        What searches each segment of the table.
+    shown : tuple of Shown
+        Which codes of each segment the search looks at.
+    """
+
+    table: CodeTable
+    engines: tuple[Engine, ...]
+    shown: tuple[Shown, ...]
+
+    def parts(self) -> list[tuple[Engine, Shown]]:
+        """What searches each segment that has codes to look at, and which they are."""
+        return [part for part in zip(self.engines, self.shown) if part[1].n_shown]
 
 
 class Pairs(NamedTuple):
@@ -44,35 +68,35 @@ class CodeIndex(ABC, Generic[Engine]):
         if model is not None and not isinstance(model, str):
             raise TypeError(f"model must be the digest of a model, a string, got {model!r}")
         length = 0 if n_bits is None else check_integer("n_bits", n_bits, low=1, high=MAX_BITS)
-        self._begin(self._engine_of(self._empty_store(length, {} if model is None else {"model": model})))
+        self._begin(self._whole(self._empty_table(length, {} if model is None else {"model": model})))
 
     @abstractmethod
-    def _empty_store(self, n_bits: int, metadata: Mapping[str, Any]) -> CodeTable:
-        """A store laid out for this kind of index."""
+    def _empty_table(self, n_bits: int, metadata: Mapping[str, Any]) -> CodeTable:
+        """A table laid out for this kind of index."""
 
     @abstractmethod
-    def _engine_of(self, store: CodeTable) -> Engine:
-        """What searches a store."""
+    def _engine_of(self, segment: Segment, table: CodeTable) -> Engine:
+        """What searches a segment of a table."""
 
-    def _begin(self, engine: Engine) -> None:
+    def _begin(self, view: View[Engine]) -> None:
         # All that a search needs hangs on this one reference, which a change replaces at its end.
-        self._engine = engine
-        # Reentrant, for a debugger that raises on the way out of a "with" leaves the lock to its thread.
+        self._view = view
+        # Reentrant: an exception inside __exit__ must not deadlock this thread.
         self._changing = threading.RLock()
 
     def __getstate__(self) -> CodeTable:
-        return self._engine.store
+        return self._view.table
 
-    def __setstate__(self, store: CodeTable) -> None:
-        self._begin(self._engine_of(store))
+    def __setstate__(self, table: CodeTable) -> None:
+        self._begin(self._whole(table))
 
     def __copy__(self) -> Self:
         other = type(self).__new__(type(self))
-        other._begin(self._engine)
+        other._begin(self._view)
         return other
 
     def __len__(self) -> int:
-        return len(self._engine.store)
+        return len(self._view.table)
 
     def __contains__(self, key: Any) -> bool:
         """Is there a code with this id?"""
@@ -80,7 +104,7 @@ class CodeIndex(ABC, Generic[Engine]):
             return False
         if not 0 <= key < 2**63:
             return False
-        return bool(self._engine.store.find(np.array([key], np.int64))[1][0])
+        return bool(self._view.table.find(np.array([key], np.int64))[2][0])
 
     def __iter__(self) -> Iterator[int]:
         """The ids, ascending, as they are when the iteration begins."""
@@ -92,51 +116,34 @@ class CodeIndex(ABC, Generic[Engine]):
     @property
     def n_bits(self) -> int:
         """Length of a code; 0 while neither the constructor nor a code has told it."""
-        return self._engine.store.n_bits
+        return self._view.table.n_bits
 
     @property
     def model(self) -> str | None:
         """The digest of the model that made the codes, if it was given."""
-        return self._engine.store.metadata.get("model")
+        return self._view.table.metadata.get("model")
 
     @model.setter
     def model(self, digest: str | None) -> None:
-        store = self._engine.store
-        store.metadata = {**store.metadata, "model": digest}
+        self._change(lambda table: table.with_metadata({**table.metadata, "model": digest}))
 
     @property
     def ids(self) -> NDArray[np.int64]:
         """All ids, ascending."""
-        store = self._engine.store
-        return store.ids_at(np.arange(len(store)))
+        return self._view.table.live_ids()
 
     @property
     def next_id(self) -> int:
         """One more than the largest id there has ever been."""
-        return self._engine.store.next_id
+        return self._view.table.next_id
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory, or of the mapped file, that codes and ids take."""
-        return self._engine.store.nbytes
-
-    def find(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Look ids up.
-
-        Parameters
-        ----------
-        ids : array of int64
-            Ids that may be there or not.
-
-        Returns
-        -------
-        places, known : int64 and bool arrays of shape (n,)
-            Places in the order of :attr:`ids`, and which ids are there; the places of others mean nothing.
-        """
-        return self._engine.store.find(ids)
+        return self._view.table.nbytes
 
     def remove(self, ids: ArrayLike) -> Self:
-        """Remove codes, by a copy of the others.
+        """Remove codes. They are marked, and all codes are copied once half of them are removed.
 
         Parameters
         ----------
@@ -148,7 +155,7 @@ class CodeIndex(ABC, Generic[Engine]):
         CodeIndex
             This object.
         """
-        return self._change(lambda store: store.removed(ids))
+        return self._change(lambda table: table.removed(ids))
 
     def copy(self) -> Self:
         """Another index with the same codes, at no cost: both share them until one is changed.
@@ -173,9 +180,8 @@ class CodeIndex(ABC, Generic[Engine]):
         ndarray of shape (n, ceil(n_bits / 8)), uint8
             Packed codes, in the order of the ids.
         """
-        store = self._engine.store
-        positions = np.arange(len(store)) if ids is None else store.positions_of(ids)
-        return store.codes_at(positions)
+        table = self._view.table
+        return table.live().codes if ids is None else table.codes_of(ids)
 
     def save(self, path: str | Path) -> None:
         """Write codes, ids and the model's digest to a file (customary suffix ``.hli``); tables are not kept.
@@ -188,18 +194,18 @@ class CodeIndex(ABC, Generic[Engine]):
         path : str or Path
             The file.
         """
-        store = self._engine.store
-        if not store.n_bits:
+        table = self._view.table
+        if not table.n_bits:
             raise ValueError("the index must have codes to be saved, or be made with n_bits")
-        write_store(store, path)
+        write_table(table, path)
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
         """Map a saved index into memory: nothing is copied, whatever its size.
 
         The header and the file's size are checked at once, and the checksum of the codes on their first use (or by
-        :meth:`verify`); a file that was truncated, edited or damaged raises ValueError. Adding or removing
-        codes copies them into memory; the file changes only by :meth:`save`.
+        :meth:`verify`); a file that was truncated, edited or damaged raises ValueError. Codes that are
+        added later are in memory, those removed are marked there; the file changes only by :meth:`save`.
 
         Parameters
         ----------
@@ -211,18 +217,18 @@ class CodeIndex(ABC, Generic[Engine]):
         CodeIndex
             An index over the file.
         """
-        store = read_store(path)
+        table = read_table(path)
         try:
-            cls._check_opened(store)
+            cls._check_opened(table)
         except ValueError as wrong:
             raise ValueError(f"{path}: {wrong}") from None
         index = cls.__new__(cls)
-        index._begin(index._engine_of(store))
+        index._begin(index._whole(table))
         return index
 
     @classmethod
     @abstractmethod
-    def _check_opened(cls, store: CodeTable) -> None:
+    def _check_opened(cls, table: CodeTable) -> None:
         """Raise ValueError where a file holds codes of another kind."""
 
     def verify(self) -> Self:
@@ -233,38 +239,103 @@ class CodeIndex(ABC, Generic[Engine]):
         CodeIndex
             This object. ValueError is raised where the file was truncated, edited or damaged.
         """
-        self._engine.store.verify()
+        self._view.table.verify()
         return self
 
     def _change(self, change: Callable[[CodeTable], CodeTable], codes: ArrayLike | None = None) -> Self:
-        """Put what the change makes of the store in its place; the codes tell how long a code is, if nothing has."""
+        """Put what the change makes of the table in its place; the codes tell how long a code is, if nothing has."""
         with self._changing:
-            store = self._engine.store
-            if codes is not None and not store.n_bits:
-                store = self._empty_store(_bits_of(codes), store.metadata)
-            changed = change(store)
-            if changed is not self._engine.store:
-                self._engine = self._engine_of(changed)
+            table = self._view.table
+            if codes is not None and not table.n_bits:
+                table = self._empty_table(_bits_of(codes), table.metadata)
+            changed = change(table)
+            if changed is not self._view.table:
+                self._view = self._whole(changed, self._view.engines)
         return self
 
-    def _restricted(self, engine: Engine, subset: ArrayLike | None) -> Engine:
-        """What searches the codes of a subset."""
+    def _whole(self, table: CodeTable, before: tuple[Engine, ...] = ()) -> View[Engine]:
+        """All codes of a table; what was learned of those that were there before is kept."""
+        engines = tuple(
+            next((engine for engine in before if engine.segment.has_codes_of(segment)), None)
+            or self._engine_of(segment, table)
+            for segment in table.segments
+        )
+        return View(table, engines, tuple(Shown(part.alive, len(part) - part.n_removed) for part in table.segments))
+
+    def _looked_at(self, subset: ArrayLike | None, n_queries: int) -> View[Engine]:
+        """The codes of a subset, or all of them."""
+        view = self._view
         if subset is None:
-            return engine
-        store = engine.store
-        chosen = plain_array(subset, "subset")
-        if chosen.dtype == np.bool_:
-            if chosen.shape != (len(store),):
-                raise ValueError(f"subset must have shape ({len(store)},) as a mask, got {chosen.shape}")
-            positions = np.flatnonzero(chosen)
-        else:
-            positions = np.unique(store.positions_of(chosen, "subset"))
-        return self._engine_of(store.subset(positions))
+            return view
+        masks = _masks(view.table, subset)
+        counts = [int(np.count_nonzero(mask)) for mask in masks]
+        if sum(counts) * (_COPY_COST + n_queries) < n_queries * sum(map(len, masks)):
+            return self._whole(view.table.subset([np.flatnonzero(mask) for mask in masks]))
+        return view._replace(shown=tuple(Shown(packed_mask(mask), n, True) for mask, n in zip(masks, counts)))
 
 
-def packed(codes: ArrayLike, store: CodeTable, name: str = "codes") -> NDArray[np.uint8]:
-    """Packed codes as long as those of the store, or raise naming the argument."""
-    return check_codes(codes, store.n_bits or _bits_of(codes, name), name)
+def nearest_of(parts: list[Neighbors], k: int, *, in_order: bool) -> Neighbors:
+    """The k nearest of what was found in several segments; ``in_order`` if ids of a later one are higher."""
+    if len(parts) == 1:
+        return parts[0]
+    distances = np.concatenate([part.distances for part in parts], axis=1)
+    ids = np.concatenate([part.ids for part in parts], axis=1)
+    if in_order:
+        order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    else:
+        order = np.lexsort((ids, distances), axis=1)[:, :k]
+    return Neighbors(np.take_along_axis(distances, order, axis=1), np.take_along_axis(ids, order, axis=1))
+
+
+def filled_up(found: Neighbors, k: int, nothing: float) -> Neighbors:
+    """A result of k columns; places that nothing fills have this distance and id -1."""
+    missing = k - found.ids.shape[1]
+    if not missing:
+        return found
+    empty = ((0, 0), (0, missing))
+    distances: Any = np.pad(found.distances, empty, constant_values=nothing)
+    return Neighbors(distances, np.pad(found.ids, empty, constant_values=NO_ID))
+
+
+def joined_ranges(parts: list[RangeResult], *, in_order: bool) -> RangeResult:
+    """What was found in several segments, nearest first, ties by the lowest id."""
+    if len(parts) == 1:
+        return parts[0]
+    counts = np.stack([np.diff(part.offsets) for part in parts])
+    queries = np.concatenate([np.repeat(np.arange(counts.shape[1]), count) for count in counts])
+    distances, ids = (np.concatenate([getattr(part, name) for part in parts]) for name in ("distances", "ids"))
+    keys = (distances, queries) if in_order else (ids, distances, queries)
+    order = np.lexsort(keys)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts.sum(axis=0))])
+    return RangeResult(offsets, distances[order], ids[order])
+
+
+def _masks(table: CodeTable, subset: ArrayLike) -> list[NDArray[np.bool_]]:
+    """For each segment, which of its codes are in the subset and alive."""
+    chosen = plain_array(subset, "subset")
+    if chosen.dtype == np.bool_:
+        if chosen.shape == (table.next_id,):
+            return [_of_ids(segment, chosen) for segment in table.segments]
+        if chosen.shape != (len(table),):
+            raise ValueError(f"subset must have shape ({len(table)},) as a mask, got {chosen.shape}")
+        chosen = table.live_ids()[chosen]
+    where, positions = table.refuse_unknown(chosen, "subset")
+    masks = [np.zeros(len(segment), bool) for segment in table.segments]
+    for number, mask in enumerate(masks):
+        mask[positions[where == number]] = True
+    return masks
+
+
+def _of_ids(segment: Segment, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which codes of a segment are chosen, by a mask with a place for every id."""
+    ids = segment.ids
+    mask = chosen[segment.first_id : segment.first_id + len(segment)] if ids is None else chosen[ids]
+    return mask & unpacked_mask(segment.alive, len(segment)) if segment.n_removed else mask
+
+
+def packed(codes: ArrayLike, table: CodeTable, name: str = "codes") -> NDArray[np.uint8]:
+    """Packed codes as long as those of the table, or raise naming the argument."""
+    return check_codes(codes, table.n_bits or _bits_of(codes, name), name)
 
 
 def check_k(k: Any, n_codes: int) -> int:

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import as_words
-from hashlearn.index.code_table import CodeTable
+from hashlearn.index.code_table import Segment
 from hashlearn.index.cost_model import PROBING, CostModel
 from hashlearn.index.kernels.probe import Budget
-from hashlearn.index.kernels.scan import POSITION_BITS, QUERIES_PER_BLOCK, QUERY_SHIFT, RangeQueries
+from hashlearn.index.kernels.scan import POSITION_BITS, POSITION_MASK, QUERIES_PER_BLOCK, QUERY_SHIFT, RangeQueries
+from hashlearn.index.kernels.tiles import Tiles, Words
 from hashlearn.index.reach import FEWEST_SEEN, Reach
-from hashlearn.index.scan import Keys, flat_knn, flat_range
+from hashlearn.index.scan import Keys, flat_knn, flat_range, smallest_keys
 from hashlearn.index.tables import MultiIndex
 
 SearchMethod = Literal["auto", "flat", "multi-index"]
@@ -23,7 +24,8 @@ SEARCH_METHODS = ("auto", "flat", "multi-index")
 _PATIENCE = 2.0  # scans' worth of looking into tables, where they were asked for by name
 _FIRST_QUERIES = FEWEST_SEEN  # of many: they tell how far the others have to look
 _MANY_QUERIES = 64
-_EVERY_SAMPLE = 64  # of the sample of codes is a query to expect
+_EVERY_SAMPLE = 64  # every 64th sampled code stands for a query
+_FEW_HIDDEN = 64  # hidden codes up to which the tables are asked for as many more
 _FEWEST_BYTES = 1 << 20  # of codes, for a scan to gain by what is known about others
 _DISTANCE_MASK = (1 << (QUERY_SHIFT - POSITION_BITS)) - 1
 
@@ -39,39 +41,78 @@ class RangeSearch(NamedTuple):
         return self._replace(codes=self.codes[rows], first_positions=self.first_positions[rows])
 
 
+class Shown(NamedTuple):
+    """Which codes of a segment a search looks at.
+
+    Attributes
+    ----------
+    alive : uint64 array
+        A word for every tile, or none where it looks at all.
+    n_shown : int
+        Codes it looks at.
+    is_subset : bool
+        Whether they were chosen for this search: then they say nothing of other searches.
+    """
+
+    alive: NDArray[np.uint64]
+    n_shown: int
+    is_subset: bool = False
+
+    def among(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these positions are looked at."""
+        return (self.alive[positions >> 6] >> (positions & 63).astype(np.uint64)) & np.uint64(1) != 0
+
+
 class Engine:
-    """Search over the codes of a store: packed codes in, positions out, as kernels give them.
+    """Search over the codes of a segment: packed codes in, positions out, as kernels give them.
 
     Searching from several threads at once is safe. The codes never change; what does are the tables, which are built
     once, and what is known about the searches so far.
     """
 
-    def __init__(self, store: CodeTable):
-        self.store = store
-        self.reach = Reach(store.n_bits)
+    def __init__(self, segment: Segment):
+        self.segment = segment
+        self.reach = Reach(segment.n_bits)
         self.tables: MultiIndex | None = None
         self._building = threading.RLock()
-        self._scans_at_once = store.nbytes < _FEWEST_BYTES
+        self._scans_at_once = segment.nbytes < _FEWEST_BYTES
 
     @cached_property
     def model(self) -> CostModel:
         """Made by the first search: codes that change often are searched seldom."""
-        return CostModel(self.store.n_bits, len(self.store))
+        return CostModel(self.segment.n_bits, len(self.segment))
 
     @property
     def nbytes(self) -> int:
         return 0 if self.tables is None else self.tables.nbytes
 
-    def knn(self, queries: NDArray[np.uint8], k: int, method: SearchMethod, n_jobs: int) -> Keys:
-        """The k nearest codes, k <= len(store): sorted keys of shape (n_queries, k)."""
+    def knn(self, queries: NDArray[np.uint8], k: int, method: SearchMethod, n_jobs: int, shown: Shown) -> Keys:
+        """The k nearest codes, of at least k that are shown: sorted keys of shape (n_queries, k)."""
+        if not shown.alive.size:
+            return self._knn(queries, k, method, n_jobs)
+        n_hidden = len(self.segment) - shown.n_shown
+        if not shown.is_subset and n_hidden <= _FEW_HIDDEN and not self._only_scans(method):
+            keys = self._knn(queries, k + n_hidden, method, n_jobs)
+            keys[~shown.among(keys & POSITION_MASK)] = -1
+            return smallest_keys(keys[None], k)
+        tiles, words = self.segment.tiles._replace(alive=shown.alive), self.segment.words_of(queries)
+        if shown.is_subset:
+            return flat_knn(tiles, words, k, self.reach.no_limit, n_jobs)
+        return self._scan_with_limit(tiles, words, k, n_jobs)
+
+    def _knn(self, queries: NDArray[np.uint8], k: int, method: SearchMethod, n_jobs: int) -> Keys:
         if self._only_scans(method):
             return self._scan(queries, k, n_jobs)
         if method == "multi-index":
             return self._probe_and_scan(queries, k, n_jobs)
         return self._choose(queries, k, n_jobs)
 
-    def range(self, search: RangeSearch, method: SearchMethod, n_jobs: int) -> Iterator[Keys]:
+    def range(self, search: RangeSearch, method: SearchMethod, n_jobs: int, shown: Shown) -> Iterator[Keys]:
         """Hits in pieces and in no order; see :func:`hashlearn.index.scan.flat_range`."""
+        pieces = self._range(search, method, n_jobs)
+        return (piece[shown.among(piece & POSITION_MASK)] for piece in pieces) if shown.alive.size else pieces
+
+    def _range(self, search: RangeSearch, method: SearchMethod, n_jobs: int) -> Iterator[Keys]:
         if self._only_scans(method):
             return self._scan_range(search, n_jobs)
         if method == "multi-index":
@@ -96,14 +137,14 @@ class Engine:
         """The tables; whoever asks while another thread builds them waits for them."""
         with self._building:
             if self.tables is None:
-                self.tables = MultiIndex(self.store, n_jobs)
+                self.tables = MultiIndex(self.segment, n_jobs)
         return self.tables
 
     def prepare(self, k: int, n_jobs: int) -> None:
         """Build the tables if they pay for queries that are like the codes and come alone."""
         if self._only_scans("auto") or self.tables is not None:
             return
-        queries = self.store.codes_at(self.model.sample_positions()[::_EVERY_SAMPLE])
+        queries = self.segment.codes_at(self.model.sample_positions()[::_EVERY_SAMPLE])
         self.model.foresee(queries, self._scan(queries, k, n_jobs)[:, -1] >> POSITION_BITS)
         if self.model.tables_would_pay(self._sample()):
             self.build(n_jobs)
@@ -114,11 +155,14 @@ class Engine:
 
     def _scan(self, queries: NDArray[np.uint8], k: int, n_jobs: int) -> Keys:
         if self._scans_at_once:
-            return flat_knn(self.store.tiles, self.store.words_of(queries), k, self.reach.no_limit, n_jobs)
+            return flat_knn(self.segment.tiles, self.segment.words_of(queries), k, self.reach.no_limit, n_jobs)
         if len(queries) >= _MANY_QUERIES and not self.reach.knows(k):
             first, others = queries[:_FIRST_QUERIES], queries[_FIRST_QUERIES:]
             return np.concatenate([self._scan(first, k, n_jobs), self._scan(others, k, n_jobs)])
-        tiles, words = self.store.tiles, self.store.words_of(queries)
+        return self._scan_with_limit(self.segment.tiles, self.segment.words_of(queries), k, n_jobs)
+
+    def _scan_with_limit(self, tiles: Tiles, words: Words, k: int, n_jobs: int) -> Keys:
+        """Look only as far as recent queries had to; once more, without a limit, for those that find too little."""
         keys = flat_knn(tiles, words, k, self.reach.limit(k), n_jobs)
         missed = keys[:, -1] < 0
         if missed.any():
@@ -164,8 +208,8 @@ class Engine:
         return keys
 
     def _scan_range(self, search: RangeSearch, n_jobs: int) -> Iterator[Keys]:
-        words = self.store.words_of(search.codes)
-        return flat_range(self.store.tiles, RangeQueries(words, search.first_positions, search.radius), n_jobs)
+        words = self.segment.words_of(search.codes)
+        return flat_range(self.segment.tiles, RangeQueries(words, search.first_positions, search.radius), n_jobs)
 
     def _choose_range(self, search: RangeSearch, n_jobs: int) -> Iterator[Keys]:
         """The tables for as many queries as the model allows, a scan for the others."""
@@ -202,7 +246,7 @@ class Engine:
         return Budget(_PATIENCE * self.model.scanning(1), PROBING)
 
     def _sample(self) -> NDArray[np.uint64]:
-        return as_words(self.store.codes_at(self.model.sample_positions()))
+        return as_words(self.segment.codes_at(self.model.sample_positions()))
 
     def _tables_if_they_pay(self, n_jobs: int) -> MultiIndex | None:
         """The tables if there are any or if it is time to build them; only one thread is told that it is."""

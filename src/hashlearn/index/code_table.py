@@ -1,117 +1,128 @@
-"""The codes of an index at one moment, in tiles, and their ids.
+"""The codes of an index at one moment, by their ids.
 
-A store never changes: adding and removing give another one. Whoever holds a store can search it while others make the
-next. A change copies the codes, once; codes appended behind the others go into room that both stores share.
+A table never changes: adding and removing give another one. Whoever holds a table can search it while others make the
+next. A change costs what it touches: a removed code stays where it is and is marked, new codes go behind the others.
 
-Codes are kept in the order of their ids. So ties by the lowest position are ties by the lowest id, a code is found
-from its id by bisection, and running numbers need no memory: ``ids`` is None while the id of a code is its position.
+Codes lie in two segments, each in the order of its ids: the **base** and the **tail**. Codes with ids above those of
+the tail are appended to it, in room that both tables share. Others are sorted into the tail; when it has grown, or when
+half of all codes are removed, the codes that are left are copied into one segment.
 """
 
 import threading
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import plain_array
-from hashlearn.index.columns import Arrays, Column, Room, Runs, columns_of, copy_columns
-from hashlearn.index.kernels.tiles import Layout, Tiles, Words, as_tile_words, read_tiles, word_layout, write_tiles
+from hashlearn.index.kernels.tiles import (
+    ALL_ALIVE,
+    TILE,
+    Layout,
+    Tiles,
+    Words,
+    as_tile_words,
+    n_tiles,
+    read_tiles,
+    room_for,
+    word_layout,
+    write_tiles,
+)
 
 _BLOCK = 65536  # codes moved at a time
 _GROWTH = 1.125  # of the room, where codes are added little by little
+_SMALL_TAIL = 4096
+_TAIL_PER_ROOT = 16  # times the square root of the number of codes: the tail that others are sorted into
 _LARGEST_ID = np.iinfo(np.int64).max
-_NOWHERE = np.empty(0, np.int64)
+_NO_IDS = np.empty(0, np.int64)
 
 
-class Rows(NamedTuple):
-    """Codes to be stored, with their ids and, where the store has them, their corrections."""
+class NewCodes(NamedTuple):
+    """Codes to be stored, with their ids and, where the table has them, their corrections."""
 
     codes: NDArray[np.uint8]
     ids: NDArray[np.int64]
     corrections: NDArray[np.uint8] | None = None
 
-    def take(self, order: NDArray[np.int64]) -> "Rows":
+    def take(self, order: NDArray[np.int64]) -> "NewCodes":
         corrections = None if self.corrections is None else self.corrections[order]
-        return Rows(self.codes[order], self.ids[order], corrections)
+        return NewCodes(self.codes[order], self.ids[order], corrections)
 
 
-class CodeTable:
-    """Codes of ``n_bits`` bits by position; see :class:`hashlearn.search.HammingIndex` for the outside.
+class Room:
+    """Memory for codes, of which the first ``used`` are written; the next ones go to whoever asks first."""
 
-    Make one by :meth:`empty`, by :func:`hashlearn.index.file.read_store`, or from another.
+    def __init__(self, layout: Layout, capacity: int, *, ids: bool, corrections: bool):
+        self.capacity, self.used = capacity, 0
+        self._taking = threading.RLock()
+        self.front = room_for(capacity, layout.n_front, layout.dtype)
+        self.back = room_for(capacity, layout.n_back, layout.dtype)
+        self.ids = np.empty(capacity, np.int64) if ids else None
+        self.corrections = room_for(capacity, 1, np.dtype(np.uint8)) if corrections else None
 
-    Parameters
+    def take(self, first: int, n: int) -> bool:
+        """Take the n places from ``first`` on, unless another table has, or there are fewer."""
+        with self._taking:
+            if self.used != first or self.capacity < first + n:
+                return False
+            self.used = first + n
+            return True
+
+    def write(self, layout: Layout, first: int, rows: NewCodes) -> None:
+        """Write codes from a position on."""
+        tiles = Tiles(self.front, self.back, layout.n_front, layout.n_back, first + len(rows.ids))
+        for start in range(0, len(rows.ids), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            positions = np.arange(first + start, first + min(start + _BLOCK, len(rows.ids)))
+            write_tiles(tiles, positions, as_tile_words(rows.codes[block], layout))
+        here = slice(first, first + len(rows.ids))
+        if self.ids is not None:
+            self.ids[here] = rows.ids
+        if self.corrections is not None and rows.corrections is not None:
+            self.corrections[here] = rows.corrections
+
+
+class Segment:
+    """Codes in tiles, in the order of their ids; each is alive or removed.
+
+    Attributes
     ----------
     n_bits : int
     layout : Layout
-    room : Room
-        Its first ``n_codes`` are those of this store.
-    n_codes : int
-    next_id : int
-        Above every id there has ever been.
-    metadata : dict
-        What else is to be saved with the codes, as JSON can say it; not to be changed.
-    check : callable or None
-        Called once, before the codes or ids are used for the first time; raises where they are damaged.
+    ids : int64 array, or None
+        Ascending. None where they are ``first_id``, ``first_id + 1``, ...
+    alive : uint64 array
+        A word for every tile, a bit for every code; :data:`ALL_ALIVE` where none is removed.
+    n_removed : int
+    room : Room or None
+        Where more codes can be appended.
     """
 
     def __init__(
         self,
         n_bits: int,
         layout: Layout,
-        room: Room,
-        n_codes: int,
-        next_id: int,
-        metadata: Mapping[str, Any],
-        check: Callable[[], None] | None = None,
+        tiles: Tiles,
+        ids: NDArray[np.int64] | None,
+        first_id: int = 0,
+        corrections: NDArray[np.uint8] | None = None,
+        room: Room | None = None,
+        check: "Once | None" = None,
     ):
-        self.n_bits = n_bits
-        self.n_bytes = -(-n_bits // 8)
-        self.layout = layout
-        self.n_codes = n_codes
-        self.next_id = next_id
-        self.metadata = metadata
-        self._room = room
-        # The places behind the codes go to the first store made by appending; taking them out of a list is one step.
-        self._places_behind = [room]
-        self._check = None if check is None else _Once(check)
-        front, back = (_read_only(room.arrays[name]) for name in ("front", "back"))
-        self._tiles = Tiles(front, back, layout.n_front, layout.n_back, n_codes)
-        self._ids, self._corrections = (
-            _read_only(room.arrays[name][:n_codes]) if name in room.arrays else None for name in ("ids", "corrections")
-        )
-
-    @classmethod
-    def empty(
-        cls,
-        n_bits: int,
-        layout: Layout | None = None,
-        *,
-        corrections: bool = False,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> "CodeTable":
-        """A store without codes.
-
-        Parameters
-        ----------
-        n_bits : int
-        layout : Layout or None
-            By default the one for Hamming distances.
-        corrections : bool
-            Does a code come with one byte more?
-        metadata : dict or None
-        """
-        layout = layout or word_layout(n_bits)
-        room = Room.empty(columns_of(layout, ids=False, corrections=corrections), 0)
-        return cls(n_bits, layout, room, 0, 0, metadata or {})
-
-    def __reduce__(self) -> tuple:
-        made = (self.n_bits, self.layout, self.metadata, self.next_id)
-        return _restored, (*made, self.codes_at(np.arange(len(self))), self.ids, self.corrections)
+        self.n_bits, self.layout, self.room = n_bits, layout, room
+        self.first_id = first_id
+        self.alive: NDArray[np.uint64] = ALL_ALIVE
+        self.n_removed = 0
+        self._tiles = tiles._replace(front=_read_only(tiles.front), back=_read_only(tiles.back))
+        self._ids = None if ids is None else _read_only(ids)
+        self._corrections = None if corrections is None else _read_only(corrections)
+        self._check = check
 
     def __len__(self) -> int:
-        return self.n_codes
+        """Codes that have a place here, the removed ones too."""
+        return self._tiles.n_codes
 
     @property
     def tiles(self) -> Tiles:
@@ -121,30 +132,19 @@ class CodeTable:
 
     @property
     def ids(self) -> NDArray[np.int64] | None:
-        """The ids, ascending, or None where they are the positions."""
         self.verify()
         return self._ids
 
     @property
     def corrections(self) -> NDArray[np.uint8] | None:
-        """One byte for every code, or None where the store was made without."""
+        """One byte for every place of every tile, or None."""
         self.verify()
         return self._corrections
 
     @property
-    def corrected(self) -> bool:
-        """Does the store have corrections?"""
-        return self._corrections is not None
-
-    @property
-    def arrays(self) -> Arrays:
-        """All columns by name, as they lie in memory, with room behind the codes."""
-        self.verify()
-        return self._room.arrays
-
-    @property
     def nbytes(self) -> int:
-        return self._room.nbytes
+        arrays = (self._tiles.front, self._tiles.back, self._ids, self._corrections)
+        return sum(array.nbytes for array in arrays if array is not None)
 
     def verify(self) -> None:
         """Do the check that is still owed, if any."""
@@ -160,68 +160,242 @@ class CodeTable:
         words = np.empty((len(positions), self.layout.n_words), self.layout.dtype)
         read_tiles(self.tiles, positions, words)
         as_bytes = words.view(np.uint8).reshape(len(words), self.layout.n_words * self.layout.dtype.itemsize)
-        return np.ascontiguousarray(as_bytes[:, : self.n_bytes])
+        return np.ascontiguousarray(as_bytes[:, : -(-self.n_bits // 8)])
 
     def ids_at(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         ids = self.ids
-        return positions if ids is None else ids[positions]
+        if ids is None:
+            return positions + self.first_id if self.first_id else positions
+        return ids[positions]
+
+    def last_id(self) -> int:
+        return int(self.ids_at(np.array([len(self) - 1]))[0])
 
     def find(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Where the codes with these ids are, and which of them are there at all."""
+        """Where the codes with these ids are, and which of them are there and alive."""
         own = self.ids
         if own is None:
-            return ids, (ids >= 0) & (ids < self.n_codes)
-        positions = np.searchsorted(own, ids)
-        known = positions < len(own)
-        known[known] = own[positions[known]] == ids[known]
+            positions = ids - self.first_id
+            known = (positions >= 0) & (positions < len(self))
+        else:
+            positions = np.searchsorted(own, ids)
+            known = positions < len(own)
+            known[known] = own[positions[known]] == ids[known]
+        if self.n_removed:
+            known[known] = self.is_alive(positions[known])
         return positions, known
 
-    def positions_of(self, ids: ArrayLike, name: str = "ids") -> NDArray[np.int64]:
-        """Where the codes with these ids are; raises if one is not there."""
+    def is_alive(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        if not self.n_removed:
+            return np.ones(len(positions), bool)
+        words = self.alive[positions >> 6]
+        return (words >> (positions & 63).astype(np.uint64)) & np.uint64(1) != 0
+
+    def live_positions(self) -> NDArray[np.int64]:
+        """Positions of the codes that are alive, ascending."""
+        if not self.n_removed:
+            return np.arange(len(self))
+        return np.flatnonzero(unpacked_mask(self.alive, len(self)))
+
+    def rows_at(self, positions: NDArray[np.int64]) -> NewCodes:
+        """Some codes with all that belongs to them."""
+        corrections = None if self.corrections is None else self.corrections[positions]
+        return NewCodes(self.codes_at(positions), self.ids_at(positions), corrections)
+
+    def without(self, positions: NDArray[np.int64]) -> "Segment":
+        """The same codes, with those at distinct positions, which are alive, marked as removed."""
+        alive = packed_mask(np.ones(len(self), bool)) if not self.n_removed else self.alive.copy()
+        bits = np.uint64(1) << (positions & 63).astype(np.uint64)
+        np.bitwise_and.at(alive, positions >> 6, ~bits)
+        return self._marked(alive, self.n_removed + len(positions))
+
+    def appended(self, rows: NewCodes) -> "Segment | None":
+        """With codes of higher ids, written into the room behind; None where there is none."""
+        room, n = self.room, len(self)
+        running = self._ids is None and rows.ids[0] == self.first_id + n and is_running(rows.ids)
+        if room is None or (self._ids is None) != running or not room.take(n, len(rows.ids)):
+            return None
+        room.write(self.layout, n, rows)
+        longer = _segment_of(self.n_bits, self.layout, room, n + len(rows.ids), self.first_id)
+        if not self.n_removed:
+            return longer
+        alive = np.zeros(n_tiles(len(longer)), np.uint64)
+        alive[: len(self.alive)] = self.alive
+        new = np.arange(n, len(longer))
+        np.bitwise_or.at(alive, new >> 6, np.uint64(1) << (new & 63).astype(np.uint64))
+        return longer._marked(alive, self.n_removed)
+
+    def _marked(self, alive: NDArray[np.uint64], n_removed: int) -> "Segment":
+        other = Segment(
+            self.n_bits, self.layout, self._tiles, self._ids, self.first_id, self._corrections, self.room, self._check
+        )
+        other._tiles = self._tiles  # the same object: what was learned of these codes stays true
+        other.alive, other.n_removed = alive, n_removed
+        return other
+
+    def has_codes_of(self, other: "Segment") -> bool:
+        """Whether both are the same codes, whichever of them are removed."""
+        return self._tiles is other._tiles
+
+
+class CodeTable:
+    """Codes of ``n_bits`` bits by id; see :class:`hashlearn.HammingIndex` for the outside.
+
+    Make one by :meth:`empty`, by :func:`hashlearn.index.file.read_table`, or from another.
+
+    Parameters
+    ----------
+    n_bits : int
+    layout : Layout
+    corrected : bool
+        Does a code come with one byte more?
+    metadata : dict
+        What else is to be saved with the codes, as JSON can say it; not to be changed.
+    segments : tuple of Segment
+        Base and tail, or one of them, or none; none is empty.
+    next_id : int
+        Above every id there has ever been.
+    """
+
+    def __init__(
+        self,
+        n_bits: int,
+        layout: Layout,
+        corrected: bool,
+        metadata: Mapping[str, Any],
+        segments: tuple[Segment, ...] = (),
+        next_id: int = 0,
+    ):
+        self.n_bits, self.layout, self.corrected = n_bits, layout, corrected
+        self.n_bytes = -(-n_bits // 8)
+        self.metadata, self.segments, self.next_id = metadata, segments, next_id
+        self.n_removed = sum(segment.n_removed for segment in segments)
+        self._n_codes = sum(map(len, segments)) - self.n_removed
+
+    @classmethod
+    def empty(
+        cls,
+        n_bits: int,
+        layout: Layout | None = None,
+        *,
+        corrections: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> "CodeTable":
+        """A table without codes.
+
+        Parameters
+        ----------
+        n_bits : int
+        layout : Layout or None
+            By default the one for Hamming distances.
+        corrections : bool
+            Does a code come with one byte more?
+        metadata : dict or None
+        """
+        return cls(n_bits, layout or word_layout(n_bits), corrections, metadata or {})
+
+    def __reduce__(self) -> tuple:
+        made = (self.n_bits, self.layout, self.corrected, self.metadata, self.next_id)
+        return _restored, (*made, *self.live())
+
+    def __len__(self) -> int:
+        return self._n_codes
+
+    @property
+    def nbytes(self) -> int:
+        return sum(segment.nbytes for segment in self.segments)
+
+    @cached_property
+    def in_order(self) -> bool:
+        """Are all ids of the tail above those of the base?"""
+        return len(self.segments) < 2 or self.segments[0].last_id() < int(self.segments[1].ids_at(_FIRST)[0])
+
+    def verify(self) -> None:
+        """Do the checks that are still owed, if any."""
+        for segment in self.segments:
+            segment.verify()
+
+    def with_metadata(self, metadata: Mapping[str, Any]) -> "CodeTable":
+        return CodeTable(self.n_bits, self.layout, self.corrected, metadata, self.segments, self.next_id)
+
+    def live(self) -> NewCodes:
+        """All codes that are there, in the order of their ids."""
+        parts = [segment.rows_at(segment.live_positions()) for segment in self.segments]
+        if not parts:
+            nothing = np.empty(0, np.uint8) if self.corrected else None
+            return NewCodes(np.empty((0, self.n_bytes), np.uint8), _NO_IDS, nothing)
+        return parts[0] if len(parts) == 1 else _joined(*parts)
+
+    def live_ids(self) -> NDArray[np.int64]:
+        """The ids, ascending."""
+        parts = [segment.ids_at(segment.live_positions()) for segment in self.segments]
+        ids = np.concatenate(parts) if parts else _NO_IDS
+        return ids if self.in_order else np.sort(ids)
+
+    def find(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        """The segments that ids are in, their positions there, and which of them are there at all."""
+        where, positions, known = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64), np.zeros(len(ids), bool)
+        for number, segment in enumerate(self.segments):
+            found, there = segment.find(ids)
+            where[there], positions[there] = number, found[there]
+            known |= there
+        return where, positions, known
+
+    def refuse_unknown(self, ids: ArrayLike, name: str = "ids") -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The segments and positions of ids, which must be there."""
         wanted = check_ids(ids, name)
-        positions, known = self.find(wanted)
+        where, positions, known = self.find(wanted)
         if not known.all():
             raise ValueError(f"{name} must be in the index, got {wanted[~known][0]}, which is not")
-        return positions
+        return where, positions
+
+    def codes_of(self, ids: ArrayLike) -> NDArray[np.uint8]:
+        """Packed codes of ids, in their order."""
+        where, positions = self.refuse_unknown(ids)
+        codes = np.empty((len(where), self.n_bytes), np.uint8)
+        for number, segment in enumerate(self.segments):
+            here = where == number
+            codes[here] = segment.codes_at(positions[here])
+        return codes
 
     def added(
         self, codes: NDArray[np.uint8], ids: ArrayLike | None = None, corrections: ArrayLike | None = None
     ) -> "CodeTable":
-        """A store with these packed codes too; their ids must be new."""
+        """A table with these packed codes too; their ids must be new."""
         if ids is None:
             new_ids = ids_from(self.next_id, len(codes))
         else:
             new_ids = check_new_ids(ids, len(codes))
-            known = self.find(new_ids)[1]
+            known = self.find(new_ids)[2]
             if known.any():
                 raise ValueError(f"ids must be new, got {new_ids[known][0]}, which is already in the index")
-        rows = Rows(codes, new_ids, self._check_corrections(corrections, len(codes)))
-        return self._changed(rows, gone=_NOWHERE)
+        return self._with(NewCodes(codes, new_ids, self._check_corrections(corrections, len(codes))))
 
     def upserted(self, codes: NDArray[np.uint8], ids: ArrayLike, corrections: ArrayLike | None = None) -> "CodeTable":
-        """A store with these packed codes too, in the place of those that have the same ids."""
+        """A table with these packed codes too, in the place of those that have the same ids."""
         new_ids = check_new_ids(ids, len(codes))
-        positions, known = self.find(new_ids)
-        rows = Rows(codes, new_ids, self._check_corrections(corrections, len(codes)))
-        return self._changed(rows, gone=np.sort(positions[known]))
+        rows = NewCodes(codes, new_ids, self._check_corrections(corrections, len(codes)))
+        where, positions, known = self.find(new_ids)
+        return self._marked(where[known], positions[known])._with(rows)._tidied()
 
     def removed(self, ids: ArrayLike) -> "CodeTable":
-        """A store without the codes with these ids, which must be there."""
-        no_rows = Rows(np.empty((0, self.n_bytes), np.uint8), _NOWHERE)
-        return self._changed(no_rows, gone=np.unique(self.positions_of(ids)))
+        """A table without the codes with these ids, which must be there."""
+        where, positions = self.refuse_unknown(ids)
+        distinct = np.unique(np.stack([where, positions]), axis=1) if len(where) else np.empty((2, 0), np.int64)
+        return self._marked(distinct[0], distinct[1])._tidied()
 
-    def subset(self, positions: NDArray[np.int64]) -> "CodeTable":
-        """Some of the codes, in the order of the positions, which ascend; their ids stay."""
-        columns = columns_of(self.layout, ids=True, corrections=self.corrected)
-        room = Room.empty(columns, len(positions))
-        copy_columns(columns, self._source(columns), room.arrays, Runs.of_positions(positions))
-        return CodeTable(self.n_bits, self.layout, room, len(positions), self.next_id, self.metadata)
+    def compacted(self) -> "CodeTable":
+        """A table of one segment without removed codes."""
+        if len(self.segments) <= 1 and not self.n_removed:
+            return self
+        return self._of(self.live())
 
-    def _source(self, columns: Mapping[str, Column]) -> Arrays:
-        """The arrays to copy these columns from; running numbers are written out where they are wanted."""
-        if "ids" in columns and self._ids is None:
-            return {**self.arrays, "ids": np.arange(self.n_codes, dtype=np.int64)}
-        return self.arrays
+    def subset(self, positions: list[NDArray[np.int64]]) -> "CodeTable":
+        """Some of the codes, by ascending positions in each segment; their ids stay."""
+        parts = [segment.rows_at(part) for segment, part in zip(self.segments, positions) if len(part)]
+        if not parts:
+            return CodeTable(self.n_bits, self.layout, self.corrected, self.metadata, (), self.next_id)
+        return self._of(parts[0] if len(parts) == 1 else _joined(*parts))
 
     def _check_corrections(self, corrections: ArrayLike | None, n: int) -> NDArray[np.uint8] | None:
         if not self.corrected:
@@ -233,66 +407,72 @@ class CodeTable:
             raise ValueError(f"corrections must be uint8 of shape ({n},), got {array.dtype} of shape {array.shape}")
         return array
 
-    def _changed(self, rows: Rows, gone: NDArray[np.int64]) -> "CodeTable":
-        """A store without the codes at some positions, which ascend, and with some rows, in any order, besides."""
-        if not len(rows.ids) and not len(gone):
+    def _replaced(self, *segments: Segment, next_id: int = 0) -> "CodeTable":
+        kept = tuple(segment for segment in segments if len(segment))
+        return CodeTable(self.n_bits, self.layout, self.corrected, self.metadata, kept, max(self.next_id, next_id))
+
+    def _of(self, rows: NewCodes) -> "CodeTable":
+        """A table of one segment with these codes, which ascend in id."""
+        return self._replaced(self._segment(rows, len(rows.ids)))
+
+    def _segment(self, rows: NewCodes, capacity: int) -> Segment:
+        """A segment of its own for codes that ascend in id."""
+        running = is_running(rows.ids)
+        room = Room(self.layout, capacity, ids=not running, corrections=self.corrected)
+        room.take(0, len(rows.ids))
+        room.write(self.layout, 0, rows)
+        first_id = int(rows.ids[0]) if running and len(rows.ids) else 0
+        return _segment_of(self.n_bits, self.layout, room, len(rows.ids), first_id)
+
+    def _marked(self, where: NDArray[np.int64], positions: NDArray[np.int64]) -> "CodeTable":
+        if not len(where):
+            return self
+        marked = list(self.segments)
+        for number in np.unique(where).tolist():
+            marked[number] = marked[number].without(positions[where == number])
+        return self._replaced(*marked)
+
+    def _with(self, rows: NewCodes) -> "CodeTable":
+        """With codes whose ids are not there, in any order."""
+        if not len(rows.ids):
             return self
         if np.any(np.diff(rows.ids) < 0):
             rows = rows.take(np.argsort(rows.ids))
-        if not len(gone) and (not len(self) or rows.ids[0] > self._last_id()):
-            return self._appended(rows)
-        return self._merged(rows, gone)
+        next_id = int(rows.ids[-1]) + 1
+        if not self.segments:
+            return self._replaced(self._segment(rows, len(rows.ids)), next_id=next_id)
+        *base, tail = self.segments
+        if rows.ids[0] > tail.last_id():
+            longer = tail.appended(rows)
+            if longer is None and (base or tail.room is not None):  # no room: more of it, and the tail copied there
+                longer = self._grown(tail, rows)
+            if longer is None:  # the tail is a mapped file: it stays one
+                longer = self._segment(rows, len(rows.ids))
+                base = [tail]
+            return self._replaced(*base, longer, next_id=next_id)
+        if len(tail) <= max(_SMALL_TAIL, int(_TAIL_PER_ROOT * len(self) ** 0.5)):
+            sorted_in = _joined(tail.rows_at(tail.live_positions()), rows)
+            return self._replaced(*base, self._segment(sorted_in, len(sorted_in.ids)), next_id=next_id)
+        if base:
+            base = list(self.compacted().segments)
+        return self._replaced(*(base or [tail]), self._segment(rows, len(rows.ids)), next_id=next_id)
 
-    def _last_id(self) -> int:
-        return int(self.ids_at(np.array([self.n_codes - 1]))[0])
+    def _grown(self, tail: Segment, rows: NewCodes) -> Segment:
+        """The tail and codes behind it, in larger room; removed codes keep their places."""
+        together = _behind(tail.rows_at(np.arange(len(tail))), rows)
+        longer = self._segment(together, max(len(together.ids), int(_GROWTH * len(tail)), _SMALL_TAIL))
+        gone = np.flatnonzero(~tail.is_alive(np.arange(len(tail)))) if tail.n_removed else _NO_IDS
+        return longer.without(gone) if len(gone) else longer
 
-    def _appended(self, rows: Rows) -> "CodeTable":
-        n_before, n_after = len(self), len(self) + len(rows.ids)
-        running = rows.ids[-1] == n_after - 1  # the ids are distinct, so the last of 0, 1, 2, ... tells
-        columns = columns_of(self.layout, ids=not running, corrections=self.corrected)
-        room = self._take_places_behind()
-        if room.capacity < n_after or room.arrays.keys() != columns.keys():
-            room = Room.empty(columns, max(n_after, int(_GROWTH * n_before)))
-            copy_columns(columns, self._source(columns), room.arrays, Runs.everything(n_before))
-        return self._written(room, n_after, rows, np.arange(n_before, n_after))
-
-    def _take_places_behind(self) -> Room:
-        """The room of this store, or one without places if another store has taken them."""
-        self.verify()
-        try:
-            return self._places_behind.pop()
-        except IndexError:
-            return Room({}, 0)
-
-    def _merged(self, rows: Rows, gone: NDArray[np.int64]) -> "CodeTable":
-        ids = self.ids
-        before = np.minimum(rows.ids, len(self)) if ids is None else np.searchsorted(ids, rows.ids)
-        runs = Runs.kept(len(self), gone, before)
-        n_after = len(self) - len(gone) + len(rows.ids)
-        last_kept = self.ids_at(runs.starts[-1:] + runs.lengths[-1:] - 1)
-        running = np.concatenate([last_kept, rows.ids[-1:]]).max(initial=-1) == n_after - 1
-        columns = columns_of(self.layout, ids=not running, corrections=self.corrected)
-        room = Room.empty(columns, n_after)
-        copy_columns(columns, self._source(columns), room.arrays, runs)
-        positions = before - np.searchsorted(gone, before) + np.arange(len(before))
-        return self._written(room, n_after, rows, positions)
-
-    def _written(self, room: Room, n_codes: int, rows: Rows, positions: NDArray[np.int64]) -> "CodeTable":
-        """The store of the first codes of a room, once these rows, with ascending ids, are written to it."""
-        arrays, layout = room.arrays, self.layout
-        tiles = Tiles(arrays["front"], arrays["back"], layout.n_front, layout.n_back, n_codes)
-        for start in range(0, len(positions), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            write_tiles(tiles, positions[block], self.words_of(rows.codes[block]))
-        if "ids" in arrays:
-            arrays["ids"][positions] = rows.ids
-        if rows.corrections is not None:
-            arrays["corrections"][positions] = rows.corrections
-        next_id = max(self.next_id, int(rows.ids[-1]) + 1 if len(rows.ids) else 0)
-        return CodeTable(self.n_bits, layout, room, n_codes, next_id, self.metadata)
+    def _tidied(self) -> "CodeTable":
+        """Without removed codes once they are half of all."""
+        return self.compacted() if self.n_removed > max(_SMALL_TAIL, len(self)) else self
 
 
-class _Once:
+_FIRST = np.zeros(1, np.int64)
+
+
+class Once:
     """A call that is made once, whichever thread comes first; where it raises, the next one makes it again."""
 
     def __init__(self, call: Callable[[], None]):
@@ -309,20 +489,61 @@ class _Once:
                 self._made = True
 
 
+def _segment_of(n_bits: int, layout: Layout, room: Room, n: int, first_id: int) -> Segment:
+    """The first n codes that are in a room."""
+    tiles = Tiles(room.front, room.back, layout.n_front, layout.n_back, n)
+    ids = None if room.ids is None else room.ids[:n]
+    return Segment(n_bits, layout, tiles, ids, first_id, room.corrections, room)
+
+
+def packed_mask(mask: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """A mask by position as a word for every tile."""
+    words = np.zeros(n_tiles(len(mask)) * (TILE // 8), np.uint8)
+    packed = np.packbits(mask, bitorder="little")
+    words[: len(packed)] = packed
+    return words.view(np.uint64)
+
+
+def unpacked_mask(words: NDArray[np.uint64], n: int) -> NDArray[np.bool_]:
+    """The first n bits of a word for every tile, as a mask by position."""
+    return np.unpackbits(words.view(np.uint8), count=n, bitorder="little").view(np.bool_)
+
+
+def is_running(ids: NDArray[np.int64]) -> bool:
+    """Whether distinct ids that ascend are one number after the other."""
+    return len(ids) == 0 or int(ids[-1]) - int(ids[0]) == len(ids) - 1
+
+
+def _behind(first: NewCodes, second: NewCodes) -> NewCodes:
+    corrections = None
+    if first.corrections is not None and second.corrections is not None:
+        corrections = np.concatenate([first.corrections, second.corrections])
+    return NewCodes(np.concatenate([first.codes, second.codes]), np.concatenate([first.ids, second.ids]), corrections)
+
+
+def _joined(first: NewCodes, second: NewCodes) -> NewCodes:
+    """Two sets of codes in the order of their ids."""
+    together = _behind(first, second)
+    if len(first.ids) and len(second.ids) and first.ids[-1] > second.ids[0]:
+        return together.take(np.argsort(together.ids, kind="stable"))
+    return together
+
+
 def _restored(
     n_bits: int,
     layout: Layout,
+    corrected: bool,
     metadata: Mapping[str, Any],
     next_id: int,
     codes: NDArray[np.uint8],
-    ids: NDArray[np.int64] | None,
+    ids: NDArray[np.int64],
     corrections: NDArray[np.uint8] | None,
 ) -> CodeTable:
-    """The store that was pickled or copied as these parts."""
-    store = CodeTable.empty(n_bits, layout, corrections=corrections is not None, metadata=metadata)
-    store = store.added(codes, ids, corrections)
-    store.next_id = next_id
-    return store
+    """The table that was pickled or copied as these parts."""
+    table = CodeTable.empty(n_bits, layout, corrections=corrected, metadata=metadata)
+    table = table.added(codes, ids, corrections)
+    table.next_id = next_id
+    return table
 
 
 def _read_only(array: NDArray) -> NDArray:

@@ -34,9 +34,6 @@ at the first multiple of 4096 behind the section before it. The bytes between ar
 the last section. A section is whole tiles: ids and corrections, too, have room for a multiple of 64 codes. Opening
 reads the header, and checks it and the file's size, in a time that does not depend on the number of codes; the
 checksums of the sections are compared before they are first used.
-
-Version 1 has a section ``codes`` in place of ``front`` and ``back``, with all words of a tile side by side. Opening
-such a file reads it into memory and checks it.
 """
 
 import hashlib
@@ -46,7 +43,6 @@ import os
 import struct
 import sys
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -55,9 +51,8 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import check_integer, check_regular
 from hashlearn.durable.files import replacing
-from hashlearn.index.code_table import CodeTable
-from hashlearn.index.columns import Arrays, Column, Room, columns_of
-from hashlearn.index.kernels.tiles import TILE, Layout, byte_layout, empty_tiles, word_layout
+from hashlearn.index.code_table import CodeTable, Once, Segment
+from hashlearn.index.kernels.tiles import TILE, Layout, Tiles, byte_layout, n_tiles, word_layout
 
 MAGIC = b"HLINDEX\n"
 VERSION = 2
@@ -67,6 +62,17 @@ _LONGEST_HEADER = 1 << 20
 _PREFIX = struct.Struct("<8sII")
 _CRC = struct.Struct("<I")
 _CHUNK = 1 << 24
+
+
+class Column(NamedTuple):
+    """What a section holds for every code: words of a type."""
+
+    dtype: np.dtype
+    n_words: int
+
+    def n_bytes(self, n_codes: int) -> int:
+        """Length of the section, in whole tiles."""
+        return n_tiles(n_codes) * TILE * self.n_words * self.dtype.itemsize
 
 
 class _Section(NamedTuple):
@@ -88,23 +94,25 @@ class _Header(NamedTuple):
     sections: dict[str, _Section]
 
 
-def write_store(store: CodeTable, path: str | Path) -> None:
+def write_table(table: CodeTable, path: str | Path) -> None:
     """Write an index's codes so that ``path`` holds, whatever happens, either the old file or the new one."""
     _require_little_endian()
-    columns = columns_of(store.layout, ids=store.ids is not None, corrections=store.corrected)
-    sections = {name: _pieces(store.arrays[name], column, len(store)) for name, column in columns.items()}
+    table = table.compacted()
+    arrays = _arrays_of(table)
+    columns = _columns(table.layout)
+    sections = {name: _pieces(array, columns[name], len(table)) for name, array in arrays.items()}
     with replacing(path) as (beside,), beside.open("wb") as file:
-        _write(file, store, sections)
+        _write(file, table, sections)
 
 
-def read_store(path: str | Path) -> CodeTable:
+def read_table(path: str | Path) -> CodeTable:
     """Map a file into memory as the codes of an index; nothing is read but the header."""
     _require_little_endian()
     path = check_regular(path)
     with path.open("rb") as file:
-        version, text = _read_header(file, path)
+        text = _read_header(file, path)
         try:
-            header = _checked_header(version, text, os.fstat(file.fileno()).st_size)
+            header = _checked_header(text, os.fstat(file.fileno()).st_size)
         except KeyError as missing:
             raise ValueError(f"{path}: the header says no {missing}") from None
         except (AttributeError, TypeError, ValueError, RecursionError) as wrong:
@@ -118,10 +126,16 @@ def read_store(path: str | Path) -> CodeTable:
                 what = name if name in ("ids", "corrections") else "codes"
                 raise ValueError(f"{path}: the {what} do not match their checksum; the file was edited or damaged")
 
-    if version == 1:
-        check()
-        return _store(header, _halves_apart(arrays, header))
-    return _store(header, arrays, check)
+    corrected, n = "corrections" in arrays, header.n_codes
+    table = CodeTable(header.n_bits, header.layout, corrected, header.metadata, (), header.next_id)
+    if not n:
+        return table
+    tiles = Tiles(arrays["front"], arrays["back"], header.layout.n_front, header.layout.n_back, n)
+    ids = arrays["ids"][:n] if "ids" in arrays else None
+    segment = Segment(
+        header.n_bits, header.layout, tiles, ids, 0, arrays.get("corrections"), room=None, check=Once(check)
+    )
+    return CodeTable(header.n_bits, header.layout, corrected, header.metadata, (segment,), header.next_id)
 
 
 def fingerprint(path: str | Path) -> str:
@@ -132,22 +146,42 @@ def fingerprint(path: str | Path) -> str:
         return hashlib.sha256(file.read(length)).hexdigest()
 
 
-def _store(header: _Header, arrays: Arrays, check: Callable[[], None] | None = None) -> CodeTable:
-    room = Room(arrays, capacity=header.n_codes)
-    return CodeTable(header.n_bits, header.layout, room, header.n_codes, header.next_id, header.metadata, check)
+def _arrays_of(table: CodeTable) -> dict[str, NDArray]:
+    """The sections of a table of one segment, by name."""
+    if not table.segments:
+        nothing = np.empty(0, table.layout.dtype)
+        arrays = {"front": nothing, "back": nothing}
+        return {**arrays, "corrections": np.empty(0, np.uint8)} if table.corrected else arrays
+    (segment,) = table.segments
+    arrays = {"front": segment.tiles.front, "back": segment.tiles.back}
+    if segment.ids is not None or segment.first_id:
+        arrays["ids"] = segment.ids_at(np.arange(len(segment)))
+    if segment.corrections is not None:
+        arrays["corrections"] = segment.corrections
+    return arrays
 
 
-def _write(file: BinaryIO, store: CodeTable, sections: dict[str, list[NDArray]]) -> None:
+def _columns(layout: Layout) -> dict[str, Column]:
+    """The columns that a file may have."""
+    return {
+        "front": Column(layout.dtype, layout.n_front),
+        "back": Column(layout.dtype, layout.n_back),
+        "ids": Column(np.dtype(np.int64), 1),
+        "corrections": Column(np.dtype(np.uint8), 1),
+    }
+
+
+def _write(file: BinaryIO, table: CodeTable, sections: dict[str, list[NDArray]]) -> None:
     header = {
-        "n_bits": store.n_bits,
+        "n_bits": table.n_bits,
         "bit_order": "big",
-        "n_codes": len(store),
-        "next_id": store.next_id,
-        "word_bytes": store.layout.dtype.itemsize,
-        "n_words": store.layout.n_words,
-        "n_front": store.layout.n_front,
+        "n_codes": len(table),
+        "next_id": table.next_id,
+        "word_bytes": table.layout.dtype.itemsize,
+        "n_words": table.layout.n_words,
+        "n_front": table.layout.n_front,
         "tile": TILE,
-        "metadata": dict(store.metadata),
+        "metadata": dict(table.metadata),
         "sections": {name: {"n_bytes": _n_bytes(p), "crc32": _checksum(p)} for name, p in sections.items()},
     }
     text = json.dumps(header).encode()
@@ -166,37 +200,40 @@ def _write(file: BinaryIO, store: CodeTable, sections: dict[str, list[NDArray]])
 
 
 def _pieces(array: NDArray, column: Column, n_codes: int) -> list[NDArray]:
-    """The full tiles of a column, and the last one with zeros behind the codes: a later store may write there."""
+    """The full tiles of a column, and the last one with zeros behind the codes: a later table may write there."""
     tile_words = TILE * column.n_words
     n_full, n_in_last = n_codes // TILE * tile_words, n_codes % TILE
-    full, last = array[:n_full], array[n_full : n_full + tile_words if n_in_last else n_full]
-    last = last.reshape(-1, TILE).copy()
-    last[:, n_in_last:] = 0
-    return [full, last.reshape(-1)]
+    if not n_in_last:
+        return [array[:n_full]]
+    rest = array[n_full : n_full + tile_words]
+    last = np.zeros(tile_words, column.dtype)
+    last[: len(rest)] = rest
+    last.reshape(-1, TILE)[:, n_in_last:] = 0
+    return [array[:n_full], last]
 
 
-def _read_header(file: BinaryIO, path: Path) -> tuple[int, bytes]:
-    """Version and header, once its checksum is seen to be right."""
+def _read_header(file: BinaryIO, path: Path) -> bytes:
+    """The header, once its checksum is seen to be right."""
     prefix = file.read(_PREFIX.size)
     if not prefix.startswith(MAGIC) or len(prefix) < _PREFIX.size:
         raise ValueError(f"{path}: not an index file of hashlearn")
     _, version, length = _PREFIX.unpack(prefix)
-    if not 1 <= version <= VERSION:
-        raise ValueError(f"{path}: version {version} of the index format; this hashlearn reads 1 to {VERSION}")
+    if version != VERSION:
+        raise ValueError(f"{path}: version {version} of the index format; this hashlearn reads version {VERSION}")
     rest = file.read(length + _CRC.size) if length <= _LONGEST_HEADER else b""
     text, crc32 = rest[:length], rest[length:]
     if len(crc32) < _CRC.size or _CRC.unpack(crc32)[0] != zlib.crc32(prefix + text):
         raise ValueError(f"{path}: the header does not match its checksum; the file was truncated, edited or damaged")
-    return version, text
+    return text
 
 
-def _checked_header(version: int, text: bytes, file_size: int) -> _Header:
+def _checked_header(text: bytes, file_size: int) -> _Header:
     """What the header says; raises if it contradicts itself or the size of the file."""
     said = json.loads(text)
     n_bits = check_integer("n_bits", said["n_bits"], low=1)
     n_codes = check_integer("n_codes", said["n_codes"], low=0)
-    layout = _layout(version, n_bits, said)
-    wanted = _section_bytes(version, layout, n_codes)
+    layout = _layout(n_bits, said)
+    wanted = {name: column.n_bytes(n_codes) for name, column in _columns(layout).items()}
     offset = _aligned(_PREFIX.size + len(text) + _CRC.size)
     sections = {}
     for name, section in said["sections"].items():
@@ -213,38 +250,17 @@ def _checked_header(version: int, text: bytes, file_size: int) -> _Header:
     return _Header(n_bits, layout, n_codes, next_id, dict(said.get("metadata", {})), sections)
 
 
-def _layout(version: int, n_bits: int, said: dict[str, Any]) -> Layout:
+def _layout(n_bits: int, said: dict[str, Any]) -> Layout:
+    described = (said["word_bytes"], said["n_words"], said["n_front"], said["tile"], said["bit_order"])
     for layout in (word_layout(n_bits), byte_layout(n_bits)):
-        n_front = layout.n_front if version == 1 else said["n_front"]
-        described = (said["word_bytes"], said["n_words"], n_front, said["tile"], said["bit_order"])
         if described == (layout.dtype.itemsize, layout.n_words, layout.n_front, TILE, "big"):
             return layout
     raise ValueError("codes are laid out in a way this hashlearn does not know")
 
 
-def _section_bytes(version: int, layout: Layout, n_codes: int) -> dict[str, int]:
-    """How long each section is that a file may have."""
-    if version == 1:
-        return {"codes": Column(layout.dtype, layout.n_words).n_bytes(n_codes), "ids": 8 * n_codes}
-    columns = columns_of(layout, ids=True, corrections=True)
-    return {name: column.n_bytes(n_codes) for name, column in columns.items()}
-
-
 def _array(mapped: mmap.mmap, name: str, header: _Header) -> NDArray:
-    columns = columns_of(header.layout, ids=True, corrections=True)
-    dtype = columns[name].dtype if name in columns else header.layout.dtype
-    section = header.sections[name]
+    dtype, section = _columns(header.layout)[name].dtype, header.sections[name]
     return np.frombuffer(mapped, dtype, section.n_bytes // dtype.itemsize, section.offset)
-
-
-def _halves_apart(arrays: Arrays, header: _Header) -> Arrays:
-    """The arrays of version 1 as those of this version."""
-    words = arrays["codes"].reshape(-1, header.layout.n_words, TILE)
-    tiles = empty_tiles(header.n_codes, header.layout)
-    tiles.front[:] = words[:, : tiles.n_front].reshape(-1)
-    tiles.back[:] = words[:, tiles.n_front :].reshape(-1)
-    others = {name: array for name, array in arrays.items() if name != "codes"}
-    return {"front": tiles.front, "back": tiles.back, **others}
 
 
 def _checksum(pieces: list[NDArray]) -> int:

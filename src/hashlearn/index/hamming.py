@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_choice, check_integer
-from hashlearn.codes.results import NO_DISTANCE, NO_ID, Neighbors, RangeResult
-from hashlearn.index.base import CodeIndex, Pairs, check_k, packed
-from hashlearn.index.choose import SEARCH_METHODS, Engine, RangeSearch, SearchMethod, split_hits
-from hashlearn.index.code_table import CodeTable
+from hashlearn.codes.results import NO_DISTANCE, Neighbors, RangeResult
+from hashlearn.index.base import CodeIndex, Pairs, check_k, filled_up, joined_ranges, nearest_of, packed
+from hashlearn.index.choose import SEARCH_METHODS, Engine, RangeSearch, SearchMethod, Shown, split_hits
+from hashlearn.index.code_table import CodeTable, Segment
 from hashlearn.index.kernels.scan import POSITION_BITS, POSITION_MASK, QUERIES_PER_BLOCK
 from hashlearn.index.kernels.tiles import word_layout
 from hashlearn.index.scan import Keys
@@ -21,8 +21,8 @@ from hashlearn.threads import check_n_jobs
 class HammingIndex(CodeIndex[Engine]):
     """Exact nearest codes by Hamming distance.
 
-    A code takes n_bits / 8 bytes, and 8 more where the ids are not 0, 1, 2, ... Results do not depend on the way they
-    are found:
+    A code takes n_bits / 8 bytes, and 8 more where the ids are not running numbers. Results do not depend on the way
+    they are found:
 
     - ``"flat"`` looks at every code;
     - ``"multi-index"`` builds tables of substrings on the first search (40 to 50 bytes more per code of 64 bits)
@@ -50,22 +50,20 @@ class HammingIndex(CodeIndex[Engine]):
     array([0, 1])
     """
 
-    def _empty_store(self, n_bits: int, metadata: Mapping[str, Any]) -> CodeTable:
+    def _empty_table(self, n_bits: int, metadata: Mapping[str, Any]) -> CodeTable:
         return CodeTable.empty(n_bits, metadata=metadata)
 
-    def _engine_of(self, store: CodeTable) -> Engine:
-        return Engine(store)
+    def _engine_of(self, segment: Segment, table: CodeTable) -> Engine:
+        return Engine(segment)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory, or of the mapped file, that codes, ids and tables take."""
-        engine = self._engine
-        return engine.store.nbytes + engine.nbytes
+        view = self._view
+        return view.table.nbytes + sum(engine.nbytes for engine in view.engines)
 
     def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> Self:
         """Add codes.
-
-        Codes behind the others, in the order of their ids, take the time to write them; elsewhere all codes are copied.
 
         Parameters
         ----------
@@ -85,10 +83,10 @@ class HammingIndex(CodeIndex[Engine]):
         >>> HammingIndex().add(np.zeros((2, 4), np.uint8), ids=[5, 3]).ids
         array([3, 5])
         """
-        return self._change(lambda store: store.added(packed(codes, store), ids), codes)
+        return self._change(lambda table: table.added(packed(codes, table), ids), codes)
 
     def upsert(self, codes: ArrayLike, ids: ArrayLike) -> Self:
-        """Add codes, in the place of those that have the same ids. All codes are copied, unless all ids are above.
+        """Add codes, in the place of those that have the same ids.
 
         Parameters
         ----------
@@ -108,7 +106,7 @@ class HammingIndex(CodeIndex[Engine]):
         >>> index.upsert(np.array([[7], [8]], np.uint8), ids=[1, 2]).codes().ravel()
         array([1, 7, 8], dtype=uint8)
         """
-        return self._change(lambda store: store.upserted(packed(codes, store), ids), codes)
+        return self._change(lambda table: table.upserted(packed(codes, table), ids), codes)
 
     def prepare(self, k: int = 10, *, n_jobs: int | None = None) -> Self:
         """Build the tables now if they pay for queries that are like the codes and come one by one.
@@ -132,10 +130,9 @@ class HammingIndex(CodeIndex[Engine]):
         >>> HammingIndex().add(np.array([[1], [2]], np.uint8)).prepare(k=1).search(np.array([[2]], np.uint8), k=1).ids
         array([[1]])
         """
-        engine = self._engine
-        k = min(check_integer("k", k, low=1), len(engine.store))
-        if k:
-            engine.prepare(k, check_n_jobs(n_jobs))
+        k, n_jobs = check_integer("k", k, low=1), check_n_jobs(n_jobs)
+        for engine in self._view.engines:
+            engine.prepare(min(k, len(engine.segment)), n_jobs)
         return self
 
     def search(
@@ -157,8 +154,8 @@ class HammingIndex(CodeIndex[Engine]):
             At least 1, and at most the number of codes or 65536, whichever is more. Where the index has fewer codes,
             the places left over get id -1 and distance 2147483647.
         subset : array of ids, or boolean array of shape (len(index),), or None
-            Look only among these codes; a mask is in the order of :attr:`ids`. A subset is always scanned, after one
-            copy of its codes.
+            Look only among these codes; a mask is in the order of :attr:`ids`, or has a place for each of the numbers
+            0 to ``next_id - 1``. A subset is always scanned.
         method : {"auto", "flat", "multi-index"}
             How to search; the result is the same.
         n_jobs : int or None
@@ -169,18 +166,20 @@ class HammingIndex(CodeIndex[Engine]):
         distances, ids : int32 and int64 arrays of shape (n_queries, k)
             Nearest first, ties by the lowest id.
         """
-        engine = self._engine
-        codes = packed(queries, engine.store, "queries")
+        codes = packed(queries, self._view.table, "queries")
         method = _check_method(method, subset)
-        engine = self._restricted(engine, subset)
-        k = check_k(k, len(engine.store))
+        view = self._looked_at(subset, len(codes))
+        parts = view.parts()
+        k = check_k(k, sum(shown.n_shown for _, shown in parts))
         threads = check_n_jobs(n_jobs)
-        k_found = min(k, len(engine.store))
-        if k_found == 0 or len(codes) == 0:
-            keys = np.empty((len(codes), k_found), np.int64)
-        else:
-            keys = engine.knn(codes, k_found, method, threads)
-        return _neighbors(engine.store, keys, k)
+        if not parts or not len(codes):
+            nothing = Neighbors(np.empty((len(codes), 0), np.int32), np.empty((len(codes), 0), np.int64))
+            return filled_up(nothing, k, NO_DISTANCE)
+        found = [
+            _neighbors(engine.segment, engine.knn(codes, min(k, shown.n_shown), method, threads, shown))
+            for engine, shown in parts
+        ]
+        return filled_up(nearest_of(found, k, in_order=view.table.in_order), k, NO_DISTANCE)
 
     def within(
         self,
@@ -207,25 +206,16 @@ class HammingIndex(CodeIndex[Engine]):
         RangeResult
             ``result[q]`` has distances and ids of query q, nearest first, ties by the lowest id. A hit takes 12 bytes.
         """
-        engine = self._engine
-        codes = packed(queries, engine.store, "queries")
-        radius = _check_radius(radius, engine.store)
+        table = self._view.table
+        codes = packed(queries, table, "queries")
+        radius = min(check_integer("radius", radius, low=0), table.n_bits)
         method = _check_method(method, subset)
-        engine = self._restricted(engine, subset)
+        view = self._looked_at(subset, len(codes))
         threads = check_n_jobs(n_jobs)
-        counts = np.zeros(len(codes), np.int64)
-        distances, ids = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
-        for start in range(0, len(codes) if len(engine.store) else 0, QUERIES_PER_BLOCK):
-            block = codes[start : start + QUERIES_PER_BLOCK]
-            search = RangeSearch(block, np.zeros(len(block), np.int64), radius)
-            hits = np.concatenate(list(engine.range(search, method, threads)))
-            hits.sort()
-            query, distance, position = split_hits(hits)
-            counts[start : start + len(block)] = np.bincount(query, minlength=len(block))
-            distances.append(distance.astype(np.int32))
-            ids.append(engine.store.ids_at(position))
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        return RangeResult(offsets, np.concatenate(distances), np.concatenate(ids))
+        found = [_within(engine, codes, radius, method, threads, shown) for engine, shown in view.parts()]
+        if not found:
+            return RangeResult(np.zeros(len(codes) + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
+        return joined_ranges(found, in_order=view.table.in_order)
 
     def pairs_within(self, radius: int, *, method: SearchMethod = "auto", n_jobs: int | None = None) -> Iterator[Pairs]:
         """All pairs of codes at distance ``radius`` or less, in blocks of bounded size and in no order.
@@ -253,33 +243,50 @@ class HammingIndex(CodeIndex[Engine]):
         >>> [(pairs.first, pairs.second, pairs.distances) for pairs in index.pairs_within(radius=1)]
         [(array([0, 1]), array([2, 2]), array([1, 1], dtype=int32))]
         """
-        engine = self._engine
-        return _pairs(engine, _check_radius(radius, engine.store), _check_method(method, None), check_n_jobs(n_jobs))
+        table = self._view.table
+        radius = min(check_integer("radius", radius, low=0), table.n_bits)
+        method, threads = _check_method(method, None), check_n_jobs(n_jobs)
+        whole = self._view if not table.n_removed and len(table.segments) == 1 else self._whole(table.compacted())
+        return _pairs(whole.engines[0], radius, method, threads) if whole.engines else iter(())
 
     @classmethod
-    def _check_opened(cls, store: CodeTable) -> None:
-        if store.layout != word_layout(store.n_bits) or store.corrected:
+    def _check_opened(cls, table: CodeTable) -> None:
+        if table.layout != word_layout(table.n_bits) or table.corrected:
             raise ValueError("an index of another kind, not of codes for Hamming distances")
 
 
-def _check_radius(radius: Any, store: CodeTable) -> int:
-    return min(check_integer("radius", radius, low=0), store.n_bits)
+def _within(
+    engine: Engine, codes: NDArray[np.uint8], radius: int, method: SearchMethod, n_jobs: int, shown: Shown
+) -> RangeResult:
+    """The codes of one segment within the radius."""
+    counts = np.zeros(len(codes), np.int64)
+    distances, ids = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    for start in range(0, len(codes), QUERIES_PER_BLOCK):
+        block = codes[start : start + QUERIES_PER_BLOCK]
+        search = RangeSearch(block, np.zeros(len(block), np.int64), radius)
+        hits = np.concatenate(list(engine.range(search, method, n_jobs, shown)))
+        hits.sort()
+        query, distance, position = split_hits(hits)
+        counts[start : start + len(block)] = np.bincount(query, minlength=len(block))
+        distances.append(distance.astype(np.int32))
+        ids.append(engine.segment.ids_at(position))
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    return RangeResult(offsets, np.concatenate(distances), np.concatenate(ids))
 
 
 def _pairs(engine: Engine, radius: int, method: SearchMethod, n_jobs: int) -> Iterator[Pairs]:
-    store = engine.store
-    if not len(store):
-        return
+    """The pairs of one segment, of which no code is removed."""
+    segment = engine.segment
+    everything = Shown(segment.alive, len(segment))
     method = engine.prepare_pairs(radius, method, n_jobs)
-    starts = range(0, len(store), QUERIES_PER_BLOCK)
-    for start in track(starts, "pairs"):
-        positions = np.arange(start, min(start + QUERIES_PER_BLOCK, len(store)))
-        search = RangeSearch(store.codes_at(positions), positions + 1, radius)
-        for hits in engine.range(search, method, n_jobs):
+    for start in track(range(0, len(segment), QUERIES_PER_BLOCK), "pairs"):
+        positions = np.arange(start, min(start + QUERIES_PER_BLOCK, len(segment)))
+        search = RangeSearch(segment.codes_at(positions), positions + 1, radius)
+        for hits in engine.range(search, method, n_jobs, everything):
             if len(hits):
                 hits.sort()
                 query, distance, position = split_hits(hits)
-                yield Pairs(store.ids_at(start + query), store.ids_at(position), distance.astype(np.int32))
+                yield Pairs(segment.ids_at(start + query), segment.ids_at(position), distance.astype(np.int32))
 
 
 def _check_method(method: str, subset: ArrayLike | None) -> SearchMethod:
@@ -287,11 +294,6 @@ def _check_method(method: str, subset: ArrayLike | None) -> SearchMethod:
     return checked if subset is None else "flat"
 
 
-def _neighbors(store: CodeTable, keys: Keys, k: int) -> Neighbors:
-    """Keys of shape (n_queries, <= k) as a result of k columns."""
-    distances, ids = (keys >> POSITION_BITS).astype(np.int32), store.ids_at(keys & POSITION_MASK)
-    if keys.shape[1] < k:
-        empty = ((0, 0), (0, k - keys.shape[1]))
-        distances = np.pad(distances, empty, constant_values=NO_DISTANCE)
-        ids = np.pad(ids, empty, constant_values=NO_ID)
-    return Neighbors(distances, ids)
+def _neighbors(segment: Segment, keys: Keys) -> Neighbors:
+    """What keys stand for."""
+    return Neighbors((keys >> POSITION_BITS).astype(np.int32), segment.ids_at(keys & POSITION_MASK))

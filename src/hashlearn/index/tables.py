@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import as_words, bytes_per_code
-from hashlearn.index.code_table import CodeTable
+from hashlearn.index.code_table import Segment
 from hashlearn.index.kernels.buckets import Table, Tables, fill_table, masks_of_weight
 from hashlearn.index.kernels.probe import Budget, Part, Report, Scratch, found_size, knn_probe, range_probe
 from hashlearn.index.kernels.scan import RangeQueries
@@ -70,10 +70,10 @@ class Substrings:
 
 
 class MultiIndex:
-    """The tables over the codes of a store; searching from several threads at once is safe."""
+    """The tables over the codes of a segment; searching from several threads at once is safe."""
 
-    def __init__(self, store: CodeTable, n_jobs: int = 1):
-        self._tables = _build(store, Substrings(store.n_bits, len(store)), n_jobs)
+    def __init__(self, segment: Segment, n_jobs: int = 1):
+        self._tables = _build(segment, Substrings(segment.n_bits, len(segment)), n_jobs)
         self._kept = threading.local()
 
     @property
@@ -132,9 +132,9 @@ class _Probe:
         return self._hits[:count].copy()
 
 
-def _build(store: CodeTable, substrings: Substrings, n_jobs: int) -> Tables:
-    n, m = len(store), len(substrings)
-    words = _row_words(store)
+def _build(segment: Segment, substrings: Substrings, n_jobs: int) -> Tables:
+    n, m = len(segment), len(substrings)
+    words = _row_words(segment)
     n_words = words.shape[1]
     longest = int(substrings.lengths.max())
     bucket_ends = np.zeros((m, (1 << longest) + 1), np.int32)
@@ -167,12 +167,12 @@ def _build(store: CodeTable, substrings: Substrings, n_jobs: int) -> Tables:
     )
 
 
-def _row_words(store: CodeTable) -> NDArray[np.uint64]:
+def _row_words(segment: Segment) -> NDArray[np.uint64]:
     """All codes as 64-bit words, row by row, shape (n, n_words)."""
-    words = np.empty((len(store), -(-bytes_per_code(store.n_bits) // 8)), np.uint64)
-    for start in range(0, len(store), _BLOCK):
-        end = min(start + _BLOCK, len(store))
-        words[start:end] = as_words(store.codes_at(np.arange(start, end)))
+    words = np.empty((len(segment), -(-bytes_per_code(segment.n_bits) // 8)), np.uint64)
+    for start in range(0, len(segment), _BLOCK):
+        end = min(start + _BLOCK, len(segment))
+        words[start:end] = as_words(segment.codes_at(np.arange(start, end)))
     return words
 
 

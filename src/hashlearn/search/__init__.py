@@ -1,19 +1,21 @@
 """Find vectors: codes find candidates, kept vectors put them in order; ids, payloads, filters."""
 
 from hashlearn.codes.results import Neighbors, RangeResult
+from hashlearn.search.columns import Facet
 from hashlearn.search.exact import nearest_vectors
 from hashlearn.search.rerank import rerank_asymmetric, rerank_exact
-from hashlearn.search.results import Record
+from hashlearn.search.results import Page, Record
 from hashlearn.search.similarity import SimilaritySearch
 from hashlearn.search.tune import tune
 from hashlearn.search.tuning import Tuning
-from hashlearn.search.vector_file import VectorFile
 from hashlearn.search.vector_values import Calibration
-from hashlearn.search.vector_view import VectorView
+from hashlearn.search.vectors import VectorFile, VectorView
 
 __all__ = [
     "Calibration",
+    "Facet",
     "Neighbors",
+    "Page",
     "RangeResult",
     "Record",
     "SimilaritySearch",

@@ -95,6 +95,14 @@ class MetricHasher:
     def n_features(self) -> int:
         return int(self.hasher.n_features_in_)
 
+    @property
+    def affine(self) -> tuple[float, float] | None:
+        """Scale and offset of the corrections of its codes; None where they have none."""
+        if not self.has_weights:
+            return None
+        last = self.hasher[-1] if isinstance(self.hasher, Pipeline) else self.hasher
+        return float(last.correction_scale_), float(last.correction_offset_)
+
     def fitted(self, X: Any) -> "MetricHasher":
         """An encoder with a copy of the hasher that has learned from these rows."""
         lengths = Lengths.of(_checked(X))

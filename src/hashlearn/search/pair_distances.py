@@ -6,10 +6,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.index.kernels.pairs import negative_products, squared_differences
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import RowBlocks
 from hashlearn.rows.blocks import ArrayRows
+from hashlearn.search.kernels.pairs import negative_products, squared_differences
 from hashlearn.search.read_ahead import expect_rows, mapping_of
 
 METRICS = ("euclidean", "cosine", "dot")

@@ -17,11 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes import unpack
 from hashlearn.codes.results import NO_ID, Neighbors
-from hashlearn.index.hamming import HammingIndex
+from hashlearn.index import HammingIndex
 from hashlearn.rows import as_rows
 from hashlearn.search.pair_distances import METRICS, Reader, RowsReader, VectorPairs, as_distances, pair_distances
-from hashlearn.search.vector_file import VectorFile
-from hashlearn.search.vector_view import VectorView
+from hashlearn.search.vectors import VectorFile, VectorView
 
 _BLOCK_ELEMENTS = 1 << 22
 
@@ -96,6 +95,26 @@ def rerank_exact(
     wanted = _check_candidates(candidates)
     check_choice("metric", metric, METRICS)
     return rerank_read(*_reader(vectors, wanted[wanted != NO_ID]), query_vectors, wanted, k, metric)
+
+
+def nearest_candidates(
+    view: VectorView, query_vectors: Any, wanted: NDArray[np.int64], k: int, metric: str
+) -> Neighbors:
+    """As :func:`rerank_exact`, for queries that were checked: in one compiled call where the vectors are in memory."""
+    there = wanted != NO_ID
+    places = wanted.reshape(-1) if there.all() else wanted[there]
+    if not view.is_resident:
+        return rerank_read(view, places, query_vectors, wanted, k, metric)
+    queries = query_vectors
+    if type(queries) is not np.ndarray or queries.ndim != 2 or queries.dtype.kind != "f":
+        rows = as_rows(query_vectors)
+        queries = rows.take(np.arange(len(rows)))
+    numbers = view.distances(places, np.nonzero(there)[0], queries, metric)
+    if numbers is None:
+        return rerank_read(view, places, query_vectors, wanted, k, metric)
+    distances = np.full(wanted.shape, np.inf, np.float32)
+    distances[there] = as_distances(numbers, metric)
+    return _nearest(distances, wanted, k)
 
 
 def rerank_read(

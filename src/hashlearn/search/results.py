@@ -1,9 +1,11 @@
-"""What a search of an index returns beside :mod:`hashlearn.codes.results`."""
+"""What a similarity search returns beside :mod:`hashlearn.codes.results`."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hashlearn.codes.results import Neighbors
 
 
 class Record(NamedTuple):
@@ -13,3 +15,25 @@ class Record(NamedTuple):
     code: NDArray[np.uint8]
     payload: dict[str, Any]
     vector: NDArray[np.float32] | None
+
+
+class Page(NamedTuple):
+    """Some rows of a similarity search, and what to pass as ``after`` for the next ones; None at the end."""
+
+    records: list[Record]
+    after: str | None
+
+
+class NeighborsWithRows(Neighbors):
+    """Neighbors with what else is kept of them.
+
+    Attributes
+    ----------
+    payloads : list of lists of dict or None
+        In row q those of the neighbors of query q; None where nothing was found.
+    vectors : ndarray of shape (n_queries, k, n_features) or None
+        NaN where nothing was found; None where no vectors are kept.
+    """
+
+    payloads: list[list[dict[str, Any] | None]] | None = None
+    vectors: NDArray[np.float32] | None = None

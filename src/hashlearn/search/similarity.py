@@ -1,33 +1,45 @@
 """Vectors in, neighbors out: a hasher, an index, ids and payloads as one object, and as one folder."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.checks import check_choice
-from hashlearn.search.attached import PLACES, Attached
-from hashlearn.search.held_rows import HeldRows
-from hashlearn.search.kept_vectors import DTYPES
+from hashlearn.checks import check_choice, check_integer
+from hashlearn.codes.results import Neighbors, RangeResult
+from hashlearn.search.columns import Facet
+from hashlearn.search.folder import SearchFolder
+from hashlearn.search.in_store import PLACES, MirroredRows, StoreLink, StoreRows
 from hashlearn.search.metric_hasher import MetricHasher
-from hashlearn.search.rows_in_memory import RowsInMemory
-from hashlearn.search.rows_in_store import RowsInStore
-from hashlearn.search.rows_mirrored import RowsMirrored
-from hashlearn.search.searchable import Searchable
-from hashlearn.search.state import State
+from hashlearn.search.results import NeighborsWithRows, Page, Record
+from hashlearn.search.rows import CatalogRows, OutdatedError
+from hashlearn.search.snapshot import Index, Options
 from hashlearn.search.tuning import Tuning
+from hashlearn.search.vector_values import DTYPES
+
+_LENGTH_CHECKS = 16
+"""Calls whose rows are compared with those of the fit, before it is taken for granted that they are alike."""
+_INCLUDED = ("payload", "vector")
+_MOST_ROWS_OF_A_PAGE = 100_000
+
+Result = TypeVar("Result")
 
 
-class SimilaritySearch(Searchable):
+class SimilaritySearch:
     """Search vectors by learned codes.
 
     Any number of threads may search while another changes the search: a call sees the rows as they were when it began,
     and waits for nobody. Changes wait for one another. A change that raises leaves the search as it was.
 
-    It can be sent to another process (pickled): rows in memory are copied, vectors that are kept must be saved and are
-    opened from their folder there, and a store is opened by its URI.
+    A search that has a folder is durable: when :meth:`add`, :meth:`upsert` or :meth:`remove` returns, the change is on
+    the disk; when it raises, nothing has changed. Several processes may have one folder open and change it.
+
+    It can be sent to another process (pickled): one with a folder is opened there, rows in memory are copied, and a
+    store is opened by its URI.
 
     Parameters
     ----------
@@ -41,6 +53,9 @@ class SimilaritySearch(Searchable):
         more and takes longer. None is "code", but "real" for a hasher made for it, such as ABH.
     keep_vectors : {"float32", "float16", "int8"} or None
         Keep the vectors, on disk, and order candidates by them. A store keeps float32.
+    folder : str, Path or None
+        Where the search is kept, new or empty; it is made when the hasher is fitted. None keeps it in memory until
+        :meth:`save`. A search that is there already is opened by :meth:`open`.
     store : str, Store or None
         Where rows live instead: the URI of a store (see :mod:`hashlearn.stores.uri`), or one that is open. A change is
         in the database when its call returns, and rows that are there already are found. A new store is made for the
@@ -69,35 +84,44 @@ class SimilaritySearch(Searchable):
         metric: str | None = None,
         query: str | None = None,
         keep_vectors: str | None = None,
+        folder: str | Path | None = None,
         store: Any = None,
         search_in: str = "memory",
     ):
         if keep_vectors is not None:
             check_choice("keep_vectors", keep_vectors, DTYPES)
         check_choice("search_in", search_in, PLACES)
-        encoder = MetricHasher(hasher, metric, query)
+        own = MetricHasher(hasher, metric, query)
+        self._wanted_folder = folder
         if store is not None:
-            attached = Attached(store, encoder, keep_vectors is not None)
-            self._begin(RowsMirrored(attached) if search_in == "memory" else RowsInStore(attached))
+            if folder is not None:
+                raise ValueError("folder must be None where there is a store: the rows live in the store")
+            link = StoreLink(store, own, keep_vectors is not None)
+            self._begin(MirroredRows(link) if search_in == "memory" else StoreRows(link))
         elif search_in == "memory":
-            self._begin(RowsInMemory(State.empty(encoder), keep_vectors))
+            if folder is not None and SearchFolder(folder).is_search:
+                raise ValueError(f"folder must be new or empty, got {folder}: open it with SimilaritySearch.open")
+            self._begin(CatalogRows(own, keep_vectors))
         else:
             raise ValueError("search_in='store' needs a store")
 
-    def _begin(self, rows: HeldRows) -> None:
-        super().__init__(rows)
-        # Reentrant, for a debugger that raises on the way out of a "with" leaves the lock to its thread.
+    def _begin(self, rows: CatalogRows | StoreRows) -> None:
+        self._rows = rows
+        self._length_checks = _LENGTH_CHECKS
+        # Reentrant: an exception inside __exit__ must not deadlock this thread.
         self._changing = threading.RLock()
 
-    def __getstate__(self) -> HeldRows:
+    def __getstate__(self) -> Any:
         with self._changing:
             return self._rows.as_now()
 
-    def __setstate__(self, rows: HeldRows) -> None:
-        self._begin(rows)
+    def __setstate__(self, made: Any) -> None:
+        make, arguments = made
+        self._wanted_folder = None
+        self._begin(make(*arguments))
 
     def fit(self, X: ArrayLike) -> Self:
-        """Learn the hash functions from rows; rows of an earlier fit are dropped, for their codes mean nothing now.
+        """Learn the hash functions from rows; rows of an earlier fit are dropped, because their codes mean nothing now.
 
         Parameters
         ----------
@@ -110,8 +134,8 @@ class SimilaritySearch(Searchable):
             This object.
         """
         with self._changing:
-            rows = self._rows
-            self._rows = rows.refitted(rows.encoder.fitted(X), X)
+            self._rows.refitted(self._rows.hasher.fitted(X), X)
+            self._settle()
         return self
 
     def add(self, X: ArrayLike, ids: ArrayLike | None = None, payloads: Sequence[dict | None] | None = None) -> Self:
@@ -203,29 +227,59 @@ class SimilaritySearch(Searchable):
         self._rows.warm()
         return self
 
-    def save(self, folder: str | Path | None = None) -> None:
-        """Write the search to a folder; it is on the disk when this returns.
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """Group changes: all that are made inside of the block are made at its end, or none if it raises.
 
-        Where few rows have changed since the last save to the folder, only these are written. The folder has a whole
-        state at every moment, whoever reads it or saves to it meanwhile. Other files in it are left alone.
+        Searches see the changes when the block ends. Other threads and processes wait with their changes.
+
+        Examples
+        --------
+        >>> from hashlearn import LSH
+        >>> X = np.eye(4, dtype=np.float32)
+        >>> search = SimilaritySearch(LSH(n_bits=8, random_state=0)).fit(X).add(X)
+        >>> with search.transaction():
+        ...     _ = search.remove([0]).upsert(X[:1] + 1, [7])
+        >>> list(search)
+        [1, 2, 3, 7]
+        """
+        with self._changing:
+            self._settle()
+            with self._rows.transaction():
+                yield self
+
+    def compact(self) -> Self:
+        """Free the room of removed and replaced rows; codes and vectors are written anew.
+
+        This happens by itself when more than half of the rows are removed ones.
+
+        Returns
+        -------
+        SimilaritySearch
+            This object.
+        """
+        with self._changing:
+            self._rows.compact()
+        return self
+
+    def save(self, folder: str | Path | None = None) -> None:
+        """Write a copy of the search to a folder; it is on the disk when this returns.
+
+        The copy is of one moment, whoever changes the search meanwhile. A search that has no folder has this one from
+        then on: its changes are on the disk when they return.
 
         Parameters
         ----------
         folder : str, Path or None
-            New, empty, or one that a search was saved to before. None is the folder that this search was opened from or
-            saved to.
-
-        Raises
-        ------
-        ValueError
-            Another process has saved to the folder since this search has read it: :meth:`refresh` first.
+            New, empty, or one with a saved search, which is replaced in one step. None, or the folder that the search
+            has already, does nothing: everything is there.
         """
         with self._changing:
             self._rows.save(folder)
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Read what :meth:`save` wrote; codes and vectors are memory-mapped.
+        """Open a folder; codes and vectors are memory-mapped. One that cannot be written is opened for reading.
 
         Parameters
         ----------
@@ -235,16 +289,15 @@ class SimilaritySearch(Searchable):
         Returns
         -------
         SimilaritySearch
-            The state that was saved last.
+            The rows as they are now.
         """
         search = cls.__new__(cls)
-        search._begin(RowsInMemory.open(folder))
+        search._wanted_folder = None
+        search._begin(CatalogRows.open(folder))
         return search
 
     def refresh(self) -> bool:
-        """Take over what other processes have saved since to the folder.
-
-        Changes of this search that are not saved are made again on top of it. Of a store all rows are read again.
+        """Take over what other processes have changed in the folder since. Of a store all rows are read again.
 
         Returns
         -------
@@ -255,13 +308,329 @@ class SimilaritySearch(Searchable):
             return self._rows.refresh()
 
     def close(self) -> None:
-        """Let go of the connection to a store; the search cannot be used any more."""
+        """Let go of files and connections; the search cannot be used any more."""
         with self._changing:
             self._rows.close()
 
     def _put(self, X: Any, ids: Any, payloads: Any, *, only_new: bool) -> Self:
         with self._changing:
+            self._settle()
             if self._length_checks:
-                self._check_lengths(self._rows, X)
+                self._check_lengths(X)
             self._rows.put(X, ids, payloads, only_new=only_new)
         return self
+
+    def _settle(self) -> None:
+        """Make the folder that was wanted, once there is something to put into it."""
+        if self._wanted_folder is not None:
+            self._rows.save(self._wanted_folder)
+            self._wanted_folder = None
+
+    def _asked(self, ask: Any) -> Any:
+        """The answer of the rows; asked again where another process has compacted them meanwhile."""
+        while True:
+            try:
+                return ask(self._rows)
+            except OutdatedError:
+                self.refresh()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, id: Any) -> bool:
+        """Is there a row with this id?"""
+        return id in self._rows
+
+    def __iter__(self) -> Iterator[Any]:
+        """The ids, ascending, as they are when the iteration begins."""
+        return iter(self.ids.tolist())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.hasher!r}, {len(self)} vectors)"
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """All ids, ascending: int64, or objects that are strings."""
+        return self._rows.ids
+
+    @property
+    def hasher(self) -> Any:
+        """The hasher or pipeline that makes the codes."""
+        return self._rows.hasher.hasher
+
+    @property
+    def metric(self) -> str:
+        return self._rows.hasher.metric
+
+    @property
+    def query(self) -> str:
+        return self._rows.hasher.query
+
+    @property
+    def n_bits(self) -> int:
+        """Length of a code."""
+        return self._rows.hasher.n_bits
+
+    @property
+    def keep_vectors(self) -> str | None:
+        return self._rows.keep_vectors
+
+    @property
+    def tuning(self) -> Tuning | None:
+        """What :meth:`tune` has found."""
+        return self._rows.tuning
+
+    @property
+    def folder(self) -> Path | None:
+        """Where it was opened from or saved to."""
+        return self._rows.folder
+
+    @property
+    def store(self) -> Any:
+        """The store, or its URI, that the rows live in; None if they do not."""
+        return self._rows.place
+
+    @property
+    def index(self) -> Index:
+        """A copy, at no cost, of the index of the codes. Its ids are the places of the rows, in the order of their adding."""
+        return self._rows.index
+
+    def get(self, ids: ArrayLike) -> list[Record]:
+        """Read rows back.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            Of the kind that the search has.
+
+        Returns
+        -------
+        list of Record
+            ``id``, ``code``, ``payload`` and ``vector`` (None if none are kept), in the order of the ids; ids that are
+            not there are left out.
+        """
+        return self._asked(lambda rows: rows.get(ids))
+
+    def payloads(self, ids: ArrayLike) -> list[dict[str, Any] | None]:
+        """The payloads of rows.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            Of the kind that the search has.
+
+        Returns
+        -------
+        list of dict or None
+            The payload of each id, in their order; None for one that is not there.
+        """
+        return self._asked(lambda rows: rows.payloads(ids))
+
+    def encode(self, X: ArrayLike) -> NDArray[np.uint8]:
+        """Packed codes of vectors, as :meth:`add` keeps them and :meth:`search_codes` takes them.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            The vectors.
+
+        Returns
+        -------
+        ndarray of shape (n, ceil(n_bits / 8)), uint8
+            A code for each.
+        """
+        return self._rows.hasher.codes(X)
+
+    def search(
+        self,
+        X: ArrayLike,
+        k: int = 10,
+        *,
+        candidates: int | None = None,
+        rerank: Any = None,
+        filter: dict | None = None,
+        subset: ArrayLike | None = None,
+        n_jobs: int | None = None,
+        include: Sequence[str] = (),
+    ) -> Neighbors:
+        """The k nearest of each query vector.
+
+        Parameters
+        ----------
+        X : array of shape (n_queries, n_features)
+            Queries.
+        k : int
+            At least 1. Where there are fewer rows, the places left over have id -1, or None among strings, and distance
+            2147483647, or infinity where distances are real.
+        candidates : int or None
+            How many codes are found, to be put in another order then. None is what :meth:`tune` has found, or 4 k.
+        rerank : None, False, "codes", "asymmetric", "vectors", or an array, memmap or file of vectors
+            What the result is ordered by. ``"codes"`` or False: the distances of the codes. ``"asymmetric"``: the
+            scores of the query against the bits of the candidates. ``"vectors"``: the distances of the vectors that are
+            kept. An array: those of its rows, row i being that of id i. None: kept vectors if there are any, otherwise
+            codes.
+        filter : dict or None
+            A condition on the payloads; see :mod:`hashlearn.stores.filters`.
+        subset : list of ids, or boolean array of shape (len(search),), or None
+            Look only among these rows; a mask is in the order of :attr:`ids`.
+        n_jobs : int or None
+            Threads: None is 1, -1 is all cores.
+        include : list of "payload" and "vector"
+            What else the result has of each neighbor: attributes ``payloads`` and ``vectors``.
+
+        Returns
+        -------
+        distances, ids : arrays of shape (n_queries, k)
+            Nearest first, ties by the row that was added first. Distances are those that the result is ordered by:
+            Hamming distances (int32), or real ones (float32).
+        """
+        if self._length_checks:
+            self._check_lengths(X)
+        options = Options(rerank, candidates, filter, subset, n_jobs)
+        if not include:
+            return self._rows.search(X, k, options)
+        wanted = {check_choice("include", name, _INCLUDED) for name in _listed(include)}
+        found, payloads, vectors = self._asked(lambda rows: rows.search_with(X, k, options, wanted))
+        with_rows = NeighborsWithRows(*found)
+        with_rows.payloads, with_rows.vectors = payloads, vectors
+        return with_rows
+
+    def search_codes(
+        self,
+        codes: ArrayLike,
+        k: int = 10,
+        *,
+        filter: dict | None = None,
+        subset: ArrayLike | None = None,
+        n_jobs: int | None = None,
+    ) -> Neighbors:
+        """As :meth:`search`, of packed codes by Hamming distance.
+
+        Parameters
+        ----------
+        codes : array of shape (n_queries, ceil(n_bits / 8)), uint8
+            Packed codes of queries.
+        k : int
+            At least 1.
+        filter, subset, n_jobs
+            As in :meth:`search`.
+
+        Returns
+        -------
+        distances, ids : arrays of shape (n_queries, k)
+            Nearest first, ties by the row that was added first.
+        """
+        if self.query != "code":
+            raise ValueError("search_codes needs a search with query='code'; this one compares real queries with codes")
+        return self._rows.search_codes(codes, k, Options(filter=filter, subset=subset, n_jobs=n_jobs))
+
+    def within(
+        self,
+        X: ArrayLike,
+        distance: float,
+        *,
+        candidates: int | None = None,
+        rerank: Any = None,
+        filter: dict | None = None,
+        subset: ArrayLike | None = None,
+        n_jobs: int | None = None,
+    ) -> RangeResult:
+        """All rows at a distance or less of each query.
+
+        By codes this is exact, and the distance is a number of bits, or what a real query is compared by. By vectors
+        the distance is that of the metric, and only the nearest codes of a query are looked at.
+
+        Parameters
+        ----------
+        X : array of shape (n_queries, n_features)
+            Queries.
+        distance : float
+            The largest distance.
+        candidates : int or None
+            By vectors: how many of the nearest codes of a query are looked at. None is 1000; ``len(search)`` looks at
+            all.
+        rerank, filter, subset, n_jobs
+            As in :meth:`search`.
+
+        Returns
+        -------
+        RangeResult
+            ``result[q]`` has distances and ids of query q, nearest first, ties by the row that was added first.
+        """
+        if self._length_checks:
+            self._check_lengths(X)
+        return self._rows.within(X, distance, Options(rerank, candidates, filter, subset, n_jobs))
+
+    def count(self, filter: dict | None = None) -> int:
+        """How many rows there are, or how many meet a filter.
+
+        Parameters
+        ----------
+        filter : dict or None
+            A condition on the payloads; see :mod:`hashlearn.stores.filters`.
+
+        Returns
+        -------
+        int
+            Number of rows.
+        """
+        return len(self) if filter is None else self._asked(lambda rows: rows.count(filter))
+
+    def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
+        """The values that a payload field has, and how many rows have each.
+
+        Parameters
+        ----------
+        field : str
+            A key of the payloads.
+        filter : dict or None
+            Count only rows that meet it.
+        limit : int or None
+            The most frequent values only.
+
+        Returns
+        -------
+        list of Facet
+            ``value`` (a string, number or boolean) and ``count``, the most frequent first.
+
+        Examples
+        --------
+        >>> from hashlearn import LSH
+        >>> X = np.eye(3, dtype=np.float32)
+        >>> search = SimilaritySearch(LSH(n_bits=8, random_state=0)).fit(X)
+        >>> search.add(X, payloads=[{"color": "red"}, {"color": "blue"}, {"color": "red"}]).facets("color")
+        [Facet(value='red', count=2), Facet(value='blue', count=1)]
+        """
+        if not isinstance(field, str) or not field:
+            raise TypeError(f"field must be the name of a payload field, got {field!r:.60}")
+        most = None if limit is None else check_integer("limit", limit, low=1)
+        return self._asked(lambda rows: rows.facets(field, filter))[:most]
+
+    def scroll(self, filter: dict | None = None, limit: int = 100, after: str | None = None) -> Page:
+        """Rows in the order in which they were added, a page at a time.
+
+        Parameters
+        ----------
+        filter : dict or None
+            List only rows that meet it.
+        limit : int
+            Rows of a page, at most 100,000.
+        after : str or None
+            The ``after`` of the page before; None begins with the first row.
+
+        Returns
+        -------
+        Page
+            ``records``, and ``after`` for the next page; None where this is the last one.
+        """
+        n = check_integer("limit", limit, low=1, high=_MOST_ROWS_OF_A_PAGE)
+        return self._asked(lambda rows: rows.scroll(filter, n, after))
+
+    def _check_lengths(self, X: Any) -> None:
+        self._length_checks -= 1
+        if self._rows.hasher.check_lengths(X):
+            self._length_checks = 0
+
+
+def _listed(names: Any) -> list[Any]:
+    return [names] if isinstance(names, str) else list(names)

@@ -19,8 +19,7 @@ from hashlearn.rows.blocks import Source
 from hashlearn.search.code_search import CodeSearch
 from hashlearn.search.exact import nearest_vectors
 from hashlearn.search.tuning import Tuning
-from hashlearn.search.vector_file import VectorFile
-from hashlearn.search.vector_view import VectorView
+from hashlearn.search.vectors import VectorFile, VectorView
 
 _NARROW = 1.1
 """The number that is chosen is at most this many times one that was measured and is too small."""
@@ -124,9 +123,8 @@ class _Database(NamedTuple):
     @classmethod
     def of(cls, search: Searching, vectors: Any) -> "_Database":
         view = vectors.view if isinstance(vectors, VectorFile) else vectors
-        if isinstance(view, VectorView):
-            return cls(RowBlocks(view), view.ids)
-        rows, ids = as_rows(vectors), np.asarray(search.ids)
+        rows = RowBlocks(view) if isinstance(view, VectorView) else as_rows(vectors)
+        ids = np.asarray(search.ids)
         if len(ids) and ids.max() >= len(rows):
             raise ValueError(f"vectors must have a row for every id, got {len(rows)} rows for id {ids.max()}")
         return cls(rows if len(ids) == len(rows) else RowBlocks(_SomeRows(rows.source, ids)), ids)

@@ -5,7 +5,7 @@ usearch and numpy. Every database is an extra: ``pip install 'hashlearn[lance]'`
 ``[sqlite]``, ``[duckdb]``.
 """
 
-from hashlearn.stores.base import Block, Description, Engine, Record
+from hashlearn.stores.base import Block, CorrectionScale, Description, Engine, Record
 from hashlearn.stores.export import to_faiss, to_numpy, to_parquet, to_usearch
 from hashlearn.stores.loading import load_codes
 from hashlearn.stores.store import Store
@@ -13,6 +13,7 @@ from hashlearn.stores.uri import open_store
 
 __all__ = [
     "Block",
+    "CorrectionScale",
     "Description",
     "Engine",
     "Record",

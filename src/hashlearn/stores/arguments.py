@@ -1,18 +1,23 @@
-"""Checks of what users hand to a store: ids, payloads, vectors."""
+"""Checks of what users hand to a store: ids, payloads, vectors, corrections."""
 
 import re
+import reprlib
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.checks import check_matrix
-from hashlearn.rows.inputs import NO_PAYLOAD, as_ids, as_matrix, check_unique, ids_are_text, payload_of
+from hashlearn.checks import check_matrix, check_number, plain_array
+from hashlearn.codes import Corrections
+from hashlearn.rows.inputs import MAX_ID_BYTES, NO_PAYLOAD, as_ids, as_matrix, check_unique, ids_are_text, payload_of
 from hashlearn.rows.inputs import as_payloads as payload_texts
-from hashlearn.stores.base import IdType
+from hashlearn.stores.base import CorrectionScale, IdType
 
 __all__ = [
+    "MAX_ID_BYTES",
     "NO_PAYLOAD",
+    "check_correction_scale",
+    "check_corrections",
     "check_ids",
     "check_key",
     "check_new_ids",
@@ -21,6 +26,7 @@ __all__ = [
     "payload_of",
     "payload_texts",
 ]
+"""What users of this module find here: the checks, and the parts of the door that go with them."""
 
 _KINDS = {"int64": "integers", "str": "strings"}
 
@@ -68,6 +74,41 @@ def check_vectors(vectors: Any, n: int, n_features: int | None) -> NDArray[np.fl
     if not np.isfinite(array).all():
         raise ValueError("vectors must fit in float32, got larger values")
     return array
+
+
+def check_corrections(corrections: Any, n: int, scale: CorrectionScale | None) -> NDArray[np.uint8] | None:
+    """Correction bytes of shape (n,); a store has them of all its rows or of none."""
+    if scale is None:
+        if corrections is not None:
+            raise ValueError("corrections must be None: this store was made without them, for codes compared by bits")
+        return None
+    if corrections is None:
+        raise ValueError("corrections must be given: this store keeps one byte of them with every code")
+    if isinstance(corrections, Corrections):
+        own = CorrectionScale(corrections.scale, corrections.offset)
+        if own != scale:
+            raise ValueError(f"corrections must have {_scale_text(scale)}, as the store, got {_scale_text(own)}")
+        corrections = corrections.values
+    array = plain_array(corrections, "corrections")
+    if array.dtype != np.uint8:
+        raise TypeError(f"corrections must be bytes of dtype uint8, got {array.dtype}")
+    if array.shape != (n,):
+        raise ValueError(f"corrections must have shape ({n},), one for each code, got {array.shape}")
+    return np.ascontiguousarray(array)
+
+
+def _scale_text(scale: CorrectionScale) -> str:
+    return f"scale {scale.scale:g} and offset {scale.offset:g}"
+
+
+def check_correction_scale(corrections: Any) -> CorrectionScale:
+    """Scale and offset of the correction bytes of a store."""
+    if not isinstance(corrections, (tuple, list)) or len(corrections) != 2:
+        raise TypeError(f"corrections must be a pair of scale and offset, got {reprlib.repr(corrections):.60}")
+    return CorrectionScale(
+        check_number("the scale of corrections", corrections[0], low=1e-30, high=1e30),
+        check_number("the offset of corrections", corrections[1], low=-1e38, high=1e38),
+    )
 
 
 def check_key(key: Any) -> str:

@@ -15,7 +15,8 @@ from hashlearn.codes import bytes_per_code
 from hashlearn.stores.filters import Condition
 
 FORMAT = "hashlearn codes"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""2 knows codes with corrections; a store of version 1 has none."""
 BIT_ORDER = "big"
 MAX_BITS = 4096
 
@@ -25,13 +26,24 @@ Hits = list[tuple[int, Any]]
 """Distances and ids of the codes found for one query, nearest first, ties by the lowest id."""
 
 
+class CorrectionScale(NamedTuple):
+    """What the correction bytes of a store stand for: ``offset + scale * byte``."""
+
+    scale: float
+    offset: float
+
+
 class Description(NamedTuple):
-    """What a store says about its codes; it is kept in the database, beside them."""
+    """What a store says about its codes; it is kept in the database, beside them.
+
+    Codes with ``corrections``, as those of ABH, are compared with real queries, codes without by Hamming distance.
+    """
 
     n_bits: int
     id_type: IdType
     n_features: int | None
     model: str | None
+    corrections: CorrectionScale | None = None
 
     @property
     def n_bytes(self) -> int:
@@ -56,7 +68,9 @@ class Description(NamedTuple):
                 )
             if told["bit_order"] != BIT_ORDER:
                 raise ValueError(f"{place} has codes of bit order {told['bit_order']!r}, this hashlearn wants 'big'")
-            return cls(told["n_bits"], told["id_type"], told["n_features"], told["model"])
+            scale = told["corrections"] if told["format_version"] >= 2 else None
+            corrections = None if scale is None else CorrectionScale(*map(float, scale))
+            return cls(told["n_bits"], told["id_type"], told["n_features"], told["model"], corrections)
         except (ValueError, KeyError, TypeError) as error:
             if str(error).startswith(place):
                 raise
@@ -70,29 +84,44 @@ class Rows(NamedTuple):
     codes: NDArray[np.uint8]
     payloads: list[str]
     vectors: NDArray[np.float32] | None
+    corrections: NDArray[np.uint8] | None
 
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns, in the order in which a table has them."""
+        vector = [] if self.vectors is None else ["vector"]
+        correction = [] if self.corrections is None else ["correction"]
+        return ["id", "code", "payload", *vector, *correction]
+
     def part(self, rows: slice) -> "Rows":
         vectors = None if self.vectors is None else self.vectors[rows]
-        return Rows(self.ids[rows], self.codes[rows], self.payloads[rows], vectors)
+        corrections = None if self.corrections is None else self.corrections[rows]
+        return Rows(self.ids[rows], self.codes[rows], self.payloads[rows], vectors, corrections)
 
 
 class Record(NamedTuple):
-    """One row of a store."""
+    """One row of a store; ``correction`` is the byte beside the code, where the store has them."""
 
     id: Any
     code: NDArray[np.uint8]
     payload: dict[str, Any]
+    correction: int | None = None
 
 
 class Block(NamedTuple):
-    """Some rows of a scan. Payloads, if they were asked for, are JSON texts from an engine and dicts from a store."""
+    """Some rows of a scan.
+
+    Payloads, if they were asked for, are JSON texts from an engine and dicts from a store. Corrections, one byte for
+    each code, are there where the store has them.
+    """
 
     ids: NDArray[Any]
     codes: NDArray[np.uint8]
     payloads: list[Any] | None
+    corrections: NDArray[np.uint8] | None = None
 
 
 class Place(NamedTuple):
@@ -143,8 +172,8 @@ class Engine(Protocol):
     def delete(self, ids: NDArray[Any]) -> int:
         """Remove rows and say how many there were."""
 
-    def get(self, ids: NDArray[Any]) -> list[tuple[Any, bytes, str]]:
-        """Id, code and payload of the rows that are there, in any order."""
+    def get(self, ids: NDArray[Any]) -> list[tuple[Any, bytes, str, int | None]]:
+        """Id, code, payload and correction of the rows that are there, in any order."""
 
     def vectors(self, ids: NDArray[Any]) -> list[tuple[Any, NDArray[np.float32]]]:
         """Id and vector of the rows that are there, in any order."""

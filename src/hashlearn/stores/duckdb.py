@@ -15,9 +15,15 @@ from numpy.typing import NDArray
 from hashlearn.extras import require
 from hashlearn.stores.base import Description, Place, Rows, short
 from hashlearn.stores.filters import Among, Compares, Differs, Test, of_kind
-from hashlearn.stores.sql import DESCRIPTION, SqlEngine
+from hashlearn.stores.sql import DESCRIPTION, SqlEngine, changes
 
+MANY_VALUES = 100
 _NUMBERS = "('UBIGINT', 'BIGINT', 'DOUBLE', 'HUGEINT', 'UHUGEINT')"
+
+_OFFLINE = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+"""DuckDB must not download extensions, as it would for a file of another database."""
+_MAGIC = b"DUCK"
+"""Bytes 8 to 11 of a file of DuckDB."""
 
 _locks: defaultdict[str, Any] = defaultdict(RLock)
 """One for every file: two statements that insert the same id at the same time would both find that it is not there."""
@@ -38,7 +44,7 @@ class DuckEngine(SqlEngine):
         self.arrow = require("pyarrow", "duckdb")
         self.errors = (duckdb.Error,)
         try:
-            self.connection = self.connected(duckdb)
+            self.connection = self.connected(duckdb, _OFFLINE)
         except duckdb.Error as error:
             raise self.explain(error) from error
         try:
@@ -47,8 +53,10 @@ class DuckEngine(SqlEngine):
             self.connection.close()
             raise
 
-    def connected(self, duckdb: Any) -> Any:
-        return duckdb.connect(self.place.address, read_only=self.place.read_only)
+    def connected(self, duckdb: Any, config: dict[str, Any]) -> Any:
+        path = Path(self.place.address).absolute()
+        self._check_file(path)
+        return duckdb.connect(path, read_only=self.place.read_only, config=config)
 
     def read_description(self) -> None:
         """Find out what is there."""
@@ -74,25 +82,24 @@ class DuckEngine(SqlEngine):
     def create(self, description: Description) -> None:
         id_column = "BIGINT" if description.id_type == "int64" else "VARCHAR"
         vector = "" if description.n_features is None else ", vector BLOB NOT NULL"
+        correction = "" if description.corrections is None else ", correction UTINYINT NOT NULL"
         with self.lock, self.connection.cursor() as cursor:
             cursor.begin()
             cursor.execute(f"CREATE TABLE {self.notes} (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)")
             cursor.execute(
                 f"CREATE TABLE {self.table} (id {id_column} PRIMARY KEY, code BIT NOT NULL, "
-                f"payload JSON NOT NULL{vector})"
+                f"payload JSON NOT NULL{vector}{correction})"
             )
             cursor.execute(f"INSERT INTO {self.notes} VALUES (?, ?)", [DESCRIPTION, description.to_json()])
             cursor.commit()
         self.describe(description)
 
     def upsert(self, rows: Rows) -> None:
-        columns = ["code", "payload"] if rows.vectors is None else ["code", "payload", "vector"]
-        changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
         with self.lock, self.connection.cursor() as cursor:
             cursor.register("incoming", self._table_of(rows))
             cursor.execute(
                 f"INSERT INTO {self.table} SELECT * REPLACE (CAST(code AS BIT) AS code) FROM incoming "
-                f"ON CONFLICT (id) DO UPDATE SET {changes}"
+                f"ON CONFLICT (id) DO UPDATE SET {changes(rows)}"
             )
 
     def delete(self, ids: NDArray[Any]) -> int:
@@ -121,17 +128,31 @@ class DuckEngine(SqlEngine):
     def close(self) -> None:
         self.connection.close()
 
+    def _check_file(self, path: Path) -> None:
+        """Refuse a file of another kind, which DuckDB would try to open by an extension."""
+        if not path.is_file():
+            return
+        try:
+            with path.open("rb") as file:
+                begin = file.read(16)
+        except OSError as error:
+            raise ValueError(f"{self.place.shown} cannot be read: {short(error)}") from error
+        if begin[8:12] != _MAGIC:
+            hint = "; take sqlite://" if begin == b"SQLite format 3\0" else ""
+            raise ValueError(f"{self.place.shown} is no file of DuckDB{hint}")
+
     def _equal(self, pointer: str, values: tuple[Any, ...]) -> tuple[str, list[Any]]:
         """Whether the value at a pointer is equal to one of the values, each within its kind."""
+        found = "json_extract_string(payload, ?)"
         booleans = ["true" if value else "false" for value in of_kind(values, "boolean")]
+        of_strings, strings = _among(found, pointer, "VARCHAR", of_kind(values, "string"))
+        of_booleans, booleans = _among(found, pointer, "VARCHAR", booleans)
+        of_numbers, numbers = _among(f"TRY_CAST({found} AS DOUBLE)", pointer, "DOUBLE", of_kind(values, "number"))
         text = (
-            "coalesce(CASE json_type(payload, ?) "
-            "WHEN 'VARCHAR' THEN list_contains(CAST(? AS VARCHAR[]), json_extract_string(payload, ?)) "
-            "WHEN 'BOOLEAN' THEN list_contains(CAST(? AS VARCHAR[]), json_extract_string(payload, ?)) "
-            "ELSE list_contains(CAST(? AS DOUBLE[]), TRY_CAST(json_extract_string(payload, ?) AS DOUBLE)) END, false)"
+            f"coalesce(CASE json_type(payload, ?) WHEN 'VARCHAR' THEN {of_strings} "
+            f"WHEN 'BOOLEAN' THEN {of_booleans} ELSE {of_numbers} END, false)"
         )
-        strings, numbers = of_kind(values, "string"), of_kind(values, "number")
-        return text, [pointer, strings, pointer, booleans, pointer, numbers, pointer]
+        return text, [pointer, *strings, *booleans, *numbers]
 
     def _table_of(self, rows: Rows) -> Any:
         pa = self.arrow
@@ -142,7 +163,16 @@ class DuckEngine(SqlEngine):
         }
         if rows.vectors is not None:
             arrays["vector"] = _blobs(pa, rows.vectors.astype("<f4").view(np.uint8))
+        if rows.corrections is not None:
+            arrays["correction"] = pa.array(rows.corrections)
         return pa.table(arrays)
+
+
+def _among(found: str, pointer: str, kind: str, values: list[Any]) -> tuple[str, list[Any]]:
+    """Whether what is found at a pointer is in a list; many values go into a hash join, of which DuckDB takes a few."""
+    if len(values) > MANY_VALUES:
+        return f"{found} IN (SELECT unnest(CAST(? AS {kind}[])))", [pointer, values]
+    return f"list_contains(CAST(? AS {kind}[]), {found})", [values, pointer]
 
 
 def _blobs(pa: Any, matrix: NDArray[np.uint8]) -> Any:

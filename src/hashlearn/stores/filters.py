@@ -6,13 +6,19 @@ A filter is a dict, as document databases have it::
     {"year": {"$gte": 2020, "$lt": 2024}}         $ne $gt $gte $lt $lte $in
     {"$or": [{"color": "red"}, {"size": 3}]}      $and $or; several entries of a dict must all hold
 
-It becomes a tree of the four tuples below. :func:`matches` defines what it means, and every engine translates it into
+It becomes a tree of the four classes below. :func:`matches` defines what it means, and every engine translates it into
 its own language, values as bound parameters. Fields are keys of the payload itself, not of dicts inside it. Numbers are
 compared in double precision, strings by their code points. A number, a string and a boolean are never equal to one
 another, and a field that is missing or of another kind fails every test but ``$ne``.
+
+A filter may nest ``$and`` and ``$or`` 32 deep, make 500 tests and name 100,000 values: one that a program wrote in a
+loop must not keep a service busy for minutes.
 """
 
+import reprlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +26,22 @@ import numpy as np
 from hashlearn.rows.inputs import is_plain
 
 RANGES = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+MAX_DEPTH = 32
+MAX_TESTS = 500
+MAX_VALUES = 100_000
 
 
-class Among(NamedTuple):
+@dataclass(frozen=True)
+class Among:
     """The field is equal to one of the values."""
 
     field: str
     values: tuple[Any, ...]
+
+    @cached_property
+    def keys(self) -> frozenset[tuple[str, Any]]:
+        """The values, each with its kind: in Python True is equal to 1."""
+        return frozenset((kind_of(value), value) for value in self.values)
 
 
 class Differs(NamedTuple):
@@ -64,7 +79,9 @@ def parse_filter(filter: Any) -> Condition | None:
     """
     if filter is None:
         return None
-    return _join("and", _parse_entries(filter))
+    condition = _join("and", _parse_entries(filter, MAX_DEPTH))
+    _check_size(condition)
+    return condition
 
 
 def matches(condition: Condition | None, payload: Mapping[str, Any]) -> bool:
@@ -82,10 +99,10 @@ def matches(condition: Condition | None, payload: Mapping[str, Any]) -> bool:
             return all(matches(part, payload) for part in parts)
         case Joined(_, parts):
             return any(matches(part, payload) for part in parts)
-        case Among(field, values):
-            return any(_equal(payload.get(field), value) for value in values)
+        case Among(field, _):
+            return _key(payload.get(field)) in condition.keys
         case Differs(field, value):
-            return not _equal(payload.get(field), value)
+            return _key(payload.get(field)) != _key(value)
         case Compares(field, sign, value):
             return _compares(payload.get(field), sign, value)
 
@@ -108,30 +125,38 @@ def translate(condition: Condition, test: Callable[[Test], tuple[str, list[Any]]
     """A condition in the language of a database, and its parameters, where ``test`` translates a single test."""
     if not isinstance(condition, Joined):
         return test(condition)
+    word, parts = condition
+    if len(parts) > 2:  # in halves: databases limit the depth of an expression, Milvus Lite to 100
+        middle = len(parts) // 2
+        parts = Joined(word, parts[:middle]), Joined(word, parts[middle:])
     texts, parameters = [], []
-    for part in condition.parts:
+    for part in parts:
         text, more = translate(part, test)
         texts.append(f"({text})")
         parameters += more
-    return f" {condition.word} ".join(texts), parameters
+    return f" {word} ".join(texts), parameters
 
 
-def _parse_entries(filter: Any) -> list[Condition]:
+def _parse_entries(filter: Any, depth: int) -> list[Condition]:
+    """The conditions that a dict states, all of which must hold; ``depth`` is how many more dicts may be inside."""
     if not isinstance(filter, Mapping):
-        raise TypeError(f"filter must be a dict such as {{'year': {{'$gte': 2020}}}}, got {filter!r:.60}")
+        raise TypeError(f"filter must be a dict such as {{'year': {{'$gte': 2020}}}}, got {_short(filter)}")
+    if depth < 0:
+        raise ValueError(f"filter must nest $and and $or at most {MAX_DEPTH} deep")
     parts: list[Condition] = []
     for field, wanted in filter.items():
         if field in ("$and", "$or"):
-            parts += _parse_alternatives(field, wanted)
+            parts += _parse_alternatives(field, wanted, depth)
         else:
             parts += _parse_field(field, wanted)
     return parts
 
 
-def _parse_alternatives(word: str, filters: Any) -> list[Condition]:
+def _parse_alternatives(word: str, filters: Any, depth: int) -> list[Condition]:
     if not isinstance(filters, (list, tuple)) or not filters:
-        raise ValueError(f"filter must have a list of filters after {word}, got {filters!r:.60}")
-    parts = [_join("and", _parse_entries(filter)) for filter in filters]
+        raise ValueError(f"filter must have a list of filters after {word}, got {_short(filters)}")
+    _check_number(len(filters), MAX_TESTS, "tests")
+    parts = [_join("and", _parse_entries(filter, depth - 1)) for filter in filters]
     if None in parts:
         raise ValueError(f"filter must have no empty filter after {word}")
     joined = _join(word[1:], [part for part in parts if part is not None])
@@ -140,11 +165,11 @@ def _parse_alternatives(word: str, filters: Any) -> list[Condition]:
 
 def _parse_field(field: Any, wanted: Any) -> list[Condition]:
     if not isinstance(field, str) or not field or field.startswith("$") or not is_plain(field):
-        raise ValueError(f"filter must have names of fields, $and or $or as its keys, got {field!r:.60}")
+        raise ValueError(f"filter must have names of fields, $and or $or as its keys, got {_short(field)}")
     if not isinstance(wanted, Mapping):
         return [Among(field, (_value(field, wanted),))]
     if not wanted:
-        raise ValueError(f"filter must have a value or a test such as {{'$gte': 1}} for {field!r}, got {{}}")
+        raise ValueError(f"filter must have a value or a test such as {{'$gte': 1}} for {field!r:.60}, got {{}}")
     return [_parse_test(field, operator, value) for operator, value in wanted.items()]
 
 
@@ -153,25 +178,64 @@ def _parse_test(field: str, operator: Any, value: Any) -> Condition:
         return Differs(field, _value(field, value))
     if operator == "$in":
         if not isinstance(value, (list, tuple)):
-            raise ValueError(f"filter must have a list after $in for {field!r}, got {value!r:.60}")
+            raise ValueError(f"filter must have a list after $in for {field!r:.60}, got {_short(value)}")
+        _check_number(len(value), MAX_VALUES, "values")
         return Among(field, tuple(_value(field, each) for each in value))
     if operator in RANGES:
         bound = _value(field, value)
         if isinstance(bound, bool):
-            raise ValueError(f"filter must compare {field!r} with a number or a string, got {value!r}")
+            raise ValueError(f"filter must compare {field!r:.60} with a number or a string, got {value!r}")
         return Compares(field, RANGES[operator], bound)
-    raise ValueError(f"filter must test {field!r} by one of $ne, $in, {', '.join(RANGES)}, got {operator!r:.60}")
+    raise ValueError(f"filter must test {field!r:.60} by one of $ne, $in, {', '.join(RANGES)}, got {_short(operator)}")
 
 
 def _value(field: str, value: Any) -> Any:
     kind = kind_of(value)
     if kind == "boolean":
         return bool(value)
-    if kind == "number" and np.isfinite(float(value)):
-        return float(value)
+    if kind == "number" and np.isfinite(_double(value)):
+        return _double(value)
     if kind == "string" and is_plain(value):
         return str(value)
-    raise ValueError(f"filter must compare {field!r} with a string, a finite number or a boolean, got {value!r:.60}")
+    raise ValueError(
+        f"filter must compare {field!r:.60} with a string, a number of double precision or a boolean, "
+        f"got {_short(value)}"
+    )
+
+
+def _double(value: Any) -> float:
+    """A number in double precision; one that is too large is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
+
+
+def _check_size(condition: Condition | None) -> None:
+    """Refuse more tests and values than a filter may have, wherever in it they are."""
+    n_tests = n_values = 0
+    waiting = [] if condition is None else [condition]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Joined):
+            waiting += each.parts
+        else:
+            n_tests += 1
+            n_values += len(each.values) if isinstance(each, Among) else 1
+    _check_number(n_tests, MAX_TESTS, "tests")
+    _check_number(n_values, MAX_VALUES, "values")
+
+
+def _check_number(n: int, most: int, what: str) -> None:
+    if n > most:
+        raise ValueError(f"filter must have at most {most:,} {what}, got {n:,}")
+
+
+def _short(value: Any) -> str:
+    """The beginning of a value, which may be very long or deep."""
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"an integer of {value.bit_length()} bits"
+    return f"{reprlib.repr(value):.60}"
 
 
 def _join(word: str, parts: list[Condition]) -> Condition | None:
@@ -180,11 +244,12 @@ def _join(word: str, parts: list[Condition]) -> Condition | None:
     return parts[0] if len(parts) == 1 else Joined(word, tuple(parts))
 
 
-def _equal(found: Any, value: Any) -> bool:
+def _key(value: Any) -> tuple[str, Any]:
+    """What is the same for values that are equal; values that no filter can have are all alike."""
     kind = kind_of(value)
-    if kind_of(found) != kind:
-        return False
-    return float(found) == value if kind == "number" else found == value
+    if kind == "number":
+        return kind, float(value)
+    return kind, None if kind == "other" else value
 
 
 def _compares(found: Any, sign: str, value: Any) -> bool:

@@ -74,6 +74,8 @@ class LanceEngine:
         ]
         if description.n_features is not None:
             fields.append(pa.field("vector", pa.list_(pa.float32(), description.n_features), nullable=False))
+        if description.corrections is not None:
+            fields.append(pa.field("correction", pa.uint8(), nullable=False))
         schema = pa.schema(fields, metadata={METADATA_KEY: description.to_json()})
         self.connection.create_table(self.place.table, schema=schema)
         self._open()
@@ -90,6 +92,8 @@ class LanceEngine:
         arrays.append(pa.array(rows.payloads, pa.string()))
         if rows.vectors is not None:
             arrays.append(self._lists(rows.vectors))
+        if rows.corrections is not None:
+            arrays.append(pa.array(rows.corrections))
         incoming = pa.table(arrays, schema=self.table.schema)
         if not self._appended(incoming, rows.ids):
             _committed(lambda: _merge(self.table, "id", incoming))
@@ -100,11 +104,12 @@ class LanceEngine:
             n_deleted += _committed(partial(self.table.delete, chosen)).num_deleted_rows
         return n_deleted
 
-    def get(self, ids: NDArray[Any]) -> list[tuple[Any, bytes, str]]:
+    def get(self, ids: NDArray[Any]) -> list[tuple[Any, bytes, str, int | None]]:
         rows = []
-        for found in self._found(ids, ["id", "code", "payload"]):
+        for found in self._found(ids, ["id", "code", "payload", *self._correction()]):
             codes = [code.tobytes() for code in _matrix(found["code"])]
-            rows += list(zip(found["id"].to_pylist(), codes, found["payload"].to_pylist()))
+            corrections = found["correction"].to_pylist() if self._correction() else [None] * len(codes)
+            rows += list(zip(found["id"].to_pylist(), codes, found["payload"].to_pylist(), corrections))
         return rows
 
     def vectors(self, ids: NDArray[Any]) -> list[tuple[Any, NDArray[np.float32]]]:
@@ -134,7 +139,9 @@ class LanceEngine:
             texts = block.payloads or []
             kept = [row for row, text in enumerate(texts) if matches(condition, json.loads(text))]
             if kept:
-                yield Block(block.ids[kept], block.codes[kept], [texts[row] for row in kept] if payloads else None)
+                corrections = None if block.corrections is None else block.corrections[kept]
+                kept_texts = [texts[row] for row in kept] if payloads else None
+                yield Block(block.ids[kept], block.codes[kept], kept_texts, corrections)
 
     def note(self, key: str) -> str | None:
         notes = self._opened(self.notes)
@@ -163,6 +170,11 @@ class LanceEngine:
     def _n_bits(self) -> int:
         assert self.description is not None
         return self.description.n_bits
+
+    def _correction(self) -> list[str]:
+        """The column of the corrections, where the table has one."""
+        assert self.description is not None
+        return [] if self.description.corrections is None else ["correction"]
 
     def _keyed(self, key: str) -> Any:
         return self.lancedb.expr.col("key") == self.lancedb.expr.lit(key)
@@ -217,13 +229,14 @@ class LanceEngine:
             yield self.table.search().where(chosen).select(columns).limit(IDS_AT_ONCE).to_arrow()
 
     def _read(self, n_rows: int, payloads: bool) -> Iterator[Block]:
-        columns = ["id", "code", "payload"] if payloads else ["id", "code"]
+        columns = ["id", "code", *(["payload"] if payloads else []), *self._correction()]
         for batch in self.table.search().select(columns).to_batches(n_rows):
             ids = batch["id"].to_numpy(zero_copy_only=False)
             for start in range(0, len(ids), n_rows):  # a batch may be larger than was asked for
                 rows = slice(start, start + n_rows)
                 texts = batch["payload"][rows].to_pylist() if payloads else None
-                yield Block(ids[rows], _matrix(batch["code"][rows]), texts)
+                corrections = batch["correction"][rows].to_numpy() if self._correction() else None
+                yield Block(ids[rows], _matrix(batch["code"][rows]), texts, corrections)
 
     def _nearest_by_index(self, code: NDArray[np.uint8], k: int) -> Hits:
         query = self.table.search(code, vector_column_name="code").distance_type("hamming").nprobes(PROBES)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from hashlearn.codes import check_codes
 from hashlearn.progress import track
 from hashlearn.rows.inputs import as_ids
 from hashlearn.rows.inputs.columns import is_table, library_of
+from hashlearn.stores.arguments import check_corrections
 from hashlearn.stores.store import BLOCK_ROWS, Store
 
 NOTE = "loading "
@@ -25,7 +26,16 @@ SECONDS_BETWEEN_NOTES = 5.0
 VECTOR_BYTES = 1 << 26
 """How much of the vectors is written at a time, where a store keeps them."""
 
-Blocks = Callable[[int], Iterable[tuple[slice, NDArray[np.uint8]]]]
+
+class CodedRows(NamedTuple):
+    """Codes of some rows, and their corrections where the store keeps them."""
+
+    rows: slice
+    codes: NDArray[np.uint8]
+    corrections: NDArray[np.uint8] | None
+
+
+Blocks = Callable[[int], Iterable[CodedRows]]
 
 
 def load_codes(
@@ -35,6 +45,7 @@ def load_codes(
     *,
     vectors: Any = None,
     payloads: Sequence[dict | None] | None = None,
+    corrections: Any = None,
     first: int | None = None,
     job: str | None = None,
     block_rows: int = BLOCK_ROWS,
@@ -52,13 +63,16 @@ def load_codes(
         Where they go.
     codes : array of shape (n, ceil(n_bits / 8)), path of an .npy file, or callable
         Packed codes. A memmap or a file is not read before its turn. A callable gets the number of the row to begin
-        with, and returns pairs of a slice of rows and their codes, as ``hasher.transform_blocks`` does.
+        with, and returns pairs of a slice of rows and their codes, as ``hasher.transform_blocks`` does. Where the store
+        keeps corrections, they are the third after the slice and the codes.
     ids : list, array, Series or other column of n ids, or None
         None gives running numbers from 0, in a store whose ids are integers.
     vectors : array of shape (n, n_features), anything that gives rows for a slice, or None
         Where the store keeps vectors, and only there.
     payloads : list of n dicts, frame, Arrow table, or None
         JSON values; None is no payload.
+    corrections : array of shape (n,), uint8, or Corrections, or None
+        Beside an array of codes where the store keeps corrections, and only there.
     first : int or None
         The row to begin with; None goes on where the last call with the same job has stopped.
     job : str or None
@@ -90,28 +104,33 @@ def load_codes(
     if ids is None and store.id_type != "int64":
         raise ValueError("ids must be given for a store whose ids are strings")
     ids, vectors, payloads = None if ids is None else as_ids(ids), _by_slices(vectors), _by_slices(payloads)
+    blocks: Blocks
     if callable(codes):
-        blocks, n = codes, None
+        if corrections is not None:
+            raise ValueError("corrections must be None beside a callable: it returns them with the codes")
+        blocks, n = _called(codes, store), None
     else:
         array = _opened(codes, store.n_bits)
         _check_lengths(len(array), ids=ids, vectors=vectors, payloads=payloads)
-        blocks, n = _sliced(array, block_rows), len(array)
-        job = _identity(array, ids, block_rows) if job is None else job
+        values = check_corrections(corrections, len(array), store.corrections)
+        blocks, n = _sliced(array, values, block_rows), len(array)
+        job = _identity(array, values, ids, block_rows) if job is None else job
     begin = _done(store, job) if first is None else check_integer("first", first, low=0)
     n_blocks = None if n is None else -(-max(0, n - begin) // block_rows)
     _write(store, _gathered(track(blocks(begin), "load", n_blocks), block_rows), ids, vectors, payloads, job)
     return begin
 
 
-def _write(store: Store, blocks: Iterable, ids: Any, vectors: Any, payloads: Any, job: str | None) -> None:
+def _write(store: Store, parts: Iterable[CodedRows], ids: Any, vectors: Any, payloads: Any, job: str | None) -> None:
     noted_at, done = time.monotonic(), 0
     try:
-        for rows, codes in blocks:
+        for rows, codes, corrections in parts:
             store.upsert(
                 np.arange(rows.start, rows.stop) if ids is None else ids[rows],
                 codes,
                 None if vectors is None else vectors[rows],
                 None if payloads is None else payloads[rows],
+                corrections,
             )
             done = rows.stop
             if time.monotonic() - noted_at > SECONDS_BETWEEN_NOTES:
@@ -130,21 +149,24 @@ def _by_slices(values: Any) -> Any:
     return values.with_format("arrow") if library_of(values) == "datasets" and is_table(values) else values
 
 
-def _gathered(
-    blocks: Iterable[tuple[slice, NDArray[np.uint8]]], block_rows: int
-) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
-    """Blocks of at least ``block_rows`` rows, but for the last: neighbors joined."""
-    waiting: list[NDArray[np.uint8]] = []
-    start = n_waiting = 0
-    for rows, codes in blocks:
-        start = start if waiting else rows.start
-        waiting.append(np.array(codes))  # the source may use its memory again for the next block
-        n_waiting = rows.stop - start
-        if n_waiting >= block_rows:
-            yield slice(start, rows.stop), np.concatenate(waiting)
+def _gathered(parts: Iterable[CodedRows], block_rows: int) -> Iterator[CodedRows]:
+    """Parts of at least ``block_rows`` rows, but for the last: neighbors joined."""
+    waiting: list[CodedRows] = []
+    for part in parts:
+        # copies: the source may use its memory again for the next part
+        corrections = None if part.corrections is None else np.array(part.corrections)
+        waiting.append(CodedRows(part.rows, np.array(part.codes), corrections))
+        if part.rows.stop - waiting[0].rows.start >= block_rows:
+            yield _joined(waiting)
             waiting = []
     if waiting:
-        yield slice(start, start + n_waiting), np.concatenate(waiting)
+        yield _joined(waiting)
+
+
+def _joined(parts: list[CodedRows]) -> CodedRows:
+    rows = slice(parts[0].rows.start, parts[-1].rows.stop)
+    values = [part.corrections for part in parts if part.corrections is not None]
+    return CodedRows(rows, np.concatenate([part.codes for part in parts]), np.concatenate(values) if values else None)
 
 
 def _keep(store: Store, job: str | None, done: int) -> None:
@@ -174,11 +196,25 @@ def _opened(codes: Any, n_bits: int) -> NDArray[np.uint8]:
     return array
 
 
-def _sliced(array: NDArray[np.uint8], block_rows: int) -> Blocks:
-    def blocks(first: int) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
+def _sliced(array: NDArray[np.uint8], corrections: NDArray[np.uint8] | None, block_rows: int) -> Blocks:
+    def blocks(first: int) -> Iterator[CodedRows]:
         for start in range(first, len(array), block_rows):
             rows = slice(start, min(start + block_rows, len(array)))
-            yield rows, np.array(array[rows])
+            yield CodedRows(rows, array[rows], None if corrections is None else corrections[rows])
+
+    return blocks
+
+
+def _called(codes: Callable[[int], Iterable[tuple]], store: Store) -> Blocks:
+    """The blocks of a caller, once they are known to be what the store wants."""
+    wanted = ["a slice of rows", "their codes", *([] if store.corrections is None else ["their corrections"])]
+
+    def blocks(first: int) -> Iterator[CodedRows]:
+        for block in codes(first):
+            if len(block) != len(wanted):
+                raise ValueError(f"codes must return {', '.join(wanted)} for {store.uri}, got {len(block)} things")
+            rows, packed, corrections = block if store.corrections is not None else (*block, None)
+            yield CodedRows(rows, packed, check_corrections(corrections, len(packed), store.corrections))
 
     return blocks
 
@@ -189,10 +225,11 @@ def _check_lengths(n: int, **given: Any) -> None:
             raise ValueError(f"{name} must be as many as the codes, got {len(values)} for {n}")
 
 
-def _identity(array: NDArray[np.uint8], ids: Any, block_rows: int) -> str:
+def _identity(array: NDArray[np.uint8], corrections: NDArray[np.uint8] | None, ids: Any, block_rows: int) -> str:
     """What tells these codes from others: how many there are, and the first and the last of them with their ids."""
     digest = hashlib.sha256(f"{array.shape}".encode())
     for rows in (slice(0, block_rows), slice(max(0, len(array) - block_rows), len(array))):
         digest.update(np.ascontiguousarray(array[rows]).data)
+        digest.update(b"" if corrections is None else corrections[rows].tobytes())
         digest.update(repr(None if ids is None else list(ids[rows])).encode())
     return digest.hexdigest()

@@ -87,6 +87,8 @@ class MilvusEngine:
         schema.add_field("payload", types.JSON)
         if description.n_features is not None:
             schema.add_field("vector", types.ARRAY, element_type=types.FLOAT, max_capacity=description.n_features)
+        if description.corrections is not None:
+            schema.add_field("correction", types.INT16)
         if not self.client.has_collection(NOTES):
             self._create_notes()
         self.keep_note(DESCRIPTION, description.to_json())
@@ -126,9 +128,9 @@ class MilvusEngine:
             self.client.delete(self.collection, filter=f"id in {_listed(there[start : start + IDS_AT_ONCE])}")
         return len(there)
 
-    def get(self, ids: NDArray[Any]) -> list[tuple[Any, bytes, str]]:
-        rows = self._with_ids(ids, ["id", "code", "payload"])
-        return [(row["id"], row["code"][0], json.dumps(row["payload"])) for row in rows]
+    def get(self, ids: NDArray[Any]) -> list[tuple[Any, bytes, str, int | None]]:
+        rows = self._with_ids(ids, ["id", "code", "payload", *self._correction()])
+        return [(row["id"], row["code"][0], json.dumps(row["payload"]), row.get("correction")) for row in rows]
 
     def vectors(self, ids: NDArray[Any]) -> list[tuple[Any, NDArray[np.float32]]]:
         return [(row["id"], np.array(row["vector"], np.float32)) for row in self._with_ids(ids, ["id", "vector"])]
@@ -159,7 +161,7 @@ class MilvusEngine:
         return found
 
     def blocks(self, n_rows: int, condition: Condition | None, payloads: bool) -> Iterator[Block]:
-        columns = ["id", "code", "payload"] if payloads else ["id", "code"]
+        columns = ["id", "code", *(["payload"] if payloads else []), *self._correction()]
         n_rows = min(n_rows, BLOCK_ROWS)
         rows = self.client.query_iterator(self.collection, n_rows, filter=_text(condition), output_fields=columns)
         assert self.description is not None
@@ -169,6 +171,7 @@ class MilvusEngine:
                     id_array([row["id"] for row in found], self.description.id_type),
                     code_matrix([row["code"][0] for row in found], self.description.n_bytes),
                     [json.dumps(row["payload"]) for row in found] if payloads else None,
+                    np.array([row["correction"] for row in found], np.uint8) if self._correction() else None,
                 )
         finally:
             rows.close()
@@ -196,6 +199,11 @@ class MilvusEngine:
         self.client = None
         if self.is_file:
             _release(self.place.address)
+
+    def _correction(self) -> list[str]:
+        """The field of the corrections, where the collection has one."""
+        assert self.description is not None
+        return [] if self.description.corrections is None else ["correction"]
 
     def _keyed(self, key: str) -> str:
         return f"id == {literal(f'{self.collection}/{key}')}"
@@ -335,6 +343,8 @@ def _entities(rows: Rows) -> list[dict[str, Any]]:
     entities = [{"id": id, "code": code.tobytes(), "payload": json.loads(text)} for id, code, text in columns]
     for entity, vector in zip(entities, [] if rows.vectors is None else rows.vectors):
         entity["vector"] = vector.tolist()
+    for entity, correction in zip(entities, [] if rows.corrections is None else rows.corrections.tolist()):
+        entity["correction"] = correction
     return entities
 
 

@@ -2,6 +2,7 @@
 
 :func:`~hashlearn.stores.export.to_parquet` writes such files. Files made elsewhere serve as well if they have a column
 ``id`` of integers or strings, a column ``code`` of bytes, all of one length, and perhaps a column ``payload`` of JSON.
+Codes with corrections need the metadata that ``to_parquet`` writes.
 """
 
 from glob import glob
@@ -29,20 +30,22 @@ class ParquetEngine(DuckEngine):
             raise ValueError(f"{place.shown} names no file")
         super().__init__(place)
 
-    def connected(self, duckdb: Any) -> Any:
-        return duckdb.connect(":memory:")
+    def connected(self, duckdb: Any, config: dict[str, Any]) -> Any:
+        return duckdb.connect(":memory:", config=config)
 
     def read_description(self) -> None:
         descriptions = {self._description_in(path) for path in self.paths}
         if len(descriptions) > 1:
             raise ValueError(f"{self.place.shown} names files of different codes")
-        self.describe(descriptions.pop())
+        description = descriptions.pop()
+        self.describe(description)
         columns = {name for name, *_ in self.rows("DESCRIBE SELECT * FROM read_parquet(?)", [self.paths])}
         payload = "payload" if "payload" in columns else "'{}'"
         vector = ", vector" if "vector" in columns else ""
+        correction = "" if description.corrections is None else ", correction"
         files = ", ".join("'" + path.replace("'", "''") + "'" for path in self.paths)  # a view takes no parameters
         self.rows(
-            f"CREATE VIEW {self.table} AS SELECT id, code, CAST({payload} AS JSON) AS payload{vector} "
+            f"CREATE VIEW {self.table} AS SELECT id, code, CAST({payload} AS JSON) AS payload{vector}{correction} "
             f"FROM read_parquet([{files}])",
             [],
         )
@@ -79,8 +82,17 @@ class ParquetEngine(DuckEngine):
         except (OSError, self.arrow.ArrowException) as error:
             raise ValueError(f"{path} is no parquet file that can be read: {short(error)}") from error
         told = (schema.metadata or {}).get(METADATA_KEY)
+        has_corrections = "correction" in schema.names
         if told is not None:
-            return Description.from_json(told.decode(), path)
+            description = Description.from_json(told.decode(), path)
+            if description.corrections is not None and not has_corrections:
+                raise ValueError(f"{path} must have the column correction, as its metadata say")
+            return description
+        if has_corrections:
+            raise ValueError(
+                f"{path} has a column correction, and no metadata that say its scale and offset; write the file with "
+                "hashlearn.stores.to_parquet"
+            )
         if not {"id", "code"} <= set(schema.names):
             raise ValueError(f"{path} must have the columns id and code, got {', '.join(schema.names)[:80]}")
         widths = "SELECT min(octet_length(code)), max(octet_length(code)) FROM read_parquet(?)"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hashlearn.extras import require
 from hashlearn.stores.base import Description, Hits, Place, Rows, short
 from hashlearn.stores.filters import Among, Compares, Condition, Differs, Test
-from hashlearn.stores.sql import DESCRIPTION, SqlEngine
+from hashlearn.stores.sql import DESCRIPTION, SqlEngine, changes
 
 CANDIDATES = 1000
 """Codes that a search by HNSW looks at: all that pgvector allows."""
@@ -58,6 +58,7 @@ class PostgresEngine(SqlEngine):
     def create(self, description: Description) -> None:
         id_column = "bigint" if description.id_type == "int64" else 'text COLLATE "C"'
         vector = "" if description.n_features is None else ", vector bytea NOT NULL"
+        correction = "" if description.corrections is None else ", correction smallint NOT NULL"
         with self.lock, self.connection.transaction():
             self.rows("SELECT pg_advisory_xact_lock(hashtext('hashlearn'))", [])  # others may be making it, too
             self._describe()
@@ -67,7 +68,7 @@ class PostgresEngine(SqlEngine):
             self.rows(f"CREATE TABLE {self.notes} (key text PRIMARY KEY, value text NOT NULL)", [])
             self.rows(
                 f"CREATE TABLE {self.table} (id {id_column} PRIMARY KEY, code bit({description.n_bits}) NOT NULL, "
-                f"payload jsonb NOT NULL{vector})",
+                f"payload jsonb NOT NULL{vector}{correction})",
                 [],
             )
             self.keep_note(DESCRIPTION, description.to_json())
@@ -79,8 +80,6 @@ class PostgresEngine(SqlEngine):
 
     def upsert(self, rows: Rows) -> None:
         """Copy the rows beside the table, then merge them in one statement."""
-        columns = ["code", "payload"] if rows.vectors is None else ["code", "payload", "vector"]
-        changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
         with self.lock, self.connection.transaction():
             incoming = f"{self.table}_incoming"
             self.rows(f"CREATE TEMPORARY TABLE {incoming} (LIKE {self.table}) ON COMMIT DROP", [])
@@ -92,7 +91,7 @@ class PostgresEngine(SqlEngine):
                 copy.write(_COPY_ENDS)
             # in the order of the ids: two writers of the same ids would otherwise stop each other by their locks
             merging = f"INSERT INTO {self.table} SELECT * FROM {incoming} ORDER BY id"
-            self.rows(f"{merging} ON CONFLICT (id) DO UPDATE SET {changes}", [])
+            self.rows(f"{merging} ON CONFLICT (id) DO UPDATE SET {changes(rows)}", [])
 
     def delete(self, ids: NDArray[Any]) -> int:
         with self.lock, self.connection.cursor() as cursor:
@@ -171,13 +170,15 @@ class PostgresEngine(SqlEngine):
         """Rows in PostgreSQL's binary format: the number of fields, then each with its length."""
         n_bits = self._n_bits()
         code_head = struct.pack(">ii", 4 + rows.codes.shape[1], n_bits)
-        n_fields = struct.pack(">h", 3 if rows.vectors is None else 4)
+        n_fields = struct.pack(">h", len(rows.columns))
         vectors = None if rows.vectors is None else rows.vectors.astype(">f4")
         for number, (id, code, payload) in enumerate(zip(rows.ids.tolist(), rows.codes, rows.payloads)):
             key = struct.pack(">q", id) if isinstance(id, int) else id.encode()
             fields = [n_fields, _field(key), code_head, code.tobytes(), _field(b"\x01" + payload.encode())]
             if vectors is not None:
                 fields.append(_field(vectors[number].tobytes()))
+            if rows.corrections is not None:
+                fields.append(_field(struct.pack(">h", rows.corrections[number])))
             yield b"".join(fields)
 
 

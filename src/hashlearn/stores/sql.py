@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.stores.base import Block, Description, Hits, Place, code_matrix, id_array
+from hashlearn.stores.base import Block, Description, Hits, Place, Rows, code_matrix, id_array
 from hashlearn.stores.filters import Condition, Test, translate
 
 DESCRIPTION = "description"
@@ -63,10 +63,16 @@ class SqlEngine:
         text = self.note(DESCRIPTION) if has_notes else None
         return None if text is None else Description.from_json(text, self.place.shown)
 
-    def get(self, ids: NDArray[Any]) -> list[tuple[Any, bytes, str]]:
-        columns = f"id, {self.code_bytes}, {self.payload_text}"
+    @property
+    def correction(self) -> str:
+        """The column ``correction``, or NULL where the table has none."""
+        assert self.description is not None
+        return "NULL" if self.description.corrections is None else "correction"
+
+    def get(self, ids: NDArray[Any]) -> list[tuple[Any, bytes, str, int | None]]:
+        columns = f"id, {self.code_bytes}, {self.payload_text}, {self.correction}"
         found = self.rows(f"SELECT {columns} FROM {self.table} WHERE {self.among}", [self.ids_parameter(ids)])
-        return [(id, bytes(code), payload) for id, code, payload in found]
+        return [(id, bytes(code), payload, correction) for id, code, payload, correction in found]
 
     def vectors(self, ids: NDArray[Any]) -> list[tuple[Any, NDArray[np.float32]]]:
         found = self.rows(f"SELECT id, vector FROM {self.table} WHERE {self.among}", [self.ids_parameter(ids)])
@@ -95,15 +101,16 @@ class SqlEngine:
         """Pages in the order of the ids, each a statement of its own: no cursor is kept open between them."""
         assert self.description is not None
         where, parameters = self.where(condition)
-        columns = f"id, {self.code_bytes}, " + (self.payload_text if payloads else "'{}'")
+        columns = f"id, {self.code_bytes}, {self.payload_text if payloads else 'NULL'}, {self.correction}"
         select = f"SELECT {columns} FROM {self.table} WHERE {where}"
         found = self.rows(f"{select} ORDER BY id LIMIT ?", [*parameters, n_rows])
         while found:
-            ids, codes, texts = zip(*found)
+            ids, codes, texts, corrections = zip(*found)
             yield Block(
                 id_array(ids, self.description.id_type),
                 code_matrix(codes, self.description.n_bytes),
                 list(texts) if payloads else None,
+                None if self.description.corrections is None else np.array(corrections, np.uint8),
             )
             if len(found) < n_rows:
                 return
@@ -132,3 +139,8 @@ class SqlEngine:
 
     def hits(self, statement: str, parameters: list[Any]) -> Hits:
         return [(int(distance), id) for distance, id in self.rows(statement, parameters)]
+
+
+def changes(rows: Rows) -> str:
+    """What is set in a row whose id is there: every column but the id, from the row that came."""
+    return ", ".join(f"{name} = excluded.{name}" for name in rows.columns[1:])

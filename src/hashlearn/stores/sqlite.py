@@ -2,12 +2,12 @@
 
 A ``vec0`` table finds at most 4,096 nearest codes, takes no condition on payloads and breaks ties as it likes. Where
 one of these matters, the plain table answers: slower, and always exactly. Codes whose length is no multiple of 8 are
-padded.
+padded. Codes with corrections are not searched here and have no ``vec0`` table.
 """
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hashlearn.extras import require
 from hashlearn.stores.base import Description, Hits, Place, Rows, short
 from hashlearn.stores.filters import Among, Compares, Condition, Differs, Test, of_kind
-from hashlearn.stores.sql import DESCRIPTION, SqlEngine
+from hashlearn.stores.sql import DESCRIPTION, SqlEngine, changes
 
 MAX_K = 4096
 BUSY_SECONDS = 5
@@ -72,38 +72,39 @@ class SqliteEngine(SqlEngine):
     def create(self, description: Description) -> None:
         id_column = "INTEGER" if description.id_type == "int64" else "TEXT"
         vector = "" if description.n_features is None else ", vector BLOB NOT NULL"
+        correction = "" if description.corrections is None else ", correction INTEGER NOT NULL"
         self.rows("PRAGMA journal_mode = WAL", [])  # the file remembers it: readers do not wait for the writer
         with self._transaction():
             self.rows(f"CREATE TABLE {self.notes} (key TEXT PRIMARY KEY, value TEXT NOT NULL)", [])
             self.rows(
                 f"CREATE TABLE {self.table} (row INTEGER PRIMARY KEY, id {id_column} NOT NULL UNIQUE, "
-                f"code BLOB NOT NULL, payload TEXT NOT NULL{vector})",
+                f"code BLOB NOT NULL, payload TEXT NOT NULL{vector}{correction})",
                 [],
             )
-            n_bits = 8 * description.n_bytes
-            self.rows(f"CREATE VIRTUAL TABLE {self.search_table} USING vec0(code bit[{n_bits}])", [])
+            if description.corrections is None:
+                n_bits = 8 * description.n_bytes
+                self.rows(f"CREATE VIRTUAL TABLE {self.search_table} USING vec0(code bit[{n_bits}])", [])
             self.keep_note(DESCRIPTION, description.to_json())
         self.description = self.described(has_notes=True)
 
     def upsert(self, rows: Rows) -> None:
         ids = self.ids_parameter(rows.ids)
-        columns = ["id", "code", "payload"] if rows.vectors is None else ["id", "code", "payload", "vector"]
-        changes = ", ".join(f"{name} = excluded.{name}" for name in columns[1:])
         insert = (
-            f"INSERT INTO {self.table} ({', '.join(columns)}) VALUES ({', '.join('?' for _ in columns)}) "
-            f"ON CONFLICT (id) DO UPDATE SET {changes}"
+            f"INSERT INTO {self.table} ({', '.join(rows.columns)}) VALUES ({', '.join('?' for _ in rows.columns)}) "
+            f"ON CONFLICT (id) DO UPDATE SET {changes(rows)}"
         )
         chosen = f"FROM {self.table} WHERE {self.among}"
         with self._transaction():
-            self.rows(f"DELETE FROM {self.search_table} WHERE rowid IN (SELECT row {chosen})", [ids])
+            self._drop_from_vec0(chosen, ids)
             self.connection.executemany(insert, _values(rows))
-            self.rows(f"INSERT INTO {self.search_table} (rowid, code) SELECT row, vec_bit(code) {chosen}", [ids])
+            if rows.corrections is None:
+                self.rows(f"INSERT INTO {self.search_table} (rowid, code) SELECT row, vec_bit(code) {chosen}", [ids])
 
     def delete(self, ids: NDArray[Any]) -> int:
-        chosen, listed = f"FROM {self.table} WHERE {self.among}", [self.ids_parameter(ids)]
+        chosen, listed = f"FROM {self.table} WHERE {self.among}", self.ids_parameter(ids)
         with self._transaction():
-            self.rows(f"DELETE FROM {self.search_table} WHERE rowid IN (SELECT row {chosen})", listed)
-            return self.connection.execute(f"DELETE {chosen}", listed).rowcount
+            self._drop_from_vec0(chosen, listed)
+            return self.connection.execute(f"DELETE {chosen}", [listed]).rowcount
 
     def nearest(self, codes: NDArray[np.uint8], k: int, condition: Condition | None) -> list[Hits]:
         """More than k from ``vec0``, so that ties at the k-th place can be told to be all there."""
@@ -174,6 +175,11 @@ class SqliteEngine(SqlEngine):
             )
         )
 
+    def _drop_from_vec0(self, chosen: str, ids: str) -> None:
+        assert self.description is not None
+        if self.description.corrections is None:
+            self.rows(f"DELETE FROM {self.search_table} WHERE rowid IN (SELECT row {chosen})", [ids])
+
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         with self.lock:
@@ -199,10 +205,12 @@ def _driver() -> ModuleType:
 
 
 def _values(rows: Rows) -> Iterator[tuple]:
-    vectors = None if rows.vectors is None else rows.vectors.astype("<f4")
-    for number, (id, code, payload) in enumerate(zip(rows.ids.tolist(), rows.codes, rows.payloads)):
-        row = (id, code.tobytes(), payload)
-        yield row if vectors is None else (*row, vectors[number].tobytes())
+    columns: list[Iterable[Any]] = [rows.ids.tolist(), (code.tobytes() for code in rows.codes), rows.payloads]
+    if rows.vectors is not None:
+        columns.append(vector.tobytes() for vector in rows.vectors.astype("<f4"))
+    if rows.corrections is not None:
+        columns.append(rows.corrections.tolist())
+    return zip(*columns)
 
 
 def _equal(values: tuple[Any, ...]) -> tuple[str, list[Any]]:

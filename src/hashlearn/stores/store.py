@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_integer
-from hashlearn.codes import check_codes
+from hashlearn.codes import Corrections, check_codes
 from hashlearn.codes.results import NO_DISTANCE, NO_ID, Neighbors, RangeResult
 from hashlearn.stores.arguments import (
+    check_corrections,
     check_ids,
     check_key,
     check_new_ids,
@@ -19,7 +20,7 @@ from hashlearn.stores.arguments import (
     payload_of,
     payload_texts,
 )
-from hashlearn.stores.base import Block, Description, Engine, Hits, IdType, Record, Rows, id_array
+from hashlearn.stores.base import Block, CorrectionScale, Description, Engine, Hits, IdType, Record, Rows, id_array
 from hashlearn.stores.filters import parse_filter
 
 BLOCK_ROWS = 1 << 16
@@ -33,6 +34,9 @@ class Store:
     integers of at least 0, or strings, one kind in a store. A payload is a dict of JSON values.
 
     Searching is exact unless the store was opened with an ``index``. Several threads may use one store.
+
+    A store made with ``corrections`` keeps codes for real queries, as those of ABH, and one byte beside each. It does
+    not search them: :class:`hashlearn.SimilaritySearch` does, in memory.
 
     Examples
     --------
@@ -83,8 +87,18 @@ class Store:
         """Digest of the model that made the codes, if the store was told."""
         return self._description.model
 
+    @property
+    def corrections(self) -> CorrectionScale | None:
+        """Scale and offset of the correction bytes; None if the codes have none and are compared by their bits."""
+        return self._description.corrections
+
     def upsert(
-        self, ids: ArrayLike, codes: ArrayLike, vectors: ArrayLike | None = None, payloads: list | None = None
+        self,
+        ids: ArrayLike,
+        codes: ArrayLike,
+        vectors: ArrayLike | None = None,
+        payloads: list | None = None,
+        corrections: ArrayLike | Corrections | None = None,
     ) -> None:
         """Write rows; one whose id is there takes the place of the whole row, payload and vector included.
 
@@ -98,11 +112,20 @@ class Store:
             Where the store keeps vectors, and only there. They are kept as float32.
         payloads : list of n dicts, or None
             None is no payload, also in place of a dict.
+        corrections : array of shape (n,), uint8, or Corrections, or None
+            Where the store was made with ``corrections``, and only there: those of ``hasher.corrections(X, codes)``, or
+            their bytes alone.
         """
         packed = check_codes(codes, self.n_bits)
         n = len(packed)
         checked = check_new_ids(ids, self.id_type, n)
-        rows = Rows(checked, packed, payload_texts(payloads, n), check_vectors(vectors, n, self.n_features))
+        rows = Rows(
+            checked,
+            packed,
+            payload_texts(payloads, n),
+            check_vectors(vectors, n, self.n_features),
+            check_corrections(corrections, n, self.corrections),
+        )
         if n:
             with self._explained():
                 self._engine.upsert(rows)
@@ -137,18 +160,19 @@ class Store:
         Returns
         -------
         list of Record
-            ``id``, ``code`` and ``payload``, in the order of the ids; ids that are not there are left out.
+            ``id``, ``code``, ``payload`` and ``correction``, in the order of the ids; ids that are not there are left
+            out.
         """
         checked = check_ids(ids, self.id_type)
         if not len(checked):
             return []
         with self._explained():
-            found = {id: (code, payload) for id, code, payload in self._engine.get(distinct(checked))}
+            found = {row[0]: row for row in self._engine.get(distinct(checked))}
         records = []
         for id in checked.tolist():
             if id in found:
-                code, payload = found[id]
-                records.append(Record(id, np.frombuffer(code, np.uint8), payload_of(payload)))
+                _, code, payload, correction = found[id]
+                records.append(Record(id, np.frombuffer(code, np.uint8), payload_of(payload), correction))
         return records
 
     def vectors(self, ids: ArrayLike) -> NDArray[np.float32]:
@@ -215,7 +239,7 @@ class Store:
             return self._engine.count(condition)
 
     def search(self, codes: ArrayLike, k: int = 10, filter: dict | None = None) -> Neighbors:
-        """The k nearest codes of each query.
+        """The k nearest codes of each query. Refused in a store of codes with corrections.
 
         Parameters
         ----------
@@ -232,6 +256,7 @@ class Store:
         distances, ids : arrays of shape (n_queries, k), int32 and int64 or objects that are strings
             Nearest first, ties by the lowest id, strings by their code points.
         """
+        self._refuse_real_queries()
         queries = check_codes(codes, self.n_bits)
         k = check_integer("k", k, low=1)
         condition = parse_filter(filter)
@@ -241,6 +266,8 @@ class Store:
 
     def within(self, codes: ArrayLike, radius: int, filter: dict | None = None) -> RangeResult:
         """All codes at distance ``radius`` or less of each query; exact also where the store has an index.
+
+        Refused in a store of codes with corrections.
 
         Parameters
         ----------
@@ -256,6 +283,7 @@ class Store:
         RangeResult
             ``result[q]`` has distances and ids of query q, nearest first, ties by the lowest id.
         """
+        self._refuse_real_queries()
         queries = check_codes(codes, self.n_bits)
         radius = min(check_integer("radius", radius, low=0), self.n_bits)
         condition = parse_filter(filter)
@@ -283,7 +311,8 @@ class Store:
         Returns
         -------
         iterator of Block
-            ``ids``, ``codes`` and ``payloads``. A row that is written meanwhile may be missed or seen as it was before.
+            ``ids``, ``codes``, ``payloads`` and ``corrections``, which are None where the store has none. A row that is
+            written meanwhile may be missed or seen as it was before.
         """
         block_rows = check_integer("block_rows", block_rows, low=1)
         return self._scan(self._engine.blocks(block_rows, parse_filter(filter), payloads))
@@ -336,6 +365,13 @@ class Store:
     def close(self) -> None:
         """Let go of files and connections."""
         self._engine.close()
+
+    def _refuse_real_queries(self) -> None:
+        if self.corrections is not None:
+            raise ValueError(
+                f"{self.uri} holds codes with corrections, as those of ABH, which are not compared by their bits; take "
+                f"SimilaritySearch(hasher, store={self.uri!r}), which searches a mirror in memory"
+            )
 
     def _scan(self, blocks: Iterator[Block]) -> Iterator[Block]:
         with self._explained():

@@ -23,7 +23,8 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from hashlearn.checks import check_choice, check_integer
-from hashlearn.stores.base import ID_TYPES, MAX_BITS, Description, Engine, IdType, Place
+from hashlearn.stores.arguments import check_correction_scale
+from hashlearn.stores.base import ID_TYPES, MAX_BITS, CorrectionScale, Description, Engine, IdType, Place
 from hashlearn.stores.duckdb import DuckEngine
 from hashlearn.stores.lancedb import LanceEngine
 from hashlearn.stores.milvus import MilvusEngine
@@ -53,6 +54,7 @@ def open_store(
     model: str | None = None,
     *,
     n_features: int | None = None,
+    corrections: tuple[float, float] | None = None,
     create: bool = False,
     index: str | None = None,
 ) -> Store:
@@ -72,6 +74,11 @@ def open_store(
         Digest of the model that makes the codes.
     n_features : int or None
         Length of the vectors kept with the codes, for reranking; a new store keeps none by default.
+    corrections : pair of floats, or None
+        Scale and offset of the corrections of codes for real queries, as those of ABH: ``hasher.correction_scale_`` and
+        ``hasher.correction_offset_``. A new store that is told them keeps one byte with every code, and does not
+        search: :class:`hashlearn.SimilaritySearch` does, in memory. By default it keeps codes that are compared by
+        their bits.
     create : bool
         Make the store if it is not there. Without it, one that is not there is an error.
     index : {"hnsw", "ivf"} or None
@@ -100,15 +107,18 @@ def open_store(
     Store('duckdb://.../codes.duckdb', n_bits=64, id_type='int64')
     >>> store.close()
     """
-    wanted = _checked(n_bits, id_type, model, n_features)
+    wanted = _checked(n_bits, id_type, model, n_features, corrections)
     kind, place = parse_uri(uri)
     if kind != "parquet" and not _is_there(place):
         _check_creation(place, wanted, create)
     engine = ENGINES[kind](place)
     try:
+        if index is not None:
+            _check_index(engine, place, index, wanted)
         description = _described(engine, place, wanted, create)
         if index is not None:
-            _use_index(engine, place, index)
+            with explained(engine.errors, engine.explain):
+                engine.use_index(index)
     except BaseException:
         engine.close()
         raise
@@ -167,6 +177,12 @@ def _address(kind: str, parts: Any, inner: str) -> str:
         path = "/" + path.lstrip("/")
     if not path:
         raise ValueError(f"uri must name a file or a folder, got {kind}://")
+    if path == ":memory:":
+        raise ValueError(f"uri must name a file, got {kind}://:memory:, which would keep nothing")
+    if kind == "duckdb" and re.match(r"[A-Za-z][A-Za-z0-9_]+:", path):
+        raise ValueError(
+            f"uri must name a file of DuckDB, got {path!r:.60}: MotherDuck and other databases are not opened"
+        )
     if kind not in ("lance", "parquet") and not Path(path).absolute().parent.is_dir():
         raise ValueError(f"uri must lie in an existing folder, got {path}: no folder {Path(path).absolute().parent}")
     return path
@@ -202,7 +218,7 @@ def _check_creation(place: Place, wanted: dict[str, Any], create: bool) -> None:
         raise ValueError(f"n_bits must be given to make a store, at {place.shown}")
 
 
-def _checked(n_bits: Any, id_type: Any, model: Any, n_features: Any) -> dict[str, Any]:
+def _checked(n_bits: Any, id_type: Any, model: Any, n_features: Any, corrections: Any) -> dict[str, Any]:
     """What the caller says about the codes, without what is left open."""
     said: dict[str, Any] = {}
     if n_bits is not None:
@@ -215,6 +231,8 @@ def _checked(n_bits: Any, id_type: Any, model: Any, n_features: Any) -> dict[str
         if not isinstance(model, str) or not model:
             raise TypeError(f"model must be the digest of a model, a string, got {model!r:.60}")
         said["model"] = model
+    if corrections is not None:
+        said["corrections"] = check_correction_scale(corrections)
     return said
 
 
@@ -222,20 +240,27 @@ def _described(engine: Engine, place: Place, wanted: dict[str, Any], create: boo
     """What the store says, after it was made if need be; refused where the caller says something else."""
     if engine.description is None:
         _check_creation(place, wanted, create)
-        id_type = cast(IdType, wanted.get("id_type", "int64"))
+        left_open = {"id_type": "int64", "n_features": None, "model": None, "corrections": None}
         with explained(engine.errors, engine.explain):
-            engine.create(Description(wanted["n_bits"], id_type, wanted.get("n_features"), wanted.get("model")))
+            engine.create(Description(**{**left_open, **wanted}))
     description = cast(Description, engine.description)
     for name, value in wanted.items():
         kept = getattr(description, name)
         if kept != value:
-            raise ValueError(f"{name} must be {kept!r}, as {place.shown} has it, got {value!r}")
+            raise ValueError(f"{name} must be {_said(kept)}, as {place.shown} has it, got {_said(value)}")
     return description
 
 
-def _use_index(engine: Engine, place: Place, index: str) -> None:
+def _said(value: Any) -> str:
+    return repr(tuple(value) if isinstance(value, CorrectionScale) else value)
+
+
+def _check_index(engine: Engine, place: Place, index: str, wanted: dict[str, Any]) -> None:
     if index not in engine.indexes:
         offered = " or ".join(map(repr, engine.indexes)) or "none but None: it searches exactly"
         raise ValueError(f"index must be {offered} for {place.shown}, got {index!r}")
-    with explained(engine.errors, engine.explain):
-        engine.use_index(index)
+    corrections = wanted.get("corrections") if engine.description is None else engine.description.corrections
+    if corrections is not None:
+        raise ValueError(
+            f"index must be None for {place.shown}: its codes have corrections and are not compared by their bits"
+        )

@@ -19,7 +19,7 @@ LENGTHS = (8, 16, 24, 64, 65, 96, 128, 256, 300)
 def make(n_bits, n=5000, n_queries=6, seed=0):
     rng = np.random.default_rng(seed)
     codes, queries = (np.packbits(rng.random((rows, n_bits)) < 0.4, axis=1) for rows in (n, n_queries))
-    store = CodeTable.empty(n_bits).added(codes)
+    store = CodeTable.empty(n_bits).added(codes).segments[0]
     return store, queries, hamming_distances(queries, codes, n_bits)
 
 
@@ -65,7 +65,7 @@ def test_sharing_a_label_is_relevance(n_labels):
 
 def test_counters_of_sixteen_bits_do_not_run_over_on_equal_codes():
     n = 600_000
-    store = CodeTable.empty(64).added(np.zeros((n, 8), np.uint8))
+    store = CodeTable.empty(64).added(np.zeros((n, 8), np.uint8)).segments[0]
     counts = np.zeros((1, 65), np.int64)
     count_distances(store.tiles, np.zeros((1, 1), np.uint64), buffer_for(64), counts)
     assert counts[0, 0] == n

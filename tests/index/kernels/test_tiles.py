@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hashlearn.index.kernels.tiles import (
     as_tile_words,
     byte_layout,
-    copy_runs,
     empty_tiles,
     read_tiles,
     tiled,
@@ -56,22 +53,3 @@ def test_both_halves_begin_on_a_cache_line_and_the_first_half_of_the_words_stand
     half = max(1, words.shape[1] // 2)
     np.testing.assert_array_equal(tiles.front.reshape(-1, 64).T, words[:, :half])
     np.testing.assert_array_equal(tiles.back.reshape(-1, 64).T, words[:, half:])
-
-
-@given(st.integers(1, 5), st.lists(st.tuples(st.integers(0, 300), st.integers(0, 150)), max_size=5))
-@settings(deadline=None, max_examples=60)
-def test_runs_are_copied_as_if_word_by_word(n_words, pieces):
-    source = np.random.default_rng(0).integers(0, 2**60, 512 * n_words, dtype=np.uint64)
-    target = np.zeros(1024 * n_words, np.uint64)
-    starts, lengths = (
-        (np.array(column, np.int64) for column in zip(*pieces)) if pieces else (np.empty(0, np.int64),) * 2
-    )
-    target_starts = 3 + np.cumsum(lengths) - lengths
-    copy_runs(source, target, n_words, starts, lengths, target_starts)
-    by_code, copied = (
-        array.reshape(-1, n_words, 64).transpose(0, 2, 1).reshape(-1, n_words) for array in (source, target)
-    )
-    expected = np.zeros_like(copied)
-    for start, length, place in zip(starts, lengths, target_starts):
-        expected[place : place + length] = by_code[start : start + length]
-    np.testing.assert_array_equal(copied, expected)

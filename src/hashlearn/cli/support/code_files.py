@@ -41,6 +41,11 @@ class CodeFile:
         """Of the model that made the codes."""
         return None if self.model is None else self.model["checksum"]
 
+    @property
+    def is_for_real_queries(self) -> bool:
+        """Whether the codes are compared with real queries, as those of ABH, and not by their bits."""
+        return self.model is not None and self.model.get("queries") == "real"
+
 
 def check_ending(out: str, ending: str) -> None:
     """A file without the ending of its format would not be known again when it is read."""
@@ -152,6 +157,16 @@ def check_same_model(left: CodeFile, right: CodeFile, force: bool = False) -> No
     if not force and are_of_two_models(left.digest, right.digest):
         raise ValueError(
             f"{left.place} and {right.place} were encoded by different models; encode one again, or insist with --force"
+        )
+
+
+def check_compared_by_bits(file: CodeFile) -> None:
+    """Refuse codes of which the Hamming distances mean little."""
+    if file.is_for_real_queries:
+        raise ValueError(
+            f"{file.place} holds codes made for real queries, as those of ABH, which are not compared by their bits; "
+            f"search them with 'hashlearn search MODEL {file.place} QUERIES', or write their vectors into a store with "
+            "'hashlearn encode MODEL VECTORS --to URI'"
         )
 
 

@@ -7,12 +7,17 @@ from typing import Any
 
 
 def load_model(folder: str) -> tuple[Any, dict[str, Any]]:
-    """The hasher in a folder and what a sidecar says of it: path, method, checksum."""
+    """The hasher in a folder and what a sidecar says of it: path, method, checksum and, if they are real, queries."""
+    from sklearn.pipeline import Pipeline
+
     from hashlearn.hashers.pipelines import as_hasher
     from hashlearn.hashers.saving import load_with_digest
 
     hasher, digest = load_with_digest(folder)
-    return as_hasher(hasher), {"path": folder, "method": type(hasher).__name__.lower(), "checksum": digest}
+    identity = {"path": folder, "method": type(hasher).__name__.lower(), "checksum": digest}
+    if hasattr(hasher[-1] if isinstance(hasher, Pipeline) else hasher, "query_weights"):
+        identity["queries"] = "real"
+    return as_hasher(hasher), identity
 
 
 def files_of_model(folder: str) -> list[Path]:

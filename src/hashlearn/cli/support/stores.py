@@ -1,5 +1,7 @@
 """Codes in stores, as the commands use them: a URI such as ``lance:///folder`` wherever an index file may stand."""
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,6 +68,7 @@ def describe_store(uri: str) -> list[tuple[str, str]]:
             ("bits", str(store.n_bits)),
             ("ids", "strings" if store.id_type == "str" else "integers"),
             ("vectors", "none" if store.n_features is None else f"of {store.n_features} features"),
+            ("compared", "by their bits" if store.corrections is None else "with real queries, by corrections"),
             ("model", store.model or "not known"),
         ]
 
@@ -73,12 +76,41 @@ def describe_store(uri: str) -> list[tuple[str, str]]:
 def encode_into(uri: str, hasher: Any, identity: dict[str, Any], data: Any, job: str, with_vectors: bool) -> int:
     """Encode vectors and write their codes into a store, a block at a time; returns the row that it began with."""
     from hashlearn.rows import as_rows
+    from hashlearn.search.code_search import hasher_and_rows
     from hashlearn.stores import load_codes, open_store
 
+    last, _ = hasher_and_rows(hasher)
+    corrections = None
+    blocks: Any = partial(hasher.transform_blocks, data)
+    if hasattr(last, "query_weights"):
+        corrections = last.correction_scale_, last.correction_offset_
+        blocks = partial(_corrected_blocks, hasher, data)
     n_features = int(hasher.n_features_in_) if with_vectors else None
-    with open_store(uri, hasher.n_bits, "int64", identity["checksum"], n_features=n_features, create=True) as store:
+    with open_store(
+        uri,
+        hasher.n_bits,
+        "int64",
+        identity["checksum"],
+        n_features=n_features,
+        corrections=corrections,
+        create=True,
+    ) as store:
         vectors = _Rows(as_rows(data)) if with_vectors else None
-        return load_codes(store, lambda first: hasher.transform_blocks(data, first), vectors=vectors, job=job)
+        return load_codes(store, blocks, vectors=vectors, job=job)
+
+
+def _corrected_blocks(hasher: Any, data: Any, first: int) -> Iterator[tuple[slice, NDArray[np.uint8], Any]]:
+    """Codes and corrections of blocks of rows, of a hasher made for real queries."""
+    from hashlearn.progress import reporting
+    from hashlearn.rows import as_rows
+    from hashlearn.search.code_search import hasher_and_rows
+
+    vectors = _Rows(as_rows(data))
+    for rows, codes in hasher.transform_blocks(data, first):
+        last, seen = hasher_and_rows(hasher, vectors[rows])
+        with reporting(lambda task, done, total: None):  # the bar of the codes is the one to watch
+            corrections = last.corrections(seen, codes)
+        yield rows, codes, corrections
 
 
 class _Rows:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from hashlearn.compiled import compiled, lean
 from hashlearn.index.kernels.look_up import TABLE, least_sums, near_by_bounds, near_by_sums
-from hashlearn.index.kernels.simd import TILE, lowest_bit, prefetch
+from hashlearn.index.kernels.simd import TILE, lowest_bit, popcount, prefetch
+from hashlearn.index.kernels.tiles import ALL_ALIVE
 
 POSITION_BITS = 36
 POSITION_MASK = (1 << POSITION_BITS) - 1
@@ -34,12 +35,17 @@ _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
 class Codes(NamedTuple):
-    """Codes in byte-planar tiles; ``corrections`` has a byte for every place of every tile, or is None."""
+    """Codes in byte-planar tiles.
+
+    ``corrections`` has a byte for every place of every tile, or is None. ``alive`` is that of
+    :class:`~hashlearn.index.kernels.tiles.Tiles`.
+    """
 
     tiles: NDArray[np.uint8]
     corrections: NDArray[np.uint8] | None
     n_bytes: int
     n_codes: int
+    alive: NDArray[np.uint64] = ALL_ALIVE
 
 
 class Queries(NamedTuple):
@@ -92,7 +98,7 @@ def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limit, keys):
     found = Found(np.empty((n_queries, 2 * k + TILE), np.int64), np.zeros(n_queries, np.int64), limits)
     scratch = Scratch(np.zeros(_GROUP, np.uint64), np.zeros(_N_DIGITS, np.int32))
     sample = _sample(first_tile, min(last_tile, codes.n_codes // TILE), k)
-    if sample.rank > 0:
+    if sample.rank > 0 and _mostly_alive(codes):
         _guess_limits(codes, sample, queries, np.empty(sample.n_tiles, np.int64), limits, scratch)
     for query in range(n_queries):
         _fill_bounds(bounds, codes.n_bytes, queries, query, limits[query])
@@ -118,6 +124,17 @@ def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limit, keys):
             count = k
         keys[query, :count] = found.keys[query, :count]
         keys[query, count:] = -1
+
+
+@lean
+def _mostly_alive(codes):
+    """Whether a search looks at nearly all codes: a guess from all of them is then one for these."""
+    if codes.alive.size == 0:
+        return True
+    n_alive = 0
+    for word in codes.alive:
+        n_alive += popcount(word)
+    return 16 * n_alive >= 15 * codes.n_codes
 
 
 class Sample(NamedTuple):
@@ -169,6 +186,8 @@ def _scan(codes, first_tile, last_tile, queries, bounds, group, n_queries, found
     """Look at some tiles for the first ``n_queries`` of a group."""
     masks, tiles, n_bytes = scratch.masks, codes.tiles, codes.n_bytes
     for tile in range(first_tile, last_tile):
+        if codes.alive.size > 0 and codes.alive[tile] == _NONE:
+            continue
         if len(group) == 1:
             _prefetch(tiles, tile * TILE * n_bytes + _BYTES_AHEAD, n_bytes)
             _prefetch(codes.corrections, tile * TILE + _CORRECTIONS_AHEAD, 1)
@@ -214,6 +233,8 @@ def range_scan(codes, last_tile, queries, limits, masks, resume, hits):
                 return count
             first = count
             for tile in range(start, end):
+                if codes.alive.size > 0 and codes.alive[tile] == _NONE:
+                    continue
                 near = near_by_sums(
                     tiles, tile, n_bytes, queries.tables, codes.corrections, queries.factors, (query,), limits, masks
                 )
@@ -240,6 +261,8 @@ def _append(codes, queries, query, tile, mask, limit, keys, count):
     n_used = codes.n_codes - tile * TILE
     if n_used < TILE:
         mask &= (_ONE << np.uint64(n_used)) - _ONE
+    if codes.alive.size > 0:
+        mask &= codes.alive[tile]
     first, n_bytes = tile * TILE * codes.n_bytes, codes.n_bytes
     while mask != _NONE:
         lane = lowest_bit(mask)

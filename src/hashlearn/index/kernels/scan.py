@@ -152,8 +152,10 @@ def next_near(tiles, tile, last_tile, words, offset, look, limit):
 
 @lean
 def near_mask(tiles, tile, words, offset, limit):
-    """64 bits: bit i is one if the tile has a code i and it is nearer than the limit."""
+    """64 bits: bit i is one if the tile has a code i that is alive and nearer than the limit."""
     mask = mask_below(tiles, tile, words, offset, limit)
+    if tiles.alive.size > 0:
+        mask &= tiles.alive[tile]
     used = tiles.n_codes - tile * TILE
     if used >= TILE:
         return mask

@@ -23,20 +23,20 @@ from numpy.typing import NDArray
 
 from hashlearn.codes import bytes_per_code
 from hashlearn.compiled import lean
-from hashlearn.index.kernels.simd import TILE, copy_words
+from hashlearn.index.kernels.simd import TILE
 
 _CACHE_LINE = 64
 
 Words = NDArray[np.unsignedinteger]
 
 __all__ = [
+    "ALL_ALIVE",
     "TILE",
     "Layout",
     "Tiles",
     "Words",
     "as_tile_words",
     "byte_layout",
-    "copy_runs",
     "empty_tiles",
     "n_tiles",
     "read_tiles",
@@ -59,14 +59,30 @@ class Layout(NamedTuple):
         return self.n_words - self.n_front
 
 
+ALL_ALIVE = np.empty(0, np.uint64)
+"""Instead of a word for every tile, where every code is looked at."""
+
+
 class Tiles(NamedTuple):
-    """Codes in tiles; front and back are flat arrays, which may have more room than codes."""
+    """Codes in tiles.
+
+    Attributes
+    ----------
+    front, back : flat arrays
+        They may have more room than codes.
+    n_front, n_back : int
+        Words of a code in each.
+    n_codes : int
+    alive : uint64 array
+        A word for every tile, a bit for every code that a search looks at; :data:`ALL_ALIVE` if it looks at all.
+    """
 
     front: Words
     back: Words
     n_front: int
     n_back: int
     n_codes: int
+    alive: NDArray[np.uint64] = ALL_ALIVE
 
 
 def word_layout(n_bits: int) -> Layout:
@@ -159,28 +175,3 @@ def read_tiles(tiles, positions, words):
             words[row, word] = tiles.front[(tile * n_front + word) * TILE + lane]
         for word in range(n_back):
             words[row, n_front + word] = tiles.back[(tile * n_back + word) * TILE + lane]
-
-
-@lean
-def copy_runs(source, target, n_words, starts, lengths, target_starts):
-    """Copy runs of codes from positions of one array to positions of another, both in tiles of ``n_words`` words.
-
-    Whole tiles that stay tiles, and arrays of one word, are copied in one piece; otherwise the words of neighbors in a
-    tile are.
-    """
-    for run in range(starts.size):
-        position, place, left = starts[run], target_starts[run], lengths[run]
-        while left > 0:
-            lane, target_lane = position % TILE, place % TILE
-            first = position // TILE * TILE * n_words + lane
-            target_first = place // TILE * TILE * n_words + target_lane
-            if n_words == 1 or (lane == 0 and target_lane == 0 and left >= TILE):
-                n = left if n_words == 1 else left // TILE * TILE
-                copy_words(source, first, target, target_first, n * n_words)
-            else:
-                n = min(left, TILE - max(lane, target_lane))
-                for word in range(n_words):
-                    copy_words(source, first + word * TILE, target, target_first + word * TILE, n)
-            position += n
-            place += n
-            left -= n

@@ -1,0 +1,454 @@
+"""The catalog of a search: a SQLite database with the ids, the payloads and the facts of its rows.
+
+==============  ======================================================================================================
+table           a row of it
+==============  ======================================================================================================
+``facts``       one: the number of the last ``change``, and ``text``, JSON (:class:`hashlearn.search.facts.Facts`)
+``rows``        a row of the search that is there: its number ``row``, its ``id`` (an integer or a text), ``payload``,
+                the sum of its payload or 0 where it has none, and ``sum``, which tells that the others are unchanged
+``payloads``    the ``payload`` of a row, JSON without spaces; also of rows that are gone, until the search is compacted
+``fresh``       a row whose code is in no code file yet: the ``code``, its correction where it has one, and the CRC-32
+                of these bytes and of the number of the row (8 bytes, little-endian, behind them)
+``buried``      a row that is gone, and the number of the ``change`` that removed it
+==============  ======================================================================================================
+
+A change is one transaction: it is on the disk when it is committed, or it is not there.
+:mod:`hashlearn.search.kernels.texts` says how the sums are computed: ``payload`` is the upper half of the digest of the
+payload, with its lowest bit set.
+
+The write-ahead log of SQLite ends where a frame does not match its checksum. So that a damaged log is not taken for a
+short one, the number of the last change is also written, after it is committed, to a file of its own
+(:class:`hashlearn.search.facts.Acknowledged`): a catalog that has fewer changes is refused.
+"""
+
+import errno
+import os
+import sqlite3
+import struct
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.search.facts import Facts
+from hashlearn.search.ids import Ids
+from hashlearn.search.kernels.texts import parse_numbers, row_checks
+from hashlearn.stores.base import IdType
+
+SECONDS_TO_WAIT = 30.0
+"""For another process that changes the same search."""
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS facts (key INTEGER PRIMARY KEY, change INTEGER NOT NULL, text TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS rows "
+    "(row INTEGER PRIMARY KEY, id NOT NULL, payload INTEGER NOT NULL, sum INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS payloads (row INTEGER PRIMARY KEY, payload TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS fresh (row INTEGER PRIMARY KEY, code BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS buried (row INTEGER PRIMARY KEY, change INTEGER NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS buried_by_change ON buried (change)",
+)
+_CONTENT = ("rows", "payloads", "fresh", "buried")
+_BLOCK = 1 << 20  # rows read in one piece
+_FEW = 500  # parameters of a statement
+_NEWLINE = 10
+_ROW = struct.Struct("<q")
+_CRC = struct.Struct("<I")
+
+
+class LoadedRows(NamedTuple):
+    """Rows of a catalog that are there, ascending; ``total`` is the sum of what tells that they are unchanged."""
+
+    rows: NDArray[np.int64]
+    ids: Ids
+    payload_sums: NDArray[np.uint32]
+    total: int
+
+
+class Catalog:
+    """A catalog in a file, or in memory. Make one with :meth:`in_memory`, :meth:`create` or :meth:`open`.
+
+    Any thread may read. Who writes holds a lock of its own: there is one connection for writing.
+    """
+
+    def __init__(self, path: Path | None, *, read_only: bool = False):
+        self.path, self.read_only = path, read_only
+        self._process = os.getpid()
+        self._reading = threading.RLock()
+        self._connect()
+
+    @classmethod
+    def in_memory(cls) -> Self:
+        catalog = cls(None)
+        catalog._make_tables()
+        return catalog
+
+    @classmethod
+    def create(cls, path: Path) -> Self:
+        """A catalog in a file that may be there: what is in it stays until the first change is committed."""
+        catalog = cls(path)
+        with catalog.explained():
+            if catalog._writer.execute("SELECT count(*) FROM sqlite_master WHERE name = 'facts'").fetchone()[0] == 0:
+                catalog._make_tables()
+        return catalog
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """A catalog that is there; for reading alone where the folder cannot be written."""
+        if not path.is_file():
+            raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
+        writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+        return cls(path, read_only=not writable)
+
+    # -- connections ------------------------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        with self.explained():
+            if self.path is None:
+                self._writer = self._reader = self._connection(":memory:")
+                return
+            if self.read_only:
+                self._writer = self._reader = self._read_only_connection()
+                return
+            self._writer = self._connection(_uri(self.path, "rwc"))
+            mode = self._writer.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            if mode != "wal":
+                raise OSError(
+                    errno.ENOLCK, "a search needs a file system with locks and shared memory", str(self.path.parent)
+                )
+            self._writer.execute("PRAGMA synchronous = FULL")
+            self._reader = self._connection(_uri(self.path, "rw"))
+
+    def _read_only_connection(self) -> sqlite3.Connection:
+        assert self.path is not None
+        try:
+            connection = self._connection(_uri(self.path, "ro"))
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            return connection
+        except sqlite3.OperationalError:  # no log can be made beside it: nobody writes, or the log is merged
+            return self._connection(_uri(self.path, "ro") + "&immutable=1")
+
+    def _connection(self, uri: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            uri, uri=True, isolation_level=None, check_same_thread=False, timeout=SECONDS_TO_WAIT
+        )
+        connection.execute("PRAGMA cache_size = -16000")
+        return connection
+
+    def _own_connections(self) -> None:
+        """In a process that was forked: connections to a file are of the other process."""
+        if self._process != os.getpid() and self.path is not None:
+            self._inherited = self._writer, self._reader  # closing them would let go of locks that are not ours
+            self._connect()
+        self._process = os.getpid()
+
+    def _make_tables(self) -> None:
+        with self.explained():
+            self._writer.execute("BEGIN IMMEDIATE")
+            for statement in _TABLES:
+                self._writer.execute(statement)
+            self._writer.execute("COMMIT")
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self._reader.close()
+            self._writer.close()
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn what SQLite complains about into an error that names the file."""
+        name = "the catalog in memory" if self.path is None else str(self.path)
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            text = str(error)
+            if "locked" in text or "busy" in text:
+                raise TimeoutError(
+                    errno.ETIMEDOUT, "another process changes this search; nothing was changed, try again", name
+                ) from error
+            if "full" in text:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name) from error
+            if "readonly" in text or "read-only" in text:
+                raise OSError(errno.EROFS, "the folder cannot be written; nothing was changed", name) from error
+            if "unable to open" in text or "disk I/O" in text or "locking protocol" in text:
+                raise OSError(errno.EIO, f"SQLite says: {text}", name) from error
+            raise ValueError(f"{name}: SQLite says: {text}; it was edited or damaged") from error
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"{name}: SQLite says: {error}; it was edited or damaged") from error
+
+    # -- changes ----------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Begin a change: nobody else changes the catalog until it is committed or given up."""
+        self._own_connections()
+        if self.read_only:
+            raise OSError(errno.EROFS, "the folder cannot be written; nothing was changed", str(self.path))
+        if self.path is None:  # one connection: who reads must not see what is not committed
+            self._reading.acquire()
+        try:
+            with self.explained():
+                self._writer.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            self.give_up()
+            raise
+
+    def commit(self, facts: Facts | None = None) -> None:
+        """Make the change that was begun, with these facts; a catalog in memory has none."""
+        with self.explained():
+            if facts is not None:
+                self._writer.execute("INSERT OR REPLACE INTO facts VALUES (0, ?, ?)", (facts.change, facts.to_json()))
+            self._writer.execute("COMMIT")
+        self._release()
+
+    def give_up(self) -> None:
+        """End a change as if it had not begun."""
+        with suppress(sqlite3.Error):
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+        self._release()
+
+    def _release(self) -> None:
+        if self.path is None:
+            with suppress(RuntimeError):  # not held: the change was not begun
+                self._reading.release()
+
+    def savepoint(self) -> None:
+        """A state inside of a change, to which :meth:`back` goes back."""
+        with self.explained():
+            self._writer.execute("SAVEPOINT step")
+
+    def back(self) -> None:
+        with suppress(sqlite3.Error):
+            self._writer.execute("ROLLBACK TO step")
+
+    def put_rows(self, rows: NDArray[np.int64], ids: Ids, sums: NDArray[np.uint32]) -> int:
+        """Write rows and the sums of their payloads; returns the sum of what tells that they are unchanged."""
+        checks = checks_of(rows, ids, sums)
+        with self.explained():
+            values = zip(rows.tolist(), ids.all().tolist(), sums.tolist(), checks.tolist())
+            self._writer.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", values)
+        return int(checks.sum())
+
+    def put_payloads(self, pairs: Iterable[tuple[int, str]]) -> None:
+        """Write the payloads of rows, as JSON texts."""
+        with self.explained():
+            self._writer.executemany("INSERT OR REPLACE INTO payloads VALUES (?, ?)", pairs)
+
+    def put_codes(self, rows: NDArray[np.int64], codes: NDArray[np.uint8]) -> None:
+        """Write the codes of rows that are in no code file."""
+        with self.explained():
+            pairs = ((row, _checked_code(row, code)) for row, code in zip(rows.tolist(), codes))
+            self._writer.executemany("INSERT INTO fresh VALUES (?, ?)", pairs)
+
+    def drop_codes(self) -> None:
+        """Forget the codes that a code file has."""
+        with self.explained():
+            self._writer.execute("DELETE FROM fresh")
+
+    def bury(self, rows: NDArray[np.int64], change: int) -> int:
+        """Remove rows; returns the sum of their sums."""
+        listed = rows.tolist()
+        total = 0
+        with self.explained():
+            for start in range(0, len(listed), _FEW):
+                part = listed[start : start + _FEW]
+                marks = ",".join("?" * len(part))
+                found = self._writer.execute(f"SELECT count(*), total(sum) FROM rows WHERE row IN ({marks})", part)
+                n, sums = found.fetchone()
+                if n != len(part):
+                    raise ValueError(f"{self.path}: rows that are removed are not there; it was edited or damaged")
+                total += int(sums)
+                self._writer.execute(f"DELETE FROM rows WHERE row IN ({marks})", part)
+            self._writer.executemany("INSERT INTO buried VALUES (?, ?)", ((row, change) for row in listed))
+        return total
+
+    def clear(self) -> None:
+        """Remove everything but the facts."""
+        with self.explained():
+            for table in _CONTENT:
+                self._writer.execute(f"DELETE FROM {table}")
+
+    def renumber(self, rows: NDArray[np.int64], first: int) -> None:
+        """Give the payloads of rows, which ascend, the numbers from ``first`` on, and drop everything else."""
+        with self.explained():
+            execute = self._writer.execute
+            execute("CREATE TEMP TABLE IF NOT EXISTS numbers (row INTEGER PRIMARY KEY, new INTEGER)")
+            execute("CREATE TEMP TABLE IF NOT EXISTS moved (row INTEGER PRIMARY KEY, payload TEXT)")
+            for table in ("numbers", "moved"):
+                execute(f"DELETE FROM {table}")
+            pairs = zip(rows.tolist(), range(first, first + len(rows)))
+            self._writer.executemany("INSERT INTO numbers VALUES (?, ?)", pairs)
+            execute("INSERT INTO moved SELECT new, payload FROM numbers JOIN payloads USING (row) ORDER BY row")
+            for table in _CONTENT:
+                execute(f"DELETE FROM {table}")
+            execute("INSERT INTO payloads SELECT row, payload FROM moved ORDER BY row")
+            for table in ("numbers", "moved"):
+                execute(f"DELETE FROM {table}")
+
+    def every(self, table: str) -> Iterator[tuple]:
+        """All rows of a table, ascending; to be used inside of :meth:`reading`."""
+        return iter(self._reader.execute(f"SELECT * FROM {table} ORDER BY row"))
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """See one state in several statements."""
+        self._own_connections()
+        with self._reading, self.explained():
+            if self.path is None:
+                yield self._reader
+                return
+            self._reader.execute("BEGIN")
+            try:
+                yield self._reader
+            finally:
+                self._reader.execute("COMMIT")
+
+    @contextmanager
+    def _seen(self, inside: bool) -> Iterator[sqlite3.Connection]:
+        """The state that is committed, or as it is inside of the change that was begun."""
+        if inside and self.path is not None:
+            with self.explained():
+                yield self._writer
+            return
+        self._own_connections()
+        with self._reading, self.explained():
+            yield self._reader
+
+    def last_change(self, *, inside: bool = False) -> int:
+        """The number of the last change; -1 where there is none."""
+        with self._seen(inside) as db:
+            found = db.execute("SELECT change FROM facts").fetchone()
+        return -1 if found is None else int(found[0])
+
+    def facts(self, *, inside: bool = False) -> Facts:
+        with self._seen(inside) as db:
+            found = db.execute("SELECT change, text FROM facts").fetchone()
+        if found is None:
+            raise ValueError(f"{self.path}: nothing was saved there")
+        facts = Facts.from_json(found[1], self.path)
+        if facts.change != found[0]:
+            raise ValueError(f"{self.path}: the number of the last change was edited or damaged")
+        return facts
+
+    def load_rows(self, first: int, last: int, id_type: IdType | None, *, inside: bool = False) -> LoadedRows:
+        """The rows with numbers from ``first`` to below ``last``, once they are seen to match their sums."""
+        parts = []
+        with self._seen(inside) as db:
+            for start in range(first, max(last, first + 1), _BLOCK):
+                end = min(start + _BLOCK, last)
+                parts.append(
+                    db.execute(
+                        "SELECT group_concat(row), group_concat(id, char(10)), group_concat(payload), "
+                        "group_concat(sum), count(*) FROM (SELECT * FROM rows WHERE row >= ? AND row < ? ORDER BY row)",
+                        (start, end),
+                    ).fetchone()
+                )
+        parts = [part for part in parts if part[4]]
+        n = sum(part[4] for part in parts)
+        try:
+            rows, payload_sums, sums = (_numbers([part[at] for part in parts], n) for at in (0, 2, 3))
+            lines = "\n".join(str(part[1]) for part in parts)
+            is_text = id_type == "str"
+            ids = Ids.of_lines(lines.encode(), n) if is_text else Ids.of(_numbers([lines.replace("\n", ",")], n))
+            if len(ids) != n or (n and (checks_of(rows, ids, payload_sums.astype(np.uint32)) != sums).any()):
+                raise ValueError
+            if n > 1 and (np.diff(rows) <= 0).any():
+                raise ValueError
+        except (ValueError, OverflowError, UnicodeError, IndexError):
+            raise ValueError(f"{self.path}: rows do not match their sums; the catalog was edited or damaged") from None
+        return LoadedRows(rows, ids, payload_sums.astype(np.uint32), int(sums.sum()))
+
+    def buried_since(self, change: int, *, inside: bool = False) -> NDArray[np.int64]:
+        """Rows that changes behind this one have removed."""
+        with self._seen(inside) as db:
+            found = db.execute("SELECT row FROM buried WHERE change > ?", (change,)).fetchall()
+        return np.array([row for (row,) in found], np.int64)
+
+    def load_codes(
+        self, first: int, n_bytes: int, *, inside: bool = False
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """The rows from ``first`` on that are in no code file, and their codes, each of ``n_bytes``."""
+        with self._seen(inside) as db:
+            found = db.execute("SELECT row, code FROM fresh WHERE row >= ? ORDER BY row", (first,)).fetchall()
+        codes = np.empty((len(found), n_bytes), np.uint8)
+        for i, (row, content) in enumerate(found):
+            if len(content) != n_bytes + 4 or _checked_code(row, content[:-4]) != content:
+                raise ValueError(f"{self.path}: the code of row {row} was edited or damaged")
+            codes[i] = np.frombuffer(content, np.uint8, n_bytes)
+        return np.array([row for row, _ in found], np.int64), codes
+
+    def payloads(self, rows: Sequence[int], sums: Sequence[int]) -> list[str | None]:
+        """The payloads of rows as JSON texts: "" for a row without one, None for one that is not there any more."""
+        wanted = sorted({row for row, total in zip(rows, sums) if total})
+        found: dict[int, str] = {}
+        with self.reading() as db:
+            for start in range(0, len(wanted), _FEW):
+                part = wanted[start : start + _FEW]
+                marks = ",".join("?" * len(part))
+                found.update(db.execute(f"SELECT row, payload FROM payloads WHERE row IN ({marks})", part))
+        texts = [found.get(row) if total else "" for row, total in zip(rows, sums)]
+        there = [(text, total) for text, total in zip(texts, sums) if text]
+        if there:
+            lines = Ids.of_lines("\n".join(text for text, _ in there).encode(), len(there))
+            self.check_texts(lines, np.array([total for _, total in there], np.uint32))
+        return texts
+
+    def payload_lines(self, first: int, last: int) -> Iterable[tuple[NDArray[np.int64], bytes]]:
+        """Blocks of rows with payloads, numbers from ``first`` to below ``last``, and their texts in lines."""
+        for start in range(first, last, _BLOCK):
+            with self._seen(inside=False) as db:
+                rows, lines, n = db.execute(
+                    "SELECT group_concat(row), group_concat(payload, char(10)), count(*) "
+                    "FROM (SELECT * FROM payloads WHERE row >= ? AND row < ? ORDER BY row)",
+                    (start, min(start + _BLOCK, last)),
+                ).fetchone()
+            if n:
+                yield _numbers([rows], n), lines.encode()
+
+    def check_texts(self, texts: Ids, sums: NDArray[np.uint32]) -> None:
+        """Raise where a payload is not the one that its row had."""
+        if (sums_of(texts) != sums).any():
+            raise ValueError(f"{self.path}: a payload does not match its sum; the catalog was edited or damaged")
+
+
+def payload_sums(texts: list[str]) -> NDArray[np.uint32]:
+    """The sums of payloads: 0 for an empty text, otherwise never 0."""
+    return sums_of(Ids.of_lines("\n".join(texts).encode(), len(texts)))
+
+
+def sums_of(texts: Ids) -> NDArray[np.uint32]:
+    """As :func:`payload_sums`, of texts in one array."""
+    sums = (texts.digests() >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
+    sums[texts.ends == texts.starts] = 0
+    return sums
+
+
+def checks_of(rows: NDArray[np.int64], ids: Ids, sums: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """What tells whether the rows of the catalog were changed."""
+    found = np.empty(len(rows), np.int64)
+    row_checks(rows, ids.digests(), sums, found)
+    return found
+
+
+def _checked_code(row: int, code: Any) -> bytes:
+    content = bytes(code)
+    return content + _CRC.pack(zlib.crc32(content + _ROW.pack(row)))
+
+
+def _numbers(texts: list[str], n: int) -> NDArray[np.int64]:
+    """Integers with commas between them."""
+    numbers = np.empty(n, np.int64)
+    if n and parse_numbers(np.frombuffer(",".join(texts).encode(), np.uint8), numbers) != n:
+        raise ValueError("not as many numbers as rows")
+    return numbers
+
+
+def _uri(path: Path, mode: str) -> str:
+    return f"file:{quote(str(path))}?mode={mode}"

@@ -1,0 +1,242 @@
+"""Payload fields as columns: what filters and facets look at instead of JSON.
+
+A field becomes a column when a filter first names it. A column has a number for every place, -1 where the row has no
+such field, and a list of the different values that the numbers stand for. Rows are only appended, and so are the
+numbers: a write makes a column longer the next time it is used, and never makes it anew.
+"""
+
+import json
+import operator
+import threading
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.search.catalog import Catalog
+from hashlearn.search.ids import Growing, Ids
+from hashlearn.search.kernels.texts import code_spans, digests_of_texts, field_spans
+from hashlearn.stores.filters import Among, Compares, Condition, Differs, Joined, Test, kind_of, of_kind
+
+_FEW_ROWS = 256
+"""Rows up to which Python reads the payloads."""
+_MASKS_KEPT = 8
+_MISSING = -1
+_COMPARISONS: dict[str, Any] = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
+
+Mask = NDArray[np.bool_]
+
+
+class Facet(NamedTuple):
+    """A value of a field, and how many rows have it."""
+
+    value: Any
+    count: int  # type: ignore[assignment]
+
+
+class Column:
+    """One field of the payloads.
+
+    Attributes
+    ----------
+    codes : Growing, int32
+        By place: the number of its value, or -1.
+    values : list
+        What the numbers stand for. Two of them may be equal, such as 1 and 1.0.
+    """
+
+    def __init__(self) -> None:
+        self.codes = Growing(np.empty(0, np.int32))
+        self.values: list[Any] = []
+        self._numbers = Growing(np.empty(0, np.float64))
+        """The values as numbers; NaN where they are none."""
+        self._number_of: dict[Any, int] = {}
+        """Strings and booleans, by kind and value."""
+
+    def numbers_of(self, values: list[Any]) -> NDArray[np.int32]:
+        """The numbers of values; those that are new get the next ones."""
+        found = np.empty(len(values), np.int32)
+        new: list[Any] = []
+        for i, value in enumerate(values):
+            kind = kind_of(value)
+            key = (kind, value) if kind in ("string", "boolean") else None
+            number = None if key is None else self._number_of.get(key)
+            if number is None:
+                number = len(self.values) + len(new)
+                new.append(value)
+                if key is not None:
+                    self._number_of[key] = number
+            found[i] = number
+        self.values.extend(new)
+        numeric = (float(value) if kind_of(value) == "number" else np.nan for value in new)
+        self._numbers = self._numbers.more(np.fromiter(numeric, np.float64, len(new)))
+        return found
+
+    def append(self, codes: NDArray[np.int32]) -> None:
+        self.codes = self.codes.more(codes)
+
+    def taken(self, places: NDArray[np.int64]) -> "Column":
+        """The same values for some of the places."""
+        other = Column()
+        other.values, other._numbers, other._number_of = self.values, self._numbers, self._number_of
+        other.codes = Growing(self.codes.values[places])
+        return other
+
+    def meeting(self, test: Test, n: int) -> Mask:
+        """Which of the first n rows meet a test."""
+        # One more entry, for the rows without the field: -1 is the last one.
+        table = np.zeros(len(self.values) + 1, bool)
+        if isinstance(test, Among):
+            table[:-1] = self._equal_to(test.values)
+        elif isinstance(test, Differs):
+            table[:-1] = ~self._equal_to((test.value,))
+            table[-1] = True
+        else:
+            table[:-1] = self._on_the_side(test)
+        return table[self.codes.values[:n]]
+
+    def counts(self, chosen: Mask) -> list[Facet]:
+        """How many of the chosen rows have each string, number or boolean, the most frequent first."""
+        codes = self.codes.values[: len(chosen)][chosen]
+        numbers = np.bincount(codes[codes >= 0], minlength=len(self.values))
+        together: dict[tuple[str, Any], Facet] = {}
+        for number in np.flatnonzero(numbers).tolist():
+            value, count = self.values[number], int(numbers[number])
+            kind = kind_of(value)
+            if kind != "other":
+                before = together.get((kind, value))
+                together[kind, value] = (
+                    Facet(value, count) if before is None else Facet(before.value, before.count + count)
+                )
+        return sorted(together.values(), key=lambda facet: (-facet.count, kind_of(facet.value), facet.value))
+
+    def _equal_to(self, wanted: tuple[Any, ...]) -> Mask:
+        numbers = of_kind(wanted, "number")
+        mask = np.isin(self._numbers.values, numbers) if numbers else np.zeros(len(self.values), bool)
+        for value in wanted:
+            number = self._number_of.get((kind_of(value), value)) if kind_of(value) != "number" else None
+            if number is not None and number < len(mask):
+                mask[number] = True
+        return mask
+
+    def _on_the_side(self, test: Compares) -> Mask:
+        compare, bound = _COMPARISONS[test.sign], test.value
+        if kind_of(bound) == "number":
+            return compare(self._numbers.values, bound)
+        found = (isinstance(value, str) and compare(value, bound) for value in self.values)
+        return np.fromiter(found, bool, len(self.values))
+
+
+class Columns:
+    """The columns of a search, made when they are first asked for, from any thread.
+
+    Parameters
+    ----------
+    catalog : Catalog
+    first_row : int
+        The row at place 0.
+    """
+
+    def __init__(self, catalog: Catalog, first_row: int):
+        self._catalog, self._first_row = catalog, first_row
+        self._columns: dict[str, Column] = {}
+        self._masks: dict[str, tuple[int, Mask]] = {}
+        self._filling = threading.RLock()
+
+    def mask(self, condition: Condition, sums: NDArray[np.uint32]) -> Mask:
+        """Which places meet a condition, of rows whose payloads have these sums; removed rows may be among them.
+
+        It is remembered: filters come again.
+        """
+        name, n = repr(condition), len(sums)
+        kept = self._masks.get(name)
+        if kept is not None and kept[0] == n:
+            return kept[1]
+        with self._filling:
+            mask = self._mask(condition, sums)
+        if len(self._masks) >= _MASKS_KEPT:
+            self._masks = {}
+        self._masks[name] = n, mask
+        return mask
+
+    def taken(self, catalog: Catalog, first_row: int, places: NDArray[np.int64]) -> "Columns":
+        """The columns of some places, ascending, which become 0, 1, 2, ..."""
+        other = Columns(catalog, first_row)
+        with self._filling:
+            for field, column in self._columns.items():
+                if len(places) and len(column.codes.values) > places[-1]:
+                    other._columns[field] = column.taken(places)
+        return other
+
+    def counts(self, field: str, chosen: Mask, sums: NDArray[np.uint32]) -> list[Facet]:
+        """How many of the chosen places have each value of a field, the most frequent first."""
+        with self._filling:
+            column = self._column(field, sums)
+            self._warn_if_unknown(field, column, sums)
+            return column.counts(chosen)
+
+    def _column(self, field: str, sums: NDArray[np.uint32]) -> Column:
+        """The column of a field, with all places that have these sums."""
+        column = self._columns.get(field) or Column()
+        n, n_before = len(sums), len(column.codes.values)
+        if n > n_before:
+            if n - n_before <= _FEW_ROWS:
+                self._read_few(column, field, n_before, sums)
+            else:
+                self._read_many(column, field, n_before, sums)
+        self._columns[field] = column
+        return column
+
+    def _warn_if_unknown(self, field: str, column: Column, sums: NDArray[np.uint32]) -> None:
+        if not column.values and len(sums):
+            warnings.warn(f"no row of this search has ever had a field {field!r}", UserWarning, stacklevel=7)
+
+    def _mask(self, condition: Condition, sums: NDArray[np.uint32]) -> Mask:
+        if isinstance(condition, Joined):
+            masks = [self._mask(part, sums) for part in condition.parts]
+            joined = masks[0].copy()
+            for mask in masks[1:]:
+                joined = joined & mask if condition.word == "and" else joined | mask
+            return joined
+        column = self._column(condition.field, sums)
+        self._warn_if_unknown(condition.field, column, sums)
+        return column.meeting(condition, len(sums))
+
+    def _read_few(self, column: Column, field: str, first: int, sums: NDArray[np.uint32]) -> None:
+        rows = range(self._first_row + first, self._first_row + len(sums))
+        texts = self._catalog.payloads(rows, sums[first:].tolist())
+        codes = np.full(len(rows), _MISSING, np.int32)
+        payloads = [json.loads(text) if text else {} for text in texts]
+        having = [i for i, payload in enumerate(payloads) if field in payload]
+        codes[having] = column.numbers_of([payloads[i][field] for i in having])
+        column.append(codes)
+
+    def _read_many(self, column: Column, field: str, first: int, sums: NDArray[np.uint32]) -> None:
+        key = np.frombuffer(json.dumps(field, ensure_ascii=False).encode(), np.uint8)
+        codes = np.full(len(sums) - first, _MISSING, np.int32)
+        for rows, lines in self._catalog.payload_lines(self._first_row + first, self._first_row + len(sums)):
+            places = rows - self._first_row
+            payloads = Ids.of_lines(lines, len(rows))
+            self._catalog.check_texts(payloads, sums[places])
+            codes[places - first] = _numbered(column, payloads, key)
+        column.append(codes)
+
+
+def _numbered(column: Column, payloads: Ids, key: NDArray[np.uint8]) -> NDArray[np.int32]:
+    """The number of the value that each payload has in a field."""
+    n = len(payloads)
+    first, last = np.empty(n, np.int64), np.empty(n, np.int64)
+    field_spans(payloads.text, payloads.starts, payloads.ends, key, first, last)
+    digests = np.empty(n, np.uint64)
+    digests_of_texts(payloads.text, first, last, digests)
+    slots = np.full(1 << (2 * n).bit_length(), -1, np.int32)
+    codes, examples = np.empty(n, np.int32), np.empty(n, np.int64)
+    n_values = code_spans(payloads.text, first, last, digests, slots, codes, examples)
+    if not n_values:
+        return codes
+    content = payloads.text.tobytes()
+    spans = zip(first[examples[:n_values]].tolist(), last[examples[:n_values]].tolist())
+    values = json.loads(b"[" + b",".join(content[start:end] for start, end in spans) + b"]")
+    numbers = np.append(column.numbers_of(values), np.int32(_MISSING))
+    return numbers[codes]

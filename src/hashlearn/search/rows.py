@@ -1,0 +1,774 @@
+"""The rows of a search: in memory, or in a folder that every change is written to."""
+
+import copy
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hashlearn.codes import Corrections
+from hashlearn.codes.results import Neighbors, RangeResult
+from hashlearn.durable.files import sync
+from hashlearn.index import AsymmetricIndex, HammingIndex
+from hashlearn.index.code_table import ids_from
+from hashlearn.rows import RowBlocks, as_rows
+from hashlearn.rows.blocks import Source
+from hashlearn.search.catalog import Catalog, payload_sums
+from hashlearn.search.columns import Columns, Facet
+from hashlearn.search.facts import Facts
+from hashlearn.search.folder import SearchFolder, new_search_id, vector_facts
+from hashlearn.search.ids import Growing, IdColumn, Ids, kind_of_ids
+from hashlearn.search.load import Loaded, load, news
+from hashlearn.search.metric_hasher import Encoded, MetricHasher
+from hashlearn.search.results import Page, Record
+from hashlearn.search.snapshot import Index, Options, Snapshot, empty_index, with_places
+from hashlearn.search.tune import tune
+from hashlearn.search.tuning import Tuning
+from hashlearn.search.vector_values import Calibration
+from hashlearn.search.vectors import VectorFile
+from hashlearn.stores.arguments import NO_PAYLOAD, check_new_ids, payload_texts
+
+_LEAST_FRESH = 8192
+_FRESH_SHARE = 8
+"""A code file is written once there are this many fresh rows, and one for every eight rows that are in the file."""
+_LEAST_BURIED = 20_000
+"""Removed rows from which a search is compacted, if they are also more than those that are left."""
+_BLOCK = 1 << 14
+
+
+class NewRows(NamedTuple):
+    """Rows to be put: ids, or None for running numbers; what is kept of their vectors; payloads as JSON texts."""
+
+    X: Any
+    ids: Any
+    encoded: Encoded
+    payloads: list[str]
+
+    def __len__(self) -> int:
+        return len(self.encoded.codes)
+
+
+@dataclass
+class Pending:
+    """A change that is under way: what the rows will be once it is committed."""
+
+    snapshot: Snapshot
+    facts: Facts
+    vectors: VectorFile | None
+    must_flush: bool = False
+    is_new: bool = False
+
+
+class CatalogRows:
+    """Rows of which a snapshot is in memory; payloads are in the catalog, vectors in a file.
+
+    Any number of threads may read. Who calls sees to it that no two change the rows at a time.
+
+    Parameters
+    ----------
+    hasher : MetricHasher
+    keep : {"float32", "float16", "int8"} or None
+        How vectors are kept, if they are.
+    """
+
+    def __init__(self, hasher: MetricHasher, keep: str | None):
+        self._keep = keep
+        self._calibration: Calibration | None = None
+        self._folder: SearchFolder | None = None
+        self._catalog = Catalog.in_memory()
+        self._process = os.getpid()
+        self._pending: Pending | None = None
+        # All that a reader needs hangs on this one reference, which a change replaces at its end.
+        self._now = Loaded(_empty_snapshot(hasher, self._catalog, 0, 0), _no_facts(hasher, keep), None)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Self:
+        """The rows that are in a folder."""
+        place = SearchFolder(folder)
+        catalog, facts = place.open_catalog()
+        try:
+            loaded = load(place, catalog, facts)
+        except BaseException:
+            catalog.close()
+            raise
+        rows = cls.__new__(cls)
+        rows._keep, rows._process, rows._pending = loaded.facts.keep_vectors, os.getpid(), None
+        rows._folder, rows._catalog, rows._now = place, catalog, loaded
+        rows._calibration = None
+        return rows
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        return self._now.snapshot
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    @property
+    def hasher(self) -> MetricHasher:
+        return self._snapshot.hasher
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        return self._snapshot.all_ids
+
+    @property
+    def index(self) -> Index:
+        return self._snapshot.index.copy()
+
+    @property
+    def tuning(self) -> Tuning | None:
+        return self._snapshot.tuning
+
+    @property
+    def place(self) -> Any:
+        """The store that the rows live in, as the user has named it; None if they do not."""
+        return None
+
+    @property
+    def folder(self) -> Path | None:
+        return None if self._folder is None else self._folder.path
+
+    @property
+    def keep_vectors(self) -> str | None:
+        return self._keep
+
+    def __len__(self) -> int:
+        return len(self._snapshot)
+
+    def __contains__(self, id: Any) -> bool:
+        snapshot = self._snapshot
+        is_text = isinstance(id, str)
+        if not is_text and (isinstance(id, (bool, np.bool_)) or not isinstance(id, (int, np.integer))):
+            return False
+        if snapshot.id_type != ("str" if is_text else "int64") or (not is_text and not 0 <= id < 2**63):
+            return False
+        try:
+            return bool(snapshot.find([id])[0] >= 0)
+        except ValueError:  # no id can be like this
+            return False
+
+    def get(self, ids: Any) -> list[Record]:
+        snapshot = self._snapshot
+        places = snapshot.find(ids)
+        return self.records(snapshot, places[places >= 0])
+
+    def records(self, snapshot: Snapshot, places: NDArray[np.int64]) -> list[Record]:
+        """The rows at places, with all that is kept of them."""
+        payloads = self._payloads_at(snapshot, places)
+        codes = snapshot.index.codes(places)
+        vectors: Any = [None] * len(places)
+        if snapshot.vectors is not None and len(places):
+            vectors = snapshot.vectors_at(places)
+        ids = snapshot.ids_at(places).tolist()
+        return [Record(*row) for row in zip(ids, codes, payloads, vectors)]
+
+    def payloads(self, ids: Any) -> list[dict[str, Any] | None]:
+        snapshot = self._snapshot
+        places = snapshot.find(ids)
+        found = iter(self._payloads_at(snapshot, places[places >= 0]))
+        return [next(found) if place >= 0 else None for place in places.tolist()]
+
+    def _payloads_at(self, snapshot: Snapshot, places: NDArray[np.int64]) -> list[dict[str, Any]]:
+        sums = snapshot.payload_sums.values[places].tolist()
+        texts = self._catalog.payloads((snapshot.first_row + places).tolist(), sums)
+        if None in texts:  # compacted by another process since this snapshot was taken
+            raise OutdatedError
+        return [json.loads(text) if text else {} for text in texts if text is not None]
+
+    def search(self, X: Any, k: int, options: Options) -> Neighbors:
+        snapshot = self._snapshot
+        found = snapshot.search(X, k, options)
+        return Neighbors(found.distances, snapshot.ids_at(found.ids))
+
+    def search_codes(self, codes: ArrayLike, k: int, options: Options) -> Neighbors:
+        snapshot = self._snapshot
+        found = snapshot.search_codes(codes, k, options)
+        return Neighbors(found.distances, snapshot.ids_at(found.ids))
+
+    def search_with(self, X: Any, k: int, options: Options, include: set[str]) -> tuple[Neighbors, Any, Any]:
+        """As :meth:`search`, with payloads and vectors of what was found, where they are asked for."""
+        snapshot = self._snapshot
+        found = snapshot.search(X, k, options)
+        there = found.ids >= 0
+        places = found.ids[there]
+        payloads = vectors = None
+        if "payload" in include:
+            each = iter(self._payloads_at(snapshot, places))
+            payloads = [[next(each) if known else None for known in row] for row in there.tolist()]
+        if "vector" in include and snapshot.vectors is not None:
+            vectors = np.full((*found.ids.shape, snapshot.vectors.n_features), np.nan, np.float32)
+            vectors[there] = snapshot.vectors_at(places)
+        return Neighbors(found.distances, snapshot.ids_at(found.ids)), payloads, vectors
+
+    def within(self, X: Any, distance: float, options: Options) -> Any:
+        snapshot = self._snapshot
+        found = snapshot.within(X, distance, options)
+        return RangeResult(found.offsets, found.distances, snapshot.ids_at(found.ids))
+
+    def count(self, filter: Any) -> int:
+        return len(self._snapshot.rows_meeting(filter))
+
+    def facets(self, field: str, filter: Any) -> list[Facet]:
+        snapshot = self._snapshot
+        chosen = np.zeros(snapshot.n_places, bool)
+        chosen[snapshot.rows_meeting(filter)] = True
+        return snapshot.columns.counts(field, chosen, snapshot.payload_sums.values)
+
+    def scroll(self, filter: Any, limit: int, after: str | None) -> Page:
+        snapshot = self._snapshot
+        places = snapshot.rows_meeting(filter)
+        if after is not None:
+            first, _, row = str(after).partition("-")
+            if first != str(snapshot.first_row) or not row.isdecimal():
+                raise ValueError("after must be of a page of this search since it was last compacted; begin again")
+            places = places[np.searchsorted(places, int(row) - snapshot.first_row, side="right") :]
+        page = places[:limit]
+        last = None if len(places) <= limit else f"{snapshot.first_row}-{snapshot.first_row + int(page[-1])}"
+        return Page(self.records(snapshot, page), last)
+
+    def warm(self) -> None:
+        snapshot = self._snapshot
+        if len(snapshot):
+            if isinstance(snapshot.index, HammingIndex):
+                snapshot.index.prepare()
+            row = np.zeros((1, snapshot.hasher.n_features), np.float32)
+            for X in (row, row.astype(np.float64)):
+                snapshot.search(X, min(10, len(snapshot)), Options())
+
+    def tune(self, queries: Any, k: int, target_recall: float) -> Tuning:
+        snapshot = self._snapshot
+        if snapshot.vectors is None:
+            raise ValueError("tune needs vectors to compare with; make the search with keep_vectors='float32'")
+        view = _ByPosition(snapshot)
+        return tune(view, queries, k, target_recall, vectors=view.rows)
+
+    # -- changes ----------------------------------------------------------------------------------------------------
+
+    def put(self, X: Any, ids: Any, payloads: Any, *, only_new: bool) -> None:
+        """Add rows, in the place of those that have the same ids unless all must be new."""
+        while True:
+            hasher = self._snapshot.hasher if self._pending is None else self._pending.snapshot.hasher
+            encoded = hasher.encode(X)
+            texts = payload_texts(payloads, len(encoded.codes))
+            new = NewRows(X, ids, encoded, ["" if text == NO_PAYLOAD else text for text in texts])
+            with self.changing() as pending:
+                if pending.snapshot.hasher is hasher:  # otherwise another process has fitted the search anew
+                    self._put(pending, new, only_new)
+                    return
+
+    def remove(self, ids: Any) -> None:
+        with self.changing() as pending:
+            self._bury(pending, np.unique(pending.snapshot.find_all(ids)))
+
+    def keep_tuning(self, tuning: Tuning) -> None:
+        with self.changing() as pending:
+            pending.snapshot = replace(pending.snapshot, tuning=tuning)
+            pending.facts = pending.facts._replace(tuning=tuning.to_dict())
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make all changes inside of the block at its end, or none."""
+        if self._pending is not None:
+            raise RuntimeError("a transaction is open already in this thread")
+        with self.changing():
+            yield
+
+    @contextmanager
+    def changing(self) -> Iterator[Pending]:
+        """A change, or a step of the one that is open. If the block raises, nothing has happened."""
+        if self._pending is not None:
+            yield from self._step(self._pending)
+            return
+        self._catalog.begin()
+        try:
+            self._catch_up()
+            pending = self._pending = Pending(*self._now)
+            before = pending.snapshot, pending.facts
+            yield pending
+            if (pending.snapshot, pending.facts) == before:
+                self._catalog.give_up()
+                return
+            if pending.must_flush:
+                self._flush(pending)
+            self._commit(pending)
+        except BaseException:
+            self._catalog.give_up()
+            raise
+        finally:
+            self._pending = None
+        self._tidy(before[1])
+
+    def _step(self, pending: Pending) -> Iterator[Pending]:
+        before = copy.copy(pending)
+        self._catalog.savepoint()
+        try:
+            yield pending
+        except BaseException:
+            self._catalog.back()
+            vars(pending).update(vars(before))
+            raise
+
+    def _commit(self, pending: Pending) -> None:
+        facts = pending.facts._replace(change=pending.facts.change + 1)
+        snapshot = replace(pending.snapshot, change=facts.change)
+        self._catalog.commit(None if self._folder is None else facts)
+        self._now = Loaded(snapshot, facts, pending.vectors)
+        if self._folder is not None:
+            with suppress(OSError):  # it is made: a number that lags behind does no harm
+                self._folder.acknowledged.write(facts)
+
+    def _tidy(self, before: Facts) -> None:
+        """Remove files that are of no use any more, and compact where most rows are removed ones."""
+        snapshot, facts, _ = self._now
+        if self._folder is not None and _files_of(facts) != _files_of(before):
+            self._collect()
+        if snapshot.n_places - snapshot.n_rows > max(_LEAST_BURIED, snapshot.n_rows):
+            self.compact()
+
+    def _collect(self) -> None:
+        """Remove files that the facts do not name; inside of a change, because others write theirs before they do."""
+        assert self._folder is not None
+        with suppress(TimeoutError):
+            self._catalog.begin()
+            try:
+                self._folder.collect(self._catalog.facts(inside=True))
+            finally:
+                self._catalog.give_up()
+
+    def _put(self, pending: Pending, new: NewRows, only_new: bool) -> None:
+        n = len(new)
+        ids = self._ids_of(pending, new)
+        if not n:
+            return
+        if pending.snapshot.ids is not None and pending.snapshot.ids.id_type != ids.id_type:
+            self._forget_places(pending)  # no row is there: ids of another kind may come
+        snapshot, facts = pending.snapshot, pending.facts
+        known = np.full(n, -1, np.int64) if snapshot.ids is None else snapshot.ids.find(ids, snapshot.alive)
+        if only_new and new.ids is not None and (known >= 0).any():
+            first = ids.at(np.flatnonzero(known >= 0)[:1])[0]
+            raise ValueError(f"ids must be new, got {_plain(first)!r:.60}, which is already in the search")
+        first, places = facts.next_row, np.arange(snapshot.n_places, snapshot.n_places + n)
+        sums = payload_sums(new.payloads)
+        rows = first + np.arange(n)
+        vectors = self._write_vectors(pending, new.X, int(places[0]))
+        if (known >= 0).any():
+            self._bury(pending, known[known >= 0])
+            snapshot, facts = pending.snapshot, pending.facts
+        self._catalog.put_payloads(pair for pair in zip(rows.tolist(), new.payloads) if pair[1])
+        total = self._write_rows(pending, rows, ids, sums, new.encoded)
+        index = snapshot.index.copy()
+        if isinstance(index, AsymmetricIndex):
+            index.add(new.encoded.codes, places, new.encoded.corrections)
+        else:
+            index.add(new.encoded.codes, places)
+        pending.snapshot = replace(
+            snapshot,
+            index=index,
+            ids=IdColumn.of(ids) if snapshot.ids is None else snapshot.ids.more(ids),
+            payload_sums=snapshot.payload_sums.more(sums),
+            alive=with_places(snapshot.alive, snapshot.n_places, snapshot.n_places + n),
+            n_rows=snapshot.n_rows + n,
+            vectors=vectors,
+        )
+        largest = int(ids.numbers.max()) + 1 if ids.numbers is not None else 0
+        pending.facts = facts._replace(
+            next_row=first + n,
+            next_id=max(facts.next_id, largest),
+            n_rows=facts.n_rows + n,
+            sum=facts.sum + total,
+            id_type=ids.id_type,
+            vectors=vector_facts(pending.vectors),
+        )
+
+    def _ids_of(self, pending: Pending, new: NewRows) -> Ids:
+        """The ids of new rows, as they are kept."""
+        known, n = pending.snapshot.id_type, len(new)
+        if new.ids is not None:
+            return Ids.of(check_new_ids(new.ids, kind_of_ids(new.ids, known), n))
+        if known == "str":
+            raise ValueError("ids must be given: those of this search are strings")
+        return Ids.of(ids_from(pending.facts.next_id, n))
+
+    def _write_rows(
+        self, pending: Pending, rows: NDArray[np.int64], ids: Ids, sums: NDArray[np.uint32], encoded: Encoded
+    ) -> int:
+        """Write what a folder must have of new rows; returns what tells that they are unchanged."""
+        if self._folder is None:
+            return 0
+        total = self._catalog.put_rows(rows, ids, sums)
+        facts = pending.facts
+        n_in_file = 0 if facts.codes is None else facts.codes["places"]
+        n_fresh = facts.n_places + len(rows) - n_in_file
+        if pending.must_flush or n_fresh > max(_LEAST_FRESH, n_in_file // _FRESH_SHARE):
+            pending.must_flush = True
+        else:
+            self._catalog.put_codes(rows, _with_corrections(encoded.codes, encoded.corrections))
+        return total
+
+    def _write_vectors(self, pending: Pending, X: Any, first: int) -> Any:
+        """The kept vectors with those of new rows, which are on the disk when this returns."""
+        if self._keep is None:
+            return None
+        rows = as_rows(X)
+        file = pending.vectors
+        if file is None:
+            calibration = self._calibration
+            if self._keep == "int8" and calibration is None:
+                calibration = Calibration.of(X)
+            path = None if self._folder is None else self._folder.new_vectors_path()
+            file = VectorFile.create(path, rows.shape[1], self._keep, calibration)
+            if path is not None:
+                sync(path.parent)
+        elif file.path is None and self._process != os.getpid():  # a nameless file is of the process that was forked
+            file = file.copied(None, _blocks(np.arange(first)), file.first(first))
+            self._process = os.getpid()
+        if rows.shape[1] != file.n_features:
+            raise ValueError(f"X must have {file.n_features} features, got {rows.shape[1]}")
+        clipped = file.n_clipped
+        file.write(rows, first)
+        pending.vectors = file
+        pending.facts = pending.facts._replace(n_clipped=pending.facts.n_clipped + file.n_clipped - clipped)
+        return file.first(first + len(rows))
+
+    def _bury(self, pending: Pending, places: NDArray[np.int64]) -> None:
+        """Remove the rows at distinct places."""
+        if not len(places):
+            return
+        snapshot, facts = pending.snapshot, pending.facts
+        total = 0
+        if self._folder is not None:
+            total = self._catalog.bury(snapshot.first_row + places, facts.change + 1)
+        pending.snapshot = snapshot.without(places)
+        pending.facts = facts._replace(n_rows=facts.n_rows - len(places), sum=facts.sum - total)
+
+    def _forget_places(self, pending: Pending) -> None:
+        """Begin anew with places; no row is there."""
+        if self._folder is not None:
+            self._catalog.clear()
+        first = pending.facts.next_row
+        pending.facts = pending.facts._replace(first_row=first, n_rows=0, sum=0, codes=None, vectors=None, id_type=None)
+        pending.vectors, pending.must_flush = None, False
+        pending.snapshot = replace(
+            _empty_snapshot(pending.snapshot.hasher, self._catalog, first, pending.facts.change),
+            tuning=pending.snapshot.tuning,
+        )
+
+    def _flush(self, pending: Pending) -> None:
+        """Write all codes to a new code file, and forget those in the catalog."""
+        assert self._folder is not None
+        snapshot = pending.snapshot
+        codes = self._folder.save_codes(snapshot.index, snapshot.n_places)
+        self._catalog.drop_codes()
+        pending.facts = pending.facts._replace(codes=codes)
+        pending.snapshot = replace(snapshot, index=self._folder.open_codes(pending.facts, snapshot.hasher))
+        pending.must_flush = False
+
+    def compact(self) -> None:
+        """Drop what is left of removed rows, and write code file and vectors anew."""
+        with self.changing() as pending:
+            snapshot, facts = pending.snapshot, pending.facts
+            places, first = snapshot.places, facts.next_row
+            n = len(places)
+            ids = None if snapshot.ids is None or not n else IdColumn.of(snapshot.ids.ids.take(places))
+            sums = snapshot.payload_sums.values[places]
+            index = _renumbered(snapshot.index, places)
+            vectors = pending.vectors
+            if vectors is not None and not self._vectors_elsewhere:
+                path = None if self._folder is None else self._folder.new_vectors_path()
+                vectors = vectors.copied(path, _blocks(places), snapshot.vectors)
+            self._move_rows(snapshot.first_row + places, first, ids, sums)
+            total = 0
+            if self._folder is not None and ids is not None:
+                total = self._catalog.put_rows(first + np.arange(n), ids.ids, sums)
+            pending.vectors = vectors
+            pending.snapshot = replace(
+                snapshot,
+                index=index,
+                ids=ids,
+                payload_sums=Growing(sums),
+                alive=with_places(np.empty(0, np.uint64), 0, n),
+                first_row=first,
+                columns=snapshot.columns.taken(self._catalog, first, places),
+                vectors=self._vectors_of(vectors, n, ids),
+            )
+            pending.facts = facts._replace(
+                first_row=first, next_row=first + n, n_rows=n, sum=total, codes=None, vectors=vector_facts(vectors)
+            )
+            pending.must_flush = self._folder is not None and n > 0
+
+    _vectors_elsewhere = False
+
+    def _vectors_of(self, file: VectorFile | None, n: int, ids: IdColumn | None) -> Any:
+        return None if file is None else file.first(n)
+
+    def _move_rows(self, rows: NDArray[np.int64], first: int, ids: IdColumn | None, sums: NDArray[np.uint32]) -> None:
+        """Give the payloads of rows the numbers from ``first`` on, and drop the others."""
+        self._catalog.renumber(rows, first)
+
+    # -- the folder -------------------------------------------------------------------------------------------------
+
+    def refitted(self, hasher: MetricHasher, X: Any) -> None:
+        """Go on with another hasher, which was fitted to the rows X; the rows of the one before are dropped."""
+        calibration = Calibration.of(X) if self._keep == "int8" else None
+        if self._folder is None:
+            fresh = type(self)(hasher, self._keep)
+            fresh._calibration = calibration
+            vars(self).update(vars(fresh))
+            return
+        if self._pending is not None:
+            raise RuntimeError("fit must not be called inside of a transaction")
+        with self.changing() as pending:
+            name, digest = self._folder.save_hasher(hasher.hasher)
+            self._forget_places(pending)
+            pending.facts = pending.facts._replace(
+                hasher=name,
+                model=digest,
+                metric=hasher.metric,
+                query=hasher.query,
+                lengths=hasher.lengths,
+                tuning=None,
+                next_id=0,
+                n_clipped=0,
+            )
+            pending.snapshot = _empty_snapshot(hasher, self._catalog, pending.facts.first_row, pending.facts.change)
+            if calibration is not None:  # kept with the vectors, of which there are none yet
+                file = VectorFile.create(self._folder.new_vectors_path(), hasher.n_features, "int8", calibration)
+                pending.vectors = file
+                pending.facts = pending.facts._replace(vectors=vector_facts(file))
+
+    def save(self, folder: str | Path | None) -> None:
+        """Write a copy of all rows to a folder; rows that have none belong to it from then on."""
+        if folder is None:
+            if self._folder is None:
+                raise ValueError("folder must be given: this search was neither opened from a folder nor saved to one")
+            return
+        target = SearchFolder(folder)
+        if self._folder is not None and target.path == self._folder.path and target.is_search:
+            return
+        if self._pending is not None:
+            raise RuntimeError("save must not be called inside of a transaction")
+        target.prepare()
+        catalog = Catalog.create(target.catalog_path)
+        try:
+            vectors, facts = self._copy_to(target, catalog)
+            sync(target.path)
+        except BaseException:
+            catalog.close()
+            raise
+        if self._folder is not None and self._folder.path != target.path:
+            catalog.close()
+            return
+        self._adopt(target, catalog, facts, vectors)
+
+    def _copy_to(self, target: SearchFolder, catalog: Catalog) -> tuple[VectorFile | None, Facts]:
+        """Put all rows into another folder, in one change of its catalog."""
+        with self._catalog.reading():
+            if self._folder is None:
+                snapshot, facts, source = self._now
+            else:
+                snapshot, facts, source = load(self._folder, self._catalog, self._catalog.facts())
+            catalog.begin()
+            try:
+                change = max(0, catalog.last_change(inside=True)) + 1
+                hasher, model = target.save_hasher(snapshot.hasher.hasher)
+                codes = target.save_codes(snapshot.index, snapshot.n_places) if len(snapshot) else None
+                vectors = None
+                if source is not None:
+                    every = _blocks(np.arange(snapshot.n_places))
+                    vectors = source.copied(target.new_vectors_path(), every, source.first(snapshot.n_places))
+                catalog.clear()
+                places, total = snapshot.places, 0
+                if snapshot.ids is not None:
+                    ids, sums = snapshot.ids.ids.take(places), snapshot.payload_sums.values[places]
+                    total = catalog.put_rows(snapshot.first_row + places, ids, sums)
+                catalog.put_payloads(self._catalog.every("payloads"))
+                facts = facts._replace(
+                    search=new_search_id(),
+                    change=change,
+                    hasher=hasher,
+                    model=model,
+                    sum=total,
+                    codes=codes,
+                    vectors=vector_facts(vectors),
+                )
+                target.acknowledged.write(facts._replace(change=0))
+                catalog.commit(facts)
+            except BaseException:
+                catalog.give_up()
+                raise
+        with suppress(OSError):
+            target.acknowledged.write(facts)
+        return vectors, facts
+
+    def _adopt(self, folder: SearchFolder, catalog: Catalog, facts: Facts, vectors: VectorFile | None) -> None:
+        """Go on in the folder that the rows were just written to."""
+        snapshot = self._snapshot
+        index = folder.open_codes(facts, snapshot.hasher) if facts.codes is not None else empty_index(snapshot.hasher)
+        snapshot = replace(
+            snapshot,
+            index=index,
+            change=facts.change,
+            columns=Columns(catalog, snapshot.first_row),
+            vectors=None if vectors is None else vectors.first(snapshot.n_places),
+        )
+        self._folder, self._catalog, self._now = folder, catalog, Loaded(snapshot, facts, vectors)
+
+    def refresh(self) -> bool:
+        """Take over what other processes have changed; returns whether there was something."""
+        if self._folder is None:
+            raise ValueError("refresh needs a folder: this search was neither opened from one nor saved to one")
+        if self._catalog.last_change() == self._snapshot.change:
+            return False
+        return self._catch_up(inside=False)
+
+    def _catch_up(self, *, inside: bool = True) -> bool:
+        if self._folder is None:
+            return False
+        loaded = news(self._folder, self._catalog, self._now, inside=inside)
+        if loaded is None:
+            return False
+        self._now = loaded
+        return True
+
+    def as_now(self) -> Any:
+        """What another process makes these rows from."""
+        if self._folder is not None:
+            return type(self).open, (self._folder.path,)
+        snapshot = self._snapshot
+        if snapshot.vectors is not None:
+            raise TypeError("cannot copy or pickle vectors that are not saved; save the search to a folder first")
+        places = snapshot.places
+        corrections = snapshot.index.corrections if isinstance(snapshot.index, AsymmetricIndex) else None
+        encoded = Encoded(snapshot.index.codes(places), corrections)
+        ids = snapshot.ids_at(places)
+        payloads = [
+            json.dumps(p, ensure_ascii=False, separators=(",", ":")) if p else ""
+            for p in self._payloads_at(snapshot, places)
+        ]
+        return _restored, (
+            type(self),
+            snapshot.hasher,
+            self._keep,
+            ids,
+            encoded,
+            payloads,
+            self._now.facts.next_id,
+            snapshot.tuning,
+        )
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        self._catalog.close()
+        if self._now.vectors is not None:
+            self._now.vectors.close()
+
+
+class OutdatedError(Exception):
+    """The rows were compacted by another process since this snapshot was taken: refresh, and ask again."""
+
+
+class _ByPosition:
+    """A snapshot as it is tuned: rows by their positions among those that are there."""
+
+    def __init__(self, snapshot: Snapshot):
+        self._snapshot = snapshot
+        self.hasher, self.metric = snapshot.hasher.hasher, snapshot.hasher.metric
+        self.ids = np.arange(len(snapshot))
+        self.rows = RowBlocks(_KeptRows(snapshot))
+
+    def search(self, X: Any, k: int, *, candidates: int, rerank: Any) -> Neighbors:
+        """The k nearest by kept vectors, which are those of ``rerank``."""
+        found = self._snapshot.by_vectors(X, k, candidates)
+        positions = np.searchsorted(self._snapshot.places, found.ids)
+        return Neighbors(found.distances, np.where(found.ids < 0, found.ids, positions))
+
+
+class _KeptRows(Source):
+    """The kept vectors of the rows that are there."""
+
+    def __init__(self, snapshot: Snapshot):
+        self._snapshot = snapshot
+        self.shape, self.dtype = (len(snapshot), snapshot.vectors.n_features), np.dtype(np.float32)
+
+    def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
+        return self._snapshot.vectors_at(self._snapshot.places[rows])
+
+
+def _no_facts(hasher: MetricHasher, keep: str | None) -> Facts:
+    """The facts of a search without rows and without a folder."""
+    return Facts(
+        search="",
+        change=0,
+        hasher="",
+        model="",
+        metric=hasher.metric,
+        query=hasher.query,
+        lengths=hasher.lengths,
+        keep_vectors=keep,
+        id_type=None,
+        first_row=0,
+        next_row=0,
+        next_id=0,
+        n_rows=0,
+        sum=0,
+        codes=None,
+        vectors=None,
+        n_clipped=0,
+        tuning=None,
+    )
+
+
+def _empty_snapshot(hasher: MetricHasher, catalog: Catalog, first_row: int, change: int) -> Snapshot:
+    nothing = Growing(np.empty(0, np.uint32))
+    columns = Columns(catalog, first_row)
+    return Snapshot(hasher, empty_index(hasher), None, nothing, np.empty(0, np.uint64), 0, first_row, change, columns)
+
+
+def _renumbered(index: Index, places: NDArray[np.int64]) -> Index:
+    """An index whose ids are 0, 1, 2, ... in the place of these, which are all that it has."""
+    codes = index.codes(places)
+    if isinstance(index, HammingIndex):
+        return HammingIndex(index.n_bits).add(codes)
+    return AsymmetricIndex(index.n_bits).add(codes, corrections=index.corrections if len(places) else None)
+
+
+def _with_corrections(codes: NDArray[np.uint8], corrections: Corrections | None) -> NDArray[np.uint8]:
+    """A code and, where there is one, its correction, as the catalog keeps them."""
+    return codes if corrections is None else np.hstack([codes, corrections.values[:, None]])
+
+
+def _files_of(facts: Facts) -> tuple:
+    return facts.hasher, *(None if part is None else part["file"] for part in (facts.codes, facts.vectors))
+
+
+def _blocks(places: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    return (places[start : start + _BLOCK] for start in range(0, len(places), _BLOCK))
+
+
+def _plain(id: Any) -> Any:
+    return id.item() if isinstance(id, np.generic) else id
+
+
+def _restored(
+    kind: Any,
+    hasher: MetricHasher,
+    keep: str | None,
+    ids: Any,
+    encoded: Encoded,
+    payloads: list[str],
+    next_id: int,
+    tuning: Tuning | None,
+) -> CatalogRows:
+    """The rows that were pickled or copied as these parts."""
+    rows = kind(hasher, keep)
+    with rows.changing() as pending:
+        rows._put(pending, NewRows(None, ids, encoded, payloads), True)
+        pending.facts = pending.facts._replace(next_id=next_id)
+        pending.snapshot = replace(pending.snapshot, tuning=tuning)
+    return rows

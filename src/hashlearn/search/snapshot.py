@@ -1,0 +1,299 @@
+"""What a reader of a search holds: its rows at one moment. It never changes; a change makes another one."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hashlearn.checks import check_integer, check_number, plain_array
+from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
+from hashlearn.index import AsymmetricIndex, HammingIndex
+from hashlearn.index.code_table import packed_mask, unpacked_mask
+from hashlearn.search.columns import Columns
+from hashlearn.search.ids import Growing, IdColumn, ids_of
+from hashlearn.search.metric_hasher import MetricHasher
+from hashlearn.search.rerank import nearest_candidates, rerank_asymmetric, rerank_exact, rerank_read
+from hashlearn.search.tuning import Tuning
+from hashlearn.search.vectors import VectorView
+from hashlearn.stores.base import IdType
+from hashlearn.stores.filters import parse_filter
+
+CANDIDATES_PER_RESULT = 4
+CANDIDATES_WITHIN = 1000
+
+Index = HammingIndex | AsymmetricIndex
+Mask = NDArray[np.bool_] | None
+
+
+class Options(NamedTuple):
+    """How rows are searched; see :meth:`hashlearn.SimilaritySearch.search`."""
+
+    rerank: Any = None
+    candidates: int | None = None
+    filter: dict | None = None
+    subset: ArrayLike | None = None
+    n_jobs: int | None = None
+
+
+def empty_index(hasher: MetricHasher) -> Index:
+    """An index without codes, of the kind that queries of a search are compared by."""
+    return HammingIndex(hasher.n_bits) if hasher.query == "code" else AsymmetricIndex(hasher.n_bits)
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Codes, ids and vectors of a search by place, and the hasher they belong to.
+
+    Attributes
+    ----------
+    hasher : MetricHasher
+    index : HammingIndex or AsymmetricIndex
+        Its ids are places. It is not to be changed.
+    ids : IdColumn or None
+        None while there has been no row.
+    payload_sums : Growing, uint32
+        By place; 0 for a row without a payload.
+    alive : uint64 array
+        A bit for every place whose row is there.
+    n_rows : int
+    first_row : int
+        The row at place 0.
+    change : int
+        The last change of the catalog that is in here.
+    columns : Columns
+        Of the payloads; shared by the snapshots of the same places.
+    vectors : VectorView, StoreVectors or None
+        By place. A :class:`~hashlearn.search.pair_distances.Reader`.
+    tuning : Tuning or None
+    """
+
+    hasher: MetricHasher
+    index: Index
+    ids: IdColumn | None
+    payload_sums: Growing
+    alive: NDArray[np.uint64]
+    n_rows: int
+    first_row: int
+    change: int
+    columns: Columns
+    vectors: Any = None
+    tuning: Tuning | None = None
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    @property
+    def n_places(self) -> int:
+        return len(self.payload_sums.values)
+
+    @property
+    def id_type(self) -> IdType | None:
+        """The kind of the ids; None where there are no rows, and so ids of any kind may come."""
+        return self.ids.id_type if self.ids is not None and self.n_rows else None
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """The places whose rows are there, ascending."""
+        return np.flatnonzero(unpacked_mask(self.alive, self.n_places))
+
+    @cached_property
+    def _places_by_id(self) -> NDArray[np.int64]:
+        """The places whose rows are there, in the order of their ids."""
+        ids = self.ids_at(self.places)
+        ascending = ids.dtype != object and bool((np.diff(ids) > 0).all())
+        return self.places if ascending else self.places[np.argsort(ids, kind="stable")]
+
+    @property
+    def all_ids(self) -> NDArray[Any]:
+        """All ids, ascending."""
+        return self.ids_at(self._places_by_id)
+
+    def ids_at(self, places: NDArray[np.int64]) -> NDArray[Any]:
+        """The ids of places of any shape; -1 or None where the place is -1."""
+        if self.ids is None:
+            return np.full(places.shape, NO_ID, np.int64)
+        ids = self.ids.ids
+        if ids.numbers is None and places.size > len(ids) // 4:
+            found = ids.all()[places]
+            found[places < 0] = None
+            return found
+        return ids.at(places)
+
+    def find(self, ids: Any) -> NDArray[np.int64]:
+        """The places of ids that a user gives; -1 for those that are not there."""
+        wanted = ids_of(ids, self.id_type)
+        if self.ids is None or self.id_type is None:
+            return np.full(len(wanted), NO_ID, np.int64)
+        return self.ids.find(wanted, self.alive)
+
+    def find_all(self, ids: Any, name: str = "ids") -> NDArray[np.int64]:
+        """The places of ids, which must be there."""
+        places = self.find(ids)
+        if (places < 0).any():
+            missing = list(ids)[int(np.argmax(places < 0))]
+            missing = missing.item() if isinstance(missing, np.generic) else missing
+            raise ValueError(f"{name} must be in the search, got {missing!r:.60}, which is not")
+        return places
+
+    def chosen(self, filter: Any, subset: ArrayLike | None) -> Mask:
+        """Which places a search looks at; None for all. Removed rows may be among them."""
+        condition = parse_filter(filter)
+        mask = None if condition is None else self.columns.mask(condition, self.payload_sums.values)
+        if subset is None:
+            return mask
+        wanted = plain_array(subset, "subset") if not isinstance(subset, (list, tuple)) else subset
+        among = np.zeros(self.n_places, bool)
+        if isinstance(wanted, np.ndarray) and wanted.dtype == np.bool_:
+            if wanted.shape != (len(self),):
+                raise ValueError(f"subset must have shape ({len(self)},) as a mask, got {wanted.shape}")
+            among[self._places_by_id[wanted]] = True
+        else:
+            among[self.find_all(wanted, "subset")] = True
+        return among if mask is None else among & mask
+
+    def rows_meeting(self, filter: Any) -> NDArray[np.int64]:
+        """The places of the rows that meet a filter, ascending."""
+        mask = self.chosen(filter, None)
+        return self.places if mask is None else self.places[mask[self.places]]
+
+    # -- search -----------------------------------------------------------------------------------------------------
+
+    def search(self, X: Any, k: int, options: Options) -> Neighbors:
+        """The k nearest rows of each query, by their places."""
+        order = self._order_of(options.rerank)
+        mask = self.chosen(options.filter, options.subset)
+        if isinstance(order, str) and order == "codes":
+            return self.by_codes(X, k, mask, options.n_jobs)
+        return self._reranked(X, k, order, options.candidates, mask, options.n_jobs)
+
+    def search_codes(self, codes: ArrayLike, k: int, options: Options) -> Neighbors:
+        mask = self.chosen(options.filter, options.subset)
+        return self.index.search(codes, k, subset=self._by_index_id(mask), n_jobs=options.n_jobs)
+
+    def within(self, X: Any, distance: float, options: Options) -> RangeResult:
+        """All rows within a distance of each query, by their places."""
+        order = self._order_of(options.rerank)
+        mask = self.chosen(options.filter, options.subset)
+        if isinstance(order, str) and order == "codes":
+            subset, n_jobs = self._by_index_id(mask), options.n_jobs
+            if isinstance(self.index, HammingIndex):
+                return self.index.within(self.hasher.codes(X), distance, subset=subset, n_jobs=n_jobs)  # type: ignore[arg-type]
+            return self.index.within(self.hasher.weights(X), distance, subset=subset, n_jobs=n_jobs)
+        distance = check_number("distance", distance)
+        wanted = CANDIDATES_WITHIN if options.candidates is None else options.candidates
+        n_found = max(1, min(check_integer("candidates", wanted, low=1), len(self)))
+        found = self._reranked(X, n_found, order, n_found, mask, options.n_jobs)
+        return only_within(found, distance)
+
+    def by_codes(self, X: Any, k: int, mask: Mask, n_jobs: int | None) -> Neighbors:
+        """The k nearest codes, by their places."""
+        subset = self._by_index_id(mask)
+        if isinstance(self.index, HammingIndex):
+            return self.index.search(self.hasher.codes(X), k, subset=subset, n_jobs=n_jobs)
+        return self.index.search(self.hasher.weights(X), k, subset=subset, n_jobs=n_jobs)
+
+    def by_vectors(self, X: Any, k: int, candidates: int) -> Neighbors:
+        """The k nearest by kept vectors of so many candidates, by their places."""
+        return self._reranked(X, k, "vectors", candidates, None, None)
+
+    def vectors_at(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The kept vectors of places, in their order; each is read once."""
+        unique, order = np.unique(places, return_inverse=True)
+        self.vectors.expect(unique)
+        return self.vectors.read(unique)[order]
+
+    def _reranked(
+        self, X: Any, k: int, order: Any, candidates: int | None, mask: Mask, n_jobs: int | None
+    ) -> Neighbors:
+        k = check_integer("k", k, low=1)
+        n_found = max(k, min(self._n_candidates(k, candidates), len(self)))
+        found = self.by_codes(X, n_found, mask, n_jobs)
+        if isinstance(order, str) and order == "asymmetric":
+            if isinstance(self.index, AsymmetricIndex):  # they are in this order already
+                return Neighbors(found.distances[:, :k], found.ids[:, :k])
+            return rerank_asymmetric(self.index, -self.hasher.weights(X), found.ids, k)
+        if not isinstance(order, str):
+            return self._by_array(order, X, found.ids, k)
+        if isinstance(self.vectors, VectorView):
+            return nearest_candidates(self.vectors, X, found.ids, k, self.hasher.metric)
+        return self._by_store(X, found.ids, k)
+
+    def _by_array(self, vectors: Any, X: Any, places: NDArray[np.int64], k: int) -> Neighbors:
+        """By vectors of the caller, of which row i is that of id i; the result has places."""
+        ids = self.ids_at(places)
+        found = rerank_exact(vectors, X, ids, k, self.hasher.metric)
+        back = self.find(found.ids[found.ids != NO_ID])
+        found.ids[found.ids != NO_ID] = back
+        return found
+
+    def _by_store(self, X: Any, places: NDArray[np.int64], k: int) -> Neighbors:
+        found = rerank_read(self.vectors, places[places != NO_ID], X, places, k, self.hasher.metric)
+        gone = np.isnan(found.distances)  # removed from the store meanwhile; they come last
+        found.distances[gone], found.ids[gone] = np.inf, NO_ID
+        return found
+
+    def _by_index_id(self, mask: Mask) -> Mask:
+        """A mask by place as the index takes it: a place for every id it has ever had."""
+        return None if mask is None else mask[: self.index.next_id]
+
+    def _order_of(self, rerank: Any) -> Any:
+        """What results are ordered by: "codes", "asymmetric", "vectors" for those that are kept, or an array."""
+        if rerank is None:
+            return "codes" if self.vectors is None else "vectors"
+        if rerank is False:
+            return "codes"
+        if not isinstance(rerank, str):
+            if self.id_type == "str":
+                raise ValueError(
+                    "rerank must be no array where ids are strings; make the search with keep_vectors='float32'"
+                )
+            return rerank
+        if rerank not in ("codes", "asymmetric", "vectors"):
+            raise ValueError(f"rerank must be None, 'codes', 'asymmetric', 'vectors' or an array, got {rerank!r}")
+        if rerank == "vectors" and self.vectors is None:
+            raise ValueError("rerank='vectors' needs vectors; make the search with keep_vectors='float32'")
+        return rerank
+
+    def _n_candidates(self, k: int, candidates: int | None) -> int:
+        if candidates is not None:
+            return check_integer("candidates", candidates, low=1)
+        if self.tuning is not None:
+            return max(self.tuning.chosen, CANDIDATES_PER_RESULT * k if k > self.tuning.k else 0)
+        return CANDIDATES_PER_RESULT * k
+
+    # -- other rows -------------------------------------------------------------------------------------------------
+
+    def without(self, places: NDArray[np.int64]) -> "Snapshot":
+        """Without the rows at distinct places."""
+        if not len(places):
+            return self
+        alive = self.alive.copy()
+        bits = np.uint64(1) << (places & 63).astype(np.uint64)
+        np.bitwise_and.at(alive, places >> 6, ~bits)
+        index = self.index.copy().remove(places)
+        return replace(self, alive=alive, index=index, n_rows=self.n_rows - len(places))
+
+
+def all_alive(n: int) -> NDArray[np.uint64]:
+    """A bit for each of n places."""
+    return packed_mask(np.ones(n, bool))
+
+
+def with_places(alive: NDArray[np.uint64], n_before: int, n_after: int) -> NDArray[np.uint64]:
+    """The bits of more places, of which the new ones are alive."""
+    longer = np.zeros(-(-n_after // 64), np.uint64)
+    longer[: len(alive)] = alive
+    new = np.arange(n_before, n_after)
+    if len(new) > 64:
+        return packed_mask(np.concatenate([unpacked_mask(alive, n_before), np.ones(len(new), bool)]))
+    np.bitwise_or.at(longer, new >> 6, np.uint64(1) << (new & 63).astype(np.uint64))
+    return longer
+
+
+def only_within(found: Neighbors, distance: Any) -> RangeResult:
+    """Those of a result that are within a real distance."""
+    near = (found.distances <= check_number("distance", distance)) & np.isfinite(found.distances)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(near.sum(axis=1))])
+    return RangeResult(offsets, found.distances[near], found.ids[near])
