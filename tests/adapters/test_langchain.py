@@ -97,7 +97,11 @@ def test_a_search_of_somebody_else_with_integers_as_ids():
     search.add(rows, payloads=[{"text": text} for text in ("0", "90", "180", "270")])
     store = LangChainVectorStore(OnACircle(), search)
     assert store.similarity_search("80", k=1)[0].id == "1"
-    store.delete(["1", "x"])
+    with pytest.raises(ValueError, match="ids must be numbers, such as '17': those of this search are integers"):
+        store.add_texts(["45"])
+    assert store.add_texts(["45"], ids=["45"]) == ["45"]
+    assert store.similarity_search("50", k=1)[0].id == "45"
+    store.delete(["1", "45", "x"])
     assert store.similarity_search("80", k=1)[0].page_content == "0"
 
 

@@ -43,6 +43,7 @@ class DocumentSearch:
     ):
         self.search = SimilaritySearch.open(search) if isinstance(search, (str, Path)) else search
         self._metric = check_choice("metric", metric, METRICS)
+        self._has_numbers: bool | None = None
         self.candidates = candidates
 
     def __len__(self) -> int:
@@ -66,7 +67,10 @@ class DocumentSearch:
         rows = np.asarray(vectors, np.float32)[last]
         if self.search is None:
             self.search = untrained_search(rows.shape[1], self._metric)
-        self.search.upsert(rows, self._own([ids[row] for row in last]), [payloads[row] for row in last])
+        chosen = [ids[row] for row in last]
+        if self.has_numbers and not all(id.isdecimal() for id in chosen):
+            raise ValueError("ids must be numbers, such as '17': those of this search are integers")
+        self.search.upsert(rows, self._own(chosen), [payloads[row] for row in last])
 
     def nearest(
         self, vector: Any, k: int, filter: dict[str, Any] | None = None, subset: Iterable[str] | None = None
@@ -117,11 +121,18 @@ class DocumentSearch:
     def __contains__(self, id: str) -> bool:
         return self.search is not None and self._own([id])[0] in self.search
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether the ids of the search are integers, as a search of somebody else may have them."""
+        if self.search is None or not len(self.search):
+            return False
+        if self._has_numbers is None:  # the kind stays while there are rows, and looking at all ids takes time
+            self._has_numbers = self.search.ids.dtype != object
+        return self._has_numbers
+
     def _own(self, ids: Iterable[str]) -> list[Any]:
-        """Ids of the kind that the search has: a search of somebody else may have integers."""
-        if self.search is None or not len(self.search) or self.search.ids.dtype == object:
-            return list(ids)
-        return [int(id) if id.isdecimal() else NO_ROW for id in ids]
+        """Ids of the kind that the search has."""
+        return [int(id) if id.isdecimal() else NO_ROW for id in ids] if self.has_numbers else list(ids)
 
 
 NO_ROW = 2**63 - 1
