@@ -92,6 +92,7 @@ class Nothing:
         (pd.DataFrame({"a": [1.0], "text": ["b"]}), "column 'text' has neither; pass the columns of the vectors alone"),
         (pl.DataFrame({"a": [1.0], "text": ["b"]}), "column 'text' has neither"),
         (pa.table({"a": [1.0], "text": ["b"]}), "column 'text' has neither"),
+        (pl.LazyFrame({"a": [1.0]}), r"got a LazyFrame; pass X.collect\(\)"),
         (Nothing(), r"a column of vectors, got Nothing; pass np.asarray\(X\)"),
         ([], "one vector of length 0"),
     ],
@@ -158,3 +159,17 @@ def test_names_of_features_are_kept_where_a_frame_has_a_column_for_each():
     assert LSH(n_bits=8).fit(named).feature_names_in_.tolist() == list("abcdef")
     with pytest.raises(ValueError, match="feature names"):
         LSH(n_bits=8, random_state=0).fit(named).transform(named[list("fedcba")])
+
+
+def test_frames_of_pandas_that_are_unlike_others():
+    """Names that come twice, values that are mostly zero, missing values in types of pandas' own."""
+    twice = pd.DataFrame(X, columns=list("aabbcc"))
+    sparse = pd.DataFrame(np.where(X > 0, X, 0)).astype(pd.SparseDtype(np.float32, 0))
+    np.testing.assert_array_equal(as_vectors(twice).rows, X)
+    np.testing.assert_array_equal(as_vectors(sparse).rows, np.where(X > 0, X, 0))
+    missing = pd.DataFrame(X).astype("Float32")
+    missing.iloc[3, 2] = pd.NA
+    with pytest.raises(ValueError, match="row 3 has NaN"):
+        LSH(n_bits=8).fit(missing)
+    with pytest.raises(ValueError, match="row 3 has NaN"):
+        as_rows(missing).take(np.arange(50))

@@ -1,6 +1,6 @@
 """Tables and columns of pandas, polars, pyarrow and datasets, told by what they offer: none of them is imported."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +23,9 @@ def is_table(value: Any) -> bool:
     """Whether a value has named columns: a frame, an Arrow table or record batch, or a ``datasets.Dataset``."""
     names = {"pandas": "columns", "polars": "columns", "pyarrow": "column_names", "datasets": "column_names"}
     library = library_of(value)
-    return library in names and hasattr(value, names[library]) and hasattr(value, "__getitem__")
+    if library not in names or hasattr(value, "collect"):  # a LazyFrame of polars has its columns when it is collected
+        return False
+    return hasattr(value, names[library]) and hasattr(value, "__getitem__")
 
 
 def column_names(table: Any) -> list[Any]:
@@ -43,13 +45,20 @@ def column_of(table: Any, name: str, argument: str) -> Any:
     return table[name]
 
 
+def _columns(table: Any) -> Iterator[tuple[Any, Any]]:
+    """The columns with their names, of which a frame of pandas may have several equal ones."""
+    if library_of(table) == "pandas":
+        return ((name, table.iloc[:, place]) for place, name in enumerate(table.columns))
+    if library_of(table) == "datasets":
+        table = table.with_format("arrow")[:]
+    return ((name, table[name]) for name in column_names(table))
+
+
 def columns_by_kind(table: Any) -> dict[Kind, list[Any]]:
     """The names of the columns that hold a number, a vector, or something else in every row."""
     kinds: dict[Kind, list[Any]] = {"numbers": [], "vectors": [], "other": []}
-    if library_of(table) == "datasets":
-        table = table.with_format("arrow")[:]
-    for name in column_names(table):
-        kinds[_kind_of(table[name])].append(name)
+    for name, column in _columns(table):
+        kinds[_kind_of(column)].append(name)
     return kinds
 
 
@@ -57,6 +66,8 @@ def is_frame_of_numbers(value: Any) -> bool:
     """Whether a value is a frame of pandas or polars that has a column for every feature."""
     if library_of(value) not in ("pandas", "polars") or not is_table(value):
         return False
+    if library_of(value) == "pandas":
+        return all(dtype.kind in "biuf" for dtype in value.dtypes)
     return len(columns_by_kind(value)["numbers"]) == len(column_names(value))
 
 
@@ -75,7 +86,7 @@ def matrix_of_table(table: Any, argument: str) -> Any:
             f"{argument} must have one column of vectors or only columns of numbers, and column {kinds['other'][0]!r} "
             f"has neither; pass the columns of the vectors alone"
         )
-    columns = [values_of_column(column_of(table, name, argument), argument) for name in kinds["numbers"]]
+    columns = [values_of_column(column, argument) for _, column in _columns(table)]
     return np.column_stack(columns) if columns else np.empty((len(table), 0))
 
 
@@ -167,4 +178,6 @@ def _numpy_dtype(column: Any) -> Any:
     """The numpy type of a pandas column; pandas' own types, which know missing values, become floats that do."""
     if isinstance(column.dtype, np.dtype):
         return column.dtype
-    return np.float64 if column.isna().any() else column.dtype.numpy_dtype
+    if column.isna().any():
+        return np.float64
+    return getattr(column.dtype, "numpy_dtype", None) or getattr(column.dtype, "subtype", np.float64)

@@ -179,6 +179,8 @@ def _held(X: Any, name: str) -> Any:
         return _of_tensor(X)
     if library_of(X) is None:
         return _of_protocol(X, name)
+    if library_of(X) == "polars" and hasattr(X, "collect"):
+        raise TypeError(f"{name} must hold vectors, got a LazyFrame; pass {name}.collect()")
     values = matrix_of_table(X, name) if is_table(X) else values_of_column(X, name)
     return values if isinstance(values, list) else _of_array(values, name)
 
