@@ -69,7 +69,7 @@ def check_vectors(name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
     if len(shape) == 1:
         raise ValueError(
             f"{name} must be 2-D, got one vector of length {shape[0]}. "
-            "Reshape your data: pass X[None] or X.reshape(1, -1)"  # the words that scikit-learn's checks look for
+            "Reshape your data: pass X[None] or [X]"  # the words that scikit-learn's checks look for
         )
     if len(shape) != 2:
         raise ValueError(f"{name} must have shape (n, n_features), got {shape}")

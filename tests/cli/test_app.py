@@ -26,6 +26,8 @@ def test_what_cannot_be_shown_is_refused(refused, folder):
     assert "no column named 'text'; it has 'title'" in refused("app", "t.csv", "--text", "text", *port)
     assert "--text is for" in refused("app", "empty", "--text", "x", *port)
     assert "--labels is for" in refused("app", "--labels", "y.npy", *port)
+    assert "--ids is for" in refused("app", "t.csv", "--text", "title", "--ids", "t.csv:title", *port)
+    assert "no column named 'x'" in refused("app", "vectors.npy", "--payloads", "t.csv:x", *port)
     assert "--encoder is for" in refused("app", "vectors.npy", "--encoder", "gist", *port)
     assert "takes texts" in refused("app", "broken", "--encoder", "tfidf+svd", *port)
     assert "method must be one of" in refused("app", "vectors.npy", "--method", "magic", *port)

@@ -3,6 +3,7 @@
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 
@@ -163,3 +164,35 @@ class TestEmbed:
         (folder / "photos" / "dogs" / "1.png").rename(folder / "photos" / "1.png")
         assert "got 1.png in photos" in refused(*of_images, "--labels", "kinds.npy")
         assert not (folder / "kinds.npy").exists()
+
+
+class TestUnderstood:
+    """``data info`` says how a file was read, so that a header that is read as a vector is seen."""
+
+    def test_a_header_of_numbers(self, run, refused, folder):
+        pd.DataFrame(np.arange(12).reshape(4, 3) / 2).to_csv("a.csv", index=False)
+        said = run("data", "info", "a.csv").out
+        assert "features  4 x 3 float64" in said
+        assert "header    the first line names the columns: 0, 1, 2" in said
+        assert "first row 0 0.5 1\n" in said
+        said = run("data", "info", "a.csv", "--header", "no").out
+        assert "features  5 x 3 float64" in said
+        assert "first row 0 1 2\n" in said
+        assert "only csv and tsv files have a header; leave --header out" in refused(
+            "fit", "vectors.npy", "--header", "yes", "-o", "other"
+        )
+
+    def test_the_header_option_of_fit_and_encode(self, run, folder):
+        (folder / "a.csv").write_text("0,1\n" + "\n".join(f"{row},{row % 3}" for row in range(20)) + "\n")
+        for header, n in (("yes", 20), ("no", 21)):
+            said = run("fit", "a.csv", "-m", "lsh", "--bits", 2, "--header", header, "-o", "m").out
+            assert f"fitted to {n} vectors" in said
+            assert f": {n} codes" in run("encode", "m", "a.csv", "--header", header, "-o", f"{header}.npy").out
+            found = run("search", "m", f"{header}.npy", "a.csv", "-k", 1, "--header", header)
+            assert found.out.count("\n") == n
+
+    def test_fields_and_columns(self, run, folder):
+        (folder / "a.jsonl").write_text('{"id": "a", "v": [1, 2]}\n{"id": "b", "v": [3, 4]}\n')
+        assert "fields    id (text), v (vector of 2)" in run("data", "info", "a.jsonl").out
+        np.savez("two.npz", left=np.ones((4, 2)), right=np.ones((5, 2)))
+        assert "5 x 2" in run("data", "info", "two.npz:right").out

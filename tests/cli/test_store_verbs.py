@@ -1,6 +1,7 @@
 """Commands on stores: ``hashlearn index`` and ``hashlearn encode`` with a URI."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import hashlearn
@@ -64,3 +65,21 @@ def test_what_does_not_fit_is_one_line(run, refused, codes):
     refused("encode", "model", "vectors.npy")
     refused("encode", "model", "vectors.npy", "--out", "more.npy", "--to", URI)
     refused("encode", "model", "vectors.npy", "--out", "more.npy", "--keep-vectors")
+
+
+def test_ids_texts_and_payloads_come_from_columns_of_a_table(run, refused, codes):
+    table = pd.DataFrame({"key": [f"row-{row}" for row in range(150)], "year": range(150), "body": ["text"] * 150})
+    table.to_parquet("table.parquet")
+    table.to_csv("table.csv", index=False)
+    for name in ("table.parquet", "table.csv"):
+        uri = f"duckdb://{name}.duckdb"
+        columns = ["--ids", f"{name}:key", "--payloads", f"{name}:year,key", "--texts", f"{name}:body"]
+        outcome = run("index", "build", "codes.npy", "-o", uri, *columns)
+        assert outcome.code == 0, outcome.err
+        with open_store(uri) as store:
+            (record,) = store.get(["row-7"])
+            assert record.payload == {"year": 7, "key": "row-7", "text": "text"}
+            np.testing.assert_array_equal(record.code, codes[7])
+    assert "need a store" in refused("index", "build", "codes.npy", "-o", "a.hli", "--texts", "table.csv:body")
+    assert "must name columns" in refused("index", "build", "codes.npy", "-o", URI, "--payloads", "table.csv")
+    assert "no column named 'x'" in refused("index", "build", "codes.npy", "-o", URI, "--payloads", "table.csv:x")

@@ -1,10 +1,17 @@
 """Files of a person as a search: made once, opened from the cache afterwards, made anew when the files change."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from hashlearn.server import own_collection
-from hashlearn.server.own_collection import HowToHash, images_collection, texts_collection, vectors_collection
+from hashlearn.server.own_collection import (
+    HowToHash,
+    KnownOfRows,
+    images_collection,
+    texts_collection,
+    vectors_collection,
+)
 
 Image = pytest.importorskip("PIL.Image")
 HOW = HowToHash("lsh", 16)
@@ -77,6 +84,24 @@ def test_vectors_have_their_labels_and_pictures(tmp_path):
     np.save(tmp_path / "y.npy", np.arange(8))
     with pytest.raises(ValueError, match="labels must have one label for each of the 9 vectors, got 8"):
         vectors_collection(tmp_path / "x.npy", HOW, tmp_path / "y.npy")
+
+
+def test_vectors_have_the_ids_and_columns_of_a_table(tmp_path):
+    X = np.random.default_rng(0).normal(size=(9, 20)).astype(np.float32)
+    frame = pd.DataFrame({"key": [f"k{row}" for row in range(9)], "year": range(2000, 2009), "v": list(X)})
+    frame.to_parquet(tmp_path / "t.parquet")
+    np.save(tmp_path / "y.npy", np.arange(9) % 3)
+    place = str(tmp_path / "t.parquet")
+    known = KnownOfRows(
+        frame["key"].to_numpy(), [{"year": year} for year in frame["year"]], (f"{place}:key", f"{place}:year")
+    )
+    made = vectors_collection(f"{place}:v", HOW, tmp_path / "y.npy", known=known)
+    (record,) = made.search.get(["k5"])
+    assert record.payload == {"year": 2005, "label": 2}
+    np.testing.assert_allclose(record.vector, X[5])
+    assert vectors_collection(place, HOW).search.ids.tolist() == list(range(9))
+    with pytest.raises(ValueError, match="payloads must be as many as the 9 vectors, got 1"):
+        vectors_collection(place, HOW, tmp_path / "y.npy", known=KnownOfRows(payloads=[{}], places=(place,)))
 
 
 def test_texts_are_searched_by_their_words_however_few_there_are(tmp_path):

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hashlearn.cli.support.arrays import read_array, read_payloads
 from hashlearn.cli.support.bars import progress_bars
 
 EXAMPLE = "Example: hashlearn app photos/"
@@ -22,6 +23,12 @@ def run(
     images: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="A picture for each vector: one image file, a square grid of them."),
+    ] = None,
+    ids: Annotated[
+        str | None, typer.Option(metavar="FILE:COLUMN", help="An id for each vector, from a column of a table.")
+    ] = None,
+    payloads: Annotated[
+        str | None, typer.Option(metavar="FILE:COLUMN,...", help="Columns of a table that are shown with the vectors.")
     ] = None,
     encoder: Annotated[
         str | None, typer.Option(help="gist, tfidf+svd, or a model of fastembed (needs the extra embed).")
@@ -51,7 +58,9 @@ def run(
     bind(host, port).close()  # what is wrong with the port is said before the work
     how = HowToHash(method, bits, encoder, model_folder)
     with progress_bars():
-        made = _collection(path, text, labels, images, how)
+        made = _collection(
+            path, text, {"--labels": labels, "--images": images, "--ids": ids, "--payloads": payloads}, how
+        )
     _print_skipped(made.skipped)
     features = None if made.encoder is None else EncoderFeatures(made.encoder)
     # What is served is a copy in the cache: nobody has the key to change it.
@@ -70,24 +79,31 @@ def run(
     run_server(app, host, port, listening, log_level="warning")
 
 
-def _collection(path: str | None, text: str | None, labels: str | None, images: str | None, how: Any) -> Any:
-    """The collection that the arguments name."""
+def _collection(path: str | None, text: str | None, of_vectors: dict[str, str | None], how: Any) -> Any:
+    """The collection that the arguments name; ``of_vectors`` are the options that a file of vectors has."""
+    from hashlearn.rows.formats import path_and_name
     from hashlearn.server import own_collection
 
     if path is None:
-        _refuse_others({"--text": text, "--labels": labels, "--images": images}, "a PATH")
+        _refuse_others({"--text": text, **of_vectors}, "a PATH")
         return own_collection.digits_collection(how)
     if Path(path).is_dir():
-        _refuse_others({"--text": text, "--labels": labels, "--images": images}, "files, not for a folder of images")
+        _refuse_others({"--text": text, **of_vectors}, "files, not for a folder of images")
         return own_collection.images_collection(path, how)
-    if not Path(path).exists():
+    if not path_and_name(path)[0].exists():
         raise ValueError(f"PATH must be a folder of images, a .csv file or a file of vectors, got {path}: not there")
     if text is not None:
-        _refuse_others({"--labels": labels, "--images": images}, "vectors, not for texts")
+        _refuse_others(of_vectors, "vectors, not for texts")
         return own_collection.texts_collection(path, text, how)
     if how.encoder is not None:
         raise ValueError("--encoder is for images and texts, got a file of vectors (a .csv file needs --text COLUMN)")
-    return own_collection.vectors_collection(path, how, labels, images)
+    ids, payloads = of_vectors["--ids"], of_vectors["--payloads"]
+    known = own_collection.KnownOfRows(
+        None if ids is None else read_array(ids),
+        read_payloads(payloads, None),
+        tuple(place for place in (ids, payloads) if place is not None),
+    )
+    return own_collection.vectors_collection(path, how, of_vectors["--labels"], of_vectors["--images"], known)
 
 
 def _refuse_others(options: dict[str, str | None], needed: str) -> None:

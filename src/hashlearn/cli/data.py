@@ -1,13 +1,18 @@
 """``hashlearn data info``."""
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hashlearn.cli.support.arrays import Header, names_columns
 from hashlearn.cli.support.bars import progress_bars
 
 if TYPE_CHECKING:
     from hashlearn.datasets import Dataset
+
+SHOWN_VALUES = 6
+"""Numbers of the first row that are shown."""
 
 app = typer.Typer(help="Look at datasets and files of vectors.", no_args_is_help=True)
 
@@ -25,14 +30,15 @@ def info(
         str | None, typer.Option(help="Where a named dataset is looked for; by default HASHLEARN_DATA.")
     ] = None,
     array: Annotated[str | None, typer.Option(help="The array of vectors, if a file holds several.")] = None,
+    header: Header = None,
     download: Annotated[bool, typer.Option("--download", help="Download what is not on this machine.")] = False,
 ) -> None:
-    """Say what a dataset or a file of vectors holds."""
+    """Say what a dataset or a file of vectors holds, how it was understood, and its first row."""
     from hashlearn.datasets import load
 
     with progress_bars():
-        dataset = load(name, folder=folder, array=array, download=download)
-    for key, value in facts(dataset):
+        dataset = load(name, folder=folder, array=array, header=names_columns(header), download=download)
+    for key, value in [*facts(dataset), *_understood(name, header), ("first row", _first_row(dataset))]:
         typer.echo(f"{key:<9} {value}")
 
 
@@ -52,6 +58,24 @@ def facts(dataset: "Dataset") -> list[tuple[str, str]]:
     if dataset.neighbors is not None:
         lines.append(("neighbors", f"{dataset.neighbors.shape[1]} true neighbors of every query"))
     return lines
+
+
+def _understood(name: str, header: str | None) -> list[tuple[str, str]]:
+    """How a file was read; nothing for a dataset or a folder."""
+    from hashlearn.rows.formats import describe_file, has_known_suffix, path_and_name
+
+    path, _ = path_and_name(os.path.expanduser(name))
+    if not path.is_file() or not has_known_suffix(path):
+        return []
+    return list(describe_file(path, names_columns(header)).items())
+
+
+def _first_row(dataset: "Dataset") -> str:
+    from hashlearn.rows.blocks import dense
+
+    row = dense(dataset.features[:1])[0]
+    shown = " ".join(f"{value:.6g}" for value in row[:SHOWN_VALUES])
+    return shown + (f" ... ({len(row)} numbers)" if len(row) > SHOWN_VALUES else "")
 
 
 def _labels(dataset: "Dataset") -> str:

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.support.arrays import CLUSTER, FORMATS, matrices
+from hashlearn.cli.support.arrays import CLUSTER, FORMATS, Header, matrices
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.code_files import check_ending, read_sidecar
 from hashlearn.cli.support.model_files import check_features, files_of_model, load_model, naming
@@ -23,6 +23,7 @@ def run(
     to: Annotated[str | None, typer.Option("--to", metavar="URI", help=f"Write the codes into {URI}.")] = None,
     keep_vectors: Annotated[bool, typer.Option("--keep-vectors", help="With --to: keep vectors there, too.")] = False,
     array: Annotated[str | None, typer.Option(help="The array, of a file with several.")] = None,
+    header: Header = None,
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=CLUSTER)] = None,
 ) -> None:
     """Turn vectors into packed codes; one that was interrupted goes on when it is repeated."""
@@ -34,44 +35,41 @@ def run(
         check_places({"--out": out, "sidecar of --out": sidecar_of(out)}, [*vectors, *files_of_model(model)])
         check_ending(out, ".npy")
         read_sidecar(out)  # a file of that name which is none is not replaced
-    with matrices(vectors, array, cluster) as data:
+    from hashlearn.cli.support.partial_codes import identity_of
+
+    with matrices(vectors, array, cluster, header) as data:
         hasher, identity = load_model(model)
-        place = ", ".join(vectors)
+        place, source = ", ".join(vectors), identity_of(vectors, array, header)
         check_features(hasher, data, place)
         with naming(place), progress_bars():
             if out is not None:
-                width = _write_codes(hasher, identity, data, vectors, array, out)
+                width = _write_codes(hasher, identity, data, source, out)
             else:
-                width = _write_to_store(hasher, identity, data, vectors, array, str(to), keep_vectors)
+                width = _write_to_store(hasher, identity, data, source, str(to), keep_vectors)
         n = data.shape[0]
     typer.echo(f"{out or to}: {n} codes of {hasher.n_bits} bits, {width} bytes each")
 
 
-def _write_to_store(
-    hasher: Any, identity: dict[str, Any], data: Any, vectors: list[str], array: str | None, uri: str, keep: bool
-) -> int:
+def _write_to_store(hasher: Any, identity: dict[str, Any], data: Any, source: list[Any], uri: str, keep: bool) -> int:
     """Have the codes written into a store, a block at a time; returns the bytes of one."""
-    from hashlearn.cli.support.partial_codes import identity_of
     from hashlearn.codes import bytes_per_code
     from hashlearn.durable.json_files import json_digest
 
-    job = json_digest(identity["checksum"], identity_of(vectors, array))
+    job = json_digest(identity["checksum"], source)
     first = encode_into(uri, hasher, identity, data, job, keep)
     if first:
         typer.echo(f"{uri}: went on after {first} of {data.shape[0]} codes", err=True)
     return bytes_per_code(hasher.n_bits)
 
 
-def _write_codes(
-    hasher: Any, identity: dict[str, Any], data: Any, vectors: list[str], array: str | None, out: str
-) -> int:
+def _write_codes(hasher: Any, identity: dict[str, Any], data: Any, source: list[Any], out: str) -> int:
     """Have the codes written where the vectors are, a block at a time; returns the bytes of one."""
-    from hashlearn.cli.support.partial_codes import PartialCodes, identity_of
+    from hashlearn.cli.support.partial_codes import PartialCodes
     from hashlearn.codes import bytes_per_code
     from hashlearn.durable.locks import exclusive
 
     width = bytes_per_code(hasher.n_bits)
-    job = {"model": identity["checksum"], "vectors": identity_of(vectors, array)}
+    job = {"model": identity["checksum"], "vectors": source}
     codes = PartialCodes(out, data.shape[0], width, job)
     with exclusive(codes.target, wait=False):
         try:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.support.arrays import CLUSTER, FORMATS, matrices, read_array
+from hashlearn.cli.support.arrays import CLUSTER, FORMATS, Header, matrices, read_array
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.model_files import files_of_model, naming
 from hashlearn.cli.support.places import check_places
@@ -26,13 +26,14 @@ def run(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same data and seed, same codes.")] = 0,
     array: Annotated[str | None, typer.Option(help="The array, of a file with several.")] = None,
+    header: Header = None,
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=CLUSTER)] = None,
 ) -> None:
     """Learn a hash function from vectors."""
     if Path(out).is_dir():
         arrays = [assignment.partition("=@")[2] or None for assignment in param or []]
         check_places({f"{file.name} of --out": file for file in files_of_model(out)}, [*vectors, *arrays])
-    with matrices(vectors, array, cluster) as data:
+    with matrices(vectors, array, cluster, header) as data:
         from hashlearn.durable.model_folder import check_target
         from hashlearn.hashers import method_named
 

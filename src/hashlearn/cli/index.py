@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from hashlearn.cli.search import print_neighbors, write_neighbors
-from hashlearn.cli.support.arrays import read_array
+from hashlearn.cli.support.arrays import read_array, read_payloads
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.code_files import FORCE, CodeFile, are_of_two_models, check_compared_by_bits, read_codes
 from hashlearn.cli.support.places import check_places, with_sidecars
@@ -17,7 +17,17 @@ app = typer.Typer(help="Keep codes in an index file and search it, exactly.", no
 Index = Annotated[str, typer.Argument(help=f"The index file, or {URI}.")]
 Codes = Annotated[str, typer.Argument(help="Packed codes: .npy from 'hashlearn encode', or any with --bits.")]
 Bits = Annotated[int | None, typer.Option(help="Bits of a code, where the codes have no sidecar.")]
-Ids = Annotated[str | None, typer.Option(help="An .npy file of ids, one a code; running numbers otherwise.")]
+Ids = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Ids, one a code: .npy, or table.parquet:column; running numbers otherwise."),
+]
+Payloads = Annotated[
+    str | None,
+    typer.Option(metavar="FILE:COLUMN,...", help="Columns of a table that a store keeps with the codes."),
+]
+Texts = Annotated[
+    str | None, typer.Option(metavar="FILE:COLUMN", help="A column of texts that a store keeps as the field 'text'.")
+]
 Force = Annotated[bool, typer.Option("--force", help=FORCE)]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 is all cores.")]
 
@@ -28,6 +38,8 @@ def build(
     out: Annotated[str, typer.Option("--out", "-o", help=f"The index file to write, or {URI}.")],
     bits: Bits = None,
     ids: Ids = None,
+    payloads: Payloads = None,
+    texts: Texts = None,
 ) -> None:
     """Make an index file of codes, or a store; loading a store goes on where it was interrupted."""
     from hashlearn.durable.locks import exclusive
@@ -35,9 +47,12 @@ def build(
 
     check_places({"--out": None if is_uri(out) else out}, [*with_sidecars(codes), ids])
     file = _read_codes(codes, bits)
+    known = read_payloads(payloads, texts)
     if is_uri(out):
-        load_into(out, file, None if ids is None else read_array(ids), create=True, force=False)
+        load_into(out, file, None if ids is None else read_array(ids), known, create=True, force=False)
         return
+    if known is not None:
+        raise ValueError("--payloads and --texts need a store: an index file keeps codes and ids alone")
     index = HammingIndex(file.n_bits)
     index.model = file.digest
     with exclusive(os.path.realpath(out)):
@@ -45,14 +60,24 @@ def build(
 
 
 @app.command("add", epilog="Example: hashlearn index add codes.hli more.npy")
-def add(index: Index, codes: Codes, ids: Ids = None, force: Force = False) -> None:
+def add(
+    index: Index,
+    codes: Codes,
+    ids: Ids = None,
+    payloads: Payloads = None,
+    texts: Texts = None,
+    force: Force = False,
+) -> None:
     """Add codes to an index file; it is replaced in one step."""
     from hashlearn.durable.locks import exclusive
     from hashlearn.index import HammingIndex
 
+    known = read_payloads(payloads, texts)
     if is_uri(index):
-        load_into(index, _read_codes(codes), _ids_to_add(ids), create=False, force=force)
+        load_into(index, _read_codes(codes), _ids_to_add(ids), known, create=False, force=force)
         return
+    if known is not None:
+        raise ValueError("--payloads and --texts need a store: an index file keeps codes and ids alone")
     check_places({"INDEX": index}, [*with_sidecars(codes), ids])
     with exclusive(os.path.realpath(index)):
         opened = HammingIndex.open(index)

@@ -1,13 +1,14 @@
 """``hashlearn recommend``."""
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
-from hashlearn.cli.support.arrays import FORMATS, read_array, read_matrix
+from hashlearn.cli.support.arrays import FORMATS, Header, read_array, read_matrix
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.places import check_places
 
+NAMES = {"euclidean": "Euclidean distance", "cosine": "cosine", "dot": "inner product"}
 EXAMPLE = "Example: hashlearn recommend vectors.npy --labels y.npy --bytes 16 --plot plot.svg"
 
 
@@ -16,6 +17,11 @@ def run(
     labels: Annotated[str | None, typer.Option(help="Their labels: classes, or a 0/1 matrix.")] = None,
     n_bytes: Annotated[int, typer.Option("--bytes", min=1, help="The most that the code of a row may take.")] = 16,
     sample: Annotated[int, typer.Option(min=100, help="Rows to try the methods on.")] = 10_000,
+    metric: Annotated[
+        Literal["euclidean", "cosine", "dot"],
+        typer.Option(help="What is near: a small distance, a small angle, a large inner product."),
+    ] = "euclidean",
+    header: Header = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the sample and of every method.")] = 0,
     plot: Annotated[str | None, typer.Option(metavar="FILE.svg", help="Also draw the measurements.")] = None,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Also write all numbers as JSON.")] = None,
@@ -24,14 +30,14 @@ def run(
     from hashlearn.durable.files import writing
 
     check_places({"--plot": plot, "--json": json}, [vectors, labels])
-    data = read_matrix(vectors)
+    data = read_matrix(vectors, header=header)
     known = None if labels is None else read_array(labels)
 
-    from hashlearn.experiments.recommend import SHOWN, recommend
+    from hashlearn.experiments.recommend import recommend
     from hashlearn.experiments.recommend_plot import recommendation_svg
 
     with progress_bars():
-        found = recommend(data, known, n_bytes=n_bytes, sample=sample, seed=seed)
+        found = recommend(data, known, n_bytes=n_bytes, sample=sample, seed=seed, metric=metric)
     contents = {}
     if plot is not None:
         contents[plot] = recommendation_svg(found)
@@ -40,17 +46,26 @@ def run(
     with writing(contents):
         pass
 
-    typer.echo(f"Measured on {found.n_rows} rows of {found.n_features} features, with {found.n_queries} queries:\n")
+    typer.echo(
+        f"Measured on {found.n_rows} rows of {found.n_features} features, with {found.n_queries} queries, by the "
+        f"{NAMES[metric]}:\n"
+    )
     typer.echo(found.table())
     for problem in found.problems:
         typer.echo(f"not tried: {problem}")
-    jobs = [("By meaning", "mAP", found.by_meaning), ("By neighborhood", "recall_at_10", found.by_neighborhood)]
-    for job, measure, trial in jobs:
-        if trial is None:
-            typer.echo(f"\n{job}: not judged, because that needs --labels")
-            continue
-        value = f"{SHOWN[measure]} {trial.measures[measure]:.3f}"
-        typer.echo(f"\n{job}: {trial.title}, {trial.n_bits} bits ({value}). Next:")
+    if found.by_meaning is None:
+        typer.echo("\nBy meaning: not judged, because that needs --labels")
+    else:
+        _say("By meaning", found.by_meaning, f"mAP {found.by_meaning.measures['mAP']:.3f}", vectors)
+        typer.echo(f"  in Python: {found.by_meaning.search}")
+    reached, chosen = found.reached, found.by_neighborhood
+    recalls = f"recall of the 10 nearest {reached.codes:.3f} by codes, {reached.reranked:.3f} after reranking "
+    _say("By neighborhood", chosen, f"{recalls}{reached.candidates} candidates", vectors)
+    typer.echo(f"  in Python: {chosen.reranked_search}")
+
+
+def _say(job: str, trial: Any, value: str, vectors: str) -> None:
+    typer.echo(f"\n{job}: {trial.title}, {trial.n_bits} bits ({value}). Next:")
+    if trial.metric == "euclidean":  # the commands compare vectors by their distance
         for command in trial.commands(vectors):
             typer.echo(f"  {command}")
-        typer.echo(f"  or, in Python: {trial.search}")

@@ -7,7 +7,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from hashlearn.cli.support.arrays import read_matrix
+from hashlearn.cli.support.arrays import Header, read_matrix
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.code_files import FORCE, CodeFile, check_ending, check_made_by, read_codes, read_sidecar
 from hashlearn.cli.support.model_files import check_features, files_of_model, load_model, naming
@@ -40,11 +40,12 @@ def run(
         typer.Option("--out", "-o", help="An .npz file of distances and ids (int64); otherwise printed."),
     ] = None,
     array: Annotated[str | None, typer.Option(help="The array, of a file of queries with several.")] = None,
+    header: Header = None,
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
 ) -> None:
     """Find the nearest codes of queries, or the nearest vectors among candidates; ties by lowest id."""
     if queries is None:
-        _search_folder(model, codes, array, k, candidates, out)
+        _search_folder(model, codes, array, header, k, candidates, out)
         return
     check_places({"--out": out}, [*files_of_model(model), *with_sidecars(codes, queries), rerank])
     if rerank is None and (candidates is not None or metric is not None):
@@ -57,9 +58,9 @@ def run(
     if k > len(database.codes):
         raise ValueError(f"-k must be at most the {len(database.codes)} codes of {codes}, got {k}")
     if rerank is None:
-        distances, ids = _nearest_codes(hasher, identity, database, queries, array, k, force)
+        distances, ids = _nearest_codes(hasher, identity, database, queries, array, header, k, force)
     else:
-        vectors, asked = read_behind(rerank, database, hasher), read_queries(queries, hasher, array)
+        vectors, asked = read_behind(rerank, database, hasher), read_queries(queries, hasher, array, header)
         search = search_with(hasher, database, vectors, rerank, metric or "euclidean")
         with naming(queries), progress_bars():
             distances, ids = search.search(asked, k, candidates=candidates or 4 * k, rerank=vectors)
@@ -71,7 +72,7 @@ def run(
 
 
 def _search_folder(
-    folder: str, queries: str, array: str | None, k: int, candidates: int | None, out: str | None
+    folder: str, queries: str, array: str | None, header: str | None, k: int, candidates: int | None, out: str | None
 ) -> None:
     """Search what SimilaritySearch.save wrote."""
     from hashlearn.search import SimilaritySearch
@@ -80,7 +81,7 @@ def _search_folder(
     if out is not None:
         check_ending(out, ".npz")
     search = SimilaritySearch.open(folder)
-    asked = read_matrix(queries, array)
+    asked = read_matrix(queries, array, header)
     with naming(queries), progress_bars():
         distances, ids = search.search(asked, k, candidates=candidates)
     if out is None:
@@ -91,7 +92,14 @@ def _search_folder(
 
 
 def _nearest_codes(
-    hasher: Any, identity: dict[str, Any], database: CodeFile, queries: str, array: str | None, k: int, force: bool
+    hasher: Any,
+    identity: dict[str, Any],
+    database: CodeFile,
+    queries: str,
+    array: str | None,
+    header: str | None,
+    k: int,
+    force: bool,
 ) -> Any:
     """The nearest codes of what is in the file of the queries: codes if it says so, otherwise vectors."""
     from hashlearn.search.code_search import CodeSearch
@@ -101,7 +109,7 @@ def _nearest_codes(
         check_made_by(query_codes, identity, force)
         with progress_bars():
             return CodeSearch.of_codes(hasher, database.codes).nearest_to_codes(query_codes.codes, k)
-    vectors = read_matrix(queries, array)
+    vectors = read_matrix(queries, array, header)
     check_features(hasher, vectors, queries)
     with naming(queries), progress_bars():
         return CodeSearch.of_codes(hasher, database.codes).nearest(vectors, k)

@@ -19,7 +19,7 @@ from hashlearn.datasets.splits import SplitRule, stored_or_drawn
 from hashlearn.datasets.vector_files import read_file
 from hashlearn.durable.files import replacing
 from hashlearn.features.gist import gist
-from hashlearn.rows.formats import FileProblem, read_array
+from hashlearn.rows.formats import FileProblem, path_and_name, read_array
 
 DATASETS = (*CATALOG, "digits")
 """The names :func:`load` knows."""
@@ -38,6 +38,7 @@ def load(
     folder: str | Path | None = None,
     features: str | None = None,
     array: str | None = None,
+    header: bool | None = None,
     split: SplitRule | None = None,
     seed: int = 0,
     download: bool = True,
@@ -56,7 +57,9 @@ def load(
         What stands for an image where the source holds images. By default GIST for CIFAR-10, as in the paper (computed
         once and kept in the cache), and pixels otherwise.
     array : str, optional
-        For a path: the array that holds the features, if the file holds several.
+        For a path: the array that holds the features, if the file holds several; ``path:array`` says the same.
+    header : bool, optional
+        For a csv or tsv file: whether its first line names the columns. By default it is found out.
     split : SplitRule, optional
         Draw the queries by this rule. By default the split the file brings; else the paper's (100 queries per class;
         1,000 of FLICKR25K; 100 per concept and 100,000 database rows of NUS-WIDE), 20 per class for digits, and for a
@@ -86,8 +89,8 @@ def load(
     if str(name).lower() == "digits":
         records = _with_features(_digits(), features)
         return _dataset("digits", "scikit-learn", records, split, SplitRule(per_class=DIGITS_PER_CLASS), seed)
-    path = Path(os.path.expanduser(name))
-    records, rule = _from_path(path, array)
+    path, array = path_and_name(os.path.expanduser(name), array)
+    records, rule = _from_path(path, array, header)
     return _dataset(path.stem, str(path), _with_features(records, features), split, rule, seed)
 
 
@@ -137,9 +140,9 @@ def _in_folder(entry: Entry, folder: Path, at_top: bool) -> tuple[str, Records] 
     return None
 
 
-def _from_path(path: Path, array: str | None) -> tuple[Records, SplitRule]:
+def _from_path(path: Path, array: str | None, header: bool | None) -> tuple[Records, SplitRule]:
     if path.is_file():
-        records = read_file(path, array)
+        records = read_file(path, array, header)
         return records, SplitRule(total=max(1, min(MOST_QUERIES, records.features.shape[0] // 10)))
     if not path.is_dir():
         raise FileNotFoundError(f"{path} is no file, and no dataset: known are {', '.join(DATASETS)}")

@@ -21,8 +21,8 @@ from hashlearn.datasets.dataset import Records
 from hashlearn.rows.formats import SUFFIXES, FileProblem, array_names, read_array, read_vectors
 
 
-def read_file(path: Path, array: str | None = None) -> Records:
-    """The records of a file; ``array`` names the features where it holds several."""
+def read_file(path: Path, array: str | None = None, header: bool | None = None) -> Records:
+    """The records of a file; ``array`` names the features where it holds several, ``header`` is for csv files."""
     names = set(array_names(path))
     if array is None and {"traindata", "testdata"} <= names:
         return _train_and_test(path, names, ("traindata", "testdata"), ("traingnd", "testgnd"))
@@ -36,7 +36,7 @@ def read_file(path: Path, array: str | None = None) -> Records:
     if array is None and {"x_train", "x_test", "y_train", "y_test"} <= names:
         return _keras(path)
     return Records(
-        read_vectors(path, array),
+        read_vectors(path, array, header=header),
         labels=next((_as_labels(path, read_array(path, name)) for name in ("y", "Y", "labels") if name in names), None),
         images=read_array(path, "images") if "images" in names else None,
         query=read_array(path, "query").reshape(-1) if "query" in names else None,

@@ -19,12 +19,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hashlearn.checks import Range, check_integer, check_matrix, check_parameters
+from hashlearn.checks import Range, check_integer, check_matrix, check_parameters, check_vectors
 from hashlearn.codes import bytes_per_code, pack
 from hashlearn.hashers.saving import save_hasher
 from hashlearn.progress import track
-from hashlearn.rows import RowBlocks, map_blocks, named_rows, write_blocks
+from hashlearn.rows import RowBlocks, map_blocks, plain_rows, write_blocks
 from hashlearn.rows.blocks import check_finite
+from hashlearn.rows.inputs import is_frame_of_numbers
 from hashlearn.threads import one_blas_thread
 
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
@@ -80,8 +81,9 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ``fit(X)`` learns, ``decision_function(X)`` gives one score for each bit, ``transform(X)`` the packed codes, and
     ``save(folder)`` keeps the model for :func:`hashlearn.load`.
 
-    X is an array, a memmap, a sparse matrix, a DataFrame, the path of a file of vectors or a list of them, or a
-    function that gives a fresh iterator over blocks of rows for every pass (:func:`hashlearn.rows.as_rows`).
+    X is an array, a memmap, a sparse matrix, a list of vectors, a frame, a column of vectors, a tensor, the path of a
+    file of vectors or a list of them, or a function that gives a fresh iterator over blocks of rows for every pass
+    (:func:`hashlearn.rows.as_rows`).
 
     Examples
     --------
@@ -299,9 +301,9 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_parameters(
             self.get_params(deep=False) | {"n_bits": self.n_bits}, {"n_bits": Range(int, 1), **self._ranges}
         )
-        rows = named_rows(X)
-        if rows is None:
-            return RowBlocks(validate_data(self, X, **_CHECKS, ensure_min_samples=2))
+        rows = _checkable(X)
+        if not isinstance(rows, RowBlocks):
+            return RowBlocks(validate_data(self, rows, **_CHECKS, ensure_min_samples=2))
         if len(rows) < 2:
             raise ValueError(f"Found array with {len(rows)} sample(s) while a minimum of 2 is required.")
         self.n_features_in_ = rows.shape[1]
@@ -318,9 +320,9 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> RowBlocks:
         check_is_fitted(self)
-        rows = named_rows(X)
-        if rows is None:
-            return RowBlocks(validate_data(self, X, **_CHECKS, reset=False, ensure_min_samples=0))
+        rows = _checkable(X)
+        if not isinstance(rows, RowBlocks):
+            return RowBlocks(validate_data(self, rows, **_CHECKS, reset=False, ensure_min_samples=0))
         if rows.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
@@ -351,6 +353,16 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _checkable(X: Any) -> Any:
+    """RowBlocks where X names rows; otherwise what scikit-learn checks: an array, or a frame with names of features."""
+    if is_frame_of_numbers(X):
+        return X
+    rows = plain_rows(X)
+    if not isinstance(rows, RowBlocks) and rows.dtype.kind != "O":
+        check_vectors("X", rows.shape, rows.dtype)
+    return rows
 
 
 class LinearHasher(Hasher):

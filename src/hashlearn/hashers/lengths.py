@@ -8,7 +8,8 @@ from sklearn.base import clone
 from hashlearn.codes import check_n_bits
 from hashlearn.hashers.anchored import AnchoredHasher
 from hashlearn.hashers.base import Hasher
-from hashlearn.rows import as_rows, is_source
+from hashlearn.rows import plain_rows
+from hashlearn.rows.inputs import is_frame_of_numbers
 
 AnyHasher = TypeVar("AnyHasher", bound=Hasher)
 
@@ -47,7 +48,7 @@ def fit_lengths(hasher: AnyHasher, X: Any, bits: Iterable[int]) -> list[AnyHashe
     if not hashers:
         raise ValueError("bits must hold at least one length, got none")
     if not isinstance(hasher, AnchoredHasher):
-        rows = as_rows(X) if is_source(X) else X
+        rows = X if is_frame_of_numbers(X) else plain_rows(X)
         return [each.fit(rows) for each in hashers]
 
     longest = max(hashers, key=lambda each: each.n_bits)

@@ -14,6 +14,7 @@ from hashlearn.metrics.neighbors import check_depth, neighbor_recalls, score_vec
 from hashlearn.metrics.ranking import RankingScores, check_not_empty, ranking_histograms, score_codes, top_query_map
 from hashlearn.metrics.relevance import Relevance, relevance_of_labels
 from hashlearn.metrics.ties import Ties, check_positions, check_ties
+from hashlearn.rows import plain_rows
 
 _LAST_POSITION = 1000
 
@@ -137,6 +138,7 @@ def evaluate_vectors(
     1.0
     """
     k = check_integer("k", k, low=1)
+    vectors, query_vectors = plain_rows(vectors, name="vectors"), plain_rows(query_vectors, name="query_vectors")
     sizes = _n_rows(query_vectors), _n_rows(vectors)
     check_not_empty(*sizes)
     relevance = _label_relevance(query_labels, labels, *sizes)
@@ -201,13 +203,14 @@ def _nearest(
         return nearest
     if query_vectors is None or vectors is None:
         return None
+    vectors, query_vectors = plain_rows(vectors, name="vectors"), plain_rows(query_vectors, name="query_vectors")
     _check_count("query_vectors", _n_rows(query_vectors), n_queries, "queries")
     _check_count("vectors", _n_rows(vectors), n_database, "database items")
     return true_neighbors(vectors, query_vectors, k)
 
 
-def _n_rows(vectors: ArrayLike) -> int:
-    return (*np.shape(vectors), 0)[0]
+def _n_rows(vectors: Any) -> int:
+    return (*vectors.shape, 0)[0]
 
 
 def _check_count(name: str, got: int, wanted: int, of: str) -> None:

@@ -11,7 +11,7 @@ from hashlearn.metrics.ranking import RankingScores, check_relevance, score_code
 from hashlearn.metrics.relevance import Relevance, TrueNeighbor
 from hashlearn.metrics.ties import TieGroups, Ties, check_positions, check_ties
 from hashlearn.progress import track
-from hashlearn.rows import RowBlocks
+from hashlearn.rows import RowBlocks, plain_rows
 from hashlearn.search.exact import DistanceView, check_vectors_pair, nearest_vectors
 
 _DISTANCES_PER_BLOCK = 2**24
@@ -42,7 +42,7 @@ def true_neighbors(
     >>> true_neighbors([[0.0], [1.0], [2.0], [5.0]], [[0.9]], k=2)
     array([[1, 0]])
     """
-    return nearest_vectors(database, queries, k, metric).ids
+    return nearest_vectors(plain_rows(database, name="database"), plain_rows(queries, name="queries"), k, metric).ids
 
 
 def neighbor_recall(
@@ -114,7 +114,7 @@ def score_vectors(
     ties : {"expected", "stable", "optimistic", "pessimistic"}
         The rule for equal distances, which are common in whole-numbered data and among duplicates.
     """
-    rows, asked = check_vectors_pair(database, queries)
+    rows, asked = check_vectors_pair(plain_rows(database, name="database"), plain_rows(queries, name="queries"))
     check_relevance(relevance, len(asked), len(rows))
     to_groups = _stable_groups if check_ties(ties) == "stable" else _tie_groups
     everything = slice(0, len(rows))

@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.metrics.neighbors import true_neighbors
 from hashlearn.metrics.ranked import recall_of_ids
+from hashlearn.rows import plain_rows
 from hashlearn.search.code_search import CodeSearch
 from hashlearn.search.pair_distances import METRICS
 
@@ -60,7 +61,7 @@ class NeighborScorer(NamedTuple):
     random_state: Any
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
-        rows = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+        rows = plain_rows(X)
         order = check_random_state(self.random_state).permutation(rows.shape[0])
         asked, held = np.split(order, [min(self.n_queries, len(order) // 2)])
         if len(held) < max(self.k, self.n):

@@ -1,18 +1,19 @@
 """Where a pass over the data runs: over blocks of rows of an array, a memmap, files, or a stream."""
 
 from hashlearn.rows.blocks import RowBlocks, added, fold, row_slices, scratch, sum_blocks
-from hashlearn.rows.open import as_rows, check_holds_rows, is_source, named_rows
+from hashlearn.rows.inputs import as_rows, as_vectors, check_holds_rows, is_source, plain_rows
 from hashlearn.rows.passes import map_blocks, write_blocks
 
 __all__ = [
     "RowBlocks",
     "added",
     "as_rows",
+    "as_vectors",
     "check_holds_rows",
     "fold",
     "is_source",
     "map_blocks",
-    "named_rows",
+    "plain_rows",
     "row_slices",
     "scratch",
     "sum_blocks",

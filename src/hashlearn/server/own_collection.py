@@ -24,7 +24,7 @@ from hashlearn.features import Encoder, encoder_named, folder_of_images, load_en
 from hashlearn.features.pictures import Skipped, picture_names
 from hashlearn.hashers.registry import method_named
 from hashlearn.progress import track
-from hashlearn.rows.formats.read import read_array, read_vectors
+from hashlearn.rows.formats import path_and_name, read_array, read_place
 from hashlearn.search import SimilaritySearch
 from hashlearn.server.encoder_features import ENCODER_FILE
 from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictures
@@ -101,21 +101,39 @@ def texts_collection(path: str | Path, column: str, how: HowToHash) -> OwnCollec
     return made._replace(title=file.stem)
 
 
+class KnownOfRows(NamedTuple):
+    """What else is known of vectors: ids, payloads, and the places (``table.parquet:column``) that they come from."""
+
+    ids: Any = None
+    payloads: list[dict[str, Any]] | None = None
+    places: tuple[str, ...] = ()
+
+
+NOTHING_KNOWN = KnownOfRows()
+
+
 def vectors_collection(
-    path: str | Path, how: HowToHash, labels: str | Path | None = None, images: str | Path | None = None
+    path: str | Path,
+    how: HowToHash,
+    labels: str | Path | None = None,
+    images: str | Path | None = None,
+    known: KnownOfRows = NOTHING_KNOWN,
 ) -> OwnCollection:
-    """Vectors of a file, with a label each where a file has them, and a picture each where a sprite has them."""
-    file = Path(path)
-    vectors = read_vectors(file)
+    """Vectors of a place, with a label each where a file has them, and a picture each where a sprite has them."""
+    file, _ = path_and_name(path)
+    vectors = read_place(path)
     if issparse(vectors):
         vectors = vectors.toarray()
     pictures = None if images is None else ArrayPictures.of_sprite(images, len(vectors))
-    named = [file, *([] if labels is None else [Path(labels)])]
+    named = [file, *([] if labels is None else [Path(labels)]), *(path_and_name(place)[0] for place in known.places)]
+    states = [_state(each, each.name) for each in named]
 
     def encode() -> Encoded:
-        return Encoded(np.asarray(vectors, np.float32), np.arange(len(vectors)), _labelled(labels, len(vectors)))
+        ids = np.arange(len(vectors)) if known.ids is None else known.ids
+        payloads = _with_labels(known.payloads, _labelled(labels, len(vectors)), len(vectors))
+        return Encoded(np.asarray(vectors, np.float32), ids, payloads)
 
-    made = _kept(("vectors", str(file.resolve())), [how, [_state(each, each.name) for each in named]], encode, how)
+    made = _kept(("vectors", str(file.resolve())), [how, str(path), known.places, states], encode, how)
     return made._replace(title=file.stem, pictures=pictures)
 
 
@@ -131,6 +149,14 @@ def digits_collection(how: HowToHash) -> OwnCollection:
     inked = (255 - digits.images * 255 / 16).astype(np.uint8)
     pictures = ArrayPictures(inked.repeat(8, axis=1).repeat(8, axis=2))
     return made._replace(title="Handwritten digits", pictures=pictures)
+
+
+def _with_labels(payloads: list[dict] | None, labels: list[dict] | None, n: int) -> list[dict[str, Any]] | None:
+    if payloads is None or labels is None:
+        return payloads if labels is None else labels
+    if len(payloads) != n:
+        raise ValueError(f"payloads must be as many as the {n} vectors, got {len(payloads)}")
+    return [{**payload, **label} for payload, label in zip(payloads, labels)]
 
 
 def _labelled(labels: str | Path | None, n: int) -> list[dict[str, Any]] | None:

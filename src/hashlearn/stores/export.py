@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.codes import Corrections, bytes_per_code
 from hashlearn.durable.files import replacing
 from hashlearn.extras import require
-from hashlearn.stores.arguments import NO_PAYLOAD, payload_texts
+from hashlearn.rows.inputs import NO_PAYLOAD, as_payloads
 from hashlearn.stores.base import Block, CorrectionScale, Description
 from hashlearn.stores.parquet import METADATA_KEY
 from hashlearn.stores.store import BLOCK_ROWS, Store
@@ -105,7 +105,7 @@ def to_parquet(source: HasCodes | Store, path: str | Path) -> None:
     schema = pa.schema(fields, metadata={METADATA_KEY: description.to_json()})
     with replacing(path) as (beside,), parquet.ParquetWriter(beside, schema) as writer:
         for ids, codes, payloads, corrections in _blocks(source):
-            texts = [NO_PAYLOAD] * len(ids) if payloads is None else payload_texts(payloads, len(ids))
+            texts = [NO_PAYLOAD] * len(ids) if payloads is None else as_payloads(payloads, len(ids))
             columns = [ids.tolist(), [code.tobytes() for code in codes], texts]
             writer.write_table(pa.table(columns if corrections is None else [*columns, corrections], schema=schema))
 

@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hashlearn.rows.inputs import is_plain
+
 RANGES = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 MAX_DEPTH = 32
 MAX_TESTS = 500
@@ -234,11 +236,6 @@ def _short(value: Any) -> str:
     if isinstance(value, int) and value.bit_length() > 200:
         return f"an integer of {value.bit_length()} bits"
     return f"{reprlib.repr(value):.60}"
-
-
-def is_plain(text: str) -> bool:
-    """Whether every database can hold a text: it has no NUL and no half of a surrogate pair."""
-    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _join(word: str, parts: list[Condition]) -> Condition | None:

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_integer
 from hashlearn.codes import check_codes
 from hashlearn.progress import track
+from hashlearn.rows.inputs import as_ids
+from hashlearn.rows.inputs.columns import is_table, library_of
 from hashlearn.stores.arguments import check_corrections
 from hashlearn.stores.store import BLOCK_ROWS, Store
 
@@ -63,11 +65,11 @@ def load_codes(
         Packed codes. A memmap or a file is not read before its turn. A callable gets the number of the row to begin
         with, and returns pairs of a slice of rows and their codes, as ``hasher.transform_blocks`` does. Where the store
         keeps corrections, they are the third after the slice and the codes.
-    ids : sequence of n ids, or None
-        Anything that can be sliced. None gives running numbers from 0, in a store whose ids are integers.
-    vectors : array of shape (n, n_features), or None
+    ids : list, array, Series or other column of n ids, or None
+        None gives running numbers from 0, in a store whose ids are integers.
+    vectors : array of shape (n, n_features), anything that gives rows for a slice, or None
         Where the store keeps vectors, and only there.
-    payloads : sequence of n dicts, or None
+    payloads : list of n dicts, frame, Arrow table, or None
         JSON values; None is no payload.
     corrections : array of shape (n,), uint8, or Corrections, or None
         Beside an array of codes where the store keeps corrections, and only there.
@@ -101,6 +103,7 @@ def load_codes(
         block_rows = min(block_rows, max(1, VECTOR_BYTES // (4 * store.n_features)))
     if ids is None and store.id_type != "int64":
         raise ValueError("ids must be given for a store whose ids are strings")
+    ids, vectors, payloads = None if ids is None else as_ids(ids), _by_slices(vectors), _by_slices(payloads)
     blocks: Blocks
     if callable(codes):
         if corrections is not None:
@@ -139,6 +142,11 @@ def _write(store: Store, parts: Iterable[CodedRows], ids: Any, vectors: Any, pay
         raise
     if job is not None:
         store.drop_note(_key(job))
+
+
+def _by_slices(values: Any) -> Any:
+    """Vectors or payloads that give a part of themselves for a slice of rows; a ``datasets.Dataset`` gives columns."""
+    return values.with_format("arrow") if library_of(values) == "datasets" and is_table(values) else values
 
 
 def _gathered(parts: Iterable[CodedRows], block_rows: int) -> Iterator[CodedRows]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.extras import require
-from hashlearn.stores.arguments import MAX_ID_BYTES
+from hashlearn.rows.inputs import MAX_ID_BYTES
 from hashlearn.stores.base import Block, Description, Hits, Place, Rows, code_matrix, id_array, short
 from hashlearn.stores.blocks import nearest_in, within_in
 from hashlearn.stores.filters import Among, Compares, Condition, Differs, Test, of_kind, translate

@@ -1,20 +1,29 @@
 """Arrays from files, as a command line names them: ``vectors.npy``, ``data.npz:X``."""
 
+from collections import ChainMap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from hashlearn.checks import why_no_numbers
 
 CLUSTER = "Address of a Dask scheduler (tcp://host:8786) whose workers read the files and do the work."
-FORMATS = ".npy, .npz, .h5, .mat, .parquet, .csv, .fvecs, .fbin; file.npz:name takes one of several arrays"
+FORMATS = (
+    ".npy, .npz, .h5, .mat, .parquet, .feather, .safetensors, .csv, .jsonl, .txt, .fvecs, .fbin; file.npz:name "
+    "takes one of several arrays or columns"
+)
+Header = Annotated[
+    Literal["yes", "no"] | None,
+    typer.Option(help="Whether the first line of a .csv or .tsv file names its columns; found out otherwise."),
+]
 
 
-def read_array(place: str, array: str | None = None) -> NDArray:
+def read_array(place: str, array: str | None = None, header: str | None = None) -> NDArray:
     """The array in a file, memory-mapped where the format allows.
 
     Parameters
@@ -23,16 +32,18 @@ def read_array(place: str, array: str | None = None) -> NDArray:
         A path, or ``path:name`` for one array of several.
     array : str, optional
         That name; not needed where there is but one array or one is called as vectors usually are.
+    header : {"yes", "no"}, optional
+        See :data:`Header`.
     """
-    values = _read(place, array)
+    values = _read(place, array, header)
     if not isinstance(values, np.ndarray):
         raise ValueError(f"{place} must hold an array, got a sparse matrix")
     return values
 
 
-def read_matrix(place: str, array: str | None = None) -> Any:
+def read_matrix(place: str, array: str | None = None, header: str | None = None) -> Any:
     """Like :func:`read_array`, of vectors: two-dimensional numbers, or a matrix of ``scipy.sparse.save_npz``."""
-    matrix = _read(place, array)
+    matrix = _read(place, array, header)
     if matrix.ndim != 2:
         raise ValueError(f"{place} must hold a matrix of shape (n, n_features), got shape {matrix.shape}")
     reason = why_no_numbers(matrix.dtype)
@@ -42,27 +53,31 @@ def read_matrix(place: str, array: str | None = None) -> Any:
 
 
 @contextmanager
-def matrices(places: list[str], array: str | None = None, cluster: str | None = None) -> Iterator[Any]:
+def matrices(
+    places: list[str], array: str | None = None, cluster: str | None = None, header: str | None = None
+) -> Iterator[Any]:
     """The vectors of one file, or of several as one source of which no more than a file is in memory.
 
     With the address of a Dask cluster they are read by its workers, under the same names.
     """
     if cluster is None:
-        yield read_matrix(places[0], array) if len(places) == 1 else _joined(places, array)
+        yield read_matrix(places[0], array, header) if len(places) == 1 else _joined(places, array, header)
         return
     if array is not None:
         raise ValueError("--array cannot be used with --cluster: its files hold a single array each")
+    if header is not None:
+        raise ValueError("--header cannot be used with --cluster")
     from hashlearn.rows.cluster import connected, on_cluster
 
     with connected(cluster) as client:
         yield on_cluster([str(Path(place).absolute()) for place in places], client)
 
 
-def _joined(places: list[str], array: str | None) -> Any:
+def _joined(places: list[str], array: str | None, header: str | None) -> Any:
     from hashlearn.rows import RowBlocks
     from hashlearn.rows.source import Files
 
-    return RowBlocks(Files(places, lambda place: _not_empty(place, read_matrix(place, array))))
+    return RowBlocks(Files(places, lambda place: _not_empty(place, read_matrix(place, array, header))))
 
 
 def _not_empty(place: str, matrix: Any) -> Any:
@@ -71,22 +86,39 @@ def _not_empty(place: str, matrix: Any) -> Any:
     return matrix
 
 
-def _read(place: str, array: str | None) -> Any:
+def read_payloads(columns: str | None, texts: str | None) -> list[dict[str, Any]] | None:
+    """Payloads from ``table:column,column``, with texts from ``table:column`` as the field "text"; None for neither."""
+    payloads = [] if columns is None else [_columns_of(columns)]
+    if texts is not None:
+        payloads.append([{"text": str(*row.values())} for row in _columns_of(texts)])
+    if len({len(rows) for rows in payloads}) > 1:
+        raise ValueError(f"{columns} has {len(payloads[0])} rows, {texts} has {len(payloads[1])}")
+    return [dict(ChainMap(*reversed(parts))) for parts in zip(*payloads)] if payloads else None
+
+
+def _columns_of(place: str) -> list[dict[str, Any]]:
     from hashlearn.rows import formats
 
-    path, name = _path_and_name(place, array)
+    path, names = formats.path_and_name(place)
+    if not names:
+        raise ValueError(f"{place} must name columns of a table: FILE:COLUMN or FILE:COLUMN,COLUMN")
+    return formats.read_records(path, names.split(","))
+
+
+def names_columns(header: str | None) -> bool | None:
+    """What the option --header says of the first line; None where it says nothing."""
+    return None if header is None else header == "yes"
+
+
+def _read(place: str, array: str | None, header: str | None) -> Any:
+    from hashlearn.rows import formats
+
     try:
-        return formats.read_array(path, name)
+        return formats.read_array(*formats.path_and_name(place, array), header=names_columns(header))
     except formats.FileProblem as error:
-        raise ValueError(str(error).replace("with array=", "with --array or FILE:NAME")) from None
-
-
-def _path_and_name(place: str, array: str | None) -> tuple[Path, str | None]:
-    from hashlearn.rows.formats import has_known_suffix
-
-    file, _, name = place.rpartition(":")
-    is_named = array is None and not Path(place).exists() and has_known_suffix(file)
-    return (Path(file), name) if is_named else (Path(place), array)
+        raise ValueError(
+            str(error).replace("with array=", "with --array or FILE:NAME").replace("leave header", "leave --header")
+        ) from None
 
 
 def column_values(path: str, fields: list[dict[str, str]], option: str, column: str) -> list[str]:

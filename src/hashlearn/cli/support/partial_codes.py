@@ -43,9 +43,9 @@ RESERVE = 1 << 16
 _CHUNK = 1 << 20
 
 
-def identity_of(places: list[str], array: str | None) -> list[list[Any]]:
+def identity_of(places: list[str], array: str | None, header: str | None = None) -> list[list[Any]]:
     """What tells files from others of the same name: paths, sizes and times of change."""
-    found: list[list[Any]] = [["array", array]]
+    found: list[list[Any]] = [["array", array], ["header", header]]
     for place in places:
         path = path_of(place)
         status = path.stat()

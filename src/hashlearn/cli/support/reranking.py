@@ -21,11 +21,11 @@ def read_behind(place: str, codes: CodeFile, hasher: Any) -> Any:
     return vectors
 
 
-def read_queries(place: str, hasher: Any, array: str | None = None) -> Any:
+def read_queries(place: str, hasher: Any, array: str | None = None, header: str | None = None) -> Any:
     """The vectors of queries; codes are refused, for nothing can be reranked by them."""
     if array is None and read_sidecar(place) is not None:
         raise ValueError(f"{place} holds codes; reranking needs the vectors of the queries")
-    vectors = read_matrix(place, array)
+    vectors = read_matrix(place, array, header)
     check_features(hasher, vectors, place)
     return vectors
 

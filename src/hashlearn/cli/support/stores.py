@@ -19,7 +19,9 @@ def is_uri(place: str | None) -> bool:
     return place is not None and "://" in place
 
 
-def load_into(uri: str, file: CodeFile, ids: NDArray | None, *, create: bool, force: bool) -> None:
+def load_into(
+    uri: str, file: CodeFile, ids: NDArray | None, payloads: list[dict] | None, *, create: bool, force: bool
+) -> None:
     """Write codes into a store, a block at a time; repeated after an interruption it goes on."""
     from hashlearn.stores import load_codes, open_store
 
@@ -31,7 +33,7 @@ def load_into(uri: str, file: CodeFile, ids: NDArray | None, *, create: bool, fo
         if not force:
             check_store_model(store, file)
         with progress_bars():
-            first = load_codes(store, file.codes, wanted)
+            first = load_codes(store, file.codes, wanted, payloads=payloads)
         if first:
             typer.echo(f"{store.uri}: went on after {first} of {len(file.codes)} codes", err=True)
         typer.echo(f"{store.uri}: {len(store)} codes of {store.n_bits} bits, {len(file.codes) - first} of them written")

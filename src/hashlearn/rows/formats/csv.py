@@ -1,59 +1,151 @@
-"""Tables of numbers as text: a row a line, between commas, semicolons or tabs; the first line may name the columns."""
+"""Tables as text: a row a line, between commas, semicolons or tabs; the first line may name the columns.
+
+The names may be numbers: ``pandas.DataFrame(X).to_csv()`` writes 0, 1, 2 and so on.
+"""
 
 import csv
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.rows.formats.format import listing
+from hashlearn.rows.formats.format import Format, is_number, listing, values_of_texts
 from hashlearn.rows.formats.problems import FileProblem, reading
 
 DELIMITERS = ("\t", ";")
 """Looked for in the first line; without one of them it is the comma."""
 
+MANY_COLUMNS = 8
+"""A first line of 0, 1, 2 and so on names the columns if there are this many, also where all values are integers."""
 
-class Csv:
-    """All columns together, shape (n, d), float64; or one column by its name, shape (n,)."""
+
+class CsvLayout(NamedTuple):
+    """How a file is to be read.
+
+    Attributes
+    ----------
+    delimiter : str
+    titles : list of str
+        The names of the columns; empty where the first line is a row.
+    numbers : list of int
+        The columns that hold numbers, by the first row; what is missing there is a number.
+    first_row : list of str
+    """
+
+    delimiter: str
+    titles: list[str]
+    numbers: list[int]
+    first_row: list[str]
+
+
+@dataclass(frozen=True)
+class Csv(Format):
+    """All columns of numbers together, shape (n, d), float64; or one column by its name, shape (n,).
+
+    A first column without a name holds the labels of the rows, as pandas writes them, and no feature.
+
+    Parameters
+    ----------
+    header : bool or None
+        Whether the first line names the columns; None finds out.
+    """
+
+    header: bool | None = None
 
     def names(self, path: Path) -> list[str]:
         return []
 
     def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
-        # The signature is what Excel writes before UTF-8.
-        with reading(path, "csv"), path.open(encoding="utf-8-sig", newline="") as file:
-            line = file.readline()
-            delimiter = next((each for each in DELIMITERS if each in line), ",")
-            titles = _titles(line, delimiter)
-            if not titles:
-                file.seek(0)
-            if name is None:
-                return _numbers(path, file, delimiter, None)
-            if name not in titles:
-                raise FileProblem(path, f"no column named {name!r}; it has {listing(titles)}")
-            return _numbers(path, file, delimiter, titles.index(name))[:, 0]
+        with reading(path, "csv"), _opened(path) as file:
+            layout = self._layout(path, file)
+            if name is not None:
+                return _column(path, file, layout, name)
+            if not layout.numbers:
+                raise FileProblem(path, f"no column of numbers; it has {listing(layout.titles)}")
+            everything = len(layout.numbers) == len(layout.first_row)
+            columns = None if everything else layout.numbers
+            return np.loadtxt(file, delimiter=layout.delimiter, quotechar='"', comments=None, ndmin=2, usecols=columns)
 
+    def describe(self, path: Path) -> dict[str, str]:
+        with reading(path, "csv"), _opened(path) as file:
+            layout = self._layout(path, file)
+        if not layout.titles:
+            return {"header": "none: the first line is a row; --header yes says that it names the columns"}
+        said = f"the first line names the columns: {listing(layout.titles)}; --header no says that it is a row"
+        left_out = [title or "(no name)" for place, title in enumerate(layout.titles) if place not in layout.numbers]
+        return {"header": said} | ({"left out": f"no numbers of a vector: {listing(left_out)}"} if left_out else {})
 
-def _titles(line: str, delimiter: str) -> list[str]:
-    """The names in the first line; none if it holds a number: a row with a mistake in it must not pass for names."""
-    fields = next(csv.reader([line], delimiter=delimiter), [])
-    return [] if any(_is_number(field) for field in fields) else [field.strip() for field in fields]
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
-
-
-def _numbers(path: Path, file: TextIO, delimiter: str, column: int | None) -> NDArray[np.float64]:
-    """The rows from the file's position on."""
-    start = file.tell()
-    while not (line := file.readline()).strip():
-        if not line:
+    def _layout(self, path: Path, file: TextIO) -> CsvLayout:
+        """How to read the file, which is then at its first row."""
+        line = file.readline()
+        delimiter = next((each for each in DELIMITERS if each in line), ",")
+        titles = [field.strip() for field in next(csv.reader([line], delimiter=delimiter), [])]
+        second = _first_row(file, delimiter)
+        has_names = _are_names(titles, second) if self.header is None else self.header
+        if not has_names:
+            file.seek(0)
+            first = _first_row(file, delimiter)
+            if not first:
+                raise FileProblem(path, "no row of numbers in it")
+            return CsvLayout(delimiter, [], list(range(len(first))), first)
+        if not second:
             raise FileProblem(path, "no row of numbers in it")
-    file.seek(start)
-    return np.loadtxt(file, delimiter=delimiter, quotechar='"', comments=None, ndmin=2, usecols=column)
+        if len(second) != len(titles):
+            raise FileProblem(path, f"the first line names {len(titles)} columns, the first row has {len(second)}")
+        labels = 1 if titles[0] == "" and len(titles) > 1 else 0
+        numbers = [
+            place for place in range(labels, len(second)) if not second[place].strip() or is_number(second[place])
+        ]
+        return CsvLayout(delimiter, titles, numbers, second)
+
+
+def _opened(path: Path) -> TextIO:
+    return path.open(encoding="utf-8-sig", newline="")  # the signature is what Excel writes before UTF-8
+
+
+def _first_row(file: TextIO, delimiter: str) -> list[str]:
+    """The fields of the first line that is not empty, at which the file then is; none where there is no such line."""
+    place = file.tell()
+    while line := file.readline():
+        if line.strip():
+            file.seek(place)
+            return next(csv.reader([line], delimiter=delimiter), [])
+        place = file.tell()
+    return []
+
+
+def _are_names(fields: list[str], row: list[str]) -> bool:
+    """Whether a first line names the columns of the row below it.
+
+    It does where none of it is a number, or where its numbers count 0, 1, 2 and so on as those of a row hardly would.
+    Any other line with a number is a row: a row with a mistake in it must not pass for names.
+    """
+    if not any(fields):
+        return False
+    counted = [field for field in fields if is_number(field)]
+    if not counted:
+        return True
+    if counted != [str(place) for place in range(len(counted))]:
+        return False
+    if len(counted) >= MANY_COLUMNS or len(counted) < len(fields):
+        return True
+    return any(is_number(field) and not _is_integer(field) for field in row)
+
+
+def _column(path: Path, file: TextIO, layout: CsvLayout, name: str) -> NDArray:
+    if name not in layout.titles:
+        raise FileProblem(path, f"no column named {name!r}; it has {listing(layout.titles)}")
+    place = layout.titles.index(name)
+    texts = []
+    for fields in csv.reader(file, delimiter=layout.delimiter):
+        if len(fields) == len(layout.titles):
+            texts.append(fields[place])
+        elif fields:
+            raise FileProblem(path, f"a row has {len(fields)} columns, the first line names {len(layout.titles)}")
+    return values_of_texts(texts)
+
+
+def _is_integer(field: str) -> bool:
+    return field.strip().lstrip("+-").isdecimal()

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.rows.formats.format import check_no_name
+from hashlearn.rows.formats.format import Format, check_no_name
 from hashlearn.rows.formats.problems import FileProblem
 
 HEADER_BYTES = 8
 
 
 @dataclass(frozen=True)
-class Bin:
+class Bin(Format):
     """A matrix of one type, mapped."""
 
     dtype: str

@@ -3,9 +3,12 @@
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hashlearn.rows.formats.problems import FileProblem
 
-USUAL_NAMES = ("X", "features", "vectors", "embeddings", "data", "train", "traindata")
+USUAL_NAMES = ("X", "features", "vectors", "embeddings", "data", "train", "traindata", "embedding", "vector")
 """What an array of vectors is called, where a file holds several and none is asked for."""
 
 
@@ -27,6 +30,11 @@ class Format(Protocol):
             See :func:`~hashlearn.rows.formats.limits.check_expansion`; formats without compression cannot grow.
         """
 
+    def describe(self, path: Path) -> dict[str, str]:
+        """What was understood of the file, as words with a line each."""
+        names = self.names(path)
+        return {"arrays": listing(names)} if names else {}
+
 
 def choose(path: Path, names: list[str], name: str | None) -> str:
     """The array of a file with several that is asked for by name, or the one to take without a name."""
@@ -46,6 +54,32 @@ def check_no_name(path: Path, name: str | None) -> None:
     """Refuse a name where the format holds a single array."""
     if name is not None:
         raise FileProblem(path, f"it holds a single array, without names; array must be None, got {name!r}")
+
+
+def values_of_texts(texts: list[str]) -> NDArray:
+    """The values of a column: int64 or float64 where all of them are numbers, otherwise objects that are strings."""
+    for dtype in (np.int64, np.float64):
+        try:
+            return np.array(texts, dtype)
+        except (ValueError, OverflowError):
+            continue
+    return objects_of(texts)
+
+
+def is_number(field: str) -> bool:
+    """Whether a text is a number."""
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def objects_of(values: list[Any]) -> NDArray:
+    """Strings or other values as an array of objects."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
 
 
 def listing(names: list[str]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.rows.formats.format import check_no_name
+from hashlearn.rows.formats.format import Format, check_no_name
 from hashlearn.rows.formats.problems import FileProblem
 
 DIMENSION_CHECKS = 1 << 20
@@ -17,7 +17,7 @@ DIMENSION_CHECKS = 1 << 20
 
 
 @dataclass(frozen=True)
-class Vecs:
+class Vecs(Format):
     """Vectors of one type, as a strided view of the mapped file."""
 
     dtype: str

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.extras import require
-from hashlearn.rows.formats.format import choose
+from hashlearn.rows.formats.format import Format, choose
 from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.problems import FileProblem, reading
 
@@ -19,7 +19,7 @@ _LONGEST_NAME = 1000
 """Of a dataset, with the groups that it is in."""
 
 
-class Hdf5:
+class Hdf5(Format):
     """Named arrays: mapped where the file holds one in a single piece, otherwise read."""
 
     def names(self, path: Path) -> list[str]:
@@ -31,7 +31,7 @@ class Hdf5:
         h5py = require("h5py", "hdf5")
         with reading(path, "HDF5"), h5py.File(path, "r") as file:
             # The names are of hard links only, so none leads out of the file.
-            dataset = file[choose(path, _names(path, h5py, file), name)]
+            dataset = file[choose(path, _names(path, h5py, file), name and name.lstrip("/"))]
             _check_dataset(path, dataset)
             offset = dataset.id.get_offset()  # None where the values are in chunks, which may be compressed
             if offset is None or dataset.size == 0:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.rows.formats.format import check_no_name
+from hashlearn.rows.formats.format import Format, check_no_name
 from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.problems import FileProblem, reading
 from hashlearn.rows.formats.streams import read_rest
@@ -20,7 +20,7 @@ from hashlearn.rows.formats.streams import read_rest
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
-class Idx:
+class Idx(Format):
     """One array: mapped, or read from a gz file."""
 
     def names(self, path: Path) -> list[str]:

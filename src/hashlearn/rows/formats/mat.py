@@ -14,7 +14,7 @@ import scipy.io
 from numpy.typing import NDArray
 
 from hashlearn.rows.formats import mat5
-from hashlearn.rows.formats.format import choose
+from hashlearn.rows.formats.format import Format, choose
 from hashlearn.rows.formats.hdf5 import Hdf5
 from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.problems import FileProblem, reading
@@ -22,7 +22,7 @@ from hashlearn.rows.formats.problems import FileProblem, reading
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
-class Mat:
+class Mat(Format):
     """Named arrays, read; mapped where a version 7.3 file allows."""
 
     def names(self, path: Path) -> list[str]:

@@ -6,13 +6,13 @@ from typing import IO, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.rows.formats.format import check_no_name
+from hashlearn.rows.formats.format import Format, check_no_name
 from hashlearn.rows.formats.problems import FileProblem, reading
 
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
-class Npy:
+class Npy(Format):
     """One array, mapped."""
 
     def names(self, path: Path) -> list[str]:

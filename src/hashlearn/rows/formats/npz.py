@@ -7,7 +7,7 @@ from typing import Any
 import scipy.sparse
 from numpy.typing import NDArray
 
-from hashlearn.rows.formats.format import choose
+from hashlearn.rows.formats.format import Format, choose
 from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.npy import check_size, read_header
 from hashlearn.rows.formats.problems import FileProblem, reading
@@ -19,7 +19,7 @@ _SPARSE = {"csr": scipy.sparse.csr_array, "csc": scipy.sparse.csc_array, "bsr": 
 _SPARSE_NAMES = {"data", "indices", "indptr", "format", "shape"}
 
 
-class Npz:
+class Npz(Format):
     """Named arrays, read. Other files in the archive are left alone.
 
     Without a name, a matrix that ``scipy.sparse.save_npz`` has written is read as a CSR array.

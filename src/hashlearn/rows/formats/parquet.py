@@ -1,122 +1,34 @@
-"""Parquet: one column of lists, or one numeric column per dimension.
+"""Parquet: one column of lists, or one numeric column per dimension, and whatever else is known of the rows.
 
 The file is decoded a batch of rows at a time into the array that is returned. Where the writer has stored checksums of
 the pages, they are compared.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from hashlearn.extras import require
-from hashlearn.rows.formats.format import listing
-from hashlearn.rows.formats.limits import check_expansion
-from hashlearn.rows.formats.problems import FileProblem, reading
+from hashlearn.rows.formats.arrow_table import ArrowTable
+from hashlearn.rows.formats.problems import reading
 
 BATCH_ROWS = 1 << 10
 """Rows that are decoded at a time."""
 
 
-class Parquet:
-    """The vectors of a column of lists, shape (n, d); a numeric column, shape (n,); or all numeric columns together.
+@contextmanager
+def opened_parquet(path: Path, max_bytes: int | None) -> Iterator[ArrowTable]:
+    """The table of a file.
 
-    Without a name it is the only column of lists, or else all numeric columns.
+    The footer is not asked about groups and columns: where these are damaged, pyarrow ends the process.
     """
-
-    def names(self, path: Path) -> list[str]:
-        return []
-
-    def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
-        parquet = require("pyarrow.parquet", "parquet")
-        with reading(path, "parquet"), parquet.ParquetFile(path, page_checksum_verification=True) as file:
-            types = {field.name: field.type for field in file.schema_arrow}
-            chosen = _choose(path, types, name)
-            if _is_list(types[chosen[0]]):
-                return _read_lists(path, file, chosen[0], types[chosen[0]], max_bytes)
-            matrix = _read_numbers(path, file, chosen, types, max_bytes)
-            return matrix if name is None else matrix[:, 0]
-
-
-def _choose(path: Path, types: dict[str, Any], column: str | None) -> list[str]:
-    lists = [name for name, kind in types.items() if _is_list(kind)]
-    numbers = [name for name, kind in types.items() if _is_number(kind)]
-    if column is not None:
-        if column not in lists and column not in numbers:
-            raise FileProblem(path, f"no column of numbers named {column!r}; it has {listing(lists + numbers)}")
-        return [column]
-    if len(lists) > 1:
-        raise FileProblem(path, f"several columns of vectors; name one with array=: {listing(lists)}")
-    if not lists and not numbers:
-        raise FileProblem(path, "no column of vectors or numbers")
-    return lists or numbers
-
-
-def _read_lists(path: Path, file: Any, column: str, kind: Any, max_bytes: int | None) -> NDArray:
-    lengths_of = require("pyarrow.compute", "parquet").list_value_length
-    dtype = np.dtype(kind.value_type.to_pandas_dtype())
-    vectors = np.empty((0, 0), dtype)
-    for rows, batch in _batches(path, file, [column]):
-        lists = batch.column(0)
-        if lists.null_count:
-            raise FileProblem(path, f"column {column!r} has missing vectors")
-        lengths = lengths_of(lists).to_numpy(zero_copy_only=False)
-        if rows.start == 0:
-            vectors = _room(path, file, int(lengths[0]), dtype, max_bytes)
-        if (lengths != vectors.shape[1]).any():
-            raise FileProblem(path, f"column {column!r} has vectors of different lengths")
-        values = lists.flatten()
-        if values.null_count:
-            raise FileProblem(path, f"column {column!r} has missing values")
-        vectors[rows] = values.to_numpy(zero_copy_only=False).reshape(len(lists), -1)
-    return vectors
-
-
-def _read_numbers(path: Path, file: Any, columns: list[str], types: dict[str, Any], max_bytes: int | None) -> NDArray:
-    dtype = np.result_type(*(types[name].to_pandas_dtype() for name in columns))
-    matrix = _room(path, file, len(columns), dtype, max_bytes)
-    for rows, batch in _batches(path, file, columns):
-        for place, name in enumerate(columns):
-            values = batch.column(batch.schema.get_field_index(name))
-            if values.null_count:
-                raise FileProblem(path, f"column {name!r} has missing values")
-            matrix[rows, place] = values.to_numpy(zero_copy_only=False)
-    return matrix
-
-
-def _room(path: Path, file: Any, width: int, dtype: np.dtype, max_bytes: int | None) -> NDArray:
-    """Room for all rows that the footer promises."""
-    n = file.metadata.num_rows
-    check_expansion(path, n * width * dtype.itemsize, max_bytes)
-    return np.empty((n, width), dtype)
-
-
-def _batches(path: Path, file: Any, columns: list[str]) -> Iterator[tuple[slice, Any]]:
-    """Batches with the slice of their rows.
-
-    All rows that the footer promises come, or it is an error: a row without values would show what the memory held
-    before. The footer is not asked about groups and columns: where these are damaged, pyarrow ends the process.
-    """
-    filled, n = 0, file.metadata.num_rows
-    for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns):
-        if batch.num_rows == 0:
-            continue
-        if filled + batch.num_rows > n:
-            raise FileProblem(path, f"more rows than the {n} that its footer promises")
-        yield slice(filled, filled + batch.num_rows), batch
-        filled += batch.num_rows
-    if filled != n:
-        raise FileProblem(path, f"{filled} rows, its footer promises {n}")
-
-
-def _is_list(kind: Any) -> bool:
-    check = require("pyarrow", "parquet").types
-    lists = check.is_list(kind) or check.is_large_list(kind) or check.is_fixed_size_list(kind)
-    return lists and _is_number(kind.value_type)
-
-
-def _is_number(kind: Any) -> bool:
-    check = require("pyarrow", "parquet").types
-    return check.is_integer(kind) or check.is_floating(kind)
+    parquet = require("pyarrow.parquet", "parquet")
+    with reading(path, "parquet"), parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        types = {field.name: field.type for field in file.schema_arrow}
+        yield ArrowTable(
+            path,
+            types,
+            file.metadata.num_rows,
+            lambda columns: file.iter_batches(batch_size=BATCH_ROWS, columns=columns),
+            max_bytes,
+        )

@@ -7,10 +7,14 @@ npy                       one array                                         yes
 npz, mat                  named arrays (mat: up to v7, and v7.3 with h5py)  no
 hdf5, h5                  named arrays, also ann-benchmarks files           where contiguous
 parquet, pq               a column of lists, or numeric columns             no
+arrow, feather            the same                                          no
+safetensors               named arrays                                      yes
+jsonl, ndjson             an object a line, with a vector in one field      no
 fvecs, bvecs, ivecs       the dimension before every vector                 yes
 fbin, u8bin, i8bin        rows and dimensions, then all values              yes
 idx, ubyte, also gz       one array, as MNIST comes                         without gz
 csv, tsv                  numeric columns, with or without their names      no
+txt, vec                  a word and its vector a line, or numbers alone    no
 ========================  ================================================  ================
 
 A mapped file is read as it is used: opening one of any size takes no memory.
@@ -20,17 +24,22 @@ from pathlib import Path
 from typing import Any
 
 from hashlearn.checks import why_no_numbers
+from hashlearn.rows.formats.arrow_file import opened_arrow
+from hashlearn.rows.formats.arrow_table import ArrowFormat
 from hashlearn.rows.formats.csv import Csv
 from hashlearn.rows.formats.fbin import Bin
 from hashlearn.rows.formats.format import Format
 from hashlearn.rows.formats.fvecs import Vecs
 from hashlearn.rows.formats.hdf5 import Hdf5
 from hashlearn.rows.formats.idx import Idx
+from hashlearn.rows.formats.jsonl import Jsonl
 from hashlearn.rows.formats.mat import Mat
 from hashlearn.rows.formats.npy import Npy
 from hashlearn.rows.formats.npz import Npz
-from hashlearn.rows.formats.parquet import Parquet
+from hashlearn.rows.formats.parquet import opened_parquet
 from hashlearn.rows.formats.problems import FileProblem
+from hashlearn.rows.formats.safetensors import Safetensors
+from hashlearn.rows.formats.words import WordVectors
 
 FORMATS: dict[str, Format] = {
     ".npy": Npy(),
@@ -38,8 +47,8 @@ FORMATS: dict[str, Format] = {
     ".hdf5": Hdf5(),
     ".h5": Hdf5(),
     ".mat": Mat(),
-    ".parquet": Parquet(),
-    ".pq": Parquet(),
+    ".parquet": ArrowFormat(opened_parquet),
+    ".pq": ArrowFormat(opened_parquet),
     ".fvecs": Vecs("<f4"),
     ".bvecs": Vecs("u1"),
     ".ivecs": Vecs("<i4"),
@@ -52,13 +61,22 @@ FORMATS: dict[str, Format] = {
     "-ubyte.gz": Idx(),
     ".csv": Csv(),
     ".tsv": Csv(),
+    ".arrow": ArrowFormat(opened_arrow),
+    ".feather": ArrowFormat(opened_arrow),
+    ".safetensors": Safetensors(),
+    ".jsonl": Jsonl(),
+    ".ndjson": Jsonl(),
+    ".txt": WordVectors(),
+    ".vec": WordVectors(),
 }
 """The format of a file, by the ending of its name."""
 
 SUFFIXES = tuple(FORMATS)
 
 
-def read_vectors(path: str | Path, array: str | None = None, *, max_bytes: int | None = None) -> Any:
+def read_vectors(
+    path: str | Path, array: str | None = None, *, max_bytes: int | None = None, header: bool | None = None
+) -> Any:
     """The vectors of a file, memory-mapped where the format allows.
 
     Parameters
@@ -66,11 +84,13 @@ def read_vectors(path: str | Path, array: str | None = None, *, max_bytes: int |
     path : str or Path
         Its ending names the format.
     array : str or None, default=None
-        The array of an npz, HDF5 or mat file, or the column of a parquet or csv file. None takes the only one, or the
-        one with a usual name (X, features, vectors, embeddings, data, train, traindata).
+        The array of an npz, HDF5, mat or safetensors file, or the column of a table. None takes the only one, or the
+        one with a usual name (X, features, vectors, embeddings, data, train, traindata, embedding, vector).
     max_bytes : int or None, default=None
         Memory that a compressed file may take. None allows 256 MiB or 100 times the size of the file, whichever is
         more, or what the environment variable ``HASHLEARN_MAX_BYTES`` says.
+    header : bool or None, default=None
+        Whether the first line of a csv or tsv file names its columns. None finds out.
 
     Returns
     -------
@@ -92,7 +112,7 @@ def read_vectors(path: str | Path, array: str | None = None, *, max_bytes: int |
     ...     read_vectors(path).tolist()
     [[1.0, 2.0], [3.0, 4.5]]
     """
-    values = read_array(path, array, max_bytes=max_bytes)
+    values = read_array(path, array, max_bytes=max_bytes, header=header)
     if values.ndim != 2:
         raise FileProblem(path, f"vectors must have shape (n, d), got shape {values.shape} of {values.dtype}")
     reason = why_no_numbers(values.dtype)
@@ -103,10 +123,46 @@ def read_vectors(path: str | Path, array: str | None = None, *, max_bytes: int |
     return values
 
 
-def read_array(path: str | Path, array: str | None = None, *, max_bytes: int | None = None) -> Any:
-    """An array of a file, of any shape: labels, images, vectors. See :func:`read_vectors`."""
+def read_array(
+    path: str | Path, array: str | None = None, *, max_bytes: int | None = None, header: bool | None = None
+) -> Any:
+    """An array of a file, of any shape: labels, images, vectors, texts. See :func:`read_vectors`."""
     path = check_file(path)
-    return format_of(path).read(path, array, max_bytes)
+    return format_of(path, header).read(path, array, max_bytes)
+
+
+def read_records(path: str | Path, names: list[str]) -> list[dict[str, Any]]:
+    """The values that the rows of a table have in some of its columns, a dict a row."""
+    columns = [read_array(path, name) for name in names]
+    for name, column in zip(names, columns):
+        if column.ndim != 1:
+            raise FileProblem(path, f"{name} must have one value a row, got shape {column.shape}")
+        if len(column) != len(columns[0]):
+            raise FileProblem(path, f"{name} has {len(column)} values, {names[0]} has {len(columns[0])}")
+    return [dict(zip(names, row)) for row in zip(*(column.tolist() for column in columns))]
+
+
+def describe_file(path: str | Path, header: bool | None = None) -> dict[str, str]:
+    """What was understood of a file: its columns, arrays or header, as words with a line each."""
+    path = check_file(path)
+    return format_of(path, header).describe(path)
+
+
+def read_place(place: str | Path, array: str | None = None) -> Any:
+    """The vectors of a place: a path, or ``path:name`` for one of the arrays or columns of a file."""
+    return read_vectors(*path_and_name(place, array))
+
+
+def path_and_name(place: str | Path, array: str | None = None) -> tuple[Path, str | None]:
+    """The path in a place, and the name of the array or column in it: ``data.npz:X`` names one; ``array`` does, too."""
+    file, _, name = str(place).rpartition(":")
+    is_named = array is None and has_known_suffix(file) and not Path(place).exists()
+    return (Path(file), name) if is_named else (Path(place), array)
+
+
+def is_place_of_file(place: str | Path) -> bool:
+    """Whether a text reads as the name of a file of vectors, with or without the name of an array in it."""
+    return has_known_suffix(path_and_name(place)[0])
 
 
 def array_names(path: str | Path) -> list[str]:
@@ -134,6 +190,11 @@ def has_known_suffix(path: str | Path) -> bool:
     return Path(path).name.lower().endswith(SUFFIXES)
 
 
-def format_of(path: Path) -> Format:
-    """The format that the ending of a name says; the name must have one."""
-    return next(known for suffix, known in FORMATS.items() if path.name.lower().endswith(suffix))
+def format_of(path: Path, header: bool | None = None) -> Format:
+    """The format that the ending of a name says; the name must have one. ``header`` is for csv and tsv files only."""
+    found = next(known for suffix, known in FORMATS.items() if path.name.lower().endswith(suffix))
+    if header is None:
+        return found
+    if not isinstance(found, Csv):
+        raise FileProblem(path, "only csv and tsv files have a header; leave header out")
+    return Csv(header)

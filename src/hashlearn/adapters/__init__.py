@@ -1,0 +1,12 @@
+"""Other people's frameworks over a SimilaritySearch, a module each, with the extra of its name.
+
+=======================  ==========================================  ===========================================
+module                   gives                                       installed by
+=======================  ==========================================  ===========================================
+langchain                ``LangChainVectorStore``                    ``pip install 'hashlearn[langchain]'``
+llama_index              ``LlamaIndexVectorStore``                   ``pip install 'hashlearn[llama-index]'``
+haystack                 ``HaystackDocumentStore`` and a retriever   ``pip install 'hashlearn[haystack]'``
+sklearn_neighbors        ``HashNeighborsTransformer``                hashlearn itself
+hub                      ``push_to_hub``, ``from_pretrained``        ``pip install 'hashlearn[hub]'``
+=======================  ==========================================  ===========================================
+"""

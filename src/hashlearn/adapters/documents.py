@@ -1,0 +1,145 @@
+"""What the stores of other frameworks have in common: payloads under string ids in a similarity search."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.checks import check_choice
+from hashlearn.hashers.lsh import LSH
+from hashlearn.search import SimilaritySearch
+from hashlearn.search.pair_distances import METRICS
+
+N_BITS = 256
+"""Bits of a code where nobody has fitted a method."""
+
+
+class Found(NamedTuple):
+    """A result: the id, its distance (smaller is nearer), and the payload."""
+
+    id: str
+    distance: float
+    payload: dict[str, Any]
+
+
+class DocumentSearch:
+    """Payloads with vectors under ids that are strings.
+
+    Parameters
+    ----------
+    search : SimilaritySearch, str, Path or None
+        A search that is fitted, or the folder of one. None makes one for the first rows: by random projections, which
+        need no data to learn from, with vectors kept to rerank by. A method that learns finds more with fewer bits.
+    metric : {"euclidean", "cosine", "dot"}
+        Of a search that is made here.
+    candidates : int or None
+        How many codes to rerank; None is what the search takes by itself.
+    """
+
+    def __init__(
+        self, search: SimilaritySearch | str | Path | None = None, metric: str = "cosine", candidates: int | None = None
+    ):
+        self.search = SimilaritySearch.open(search) if isinstance(search, (str, Path)) else search
+        self._metric = check_choice("metric", metric, METRICS)
+        self._has_numbers: bool | None = None
+        self.candidates = candidates
+
+    def __len__(self) -> int:
+        return 0 if self.search is None else len(self.search)
+
+    @property
+    def metric(self) -> str:
+        """What is near."""
+        return self._metric if self.search is None else self.search.metric
+
+    @property
+    def ids(self) -> list[str]:
+        """All ids, as strings."""
+        return [] if self.search is None else [str(id) for id in self.search.ids.tolist()]
+
+    def put(self, ids: Sequence[str], vectors: Any, payloads: Sequence[dict[str, Any]]) -> None:
+        """Add rows; one whose id is there takes its place, and of an id that comes twice the last row counts."""
+        if len(ids) == 0:
+            return
+        last = list({id: row for row, id in enumerate(ids)}.values())
+        rows = np.asarray(vectors, np.float32)[last]
+        if self.search is None:
+            self.search = untrained_search(rows.shape[1], self._metric)
+        chosen = [ids[row] for row in last]
+        if self.has_numbers and not all(id.isdecimal() for id in chosen):
+            raise ValueError("ids must be numbers, such as '17': those of this search are integers")
+        self.search.upsert(rows, self._own(chosen), [payloads[row] for row in last])
+
+    def nearest(
+        self, vector: Any, k: int, filter: dict[str, Any] | None = None, subset: Iterable[str] | None = None
+    ) -> list[Found]:
+        """The k nearest rows of one query, nearest first; fewer where there are fewer."""
+        chosen = None if subset is None else self._own(subset)
+        if self.search is None or not len(self.search) or k < 1 or (chosen is not None and not chosen):
+            return []
+        found = self.search.search(
+            np.asarray(vector, np.float32)[None],
+            min(k, len(self.search)),
+            candidates=self.candidates,
+            filter=filter,
+            subset=chosen,
+        )
+        ids = [id for id in found.ids[0].tolist() if id is not None and id != -1]
+        payloads = self.search.payloads(ids)
+        return [
+            Found(str(id), float(distance), payload)
+            for id, distance, payload in zip(ids, found.distances[0], payloads)
+            if payload is not None
+        ]
+
+    def payloads(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """The payloads of those ids that are there, by id, in the order of the ids."""
+        if self.search is None:
+            return {}
+        listed = list(ids)
+        found = self.search.payloads(self._own(listed))
+        return {id: payload for id, payload in zip(listed, found) if payload is not None}
+
+    def vectors(self, ids: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+        """The vectors of those ids that are there, by id; ValueError where the search keeps none."""
+        if self.search is None:
+            return {}
+        if self.search.keep_vectors is None:
+            raise ValueError("this needs vectors; make the search with keep_vectors='float32'")
+        records = self.search.get(self._own(ids))
+        return {str(record.id): record.vector for record in records if record.vector is not None}
+
+    def remove(self, ids: Iterable[str]) -> int:
+        """Remove those ids that are there; returns how many."""
+        known = self._own([id for id in dict.fromkeys(ids) if id in self])
+        if known and self.search is not None:
+            self.search.remove(known)
+        return len(known)
+
+    def __contains__(self, id: str) -> bool:
+        return self.search is not None and self._own([id])[0] in self.search
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether the ids of the search are integers, as a search of somebody else may have them."""
+        if self.search is None or not len(self.search):
+            return False
+        if self._has_numbers is None:  # the kind stays while there are rows, and looking at all ids takes time
+            self._has_numbers = self.search.ids.dtype != object
+        return self._has_numbers
+
+    def _own(self, ids: Iterable[str]) -> list[Any]:
+        """Ids of the kind that the search has."""
+        return [int(id) if id.isdecimal() else NO_ROW for id in ids] if self.has_numbers else list(ids)
+
+
+NO_ROW = 2**63 - 1
+"""Stands for an id that cannot be in a search whose ids are integers."""
+
+
+def untrained_search(n_features: int, metric: str, keep_vectors: str | None = "float32") -> SimilaritySearch:
+    """A search that can be used before there are rows to learn from: signs of random projections, then the vectors."""
+    hasher = LSH(N_BITS, center=False, random_state=0).fit(np.zeros((2, n_features), np.float32))
+    return SimilaritySearch(hasher, metric=metric, keep_vectors=keep_vectors)

@@ -1,0 +1,171 @@
+"""Neighbors for scikit-learn: a transformer that is used where ``KNeighborsTransformer`` is."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hashlearn.adapters.documents import untrained_search
+from hashlearn.checks import check_choice, check_integer
+from hashlearn.search import SimilaritySearch
+
+MODES = ("distance", "connectivity")
+
+
+class HashNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A sparse graph of the nearest neighbors, found by codes and ordered by the vectors.
+
+    It gives what ``sklearn.neighbors.KNeighborsTransformer`` gives: put it before ``KNeighborsClassifier``,
+    ``Isomap``, ``DBSCAN``, ``TSNE`` or ``SpectralClustering`` with ``metric="precomputed"``.
+
+    Parameters
+    ----------
+    mode : {"distance", "connectivity"}
+        Whether the graph has distances or ones. A row is its own neighbor in a graph of distances: it has one
+        neighbor more.
+    n_neighbors : int
+    hasher : Hasher or None
+        The method, which is fitted to the rows; None is random projections of 256 bits.
+    metric : {"euclidean", "cosine"}
+    candidates : int or None
+        How many codes are ordered by their vectors for each query; None is 10 for each neighbor, at least 200.
+
+    Attributes
+    ----------
+    search_ : SimilaritySearch
+    n_samples_fit_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = make_pipeline(HashNeighborsTransformer(n_neighbors=5), KNeighborsClassifier(5, metric="precomputed"))
+    >>> bool(model.fit(X[:1500], y[:1500]).score(X[1500:], y[1500:]) > 0.95)
+    True
+    """
+
+    def __init__(self, *, mode="distance", n_neighbors=5, hasher=None, metric="euclidean", candidates=None):
+        self.mode = mode
+        self.n_neighbors = n_neighbors
+        self.hasher = hasher
+        self.metric = metric
+        self.candidates = candidates
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Index the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : None
+            Ignored.
+        """
+        check_choice("mode", self.mode, MODES)
+        check_choice("metric", self.metric, ("euclidean", "cosine"))
+        check_integer("n_neighbors", self.n_neighbors, low=1)
+        rows = validate_data(self, X, dtype=[np.float64, np.float32])
+        if self.hasher is None:
+            search = untrained_search(rows.shape[1], self.metric, keep_vectors=None)
+        else:
+            search = SimilaritySearch(self.hasher, metric=self.metric).fit(rows)
+        self.search_ = search.add(rows)
+        self.n_samples_fit_ = len(rows)
+        self._fit_rows = rows
+        return self
+
+    def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
+        """The nearest rows of queries.
+
+        Parameters
+        ----------
+        X : array of shape (n_queries, n_features) or None
+            None is the rows of the fit, none of which is then its own neighbor.
+        n_neighbors : int or None
+            None is that of the class.
+        return_distance : bool
+
+        Returns
+        -------
+        distances, rows : arrays of shape (n_queries, n_neighbors)
+            Nearest first; the rows alone without ``return_distance``.
+        """
+        check_is_fitted(self)
+        k = check_integer("n_neighbors", self.n_neighbors if n_neighbors is None else n_neighbors, low=1)
+        most = self.n_samples_fit_ - (X is None)
+        if k > most:
+            raise ValueError(f"Expected n_neighbors <= n_samples_fit, but n_neighbors = {k}, n_samples_fit = {most}")
+        if X is None:
+            distances, rows = _without_self(*self._nearest(self._fit_rows, k + 1))
+        else:
+            distances, rows = self._nearest(validate_data(self, X, dtype=[np.float64, np.float32], reset=False), k)
+        return (distances, rows) if return_distance else rows
+
+    def kneighbors_graph(self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity") -> csr_matrix:
+        """The graph of the nearest rows.
+
+        Parameters
+        ----------
+        X, n_neighbors
+            As for :meth:`kneighbors`.
+        mode : {"connectivity", "distance"}
+
+        Returns
+        -------
+        csr_matrix of shape (n_queries, n_samples_fit)
+        """
+        check_choice("mode", mode, MODES)
+        distances, rows = self.kneighbors(X, n_neighbors)
+        n, k = rows.shape
+        values = distances.ravel() if mode == "distance" else np.ones(n * k)
+        return csr_matrix((values, rows.ravel(), np.arange(0, n * k + 1, k)), shape=(n, self.n_samples_fit_))
+
+    def transform(self, X: Any) -> csr_matrix:
+        """The graph of the nearest rows of X, of the mode that the class has.
+
+        Parameters
+        ----------
+        X : array of shape (n_queries, n_features)
+
+        Returns
+        -------
+        csr_matrix of shape (n_queries, n_samples_fit)
+        """
+        check_is_fitted(self)
+        return self.kneighbors_graph(X, self.n_neighbors + (self.mode == "distance"), self.mode)
+
+    def fit_transform(self, X: Any, y: Any = None) -> csr_matrix:
+        """The graph of the rows themselves.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        csr_matrix of shape (n, n)
+        """
+        return self.fit(X).transform(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_samples_fit_
+
+    def _nearest(self, queries: NDArray, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        wanted = max(10 * k, 200) if self.candidates is None else self.candidates
+        candidates = max(k, min(wanted, self.n_samples_fit_))
+        found = self.search_.search(queries, k, candidates=candidates, rerank=self._fit_rows)
+        return found.distances.astype(np.float64), found.ids
+
+
+def _without_self(distances: NDArray, rows: NDArray) -> tuple[NDArray, NDArray]:
+    """Neighbors of the rows themselves: each row without itself, or without its last where equal rows came first."""
+    own = rows == np.arange(len(rows))[:, None]
+    own[~own.any(axis=1), -1] = True
+    return distances[~own].reshape(len(rows), -1), rows[~own].reshape(len(rows), -1)

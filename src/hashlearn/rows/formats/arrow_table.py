@@ -1,0 +1,144 @@
+"""The columns of an Arrow table that is read a batch at a time: vectors, numbers, or texts."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.extras import require
+from hashlearn.rows.arrow import is_list_type, is_number_type, matrix_of_lists
+from hashlearn.rows.formats.format import Format, listing, objects_of
+from hashlearn.rows.formats.limits import check_expansion
+from hashlearn.rows.formats.problems import FileProblem
+
+
+class ArrowTable(NamedTuple):
+    """A table in a file.
+
+    Attributes
+    ----------
+    path : Path
+    types : dict of str to Arrow type
+    n_rows : int
+        As the file promises.
+    batches : function
+        From the names of columns to record batches that have them.
+    max_bytes : int or None
+        See :func:`~hashlearn.rows.formats.limits.check_expansion`.
+    """
+
+    path: Path
+    types: dict[str, Any]
+    n_rows: int
+    batches: Callable[[list[str]], Iterator[Any]]
+    max_bytes: int | None
+
+    def read(self, name: str | None) -> NDArray:
+        """A column of vectors, shape (n, d); of numbers or texts, shape (n,).
+
+        Without a name it is the only column of vectors, or else all columns of numbers together.
+        """
+        chosen = self._choose(name)
+        kind = self.types[chosen[0]]
+        if is_list_type(kind):
+            return self._vectors(chosen[0], kind)
+        if is_number_type(kind):
+            matrix = self._numbers(chosen)
+            return matrix if name is None else matrix[:, 0]
+        return self._values(chosen[0])
+
+    def describe(self) -> dict[str, str]:
+        """The columns, as a line."""
+        return {"columns": listing([f"{name} ({kind})" for name, kind in self.types.items()])}
+
+    def _choose(self, column: str | None) -> list[str]:
+        if column is not None:
+            if column not in self.types:
+                raise FileProblem(self.path, f"no column named {column!r}; it has {listing(list(self.types))}")
+            return [column]
+        lists = [name for name, kind in self.types.items() if is_list_type(kind)]
+        numbers = [name for name, kind in self.types.items() if is_number_type(kind)]
+        if len(lists) > 1:
+            raise FileProblem(self.path, f"several columns of vectors; name one with array=: {listing(lists)}")
+        if not lists and not numbers:
+            raise FileProblem(self.path, "no column of vectors or numbers")
+        return lists or numbers
+
+    def _vectors(self, column: str, kind: Any) -> NDArray:
+        dtype = np.dtype(getattr(kind, "storage_type", kind).value_type.to_pandas_dtype())
+        vectors = np.empty((0, 0), dtype)
+        for rows, batch in self._filled([column]):
+            try:
+                block = matrix_of_lists(batch.column(0))
+            except ValueError as problem:
+                raise FileProblem(self.path, f"column {column!r} {problem}") from None
+            if rows.start == 0:
+                vectors = self._room(block.shape[1], dtype)
+            if block.shape[1] != vectors.shape[1]:
+                raise FileProblem(self.path, f"column {column!r} has vectors of different lengths")
+            vectors[rows] = block
+        return vectors
+
+    def _numbers(self, columns: list[str]) -> NDArray:
+        dtype = np.result_type(*(self.types[name].to_pandas_dtype() for name in columns))
+        matrix = self._room(len(columns), dtype)
+        for rows, batch in self._filled(columns):
+            for place, name in enumerate(columns):
+                values = batch.column(batch.schema.get_field_index(name))
+                if values.null_count:
+                    raise FileProblem(self.path, f"column {name!r} has missing values")
+                matrix[rows, place] = values.to_numpy(zero_copy_only=False)
+        return matrix
+
+    def _values(self, column: str) -> NDArray:
+        check = require("pyarrow", "parquet").types
+        if check.is_nested(self.types[column]) or check.is_binary(self.types[column]):
+            raise FileProblem(self.path, f"column {column!r} holds no numbers or texts, but {self.types[column]}")
+        values: list[Any] = []
+        for _, batch in self._filled([column]):
+            values += batch.column(0).to_pylist()
+        return objects_of(values)
+
+    def _room(self, width: int, dtype: np.dtype) -> NDArray:
+        """Room for all rows that the file promises."""
+        check_expansion(self.path, self.n_rows * width * dtype.itemsize, self.max_bytes)
+        return np.empty((self.n_rows, width), dtype)
+
+    def _filled(self, columns: list[str]) -> Iterator[tuple[slice, Any]]:
+        """Batches with the slice of their rows.
+
+        All rows that the file promises come, or it is an error: a row without values would show what the memory held
+        before.
+        """
+        filled = 0
+        for batch in self.batches(columns):
+            if batch.num_rows == 0:
+                continue
+            if filled + batch.num_rows > self.n_rows:
+                raise FileProblem(self.path, f"more rows than the {self.n_rows} that it promises")
+            yield slice(filled, filled + batch.num_rows), batch
+            filled += batch.num_rows
+        if filled != self.n_rows:
+            raise FileProblem(self.path, f"{filled} rows, and it promises {self.n_rows}")
+
+
+@dataclass(frozen=True)
+class ArrowFormat(Format):
+    """A format whose files are tables of Arrow: a column, or the vectors of a file; see :meth:`ArrowTable.read`."""
+
+    opened: Callable[[Path, int | None], AbstractContextManager[ArrowTable]]
+
+    def names(self, path: Path) -> list[str]:
+        return []
+
+    def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
+        with self.opened(path, max_bytes) as table:
+            return table.read(name)
+
+    def describe(self, path: Path) -> dict[str, str]:
+        with self.opened(path, None) as table:
+            return table.describe()

@@ -1,0 +1,92 @@
+"""Vectors as plain text: a word and its vector a line, as GloVe, word2vec and fastText write them, or numbers alone."""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.rows.formats.format import Format, is_number, listing, objects_of
+from hashlearn.rows.formats.problems import FileProblem, reading
+
+WORD = "word"
+"""What the column of the words is called."""
+
+BLOCK_LINES = 4096
+"""Lines that are parsed at a time."""
+
+
+class TextLayout(NamedTuple):
+    """How a file is to be read: numbers of a vector, whether a word comes before them, lines before the first row."""
+
+    width: int
+    has_words: bool
+    n_skipped: int
+
+
+class WordVectors(Format):
+    """The vectors, shape (n, d), float32; or the words, shape (n,), objects that are strings, by the name "word".
+
+    word2vec and fastText write the number of words and dimensions in the first line, which is left out. A word may have
+    blanks in it: the vector is the last numbers of a line.
+    """
+
+    def names(self, path: Path) -> list[str]:
+        return []
+
+    def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
+        with reading(path, "text"):
+            layout = _layout(path)
+            if name is None:
+                return _vectors(path, layout)
+            known = [WORD] if layout.has_words else []
+            if name not in known:
+                raise FileProblem(path, f"no column named {name!r}; it has {listing(known)}")
+            return objects_of([word for _, word, _ in _parts(path, layout)])
+
+    def describe(self, path: Path) -> dict[str, str]:
+        with reading(path, "text"):
+            layout = _layout(path)
+        if not layout.has_words:
+            return {"columns": f"{layout.width} numbers a line"}
+        head = "; the first line says how many" if layout.n_skipped else ""
+        return {"columns": f"{WORD}, then {layout.width} numbers{head}"}
+
+
+def _layout(path: Path) -> TextLayout:
+    with path.open(encoding="utf-8") as file:
+        lines = [line.split() for line in islice(file, 2)]
+    if not lines or not lines[0]:
+        raise FileProblem(path, "no vectors in its first line")
+    first, second = lines[0], lines[1] if len(lines) > 1 else []
+    if len(first) == 2 and all(field.isdecimal() for field in first) and len(second) > int(first[1]) >= 1:
+        return TextLayout(int(first[1]), True, 1)
+    n_numbers = sum(is_number(field) for field in first)
+    if n_numbers == len(first):
+        return TextLayout(len(first), False, 0)
+    if n_numbers == 0 or not all(is_number(field) for field in first[-n_numbers:]):
+        raise FileProblem(path, "its first line must be a word and the numbers of its vector, or numbers alone")
+    return TextLayout(n_numbers, True, 0)
+
+
+def _parts(path: Path, layout: TextLayout) -> Iterator[tuple[int, str, str]]:
+    """The number of every line, from 1, with its word and the text of its numbers."""
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for number, line in enumerate(file, start=1):
+            if number <= layout.n_skipped or not line.strip():
+                continue
+            fields = line.rstrip().rsplit(None, layout.width)
+            if len(fields) != layout.width + layout.has_words:
+                wanted = f"{'a word and ' if layout.has_words else ''}{layout.width} numbers"
+                raise FileProblem(path, f"line {number} must have {wanted}")
+            yield number, fields[0], " ".join(fields[layout.has_words :])
+
+
+def _vectors(path: Path, layout: TextLayout) -> NDArray[np.float32]:
+    blocks, parts = [], _parts(path, layout)
+    while block := list(islice(parts, BLOCK_LINES)):
+        texts = [numbers for _, _, numbers in block]
+        blocks.append(np.loadtxt(texts, np.float32, comments=None, ndmin=2).reshape(len(texts), layout.width))
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
