@@ -1,7 +1,7 @@
 """Near-duplicates side by side: ours against brute force, faiss, imagededup, datasketch and semhash, on one thread.
 
     python benchmarks/duplicates.py --data FOLDER               # all sets, ten minutes
-    python benchmarks/duplicates.py --data FOLDER --only mnist  # one of: vectors mnist photos cifar texts million
+    python benchmarks/duplicates.py --data FOLDER --only mnist  # one of them
 
 ``FOLDER`` has ``mnist.npz`` (X), ``cifar10_sample2000.npz`` (images) and ``cifar10_cnn1280.npz`` (V, features
 6 (V / 255)^2). A set whose file is missing is left out. Texts are paragraphs of the documentation strings of installed
@@ -13,6 +13,11 @@ imagededup, datasketch and semhash; one that it does not have is left out.
   contender is judged at the threshold of its grid where its F1 is best, except ``hashlearn dedup``, which has the
   encoder and the distance that the command line takes by default. ``photos`` are pictures of CIFAR-10. Copies in
   ``cifar`` are changed features, not pictures.
+- ``debian``: the descriptions of ``--descriptions`` (what ``apt-cache dumpavail`` prints). Of the rows that are
+  dropped, how many differ from the kept one in more than a tenth of the words of both.
+- ``auto``: ``max_distance="auto"`` on embeddings of several models. 2 % of the rows are copies with noise of 2 to 15 %
+  of their length. Once with the rows as they are (pairs that are near by nature count as false), and once without rows
+  that are nearer to another than a third of the usual distance from the nearest.
 - ``million``: 1,000,000 x 128 with planted pairs: what memory the search takes above the data.
 
 Every set adds one line to ``results/duplicates.jsonl``.
@@ -42,17 +47,19 @@ from PIL import Image
 from runs import add_out_option, append_run
 
 from hashlearn import find_duplicates
-from hashlearn.cli.support.dedup_inputs import ENCODERS, default_distance
+from hashlearn.cli.support.dedup_inputs import PICTURE_ENCODER, default_distance
+from hashlearn.duplicates import find_duplicate_texts
 from hashlearn.features import encoder_named
 
 PairSet = set[tuple[int, int]]
+SETS = ["vectors", "mnist", "photos", "cifar", "texts", "debian", "auto", "million"]
 REPEATED = [1482, 1848]  # photos of the sample that show the car of 537 and the frog of 1371 once more
 Grid = dict[float, PairSet]
 
 
 def main() -> None:
     options = parse()
-    sets = {each.__name__: each for each in (vectors, mnist, photos, cifar, texts, million)}
+    sets = {each.__name__: each for each in (vectors, mnist, photos, cifar, texts, debian, auto, million)}
     for name in options.only or sets:
         lines = []
         for line in sets[name](options):
@@ -112,7 +119,7 @@ def photos(options: argparse.Namespace) -> Iterable[dict]:
 
 def pictures(options: argparse.Namespace, originals: np.ndarray) -> Iterable[dict]:
     images, true = moved_images(originals, 300)
-    yield as_by_default("image", [Image.fromarray(image).convert("RGB") for image in images], true)
+    yield pictures_by_default([Image.fromarray(image).convert("RGB") for image in images], true)
     yield from peers(options, "imagededup", true, images=images)
 
 
@@ -135,16 +142,76 @@ def texts(options: argparse.Namespace) -> Iterable[dict]:
     sources |= {path.stem: texts_of_file(path, 2000) for path in options.texts}
     for name, originals in sources.items():
         all_texts, true = edited(originals, 300)
-        encoded = encoder_named(ENCODERS["text"], "text").encode(all_texts)
+        encoded = encoder_named("shingles", "text").encode(all_texts)
         distances = np.array([0.15, 0.2, 0.25, 0.3])
         lines = [
-            [as_by_default("text", all_texts, true)],
+            [texts_by_default(all_texts, true)],
             against_vectors(encoded, true, distances, ours_too=False),
             peers(options, "semhash", true, vectors=encoded, distances=distances),
             peers(options, "datasketch", true, texts=np.array(all_texts)),
         ]
         for line in chain.from_iterable(lines):
             yield {"set": f"texts, {name}", "rows": len(all_texts)} | line
+
+
+def debian(options: argparse.Namespace) -> Iterable[dict]:
+    if options.descriptions is None:
+        return
+    lines = options.descriptions.read_text(encoding="utf-8").splitlines()
+    descriptions = [line.partition(": ")[2] for line in lines if line.startswith("Description: ")]
+    words = [set(text.lower().split()) for text in descriptions]
+    found, seconds = timed(lambda: find_duplicate_texts(descriptions))
+    by_cosine = find_duplicates(encoder_named("shingles", "text").encode(descriptions), 0.25)
+    for name, each in {"words": found, "cosine of shingles within 0.25": by_cosine}.items():
+        drops = [(group.kept, row) for group in each.groups for row in group.members.tolist()]
+        different = [1 - len(words[a] & words[b]) / len(words[a] | words[b]) for a, b in drops]
+        over = sum(share > 0.1 + 1e-9 for share in different)
+        line = {"contender": f"hashlearn dedup, {name}", "rows": len(descriptions), "dropped": len(drops)}
+        yield (
+            line
+            | {"over_a_tenth": over, "over_a_tenth_share": over / len(drops)}
+            | ({"seconds": seconds} if each is found else {})
+        )
+
+
+def auto(options: argparse.Namespace) -> Iterable[dict]:
+    for name, X in embeddings(options).items():
+        for is_cleaned in (False, True):
+            rng = np.random.RandomState(5)
+            rows = X[rng.permutation(len(X))[:15_000]]
+            if is_cleaned:
+                rows = without_near(rows)
+            chosen = rng.choice(len(rows), len(rows) // 50, replace=False)
+            noise = rng.standard_normal((len(chosen), rows.shape[1]))
+            sizes = rng.uniform(0.02, 0.15, len(chosen)) * np.linalg.norm(rows[chosen], axis=1)
+            noise *= (sizes / np.linalg.norm(noise, axis=1))[:, None]
+            true = {(int(a), len(rows) + b) for b, a in enumerate(chosen)}
+            planted = np.concatenate([rows, (rows[chosen] + noise).astype(np.float32)])
+            found, seconds = timed(lambda planted=planted: find_duplicates(planted, "auto"))
+            line = {"contender": f'hashlearn, "auto", {name}' + (", rows unlike each other" if is_cleaned else "")}
+            line |= {"rows": len(planted), "seconds": seconds, "distance": found.max_distance, "reason": found.reason}
+            yield line | judged(rows_of(found), true)
+
+
+def embeddings(options: argparse.Namespace) -> dict[str, np.ndarray]:
+    """Features of pictures by a network and by GIST, of texts by MiniLM, and those of further files."""
+    found = {"CNN": cnn_features(options.data)}
+    for name, file in {"MiniLM": "agnews_minilm384.npz", "GIST": "cifar10_gist512.npz"}.items():
+        path = options.data / file
+        found[name] = np.load(path)["X"].astype(np.float32) if path.is_file() else None
+    found |= {path.stem: np.load(path).astype(np.float32) for path in options.embeddings}
+    return {name: X for name, X in found.items() if X is not None}
+
+
+def without_near(X: np.ndarray) -> np.ndarray:
+    """The rows but those that are nearer to another than a third of the median distance from the nearest."""
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    nearest = np.empty(len(X))
+    for start in range(0, len(X), 2048):
+        products = unit[start : start + 2048] @ unit.T
+        products[np.arange(len(products)), start + np.arange(len(products))] = -1
+        nearest[start : start + 2048] = 1 - products.max(axis=1)
+    return X[nearest > np.median(nearest) / 3]
 
 
 def million(options: argparse.Namespace) -> Iterable[dict]:
@@ -168,17 +235,23 @@ def megabytes(name: str) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
-def as_by_default(kind: str, items: list, true: PairSet) -> dict:
+def pictures_by_default(items: list, true: PairSet) -> dict:
     """What ``hashlearn dedup`` finds with its own encoder and distance; the time includes the encoding."""
-    name = ENCODERS[kind]
 
     def search() -> Any:
-        encoder = encoder_named(name, kind)
+        encoder = encoder_named(PICTURE_ENCODER, "image")
         encoded = encoder.encode(items)
         return find_duplicates(encoded, default_distance(encoder, encoded), metric=encoder.metric)  # type: ignore[arg-type]
 
     found, seconds = timed(search)
-    line = {"contender": f"hashlearn dedup, defaults ({name})", "seconds": seconds}
+    line = {"contender": f"hashlearn dedup, defaults ({PICTURE_ENCODER})", "seconds": seconds}
+    return line | at_best({found.max_distance: rows_of(found)}, true)
+
+
+def texts_by_default(texts: list[str], true: PairSet) -> dict:
+    """What ``hashlearn dedup --text`` finds."""
+    found, seconds = timed(lambda: find_duplicate_texts(texts))
+    line = {"contender": "hashlearn dedup, defaults (words)", "seconds": seconds}
     return line | at_best({found.max_distance: rows_of(found)}, true)
 
 
@@ -279,8 +352,10 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of the data files")
     parser.add_argument("--texts", type=Path, nargs="+", default=[], help="CSV files with a column 'text'")
+    parser.add_argument("--descriptions", type=Path, help="a file with what apt-cache dumpavail prints")
+    parser.add_argument("--embeddings", type=Path, nargs="+", default=[], help=".npy files of further embeddings")
     parser.add_argument("--peers", default=sys.executable, help="the Python interpreter that has the peers")
-    parser.add_argument("--only", nargs="+", choices=["vectors", "mnist", "photos", "cifar", "texts", "million"])
+    parser.add_argument("--only", nargs="+", choices=SETS)
     add_out_option(parser)
     return parser.parse_args()
 

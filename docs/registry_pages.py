@@ -47,7 +47,7 @@ PACKAGES = {
     "rows": "Where vectors are, and how a pass goes over them. You need this to write a method.",
     "features": "Images and texts to vectors.",
     "datasets": "Named data with labels and splits.",
-    "duplicates": "Near-duplicates among vectors.",
+    "duplicates": "Near-duplicates among vectors and texts.",
     "stores": "Codes in LanceDB, PostgreSQL, Milvus, SQLite and DuckDB.",
     "experiments": "Experiments described in TOML files.",
 }

@@ -424,7 +424,12 @@ def duplicate_contenders() -> str:
             notes.append(f"{line['megabytes_above_data']:.0f} MB above the data")
         if "same_groups" in line:
             notes.append("the same groups" if line["same_groups"] else "other groups")
-        rows.append([name, contender, f"{line['recall']:.4f}", f"{line['precision']:.4f}", ", ".join(notes)])
+        if "over_a_tenth" in line:
+            notes.append(
+                f"{line['over_a_tenth']:,} of {line['dropped']:,} dropped rows differ in over a tenth of the words"
+            )
+        judged = [f"{line[what]:.4f}" if what in line else "" for what in ("recall", "precision")]
+        rows.append([name, contender, *judged, ", ".join(notes)])
     return f"{markdown(rows)}\n\n{measured_on(runs)}"
 
 

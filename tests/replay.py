@@ -48,17 +48,18 @@ def operation(number: int, size: int = 3) -> Operation:
 
 
 def after(rows: dict, change: Operation) -> dict:
-    """Rows by id, each its vector and payload, after a change."""
-    rows = rows | {id: (x, payload) for id, x, payload in zip(change.ids, change.X, change.payloads)}
+    """Rows by id, each its vector and payload, after a change; in the order in which a search gets them."""
+    rows = {id: row for id, row in rows.items() if id not in change.ids}
+    rows |= {id: (x, payload) for id, x, payload in zip(change.ids, change.X, change.payloads)}
     return {id: row for id, row in rows.items() if id not in change.gone}
 
 
 def nearest(rows: dict) -> list[list[tuple[int, str]]]:
     """What the queries must find."""
-    ids = sorted(rows)
+    ids = list(rows)
     stored = np.array([rows[id][0] for id in ids], np.float32).reshape(-1, N_FEATURES)
     distances = hamming_distances(QUERY_CODES, HASHER.transform(stored), N_BITS)
-    return [sorted(zip(row.tolist(), ids))[:K] for row in distances]
+    return [[(int(row[i]), ids[i]) for i in np.argsort(row, kind="stable")[:K]] for row in distances]
 
 
 def found(search, query: int) -> list[tuple[int, str]]:

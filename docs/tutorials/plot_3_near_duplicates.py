@@ -51,11 +51,12 @@ ax.legend()
 plt.show()
 
 # %%
-# Without planted copies you do not have these lines. Judge a few pairs instead, and pass them as ``labeled_pairs``, or
-# look at the review page (:func:`hashlearn.duplicates.write_review`).
+# Without planted copies you do not have these lines. Let the rows choose the distance, or judge a few pairs and pass
+# them as ``labeled_pairs``. ``reason`` says why the distance is what it is.
 
+print(find_duplicates(rows, "auto", metric="euclidean").reason)
 labels = [(int(a), len(X) + b, True) for b, a in enumerate(originals[:10])] + [(i, i + 1, False) for i in range(10)]
-print(f"distance from labels: {find_duplicates(rows, labeled_pairs=labels, metric='euclidean').max_distance:.1f}")
+print(find_duplicates(rows, labeled_pairs=labels, metric="euclidean").reason)
 
 # %%
 # Groups and decisions
@@ -73,6 +74,14 @@ for line, group in zip(axes, duplicates.groups[:3]):
     for ax in line:
         ax.axis("off")
 plt.show()
+
+# %%
+# You may know better. What you decide is remembered, and what you judge to be different is never found again. The
+# review page (:func:`hashlearn.duplicates.write_review`) shows all groups and makes such decisions.
+
+group = duplicates.groups[0]
+duplicates.decide([(int(group.members[-1]), "different", group.kept)])
+print(f"{len(duplicates.dropped)} to drop")
 
 # %%
 # New rows

@@ -60,5 +60,6 @@ def folder(tmp_path, monkeypatch):
 
 
 def snapshot(folder):
-    """Every file and its content."""
-    return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+    """Every file and its content; without what SQLite has beside a catalog while it is open."""
+    paths = (path for path in sorted(folder.rglob("*")) if not path.name.startswith("catalog.db-"))
+    return {path: path.read_bytes() if path.is_file() else None for path in paths}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hashlearn import ITQ
-from hashlearn.search import Calibration, SimilaritySearch, Tuning, VectorFile, nearest_vectors
+from hashlearn.search import SimilaritySearch, Tuning, VectorFile, nearest_vectors
 
 SEARCH = ("search", "model", "codes.npy", "queries.npy")
 TUNE = ("tune", "model", "codes.npy", "vectors.npy")
@@ -75,22 +75,20 @@ def test_bad_input_is_one_line(refused):
     np.save("narrow.npy", X[:, :5])
     np.save("nan.npy", np.where(np.arange(150)[:, None] == 3, np.nan, X))
     VectorFile.create("short.hlv", 12).add(X[:100])
-    VectorFile.create("other.hlv", 12, "int8", Calibration.of(X)).add(X, np.arange(5, 155))
     Path("truncated.hlv").write_bytes(Path("vectors.hlv").read_bytes()[:9000])
     SimilaritySearch(ITQ(n_bits=12, random_state=0)).fit(X).add(X).save("codes_only")
     for message, command in {
         "tune needs vectors to compare with": ("tune", "codes_only"),
         "VECTORS must be given with CODES": ("tune", "model", "codes.npy"),
         "--metric and --force need CODES": ("tune", "codes_only", "--metric", "dot"),
-        "no saved hashlearn similarity search": ("tune", "model"),
+        "is no saved similarity search: it has no catalog.db": ("tune", "model"),
         "target_recall must be at most 1, got 1.5": (*TUNE, "--target-recall", 1.5),
         "--metric must be one of 'euclidean', 'cosine', 'dot', got 'l1'": (*TUNE, "--metric", "l1"),
         "k must be at most 149, got 150": (*TUNE, "-k", 150),
         "short.npy has 100 vectors, codes.npy has 150 codes": (*SEARCH, "--rerank", "short.npy"),
         "short.hlv has 100 vectors, codes.npy has 150 codes": (*SEARCH, "--rerank", "short.hlv"),
         "narrow.npy has 5 features": (*SEARCH, "--rerank", "narrow.npy"),
-        "other.hlv must have the row numbers of codes.npy as ids": (*SEARCH, "--rerank", "other.hlv"),
-        "it was truncated": (*SEARCH, "--rerank", "truncated.hlv"),
+        "truncated.hlv: too short for its 150 records": (*SEARCH, "--rerank", "truncated.hlv"),
         "row 3 has NaN": (*SEARCH, "--rerank", "nan.npy", "--candidates", 150),
         "none.hlv": (*SEARCH, "--rerank", "none.hlv"),
         "--candidates and --metric need --rerank": (*SEARCH, "--metric", "cosine"),

@@ -57,7 +57,9 @@ def test_a_damaged_folder_is_refused(tmp_path, name, damage):
     find_duplicates(X, 0.05).save(tmp_path / "state")
     path = next(tmp_path.glob(f"state/generation-*/{name}"))
     content = path.read_bytes()
-    path.write_bytes(content[:-100] if damage == "cut" else content[:-100] + bytes(100))
+    path.write_bytes(
+        content[:-100] if damage == "cut" else content[:-100] + bytes(255 - byte for byte in content[-100:])
+    )
     with pytest.raises(ValueError, match=r"was changed|cannot be read|rows|mmap length|holds no duplicates"):
         Duplicates.open(tmp_path / "state")
 

@@ -123,7 +123,6 @@ def process_beside_a_writer(folder: Path, seconds: float) -> Soaked:
             begun.value += 1
             change.on(search, rows)
             rows = after(rows, change)
-            search.save()
             done.value += 1
     finally:
         stop.set()
@@ -217,14 +216,14 @@ def _killed_run(folder: Path, first: int, n_awaited: int, seconds: float) -> int
 
 
 def _change_and_save(folder: Path, first: int, reports: int) -> None:
-    """Make one change after the other, save each, and report its number then."""
+    """Make one change after the other, and report its number when it is made."""
     search = SimilaritySearch.open(folder)
     rows = dict.fromkeys(search)
     for number in range(first, first + 10_000):
         change = operation(number)
-        change.on(search, rows)
+        with search.transaction():
+            change.on(search, rows)
         rows = after(rows, change)
-        search.save()
         os.write(reports, struct.pack("<q", number))
 
 

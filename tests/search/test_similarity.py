@@ -1,7 +1,6 @@
 """SimilaritySearch: hasher and index as one, in memory and on disk."""
 
 import errno
-import json
 import os
 import shutil
 
@@ -12,10 +11,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from hashlearn import ITQ, LSH
-from hashlearn.durable import generations
+from hashlearn import ITQ, LSH, load
 from hashlearn.index import HammingIndex
-from hashlearn.search import SimilaritySearch, search_folder
+from hashlearn.search import SimilaritySearch, VectorFile, folder, vectors
+from hashlearn.search.catalog import Catalog
 
 
 @pytest.fixture(scope="module")
@@ -57,86 +56,139 @@ def test_what_is_saved_is_opened(X, search, tmp_path):
     opened = SimilaritySearch.open(tmp_path / "photos")
     for one, other in zip(opened.search(X[:5], rerank="asymmetric"), search.search(X[:5], rerank="asymmetric")):
         np.testing.assert_array_equal(one, other)
-    opened.add(X[:3], [1000, 1001, 1002]).save(tmp_path / "photos")
+    opened.add(X[:3], [1000, 1001, 1002])
     assert len(SimilaritySearch.open(tmp_path / "photos")) == 303
-    assert len(list((tmp_path / "photos").iterdir())) == 2
+    for each in (opened, search):
+        each.close()
+    names = sorted(path.name.partition("-")[0] for path in (tmp_path / "photos").iterdir())
+    assert names == ["acknowledged", "catalog.db", "codes", "hasher"]
 
 
-@pytest.mark.parametrize("step", ["hasher", "codes", "manifest"])
-def test_a_save_that_fails_leaves_the_folder_as_it_was(X, search, tmp_path, step, monkeypatch):
-    folder = tmp_path / "photos"
-    search.save(folder)
-    before = contents(folder)
+def test_a_search_can_be_made_in_a_folder(X, tmp_path):
+    search = SimilaritySearch(ITQ(n_bits=12, random_state=0), folder=tmp_path / "photos", keep_vectors="int8")
+    assert search.folder is None
+    search.fit(X).add(X[:7])
+    assert search.folder == tmp_path / "photos"
+    assert len(SimilaritySearch.open(tmp_path / "photos")) == 7
+    with pytest.raises(ValueError, match=r"folder must be new or empty, got .*SimilaritySearch\.open"):
+        SimilaritySearch(ITQ(), folder=tmp_path / "photos")
+    fitted = SimilaritySearch(search.hasher, folder=tmp_path / "other").add(X[:3])
+    assert (len(SimilaritySearch.open(tmp_path / "other")), fitted.folder) == (3, tmp_path / "other")
 
-    def fail(*_):
+
+def test_a_folder_that_was_deleted_is_made_anew(X, search, tmp_path):
+    search.save(tmp_path / "photos")
+    other = SimilaritySearch.open(tmp_path / "photos")
+    shutil.rmtree(tmp_path / "photos")
+    other.save(tmp_path / "copy")
+    assert len(SimilaritySearch.open(tmp_path / "copy")) == 300
+
+
+def test_a_copy_is_another_search(X, search, tmp_path):
+    """Whoever changes one of the two changes nothing in the other, and a search stays where it is."""
+    search.save(tmp_path / "one")
+    search.save(tmp_path / "other")
+    assert search.folder == tmp_path / "one"
+    search.remove([0])
+    SimilaritySearch.open(tmp_path / "other").remove([1, 2])
+    assert [len(SimilaritySearch.open(tmp_path / name)) for name in ("one", "other")] == [299, 298]
+
+
+@pytest.mark.parametrize("keep_vectors", [None, "int8"])
+@pytest.mark.parametrize("step", ["hasher", "codes", "vectors", "catalog"])
+def test_a_change_that_fails_leaves_everything_as_it_was(X, tmp_path, step, keep_vectors, monkeypatch):
+    search = SimilaritySearch(ITQ(n_bits=12, random_state=0), keep_vectors=keep_vectors).fit(X).add(X)
+    search.save(tmp_path / "photos")
+    found = search.search(X[:5], 3)
+
+    def fail(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     place = {
-        "hasher": (search_folder, "save_hasher"),
+        "hasher": (folder, "save_hasher"),
         "codes": (HammingIndex, "save"),
-        "manifest": (generations, "write_text"),
+        "vectors": (vectors, "write_at"),
+        "catalog": (type(search._rows._catalog), "commit"),
     }[step]
-    monkeypatch.setattr(*place, fail)
-    with pytest.raises(OSError, match="No space"):
-        search.fit(X).add(X).save(folder)
-    assert contents(folder) == before
+    with monkeypatch.context() as patched:
+        patched.setattr(*place, fail)
+        changes = {
+            "hasher": lambda: search.fit(X[::-1]),
+            "codes": lambda: search.remove([7]).compact(),
+            "vectors": lambda: search.upsert(X[:2] + 1, [3, 400]),
+            "catalog": lambda: search.upsert(X[:2] + 1, [3, 400]),
+        }
+        if step != "vectors" or keep_vectors:
+            with pytest.raises(OSError, match="No space"):
+                changes[step]()
+    gone = step == "codes"
+    for each in (search, SimilaritySearch.open(tmp_path / "photos")):
+        assert len(each) == 300 - gone
+        if not gone:
+            np.testing.assert_array_equal(each.search(X[:5], 3).ids, found.ids)
+    search.add(X[:2])
+    assert len(SimilaritySearch.open(tmp_path / "photos")) == 302 - gone
 
 
 def test_a_folder_with_other_things_is_not_touched(search, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(ValueError, match="folder must be new, empty or a saved hashlearn similarity search"):
+    with pytest.raises(ValueError, match="folder must be new, empty or a saved similarity search"):
         search.save(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"it has no search\.json"):
+    with pytest.raises(FileNotFoundError, match=r"it has no catalog\.db"):
         SimilaritySearch.open(tmp_path)
     assert contents(tmp_path).keys() == {(tmp_path / "notes.txt").relative_to(tmp_path)}
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"format": "hashlearn similarity search", "format_version": 9}'])
-def test_a_manifest_that_is_not_ours_is_refused(search, tmp_path, text):
-    search.save(tmp_path / "photos")
-    (tmp_path / "photos" / "search.json").write_text(text)
-    with pytest.raises(ValueError, match=r"search\.json"):
-        SimilaritySearch.open(tmp_path / "photos")
+def test_a_folder_of_an_earlier_layout_is_refused_by_name(tmp_path):
+    (tmp_path / "search.json").write_text("{}")
+    for opened in (SimilaritySearch.open, load):
+        with pytest.raises(ValueError, match="was saved by an earlier hashlearn"):
+            opened(tmp_path)
+    assert contents(tmp_path).keys() == {(tmp_path / "search.json").relative_to(tmp_path)}
 
 
-def test_a_manifest_cannot_point_outside_its_folder(search, tmp_path):
-    search.save(tmp_path / "photos")
-    manifest = {"format": "hashlearn similarity search", "format_version": 1, "hasher": "../hasher-01234567"}
-    (tmp_path / "photos" / "search.json").write_text(json.dumps(manifest | {"codes": "codes-01234567.hli"}))
-    with pytest.raises(ValueError, match="names no hasher and codes of its folder"):
-        SimilaritySearch.open(tmp_path / "photos")
-
-
-def test_a_folder_of_the_first_version_is_opened_and_saved_to(X, search, tmp_path):
-    search.hasher.save(tmp_path / "hasher-0a1b2c3d")
-    search.index.save(tmp_path / "codes-0a1b2c3d.hli")
-    manifest = {"format": "hashlearn similarity search", "format_version": 1, "hasher": "hasher-0a1b2c3d"}
-    (tmp_path / "search.json").write_text(json.dumps(manifest | {"codes": "codes-0a1b2c3d.hli"}))
-    (tmp_path / "hasher-backup").mkdir()
-    (tmp_path / "codes-2024.hli").write_text("mine")
-    opened = SimilaritySearch.open(tmp_path)
-    np.testing.assert_array_equal(opened.search(X[:5]).ids, search.search(X[:5]).ids)
-    opened.save(tmp_path)
-    assert len(SimilaritySearch.open(tmp_path)) == 300
-    left = sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith("generation-"))
-    assert left == ["codes-2024.hli", "hasher-backup", "search.json"]
-
-
-def test_parts_of_another_search_are_refused(X, search, tmp_path):
-    """Another hasher of equal length, or other codes of the same one: not what was saved together."""
-    other = SimilaritySearch(ITQ(n_bits=12, random_state=1)).fit(X).add(X)
-    fewer = SimilaritySearch(search.hasher).add(X[:100])
-    for name, each in {"photos": search, "other": other, "fewer": fewer}.items():
-        each.save(tmp_path / name)
-    place = {path.parent.name: path for path in tmp_path.glob("*/generation-*")}
-    shutil.copytree(place["photos"], tmp_path / "kept")
-    for source, part in [("other", "hasher"), ("other", "codes.hli"), ("fewer", "codes.hli")]:
-        copy = shutil.copytree if part == "hasher" else shutil.copy
-        copy(place[source] / part, place["photos"] / part, **({"dirs_exist_ok": True} if part == "hasher" else {}))
-        with pytest.raises(ValueError, match="than was saved there"):
-            SimilaritySearch.open(tmp_path / "photos")
-        shutil.copytree(tmp_path / "kept", place["photos"], dirs_exist_ok=True)
+def test_parts_of_another_search_are_refused(X, tmp_path):
+    """Another hasher of equal length, other codes or vectors, or another catalog: not what was saved together."""
+    for number, name in enumerate(["photos", "other"]):
+        made = SimilaritySearch(ITQ(n_bits=12, random_state=number), keep_vectors="float32").fit(X).add(X)
+        made.save(tmp_path / name)
+        made.close()
+    kept = tmp_path / "kept"
+    shutil.copytree(tmp_path / "photos", kept)
+    parts = {path.name.partition("-")[0]: path for path in (tmp_path / "photos").iterdir()}
+    for path in (tmp_path / "other").iterdir():
+        part = parts[path.name.partition("-")[0]]
+        if path.is_dir():
+            shutil.copytree(path, part, dirs_exist_ok=True)
+        else:
+            shutil.copy(path, part)
+        with pytest.raises(ValueError, match=str(tmp_path / "photos")) as caught:
+            SimilaritySearch.open(tmp_path / "photos").get([0])
+        assert "\n" not in str(caught.value)
+        shutil.rmtree(tmp_path / "photos")
+        shutil.copytree(kept, tmp_path / "photos")
     assert len(SimilaritySearch.open(tmp_path / "photos")) == 300
+
+
+def test_a_vector_file_of_the_same_search_elsewhere_is_refused(X, tmp_path):
+    made = SimilaritySearch(ITQ(n_bits=12, random_state=0), keep_vectors="float32").fit(X).add(X)
+    made.save(tmp_path / "one")
+    made.save(tmp_path / "copy")
+    (one,), (copied,) = ((tmp_path / name).glob("vectors-*") for name in ("one", "copy"))
+    assert VectorFile.open(one).layout.id != VectorFile.open(copied).layout.id
+
+
+def test_a_read_only_folder_is_opened_for_reading(X, search, tmp_path):
+    search.save(tmp_path / "photos")
+    search.close()
+    before = contents(tmp_path)
+    reader = Catalog(tmp_path / "photos" / "catalog.db", read_only=True)
+    assert reader.facts().n_rows == 300
+    with pytest.raises(OSError, match="cannot be written"):
+        reader.begin()
+    reader.close()
+    after = contents(tmp_path)
+    assert {path: after[path] for path in before} == before
 
 
 def test_a_pipeline_is_saved_and_opened_with_its_codes(X, tmp_path):

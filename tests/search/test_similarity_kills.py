@@ -8,7 +8,7 @@ import os
 import pytest
 from faults.soak import kill_savers
 
-from hashlearn.search import search_folder
+from hashlearn.search import rows
 
 N_KILLS = 5
 
@@ -17,10 +17,10 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are f
 
 @pytest.mark.parametrize("keep_vectors", [None, "float32"])
 def test_what_was_reported_as_saved_is_there_after_a_kill(tmp_path, keep_vectors, monkeypatch):
-    monkeypatch.setattr(search_folder, "_LEAST_JOURNAL", 4000)  # so that generations are made often, too
+    monkeypatch.setattr(rows, "_LEAST_FRESH", 20)  # so that code files are written often, too
+    monkeypatch.setattr(rows, "_LEAST_BURIED", 100)
     folder = tmp_path / "search"
     killed = kill_savers(folder, N_KILLS, keep_vectors)
     assert (killed.kills, killed.lost, killed.unreadable) == (N_KILLS, 0, 0)
-    names = sorted(path.name for path in folder.iterdir())
-    assert len(names) == 2
-    assert names[1] == "search.json"
+    parts = sorted(path.name.partition("-")[0] for path in folder.iterdir() if not path.name.startswith("catalog.db-"))
+    assert parts == ["acknowledged", "catalog.db", "codes", "hasher", "vectors"][: 4 + bool(keep_vectors)]

@@ -152,16 +152,17 @@ def test_two_writers_of_a_folder(tmp_path):
     one = SimilaritySearch(ITQ(n_bits=12, random_state=0), keep_vectors="float32").fit(X).add(X[:10])
     one.save(tmp_path / "search")
     other = SimilaritySearch.open(tmp_path / "search")
-    one.upsert(X[20:21], [3]).save()
+    one.upsert(X[20:21], [3])
+    assert np.array_equal(other.get([3])[0].vector, X[3])  # as it was when it was opened
     other.upsert(X[21:22], [4]).add(X[22:23])
-    with pytest.raises(ValueError, match=r"was changed by another process: refresh\(\) first"):
-        other.save()
-    assert other.refresh()
-    other.save()
     assert one.refresh()
     for search in (one, other, SimilaritySearch.open(tmp_path / "search")):
         assert np.array_equal([record.vector for record in search.get([3, 4, 10])], X[20:23])
     one.add(X[:1])
-    other.add(X[1:2]).save()
-    with pytest.raises(ValueError, match="id 11 was added here and by another process too"):
-        one.refresh()
+    other.add(X[1:2])
+    assert one.refresh()
+    assert not one.refresh()
+    assert list(one) == list(other) == list(range(13))
+    assert np.array_equal([record.vector for record in one.get([11, 12])], X[:2])
+    with pytest.raises(ValueError, match="ids must be new, got 12"):
+        other.remove([0]).add(X[:1], [12])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from replay import HASHER, N_FEATURES
 
-from hashlearn import LSH, SimilaritySearch
+from hashlearn import ABH, LSH, SimilaritySearch
 from hashlearn.stores import open_store
 
 X = np.random.default_rng(3).standard_normal((120, N_FEATURES)).astype(np.float32)
@@ -21,11 +21,13 @@ def uri(request, tmp_path):
 
 @pytest.mark.parametrize("ids", [list(range(5, 125)), NAMES])
 def test_a_store_finds_what_memory_finds(uri, ids):
-    wanted = SimilaritySearch(HASHER, keep_vectors="float32").add(X, ids, PAYLOADS)
     mirrored = SimilaritySearch(HASHER, store=uri, keep_vectors="float32").add(X, ids, PAYLOADS)
     mirrored.upsert(X[:3] + 1, ids[:3], PAYLOADS[:3]).remove(ids[3:5])
-    wanted.upsert(X[:3] + 1, ids[:3], PAYLOADS[:3]).remove(ids[3:5])
     mirrored.close()
+    rows = np.concatenate([X[:3] + 1, X[3:]])
+    order = sorted((row for row in range(120) if row not in (3, 4)), key=lambda row: ids[row])  # as a store breaks ties
+    wanted = SimilaritySearch(HASHER, keep_vectors="float32")
+    wanted.add(rows[order], [ids[row] for row in order], [PAYLOADS[row] for row in order])
     for search_in in ("memory", "store"):
         search = SimilaritySearch(HASHER, store=uri, search_in=search_in)
         assert list(search) == list(wanted)
@@ -115,3 +117,22 @@ def test_within_a_distance_of_vectors_is_the_same_in_a_store(uri):
     assert len(found.ids) > 4
     assert found.ids.tolist() == wanted.ids.tolist()
     np.testing.assert_allclose(found.distances, wanted.distances, rtol=1e-4, atol=1e-5)
+
+
+def test_codes_of_abh_live_in_a_store_and_are_searched_in_memory(uri):
+    hasher = ABH(n_bits=24, random_state=0).fit(X)
+    order = np.argsort(NAMES)
+    wanted = SimilaritySearch(hasher).add(X[order], [NAMES[row] for row in order], [PAYLOADS[row] for row in order])
+    search = SimilaritySearch(hasher, store=uri).add(X, NAMES, PAYLOADS)
+    search.upsert(X[:1] + 1, NAMES[:1], PAYLOADS[:1])
+    search.upsert(X[:1], NAMES[:1], PAYLOADS[:1])
+    search.close()
+    opened = SimilaritySearch(hasher, store=uri)
+    for options in ({}, {"filter": {"year": {"$lt": 2010}}}):
+        for one, other in zip(opened.search(X[:9], 5, **options), wanted.search(X[:9], 5, **options)):
+            np.testing.assert_array_equal(one, other)
+    opened.close()
+    with pytest.raises(ValueError, match="search_in must be 'memory' for ABH"):
+        SimilaritySearch(hasher, store=uri, search_in="store")
+    with pytest.raises(ValueError, match="store must hold codes"):
+        SimilaritySearch(LSH(n_bits=24, random_state=1).fit(X), store=uri)

@@ -1,7 +1,6 @@
 """``hashlearn dedup``."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,40 +9,53 @@ import typer
 from hashlearn.cli.support.arrays import FORMATS
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.dedup_inputs import (
-    ENCODERS,
+    PICTURE_ENCODER,
     RANGES,
     Things,
     default_distance,
+    distance_of,
+    judged_pairs,
     pictures_of,
-    texts_of,
+    texts_by_encoder,
+    texts_by_words,
     vectors_of,
 )
+from hashlearn.cli.support.dedup_moves import link, move
+from hashlearn.cli.support.dedup_moves import undo as undo_moves
+from hashlearn.cli.support.dedup_outputs import Outputs, Result, chosen_lines, report, say_places, written
+from hashlearn.cli.support.dedup_outputs import page as review_page
+from hashlearn.cli.support.dedup_outputs import serve as serve_review
 from hashlearn.cli.support.places import check_places
 
 EXAMPLE = "Example: hashlearn dedup photos/ --review review.html --apply move photos-duplicates/"
 
-WIDER = 1.5
-"""How much further than wanted pairs are searched for the review page, so that its slider can go beyond."""
-
-_SHOWN_GROUPS = 10
-_SHOWN_SKIPPED = 5
+BY_CHANCE = "it was chosen so that hardly a pair is near by chance; --max-distance sets another"
 
 
 def run(
     paths: Annotated[
-        list[str],
-        typer.Argument(help=f"A folder of images; a CSV file, with --text; or files of vectors: {FORMATS}."),
-    ],
+        list[str] | None,
+        typer.Argument(help=f"A folder of images; a CSV or parquet file, with --text; or vectors: {FORMATS}."),
+    ] = None,
     max_distance: Annotated[
-        float | None, typer.Option(help="Rows at this distance or less are duplicates. Needed for vectors.")
+        str | None,
+        typer.Option(
+            metavar="NUMBER|auto", help="Rows at this distance or less are duplicates; auto: the rows decide."
+        ),
+    ] = None,
+    pairs: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="YES NO", help="CSV files of judged pairs of ids, which say the distance instead."),
     ] = None,
     metric: Annotated[Literal["cosine", "euclidean"] | None, typer.Option(help="How vectors are compared.")] = None,
-    text: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of texts, of a CSV file.")] = None,
+    text: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column of texts, of a CSV or parquet file.")
+    ] = None,
     id_column: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help="The column of ids, of a CSV file; else row numbers.")
+        str | None, typer.Option("--id", metavar="COLUMN", help="The column of ids, of such a file; else row numbers.")
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option(help="What makes vectors of images or texts; by default spectrum or shingles.")
+        str | None, typer.Option(help="What makes vectors of images or texts; by default spectrum, and words alone.")
     ] = None,
     recall: Annotated[float, typer.Option(help="Share of the true pairs to find; 1 is exact.")] = 0.99,
     grouping: Annotated[
@@ -58,9 +70,35 @@ def run(
     max_pairs: Annotated[int, typer.Option(help="Stop where more pairs than these match.")] = 10_000_000,
     array: Annotated[str | None, typer.Option(help="The array, of a file of vectors with several.")] = None,
     out: Annotated[str | None, typer.Option("--out", "-o", help="The table of groups: .csv or .parquet.")] = None,
+    clean: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The .csv, .parquet or .npy file without the rows to drop.")
+    ] = None,
     kept: Annotated[str | None, typer.Option(metavar="FILE", help="A list of the ids to keep.")] = None,
     dropped: Annotated[str | None, typer.Option(metavar="FILE", help="A list of the ids to drop.")] = None,
+    kept0: Annotated[str | None, typer.Option(metavar="FILE", help="As --kept, with NUL behind each name.")] = None,
+    dropped0: Annotated[
+        str | None, typer.Option(metavar="FILE", help="As --dropped, with NUL behind each name, as xargs -0 takes it.")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Drop what is near a row of this one, a test set, and compare nothing else."),
+    ] = None,
+    variety: Annotated[
+        tuple[int, str] | None, typer.Option(metavar="N FILE", help="A list of N kept rows of greatest variety.")
+    ] = None,
+    representatives: Annotated[
+        tuple[int, str] | None, typer.Option(metavar="N FILE", help="A list of N kept rows that stand for the others.")
+    ] = None,
+    outliers: Annotated[
+        tuple[int, str] | None, typer.Option(metavar="N FILE", help="A list of the N kept rows that are like no other.")
+    ] = None,
     review: Annotated[str | None, typer.Option(metavar="FILE", help="A page to look at the groups: .html.")] = None,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Show the page on this computer; decisions are saved beside --state.")
+    ] = False,
+    decisions: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The decisions that were downloaded from the page of --review.")
+    ] = None,
     state: Annotated[
         str | None,
         typer.Option(
@@ -74,14 +112,54 @@ def run(
         tuple[str, str] | None,
         typer.Option(metavar="move|link FOLDER", help="Move dropped images there, or link kept ones. Deletes nothing."),
     ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what --apply would do, and do nothing.")] = False,
+    undo: Annotated[
+        str | None, typer.Option(metavar="moved.csv", help="Put back what --apply move has moved, and do nothing else.")
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 is all cores.")] = 1,
 ) -> None:
     """Find near-duplicates among images, texts or vectors, and say which to keep. For codes see near-duplicates."""
     from hashlearn.duplicates.apply import check_apply
+    from hashlearn.duplicates.decisions import read_decisions
+    from hashlearn.duplicates.review import remove_other_pages
+    from hashlearn.duplicates.tables import group_rows
     from hashlearn.durable.locks import exclusive
 
+    if undo is not None:
+        if paths:
+            raise ValueError("--undo needs nothing but the record moved.csv, got files to compare too")
+        undo_moves(undo)
+        return
+    if not paths:
+        raise ValueError("give a folder of images, a file of texts, or files of vectors")
+    if serve and (state is None or apply is not None):
+        raise ValueError("--serve needs --state, where decisions are saved, and no --apply before they are made")
+    if pairs is not None and max_distance is not None:
+        raise ValueError("give either --max-distance or --pairs")
+    if dry_run and apply is None:
+        raise ValueError("--dry-run shows what --apply would do, and needs it")
     files = [path for path in paths if not Path(path).is_dir()]
-    check_places({"--out": out, "--kept": kept, "--dropped": dropped, "--review": review}, [*files, scores])
+    chosen = {"--variety": variety, "--representatives": representatives, "--outliers": outliers}
+    choices = {option: choice for option, choice in chosen.items() if choice is not None}
+    lists = {"--kept": kept, "--dropped": dropped, "--kept0": kept0, "--dropped0": dropped0}
+    places = {"--out": out, **lists, "--clean": clean, "--review": review}
+    places |= {option: path for option, (_, path) in choices.items()}
+    check_places(places, [*files, against, scores, decisions, *(pairs or ())])
+    numbers = {option: n for option, (n, _) in choices.items()}
+    outputs = Outputs({name: path for name, path in places.items() if path is not None}, numbers, paths[0], id_column)
+    if clean is not None and (state is not None or len(files) != 1 or not _is_kind(clean, paths[0])):
+        raise ValueError(
+            f"--clean needs one .csv, .parquet or .npy file, the same kind to write, no --state, got {clean}"
+        )
+    distance = None if max_distance is None else distance_of(max_distance)
+    if against is not None:
+        if choices or any((review, serve, decisions, state, apply, pairs, scores, text and encoder)):
+            raise ValueError(
+                "--against compares two sets, texts by words; it writes --out, --kept, --dropped and --clean"
+            )
+        with progress_bars():
+            _check_against(paths, against, text, encoder, array, work, distance, metric, recall, jobs, outputs)
+        return
     is_folder = len(paths) == 1 and not files
     if apply is not None:
         if not is_folder:
@@ -91,26 +169,84 @@ def run(
     alone = nullcontext() if state is None else exclusive(Path(state).absolute(), wait=False)
     with alone, progress_bars():
         known, things = _read(paths, is_folder, text, id_column, encoder, array, state, work)
-        if known is None and max_distance is None and things.encoder is None:
-            raise ValueError("--max-distance is needed for vectors")
         if keep == "best" and scores is None and things.scores is None:
             raise ValueError("--keep best needs --scores, a file with a score for each row")
-        is_chosen = known is None and max_distance is None and things.encoder.name in RANGES
-        if known is None and max_distance is None:
-            max_distance = default_distance(things.encoder, things.vectors)
-        found = _found(
-            known, things, max_distance, metric, recall, grouping, keep, scores, max_pairs, review is not None, jobs
-        )
-        page = None if review is None else _page(found, things, paths[0])
-        with _written(found, page, {"out": out, "kept": kept, "dropped": dropped, "review": review}):
+        found = _found(known, things, distance, pairs, metric, recall, grouping, keep, scores, max_pairs, jobs)
+        if decisions is not None:
+            found.decide(read_decisions(decisions, found.ids))
+        page = None if review is None else review_page(found, things, paths[0], review)
+        result = Result(found.kept, found.dropped, group_rows(found), page, chosen_lines(found, numbers))
+        stamps = {**_known_stamps(state, known), **things.stamps}
+        with written(outputs, result):
             if state is not None:
-                _save(found, things, state)
-    _report(found, things, is_chosen)
-    for path, what in ((out, "the groups"), (kept, "what to keep"), (dropped, "what to drop"), (review, "the page")):
-        if path is not None:
-            typer.echo(f"{path}: {what}")
-    if apply is not None:
-        _apply(found, paths[0], *apply)
+                _save(found, things, state, stamps)
+        if review is not None and page is not None:
+            remove_other_pages(review, page)
+    is_chosen = known is None and max_distance is None and getattr(things.encoder, "name", None) in RANGES
+    report(found, things, BY_CHANCE if is_chosen else found.reason)
+    say_places(outputs)
+    if apply is not None and apply[0] == "link":
+        link(found, paths[0], apply[1], dry_run)
+    elif apply is not None:
+        move(found, paths[0], apply[1], stamps, things.other_names, dry_run)
+    if serve:
+        assert state is not None
+        serve_review(found, things, paths[0], state, _decisions_beside(state))
+
+
+def _check_against(
+    paths: list[str],
+    against: str,
+    text: str | None,
+    encoder: str | None,
+    array: str | None,
+    work: str | None,
+    distance: float | Literal["auto"] | None,
+    metric: str | None,
+    recall: float,
+    jobs: int,
+    outputs: Outputs,
+) -> None:
+    """Say which rows repeat a row of another set."""
+    import numpy as np
+
+    from hashlearn.duplicates import check_against, check_texts_against
+    from hashlearn.duplicates.find import TEXT_DISTANCE
+    from hashlearn.duplicates.tables import checked_rows
+
+    is_folder = Path(paths[0]).is_dir()
+    _, others = _read([against], Path(against).is_dir(), text, outputs.id_column, encoder, array, None, work)
+    _, things = _read(paths, is_folder, text, outputs.id_column, encoder, array, None, work)
+    options: dict[str, Any] = {"ids": others.ids, "n_jobs": jobs}
+    if distance is None and things.metric != "words":
+        distance = default_distance(things.encoder, things.vectors)
+    if distance == "auto":
+        raise ValueError("--against needs --max-distance for vectors, a number")
+    if things.metric == "words":
+        assert things.texts is not None
+        assert others.texts is not None
+        distance = TEXT_DISTANCE if distance is None else distance
+        checked = check_texts_against(things.texts, others.texts, distance, **options)
+    else:
+        assert distance is not None
+        of_rows: Any = metric or things.metric or "cosine"
+        checked = check_against(things.vectors, others.vectors, distance, metric=of_rows, recall=recall, **options)
+    ids = np.arange(len(checked.is_new)) if things.ids is None else np.array(things.ids)
+    result = Result(ids[checked.is_new], ids[~checked.is_new], checked_rows(checked, ids.tolist()))
+    with written(outputs, result):
+        pass
+    n_copies = int(checked.is_copy.sum())
+    typer.echo(
+        f"{len(ids)} rows against {against}: {len(result.dropped)} are within distance {distance:g} of one there "
+        f"({n_copies} exact {'copy' if n_copies == 1 else 'copies'})"
+    )
+    say_places(outputs)
+
+
+def _is_kind(clean: str, source: str) -> bool:
+    """Whether two files are of the same kind, and of one that is written without some rows."""
+    kinds = [Path(path).suffix.lower() for path in (clean, source)]
+    return kinds[0] == kinds[1] and kinds[0] in (".csv", ".tsv", ".parquet", ".npy")
 
 
 def _read(
@@ -125,61 +261,69 @@ def _read(
 ) -> tuple[Any, Things]:
     """What is known already (None without a state), and what is to be compared."""
     from hashlearn.duplicates import Duplicates
+    from hashlearn.duplicates.decisions import read_decisions
     from hashlearn.duplicates.saved import FORMAT
 
     known = None
     if state is not None and (Path(state) / FORMAT.manifest).is_file():
         known = Duplicates.open(state)
+        if _decisions_beside(state).exists():
+            known.decide(read_decisions(_decisions_beside(state), known.ids))
     if not is_folder and text is None:
         return known, vectors_of(paths, array)
     from hashlearn.features import encoder_named, load_encoder
 
+    if not is_folder and len(paths) != 1:
+        raise ValueError(f"--text needs one file, got {len(paths)}")
+    if not is_folder and (encoder is None if known is None else known.metric == "words"):
+        return known, texts_by_words(paths[0], text or "", id_column, known)
     is_saved = known is not None and _encoder_beside(state).is_file()
     kind = "image" if is_folder else "text"
-    made = load_encoder(_encoder_beside(state)) if is_saved else encoder_named(encoder or ENCODERS[kind], kind)
+    made = load_encoder(_encoder_beside(state)) if is_saved else encoder_named(encoder or PICTURE_ENCODER, kind)
     if is_folder:
         done = None if work is None else Path(work)
         if done is not None and not done.is_dir() and not done.absolute().parent.is_dir():
             raise ValueError(f"--work must be a folder, or lie in one, got {work}")
         return known, pictures_of(paths[0], made, done, [] if known is None else known.ids.tolist())
-    if len(paths) != 1:
-        raise ValueError(f"--text needs one CSV file, got {len(paths)}")
-    return known, texts_of(paths[0], text or "", id_column, made, is_saved)
+    return known, texts_by_encoder(paths[0], text or "", id_column, made, is_saved)
 
 
 def _found(
     known: Any,
     things: Things,
-    distance: float | None,
+    distance: float | Literal["auto"] | None,
+    pairs: tuple[str, str] | None,
     metric: str | None,
     recall: float,
     grouping: Any,
     keep: Any,
     scores: str | None,
     max_pairs: int,
-    is_reviewed: bool,
     jobs: int,
 ) -> Any:
     from hashlearn.cli.support.arrays import read_array
-    from hashlearn.duplicates import find_duplicates
+    from hashlearn.duplicates import find_duplicate_texts, find_duplicates
+    from hashlearn.duplicates.find import TEXT_DISTANCE
 
     score = things.scores if scores is None else read_array(scores)
     if known is not None:
         if scores is None and known.state.scores is None:
             score = None
-        if things.vectors.shape[0] == 0:
+        if distance == "auto" or pairs is not None:
+            raise ValueError("--max-distance auto and --pairs are for rows that are compared for the first time")
+        if distance is not None:
+            known = known.at(distance)
+        rows: Any = things.texts if things.metric == "words" else things.vectors
+        if len(rows) == 0:
             return known
-        checked = known.check(things.vectors, n_jobs=jobs)
+        checked = known.check(rows, n_jobs=jobs)
         n_new = int(checked.is_new.sum())
         typer.echo(
             f"{len(checked.is_new)} more rows: {n_new} new, {len(checked.is_new) - n_new} duplicates of known ones"
         )
         ids = things.ids if known.state.ids is not None else None
-        return known.add(things.vectors, ids, score, n_jobs=jobs)
-    assert distance is not None
+        return known.add(rows, ids, score, n_jobs=jobs)
     options: dict[str, Any] = {
-        "metric": metric or things.metric or "cosine",
-        "recall": recall,
         "grouping": grouping,
         "keep": keep,
         "scores": score,
@@ -187,52 +331,30 @@ def _found(
         "max_pairs": max_pairs,
         "n_jobs": jobs,
     }
-    if not is_reviewed:
-        return find_duplicates(things.vectors, distance, **options)
-    try:
-        return find_duplicates(things.vectors, WIDER * distance, **options).at(distance)
-    except ValueError as error:
-        if "max_pairs" not in str(error):
-            raise
-        return find_duplicates(things.vectors, distance, **options)
+    if things.metric == "words":
+        assert things.texts is not None
+        if distance == "auto" or pairs is not None:
+            raise ValueError("texts are compared by their words: --max-distance must be the share that may differ")
+        return find_duplicate_texts(things.texts, TEXT_DISTANCE if distance is None else distance, **options)
+    options |= {"metric": metric or things.metric or "cosine", "recall": recall}
+    if pairs is not None:
+        return find_duplicates(things.vectors, labeled_pairs=judged_pairs(*pairs, things.ids), **options)
+    if distance is None:
+        distance = default_distance(things.encoder, things.vectors)
+    return find_duplicates(things.vectors, distance, **options)
 
 
-@contextmanager
-def _written(found: Any, page: str | None, places: dict[str, str | None]) -> Iterator[None]:
-    """Write tables, lists and page, which take their places together, once the block has done its work."""
-    from hashlearn.duplicates.tables import is_parquet, write_groups, write_list
-    from hashlearn.durable.files import replacing_together
+def _save(found: Any, things: Things, state: str, stamps: dict[str, Any]) -> None:
+    from hashlearn.duplicates.apply import write_stamps
 
-    wanted = {name: path for name, path in places.items() if path is not None}
-    if not wanted:
-        yield
-        return
-    with replacing_together(*wanted.values()) as files:
-        beside = dict(zip(wanted, files))
-        if "out" in beside:
-            write_groups(found, beside["out"], is_parquet(wanted["out"]))
-        if "kept" in beside:
-            write_list(found.kept, beside["kept"])
-        if "dropped" in beside:
-            write_list(found.dropped, beside["dropped"])
-        if page is not None:
-            beside["review"].write_text(page, encoding="utf-8")
-        yield
-
-
-def _page(found: Any, things: Things, place: str) -> str:
-    from hashlearn.duplicates.review import Shown, review_page
-
-    texts = things.texts if things.texts is not None and len(things.texts) == len(found) else None
-    return review_page(found, Shown(texts, things.picture, things.note), f"Near-duplicates in {place}")
-
-
-def _save(found: Any, things: Things, state: str) -> None:
     if things.encoder is not None:
         from hashlearn.features import save_encoder
 
         save_encoder(things.encoder, _encoder_beside(state))
+    if stamps:
+        write_stamps(_stamps_beside(state), stamps)
     found.save(state)
+    _decisions_beside(state).unlink(missing_ok=True)  # they are in the state now
 
 
 def _encoder_beside(state: str | None) -> Path:
@@ -240,37 +362,17 @@ def _encoder_beside(state: str | None) -> Path:
     return Path(f"{str(state).rstrip('/')}.encoder.safetensors")
 
 
-def _report(found: Any, things: Things, is_chosen: bool) -> None:
-    for name, reason in things.skipped[:_SHOWN_SKIPPED]:
-        typer.echo(f"skipped {name}: {reason}", err=True)
-    if len(things.skipped) > _SHOWN_SKIPPED:
-        typer.echo(f"skipped {len(things.skipped) - _SHOWN_SKIPPED} more", err=True)
-    typer.echo(
-        f"{_counted(len(found), 'row')}, {found.metric} distance <= {found.max_distance:.4g}: "
-        f"{_counted(len(found.groups), 'group')}, {len(found.kept)} to keep, {len(found.dropped)} to drop "
-        f"({found.n_copies} exact {'copy' if found.n_copies == 1 else 'copies'})"
-    )
-    if is_chosen:
-        typer.echo("the distance was chosen so that hardly a pair is near by chance; --max-distance sets another")
-    typer.echo(f"found by {found.plan}; estimated recall {found.recall:.3f}")
-    for group in found.groups[:_SHOWN_GROUPS]:
-        shown = ", ".join(map(str, group.members[:5].tolist()))
-        more = f" and {len(group.members) - 5} more" if len(group.members) > 5 else ""
-        typer.echo(f"  keep {group.kept}, drop {shown}{more}")
-    if len(found.groups) > _SHOWN_GROUPS:
-        typer.echo(f"  and {len(found.groups) - _SHOWN_GROUPS} more groups")
+def _stamps_beside(state: str | None) -> Path:
+    """What the files of a state were when they were compared: one that changed since is not moved."""
+    return Path(f"{str(state).rstrip('/')}.files.json")
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _decisions_beside(state: str) -> Path:
+    """The decisions that the review page of a state has saved since the state was written."""
+    return Path(f"{state.rstrip('/')}.decisions.csv")
 
 
-def _apply(found: Any, folder: str, action: str, target: str) -> None:
-    from hashlearn.duplicates.apply import MOVED, link_files, move_files
+def _known_stamps(state: str | None, known: Any) -> dict[str, Any]:
+    from hashlearn.duplicates.apply import read_stamps
 
-    if action == "move":
-        count = move_files(found.dropped.tolist(), folder, target)
-        typer.echo(f"{target}: {count} images moved there from {folder}; {Path(target) / MOVED} lists them")
-    else:
-        count = link_files(found.kept.tolist(), folder, target)
-        typer.echo(f"{target}: {count} links to images to keep; {folder} is as it was")
+    return {} if known is None else read_stamps(_stamps_beside(state))

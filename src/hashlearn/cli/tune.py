@@ -39,7 +39,7 @@ def run(
             raise ValueError("--metric and --force need CODES; a saved search has a metric, and codes of its own")
         search, tuning = _tuned_search(folder, queries, k, target_recall)
         with writing(_contents(tuning, json, plot)):
-            search.save()
+            search.tuning = tuning
     else:
         if vectors is None:
             raise ValueError("VECTORS must be given with CODES, to order candidates by")
@@ -60,13 +60,13 @@ class _Files(NamedTuple):
 
 
 def _tuned_search(folder: str, queries: str | None, k: int, target_recall: float) -> tuple[Any, Any]:
-    """A saved search that knows how many candidates it needs, and what was measured."""
+    """A saved search, and what was measured."""
     from hashlearn.search import SimilaritySearch
 
     search = SimilaritySearch.open(folder)
     asked = None if queries is None else read_matrix(queries)
     with naming(queries or folder), progress_bars():
-        return search, search.tune(asked, k, target_recall)
+        return search, search.tune(asked, k, target_recall, keep=False)
 
 
 def _tuned_codes(files: _Files, metric: str, force: bool, k: int, target_recall: float) -> Any:

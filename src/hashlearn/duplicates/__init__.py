@@ -1,10 +1,11 @@
-"""Near-duplicates: pairs by the distance of the vectors, groups, what to keep, increments, a page to review them."""
+"""Near-duplicates: pairs by distance or by words, groups, what to keep, increments, pages to review them."""
 
-from hashlearn.duplicates.answers import Checked, DuplicatePairs, Group
-from hashlearn.duplicates.chance import distance_by_chance
-from hashlearn.duplicates.find import find_duplicates
+from hashlearn.duplicates.find import check_against, check_texts_against, find_duplicate_texts, find_duplicates
 from hashlearn.duplicates.result import Duplicates
 from hashlearn.duplicates.review import write_review
+from hashlearn.duplicates.state import Checked, DuplicatePairs, Group
+from hashlearn.duplicates.threshold import distance_by_chance
+from hashlearn.duplicates.variety import FarRows, most_varied, outliers, representatives
 from hashlearn.duplicates.verify import Curve
 
 __all__ = [
@@ -12,8 +13,15 @@ __all__ = [
     "Curve",
     "DuplicatePairs",
     "Duplicates",
+    "FarRows",
     "Group",
+    "check_against",
+    "check_texts_against",
     "distance_by_chance",
+    "find_duplicate_texts",
     "find_duplicates",
+    "most_varied",
+    "outliers",
+    "representatives",
     "write_review",
 ]

@@ -1,21 +1,96 @@
-"""Decisions about the files of a folder: dropped ones moved aside, or kept ones linked. Nothing is deleted.
+"""Dropped files of a folder moved aside and put back, or kept ones linked. Nothing is deleted.
 
-A file is moved by one rename. What was moved is written to a list beside the files, before each move, so that an
-interrupted run can be repeated, and every move can be undone by hand.
+1. :func:`plan_moves` looks at the folder as it is now and says which files to move and which stay, and why. A file
+   stays if it changed since it was compared, if the file that is kept in its place did, or if a link leads to it.
+2. :func:`move_files` writes the plan to ``moved.csv`` in the target, waits until it is on the disk, and then moves each
+   file by one rename. So a file is in its old place or in its new one, and the record names both, whatever happens.
+3. :func:`undo_moves` reads the record and puts back whatever is in its new place. It can be repeated.
 """
 
 import csv
-import errno
+import json
 import os
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from hashlearn.checks import check_choice
-from hashlearn.durable.files import sync
+from hashlearn.durable.files import replacing, sync, write_text
+from hashlearn.durable.json_files import parsed_json
+from hashlearn.durable.locks import exclusive, status_of
 from hashlearn.progress import track
 
 ACTIONS = ("move", "link")
 MOVED = "moved.csv"
+
+_CHANGED = "it changed since it was compared"
+
+
+class FileStamp(NamedTuple):
+    """What changes where the content of a file changes, and stays where the file is renamed."""
+
+    inode: int
+    size: int
+    modified_ns: int
+
+    @classmethod
+    def of(cls, path: str | Path) -> "FileStamp | None":
+        """None where there is no regular file of that name; a link is none."""
+        status = status_of(Path(path))
+        if status is None or not stat.S_ISREG(status.st_mode):
+            return None
+        return cls(status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+class Move(NamedTuple):
+    """A line of the record.
+
+    Attributes
+    ----------
+    source : str
+        The absolute path from which the file is moved.
+    target : str
+        Where it is moved to, relative to the folder of the record.
+    kept : str
+        The absolute path of the file that is kept in its place.
+    n_bytes : int
+        Bytes that are saved; 0 where another name of the same file is counted already, or stays.
+    stamp : FileStamp
+    """
+
+    source: str
+    target: str
+    kept: str
+    n_bytes: int
+    stamp: FileStamp
+
+
+class Stays(NamedTuple):
+    """A file that is not moved, or not put back, and why."""
+
+    name: str
+    reason: str
+
+
+class MovePlan(NamedTuple):
+    """Which files are moved, which dropped ones stay, and what the files that are kept were when they were compared."""
+
+    moves: list[Move]
+    stays: list[Stays]
+    kept: dict[str, FileStamp]
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(move.n_bytes for move in self.moves)
+
+
+class Moved(NamedTuple):
+    """How many files were moved or put back, and those that were not."""
+
+    n_files: int
+    stays: list[Stays]
 
 
 def check_apply(action: str, folder: str | Path, target: str | Path) -> Path:
@@ -33,33 +108,122 @@ def check_apply(action: str, folder: str | Path, target: str | Path) -> Path:
     return place
 
 
-def move_files(names: Iterable[str], folder: str | Path, target: str | Path) -> int:
-    """Move files of a folder to another, under their names there; returns how many.
+def plan_moves(
+    dropped: Mapping[str, str],
+    folder: str | Path,
+    target: str | Path,
+    stamps: Mapping[str, FileStamp],
+    other_names: Mapping[str, Sequence[str]],
+) -> MovePlan:
+    """What to move from a folder, as its files are now.
 
-    Files that are not there any more are passed over, as those that an earlier run has moved. A name that is taken in
-    the target is an error, before anything is moved.
+    Parameters
+    ----------
+    dropped : mapping of str to str
+        From a file to drop to the one that is kept in its place, as paths in the folder.
+    folder, target : str or Path
+        From where and to where.
+    stamps : mapping of str to FileStamp
+        What the files were when they were compared.
+    other_names : mapping of str to list of str
+        Further names of the same file (hard links). All names of a file move together.
+
+    Returns
+    -------
+    MovePlan
+        What :func:`move_files` takes.
+
+    Raises
+    ------
+    ValueError
+        The target has a file of that name already.
     """
-    source, place = Path(folder), Path(target)
-    todo = [name for name in names if os.path.lexists(source / name)]
-    _refuse_taken(todo, place)
-    place.mkdir(exist_ok=True)
-    with (place / MOVED).open("a", encoding="utf-8", newline="") as file:
-        log = csv.writer(file, lineterminator="\n")
-        for name in track(todo, "move"):
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            log.writerow([str((source / name).absolute()), str((place / name).absolute())])
-            file.flush()
-            _rename(source / name, place / name)
-        os.fsync(file.fileno())
-    sync(place)
-    return len(todo)
+    top = Path(folder).resolve()
+    links = _links_to(top)
+    moves: list[Move] = []
+    stays: list[Stays] = []
+    for name, kept in dropped.items():
+        if not os.path.lexists(top / name):  # moved by an earlier run, or removed
+            continue
+        names = [name, *other_names.get(name, [])]
+        reason = _why_it_stays(top, names, kept, stamps, links, dropped)
+        if reason is None:
+            moves += _moves(top, names, kept)
+        else:
+            stays.append(Stays(name, reason))
+    taken = [move.target for move in moves if os.path.lexists(Path(target) / move.target)]
+    if taken:
+        raise ValueError(f"{target} has a file {taken[0]} already, and {len(taken) - 1} more of these names")
+    return MovePlan(moves, stays, {str(top / kept): stamps[kept] for kept in dropped.values() if kept in stamps})
+
+
+def move_files(plan: MovePlan, target: str | Path) -> Moved:
+    """Write the record of a plan, and move its files to their names below the target.
+
+    A file that has changed since the plan was made stays. What an interrupted run has moved is still in the record.
+    """
+    place = Path(target)
+    with exclusive(place.absolute()):
+        place.mkdir(exist_ok=True)
+        record = place / MOVED
+        known = read_record(record) if record.exists() else []
+        before = [move for move in known if os.path.lexists(place / move.target)]
+        _write_record(record, [*before, *plan.moves])
+        done, stays = [], []
+        for move in track(plan.moves, "move"):
+            reason = _why_not_now(move, place, plan.kept)
+            if reason is None:
+                (place / move.target).parent.mkdir(parents=True, exist_ok=True)
+                os.rename(move.source, place / move.target)
+                done.append(move)
+            else:
+                stays.append(Stays(move.target, reason))
+        _sync_folders(done, place)
+        if stays:
+            _write_record(record, [*before, *done])
+    return Moved(len(done), [*plan.stays, *stays])
+
+
+def undo_moves(record: str | Path) -> Moved:
+    """Put back the files of a record, and remove the record and the folders that are empty then.
+
+    A file whose old name is taken stays where it is and in the record, and so does one that is in neither place.
+    """
+    path = Path(record)
+    place = path.parent
+    with exclusive(place.absolute()):
+        moves = read_record(path)
+        left: list[Move] = []
+        stays: list[Stays] = []
+        count = 0
+        for move in track(moves[::-1], "put back"):
+            is_there, is_back = os.path.lexists(place / move.target), os.path.lexists(move.source)
+            if is_there and not is_back:
+                Path(move.source).parent.mkdir(parents=True, exist_ok=True)
+                os.rename(place / move.target, move.source)
+                count += 1
+            elif is_there or not is_back:
+                left.insert(0, move)
+                reason = "its old name is taken" if is_there else "it is neither here nor there"
+                stays.append(Stays(move.source, reason))
+        _sync_folders(moves, place)
+        _remove_empty_folders(moves, place)
+        if left:
+            _write_record(path, left)
+        else:
+            path.unlink()
+            with suppress(OSError):  # others may have files there
+                place.rmdir()
+    return Moved(count, stays)
 
 
 def link_files(names: Iterable[str], folder: str | Path, target: str | Path) -> int:
     """Make symbolic links to files of a folder in another, under their names; links that are there already stay."""
     source, place = Path(folder).resolve(), Path(target)
     todo = [name for name in names if not _is_link_to(place / name, source / name)]
-    _refuse_taken(todo, place)
+    taken = [name for name in todo if os.path.lexists(place / name)]
+    if taken:
+        raise ValueError(f"{place} has a file {taken[0]} already, and {len(taken) - 1} more of these names")
     place.mkdir(exist_ok=True)
     for name in track(todo, "link"):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
@@ -67,19 +231,134 @@ def link_files(names: Iterable[str], folder: str | Path, target: str | Path) -> 
     return len(todo)
 
 
-def _rename(source: Path, target: Path) -> None:
+def read_record(path: str | Path) -> list[Move]:
+    """The lines of a record, or one line why it is none."""
+    with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+        try:
+            rows = list(csv.reader(file, strict=True))
+            if rows[:1] != [_TITLES] or any(len(row) != len(_TITLES) for row in rows):
+                raise ValueError
+            moves = [Move(row[0], row[1], row[2], int(row[3]), FileStamp(*map(int, row[4:]))) for row in rows[1:]]
+        except (ValueError, csv.Error):
+            raise ValueError(f"{path} is no record of moved files, whose columns are {', '.join(_TITLES)}") from None
+    outside = [move.target for move in moves if Path(move.target).is_absolute() or ".." in Path(move.target).parts]
+    if outside:
+        raise ValueError(f"{path} must name files below its folder, got {outside[0]}")
+    return moves
+
+
+def write_stamps(path: str | Path, stamps: Mapping[str, FileStamp]) -> None:
+    """Keep what files were when they were compared."""
+    write_text(path, json.dumps({name: list(stamp) for name, stamp in stamps.items()}))
+
+
+def read_stamps(path: str | Path) -> dict[str, FileStamp]:
+    """What :func:`write_stamps` wrote; nothing where there is no such file."""
     try:
-        os.rename(source, target)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        raise ValueError(f"{target} is on another disk than {source}; move to a folder on the same disk") from None
+        content = parsed_json(Path(path).read_text(encoding="utf-8"))
+        return {name: FileStamp(*map(int, values)) for name, values in content.items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError(f"{path} is damaged; remove it, and no file of an earlier run is moved") from None
 
 
-def _refuse_taken(names: list[str], place: Path) -> None:
-    taken = [name for name in names if os.path.lexists(place / name)]
-    if taken:
-        raise ValueError(f"{place} has a file {taken[0]} already, and {len(taken) - 1} more of these names")
+_TITLES = ["from", "to", "kept", "bytes", *FileStamp._fields]
+
+
+def _write_record(path: Path, moves: Sequence[Move]) -> None:
+    with replacing(path) as (beside,), beside.open("wb") as file:
+        file.writelines(_line([*_TITLES]))
+        for move in moves:
+            file.writelines(_line([*move[:4], *move.stamp]))
+    sync(path.parent.parent)
+
+
+def _line(values: Sequence[object]) -> Iterator[bytes]:
+    """A line of CSV, in the bytes of the file system's names."""
+    quoted = ('"' + str(value).replace('"', '""') + '"' if isinstance(value, str) else str(value) for value in values)
+    yield (",".join(quoted) + "\n").encode("utf-8", "surrogateescape")
+
+
+def _links_to(top: Path) -> dict[tuple[int, int], str]:
+    """By the device and the inode of a file: the name of a link below the folder that leads to it."""
+    links: dict[tuple[int, int], str] = {}
+    for parent, folders, files in os.walk(top):
+        for path in (Path(parent, each) for each in [*files, *folders]):
+            if path.is_symlink():
+                with suppress(OSError):  # one that dangles or leads to itself
+                    place, name = _identity(os.stat(path)), path.relative_to(top).as_posix()
+                    links[place] = min(name, links.get(place, name))
+    return links
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _why_it_stays(
+    top: Path,
+    names: Sequence[str],
+    kept: str,
+    stamps: Mapping[str, FileStamp],
+    links: Mapping[tuple[int, int], str],
+    dropped: Mapping[str, str],
+) -> str | None:
+    """Why a file with these names must not be moved; None if it may."""
+    status, of_kept = os.lstat(top / names[0]), FileStamp.of(top / kept)
+    stamp = FileStamp.of(top / names[0])
+    if stamp is None:
+        return "it is no file but a link or a folder"
+    if stamp != stamps.get(names[0]):
+        return _CHANGED
+    if of_kept is None or of_kept != stamps.get(kept):
+        return f"{kept}, which is kept in its place, changed or is gone since it was compared"
+    if of_kept.inode == stamp.inode:
+        return f"it is another name of {kept}, which is kept in its place"
+    if _identity(status) in links:
+        return f"the link {links[_identity(status)]} leads to it"
+    if status.st_dev != os.stat(top).st_dev:
+        return "it is on another disk"
+    other = next((name for name in names[1:] if name in stamps and name not in dropped), None)
+    return None if other is None else f"it is another name of {other}, which is kept"
+
+
+def _moves(top: Path, names: Sequence[str], kept: str) -> list[Move]:
+    """The moves of all names of one file that are still names of it."""
+    status = os.lstat(top / names[0])
+    stamp = FileStamp(status.st_ino, status.st_size, status.st_mtime_ns)
+    together = [name for name in names if FileStamp.of(top / name) == stamp]
+    saved = stamp.size if status.st_nlink == len(together) else 0
+    return [
+        Move(str(top / name), name, str(top / kept), saved if place == 0 else 0, stamp)
+        for place, name in enumerate(together)
+    ]
+
+
+def _why_not_now(move: Move, place: Path, kept: Mapping[str, FileStamp]) -> str | None:
+    """Why a file must not be moved, at the last moment."""
+    if FileStamp.of(move.source) != move.stamp:
+        return _CHANGED
+    if FileStamp.of(move.kept) != kept[move.kept]:
+        return f"{move.kept}, which is kept in its place, changed or is gone since it was compared"
+    if os.path.lexists(place / move.target):
+        return "its new name is taken"
+    return None
+
+
+def _sync_folders(moves: Sequence[Move], place: Path) -> None:
+    folders = {Path(move.source).parent for move in moves} | {(place / move.target).parent for move in moves}
+    for folder in folders:
+        if folder.is_dir():
+            sync(folder)
+
+
+def _remove_empty_folders(moves: Sequence[Move], place: Path) -> None:
+    """Remove the folders below ``place`` that were made for moved files and are empty."""
+    folders = {parent for move in moves for parent in Path(move.target).parents if parent != Path()}
+    for folder in sorted(folders, key=lambda each: -len(each.parts)):
+        with suppress(OSError):
+            (place / folder).rmdir()
 
 
 def _is_link_to(link: Path, target: Path) -> bool:

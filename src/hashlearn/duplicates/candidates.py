@@ -38,6 +38,14 @@ class Candidates(NamedTuple):
     code_distances: NDArray[np.int32]
 
 
+class Described(NamedTuple):
+    """Some rows of many: all rows, what a finder's ``describe`` has made of them, and the numbers of those rows."""
+
+    vectors: Vectors
+    values: NDArray
+    rows: Rows
+
+
 class SignCodes(NamedTuple):
     """Codes of the signs of ``(x - mean) @ projection``, and the radius within which near pairs are looked for."""
 
@@ -70,20 +78,21 @@ class SignCodes(NamedTuple):
             codes[part] = block
         return codes
 
-    def pairs(self, codes: NDArray[np.uint8], rows: Rows, square: float, n_jobs: int) -> Iterator[Candidates]:
+    def pairs(
+        self, vectors: Vectors, codes: NDArray[np.uint8], rows: Rows, square: float, n_jobs: int
+    ) -> Iterator[Candidates]:
         """Pairs of the named rows, which ascend; the lower row first. The square is not needed: the radius decides."""
         index = HammingIndex(self.n_bits).add(codes[rows], rows)
         return (Candidates(*found) for found in index.pairs_within(self.radius, n_jobs=n_jobs))
 
-    def across(
-        self, known: NDArray[np.uint8], rows: Rows, new: NDArray[np.uint8], square: float, n_jobs: int
-    ) -> Iterator[Candidates]:
-        """Pairs of one of the named rows that are known, which ascend, and any of the new ones."""
-        index = HammingIndex(self.n_bits).add(known[rows], rows)
-        for start in track(range(0, len(new), _QUERIES), "compare"):
-            found = index.within(new[start : start + _QUERIES], self.radius, n_jobs=n_jobs)
-            queries = np.repeat(np.arange(len(found.offsets) - 1), np.diff(found.offsets))
-            yield Candidates(found.ids, start + queries, found.distances.astype(np.int32, copy=False))
+    def across(self, known: "Described", new: "Described", square: float, n_jobs: int) -> Iterator[Candidates]:
+        """Pairs of a known row and a new one; the known rows ascend."""
+        index = HammingIndex(self.n_bits).add(known.values[known.rows], known.rows)
+        for start in track(range(0, len(new.rows), _QUERIES), "compare"):
+            rows = new.rows[start : start + _QUERIES]
+            found = index.within(new.values[rows], self.radius, n_jobs=n_jobs)
+            queries = np.repeat(rows, np.diff(found.offsets))
+            yield Candidates(found.ids, queries, found.distances.astype(np.int32, copy=False))
 
     def found_share(self, differing: NDArray[np.float64]) -> NDArray[np.float64]:
         """The probability that a pair is found, of which each bit differs with a given probability."""
@@ -111,7 +120,9 @@ class Projection(NamedTuple):
             reduced[part] = block
         return reduced
 
-    def pairs(self, reduced: NDArray[np.float32], rows: Rows, square: float, n_jobs: int) -> Iterator[Candidates]:
+    def pairs(
+        self, vectors: Vectors, reduced: NDArray[np.float32], rows: Rows, square: float, n_jobs: int
+    ) -> Iterator[Candidates]:
         """Pairs of the named rows, the lower row first.
 
         Rows are sorted by their first component. Where two blocks are further apart in it than the distance wanted,
@@ -134,21 +145,19 @@ class Projection(NamedTuple):
                     a, b = order[start + places[:, 0]], order[start + number * _BLOCK + places[:, 1]]
                     yield _exact(np.minimum(a, b), np.maximum(a, b))
 
-    def across(
-        self, known: NDArray[np.float32], rows: Rows, new: NDArray[np.float32], square: float, n_jobs: int
-    ) -> Iterator[Candidates]:
-        """Pairs of one of the named rows that are known and any of the new ones."""
-        limit = _Limit.of(square, max(_largest_square(known), _largest_square(new)))
-        for start in track(range(0, len(rows), _BLOCK), "compare"):
-            some = rows[start : start + _BLOCK]
+    def across(self, known: "Described", new: "Described", square: float, n_jobs: int) -> Iterator[Candidates]:
+        """Pairs of a known row and a new one."""
+        limit = _Limit.of(square, max(_largest_square(known.values), _largest_square(new.values)))
+        for start in track(range(0, len(known.rows), _BLOCK), "compare"):
+            some = known.rows[start : start + _BLOCK]
             tasks = [
-                partial(_near, known[some], new[place : place + _BLOCK], limit.square, False)
-                for place in range(0, len(new), _BLOCK)
+                partial(_near, known.values[some], new.values[new.rows[place : place + _BLOCK]], limit.square, False)
+                for place in range(0, len(new.rows), _BLOCK)
             ]
             with one_blas_thread():
                 found = run_all(tasks, n_jobs)
             for number, places in enumerate(found):
-                yield _exact(some[places[:, 0]], number * _BLOCK + places[:, 1])
+                yield _exact(some[places[:, 0]], new.rows[number * _BLOCK + places[:, 1]])
 
 
 class _Limit(NamedTuple):
@@ -186,4 +195,4 @@ def _exact(first: Rows, second: Rows) -> Candidates:
 
 
 Finder = Any
-"""A :class:`SignCodes` or a :class:`Projection`."""
+"""A :class:`SignCodes` or a :class:`Projection`; of texts a :class:`hashlearn.duplicates.texts.RareWords`."""

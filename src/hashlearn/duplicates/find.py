@@ -1,29 +1,43 @@
 """All near-duplicates among vectors: codes or projections propose pairs, the vectors decide."""
 
-from typing import Any
+import sys
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_integer, check_number
 from hashlearn.duplicates.candidates import SignCodes
-from hashlearn.duplicates.contents import Contents, NearPairs
-from hashlearn.duplicates.groups import Grouping, Keep
+from hashlearn.duplicates.groups import Contents, Grouping, Keep, NearPairs
 from hashlearn.duplicates.plan import Plan, Sample, choose_plan, radius_for, refuse_too_many, too_many
 from hashlearn.duplicates.result import Duplicates
-from hashlearn.duplicates.row_labels import check_ids, check_scores, distance_from_labels
-from hashlearn.duplicates.state import State
+from hashlearn.duplicates.state import Checked, State, check_ids, check_labeled_pairs, check_scores
+from hashlearn.duplicates.texts import TextRows, Words, plan_of_texts
+from hashlearn.duplicates.threshold import (
+    SEARCHED_PER_ROW,
+    Choice,
+    chance_level,
+    distance_from_labels,
+    emptiest_distance,
+)
 from hashlearn.duplicates.vectors import Metric, Vectors, square_of_distance
 from hashlearn.duplicates.verify import Curve, TooManyPairs, Verified, differing_bits, measured_curve, verified
+from hashlearn.rows import as_rows
 from hashlearn.rows.inputs import as_ids
 from hashlearn.threads import check_n_jobs
 
+TEXT_DISTANCE = 0.1
+"""The share of the words of two texts that may differ, where you do not say another."""
+
 _MOST_ROUNDS = 3
+_TEXTS_AT_ONCE = 1 << 16
 
 
 def find_duplicates(
     vectors: Any,
-    max_distance: float | None = None,
+    max_distance: float | Literal["auto"] | None = None,
     *,
     metric: Metric = "cosine",
     recall: float = 0.99,
@@ -50,8 +64,10 @@ def find_duplicates(
     ----------
     vectors : array of shape (n, n_features), frame, column of vectors, sparse matrix, path, list of paths, or function
         See :func:`hashlearn.rows.as_rows`. Rows must be finite, and not zero under the cosine.
-    max_distance : float
-        Rows at this distance or less are duplicates. Needed unless ``labeled_pairs`` are given.
+    max_distance : float or "auto"
+        Rows at this distance or less are duplicates. ``"auto"`` chooses it from the rows: where copies and other pairs
+        that are nearer than chance allows keep apart, between them; otherwise the level of chance.
+        ``duplicates.reason`` says it in a sentence. Needed unless ``labeled_pairs`` are given.
     metric : {"cosine", "euclidean"}
         The cosine distance is one minus the cosine, from 0 to 2.
     recall : float, default=0.99
@@ -70,7 +86,8 @@ def find_duplicates(
     ids : array of shape (n,), integers or strings, optional
         Names of the rows, each once; otherwise their positions.
     labeled_pairs : list of (id, id, bool), optional
-        Pairs that you have judged, instead of ``max_distance``: the distance that agrees with them best is taken.
+        Pairs that you have judged, instead of ``max_distance``: the distance that agrees with them best is taken, and
+        ``duplicates.reason`` says which precision and recall to expect.
     max_pairs : int, default=10,000,000
         Where more pairs match, the search stops with an error that says how many, and which distance to try.
     random_state : int, default=0
@@ -95,38 +112,236 @@ def find_duplicates(
     >>> duplicates.dropped
     array([1, 2])
     """
+    search = _checked(recall, random_state, max_pairs, n_jobs)
+    if (max_distance is None) == (labeled_pairs is None):
+        raise ValueError("give either max_distance or labeled_pairs")
+    if max_distance is not None and max_distance != "auto":
+        check_number("max_distance", max_distance, low=0)
+
+    rows = Vectors(vectors, metric)
+    names, row_scores = check_ids(None if ids is None else as_ids(ids), len(rows)), check_scores(scores, len(rows))
+    rule = _rule(keep, row_scores)
+    if max_distance == "auto":
+        sample = Sample.of(rows, Contents.of(rows.hashes).row_of, search.seed)
+        furthest = chance_level(sample, metric, SEARCHED_PER_ROW)
+        state = _state(rows, furthest, names, row_scores, search)
+        choice = emptiest_distance(state.pairs.distances, furthest, chance_level(sample, metric), metric)
+        return Duplicates(state, choice.distance, grouping, rule, choice.reason)
+    if max_distance is None:
+        first, second, labels = check_labeled_pairs(labeled_pairs, len(rows), names)
+        choice = distance_from_labels(rows.distances(first, second), labels)
+    else:
+        choice = Choice(float(max_distance), f"max_distance={max_distance:g} was given")
+    state = _state(rows, choice.distance, names, row_scores, search)
+    return Duplicates(state, choice.distance, grouping, rule, choice.reason)
+
+
+def find_duplicate_texts(
+    texts: Iterable[str],
+    max_distance: float = TEXT_DISTANCE,
+    *,
+    grouping: Grouping = "leader",
+    keep: Keep | None = None,
+    scores: ArrayLike | None = None,
+    ids: ArrayLike | None = None,
+    max_pairs: int = 10_000_000,
+    n_jobs: int | None = None,
+) -> Duplicates:
+    """Find texts that are nearly the same, group them, and say which to keep.
+
+    The words decide. Within the default distance at most a tenth of the words differ (rounded to whole words; a
+    replaced word counts once), at most a fifth of their weight, rare words weighing more, and at most three tenths of
+    the pairs of neighboring words. Texts of fewer than 20 words share at least nine tenths of the different words of
+    both, so that those of fewer than 10 words have the same words. Every such pair is found. See
+    :mod:`hashlearn.duplicates.texts`.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        Each has a word at least. Their words are kept, not the texts.
+    max_distance : float, default=0.1
+        The share of words that may differ.
+    grouping, keep, scores, ids, max_pairs, n_jobs
+        As for :func:`hashlearn.find_duplicates`.
+
+    Returns
+    -------
+    Duplicates
+        Its ``check`` and ``add`` take texts.
+
+    Examples
+    --------
+    >>> texts = ["Development files for foo", "Development files for bar", "development  files for foo"]
+    >>> find_duplicate_texts(texts).dropped
+    array([2])
+    """
+    search = _checked(1.0, 0, max_pairs, n_jobs)
+    distance = check_number("max_distance", max_distance, low=0)
+    rows = texts if isinstance(texts, TextRows) else TextRows(Words.of(texts))
+    names, row_scores = check_ids(ids, len(rows)), check_scores(scores, len(rows))
+    state = _state(rows, distance, names, row_scores, search)
+    reason = f"at most {100 * distance:g} % of the words differ, and {200 * distance:g} % of their weight"
+    return Duplicates(state, distance, grouping, _rule(keep, row_scores), reason)
+
+
+def check_against(
+    vectors: Any,
+    against: Any,
+    max_distance: float = 0.05,
+    *,
+    metric: Metric = "cosine",
+    recall: float = 0.99,
+    ids: ArrayLike | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+) -> Checked:
+    """Find the rows of one set that are near a row of another: training rows that are in the test set.
+
+    Rows of the same set are not compared with each other. Only ``against`` is kept; ``vectors`` are read a block at a
+    time.
+
+    Parameters
+    ----------
+    vectors : array of shape (n, n_features), or another source as for :func:`hashlearn.find_duplicates`
+        The rows to check, such as training data.
+    against : array of shape (m, n_features), or another source as for :func:`hashlearn.find_duplicates`
+        The rows that none of them should repeat, such as test data.
+    max_distance : float, default=0.05
+        Rows at this distance or less are duplicates.
+    metric : {"cosine", "euclidean"}
+        As for :func:`hashlearn.find_duplicates`.
+    recall : float, default=0.99
+        As for :func:`hashlearn.find_duplicates`.
+    ids : array of shape (m,), optional
+        Names of the rows of ``against``; otherwise their positions.
+    random_state, n_jobs : int
+        As for :func:`hashlearn.find_duplicates`.
+
+    Returns
+    -------
+    Checked
+        Which rows of ``vectors`` are new, and what the others repeat.
+
+    Examples
+    --------
+    >>> check_against([[1.0, 0.0], [1.0, 1.0]], [[2.0, 0.01], [0.0, 1.0]], 0.01).duplicate_of
+    array([ 0, -1])
+    """
+    search = _checked(recall, random_state, 1, n_jobs)
+    distance = check_number("max_distance", max_distance, low=0)
+    known = _known(Vectors(against, metric), distance, ids, search)
+    rows = as_rows(vectors)
+    parts = [known.check(block, n_jobs=n_jobs) for _, block in rows.as_stored()]
+    return Checked(*(np.concatenate(values) for values in zip(*parts)))
+
+
+def check_texts_against(
+    texts: Iterable[str],
+    against: Iterable[str],
+    max_distance: float = TEXT_DISTANCE,
+    *,
+    ids: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> Checked:
+    """Find the texts of one set that are nearly a text of another; see :func:`check_against`.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        The texts to check, read some at a time.
+    against : iterable of str
+        The texts that none of them should repeat.
+    max_distance : float, default=0.1
+        The share of words that may differ, as for :func:`find_duplicate_texts`.
+    ids, n_jobs
+        As for :func:`check_against`.
+
+    Returns
+    -------
+    Checked
+        Which texts are new, and what the others repeat.
+
+    Examples
+    --------
+    >>> check_texts_against(["A red fox", "a blue fox"], ["a red fox", "a dog"]).is_new
+    array([False,  True])
+    """
+    search = _checked(1.0, 0, 1, n_jobs)
+    distance = check_number("max_distance", max_distance, low=0)
+    known = _known(TextRows(Words.of(against)), distance, ids, search)
+    rest = iter(texts)
+    parts = []
+    while block := list(islice(rest, _TEXTS_AT_ONCE)):
+        parts.append(known.check(block, n_jobs=n_jobs))
+    if not parts:
+        raise ValueError("texts must be some, got none")
+    return Checked(*(np.concatenate(values) for values in zip(*parts)))
+
+
+def _known(rows: Vectors, distance: float, ids: ArrayLike | None, search: "_Search") -> Duplicates:
+    """Rows to compare others with; they are not compared with each other."""
+    names = check_ids(ids, len(rows))
+    contents = Contents.of(rows.hashes)
+    if isinstance(rows, TextRows):
+        plan = plan_of_texts(distance)
+    else:
+        sample = Sample.of(rows, contents.row_of, search.seed)
+        plan = choose_plan(sample, square_of_distance(distance, rows.metric), search.recall, search.seed)
+    none = NearPairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    decided, apart = np.zeros(len(rows), np.int8), np.empty((0, 2), np.int64)
+    described = plan.finder.describe(rows)
+    state = State(rows, contents, none, plan, described, None, distance, sys.maxsize, names, None, decided, apart)
+    return Duplicates(state, distance, "leader", "center", f"max_distance={distance:g} was given")
+
+
+class _Search(NamedTuple):
+    """How pairs are looked for."""
+
+    recall: float
+    seed: int
+    max_pairs: int
+    n_jobs: int
+
+
+def _checked(recall: float, random_state: int, max_pairs: int, n_jobs: int | None) -> _Search:
     recall = check_number("recall", recall, high=1)
     if recall <= 0:
         raise ValueError(f"recall must be above 0 and at most 1, got {recall}")
     seed = check_integer("random_state", random_state, low=0, high=2**32 - 1)
-    most = check_integer("max_pairs", max_pairs, low=1)
-    threads = check_n_jobs(n_jobs)
-    if (max_distance is None) == (labeled_pairs is None):
-        raise ValueError("give either max_distance or labeled_pairs")
-    if max_distance is not None:
-        check_number("max_distance", max_distance, low=0)
+    return _Search(recall, seed, check_integer("max_pairs", max_pairs, low=1), check_n_jobs(n_jobs))
 
-    rows = Vectors(vectors, metric)
-    names = check_ids(None if ids is None else as_ids(ids), len(rows))
-    row_scores = check_scores(scores, len(rows))
-    distance = distance_from_labels(rows, labeled_pairs, names) if max_distance is None else float(max_distance)
-    rule: Keep = keep if keep is not None else ("center" if row_scores is None else "best")
 
+def _rule(keep: Keep | None, scores: NDArray | None) -> Keep:
+    if keep is not None:
+        return keep
+    return "center" if scores is None else "best"
+
+
+def _state(
+    rows: Vectors, distance: float, ids: NDArray | None, scores: NDArray[np.float64] | None, search: _Search
+) -> State:
+    """Look for the pairs within a distance."""
     contents = Contents.of(rows.hashes)
-    sample = Sample.of(rows, contents.row_of, seed)
-    refuse_too_many(sample, distance, metric, most)
-    plan = choose_plan(sample, square_of_distance(distance, metric), recall, seed)
+    sample = None if isinstance(rows, TextRows) else Sample.of(rows, contents.row_of, search.seed)
+    if sample is None:
+        plan = plan_of_texts(distance)
+    else:
+        refuse_too_many(sample, distance, rows.metric, search.max_pairs)
+        plan = choose_plan(sample, square_of_distance(distance, rows.metric), search.recall, search.seed)
     try:
-        plan, described, found, curve = _searched(rows, contents, plan, distance, recall, most, threads)
+        plan, described, found, curve = _searched(rows, contents, plan, distance, search)
     except TooManyPairs:
-        raise too_many(sample, distance, metric, most, f"more than {most}") from None
+        count = f"more than {search.max_pairs}"
+        if sample is not None:
+            raise too_many(sample, distance, rows.metric, search.max_pairs, count) from None
+        raise ValueError(f"max_distance={distance:g} matches {count} (max_pairs) pairs of texts; pass less") from None
     near = NearPairs.in_order(contents.of_row[found.first], contents.of_row[found.second], found.distances)
-    state = State(rows, contents, near, plan, described, curve, distance, most, names, row_scores)
-    return Duplicates(state, distance, grouping, rule)
+    decided, apart = np.zeros(len(rows), np.int8), np.empty((0, 2), np.int64)
+    return State(rows, contents, near, plan, described, curve, distance, search.max_pairs, ids, scores, decided, apart)
 
 
 def _searched(
-    vectors: Vectors, contents: Contents, plan: Plan, distance: float, recall: float, max_pairs: int, n_jobs: int
+    vectors: Vectors, contents: Contents, plan: Plan, distance: float, search: _Search
 ) -> tuple[Plan, NDArray, Verified, Curve | None]:
     """Look for the pairs; with codes, again within a larger radius while the pairs found say that too many were missed.
 
@@ -135,15 +350,15 @@ def _searched(
     square = square_of_distance(distance, vectors.metric)
     described = plan.finder.describe(vectors)
     for rounds_left in reversed(range(_MOST_ROUNDS)):
-        candidates = plan.finder.pairs(described, contents.row_of, square, n_jobs)
-        found = verified(candidates, vectors, vectors, distance, max_pairs, n_jobs)
+        candidates = plan.finder.pairs(vectors, described, contents.row_of, square, search.n_jobs)
+        found = verified(candidates, vectors, vectors, distance, search.max_pairs, search.n_jobs)
         if not isinstance(plan.finder, SignCodes):
             return plan, described, found, None
         differing = differing_bits(found, vectors, plan.finder)
         curve = measured_curve(found, plan.finder, differing, plan.recall)
-        if not rounds_left or not len(differing) or curve.recall[-1] >= recall:
+        if not rounds_left or not len(differing) or curve.recall[-1] >= search.recall:
             break
         chances = plan.finder.found_share(differing)
-        radius = radius_for(recall, plan.finder.n_bits, differing, 1 / np.maximum(chances, 1e-9))
+        radius = radius_for(search.recall, plan.finder.n_bits, differing, 1 / np.maximum(chances, 1e-9))
         plan = plan._replace(finder=plan.finder._replace(radius=max(radius, plan.finder.radius + 1)))
     return plan, described, found, curve

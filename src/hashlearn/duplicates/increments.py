@@ -5,25 +5,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.duplicates.candidates import Finder
-from hashlearn.duplicates.contents import Contents, NearPairs
-from hashlearn.duplicates.row_labels import check_ids, check_scores, joined_ids
-from hashlearn.duplicates.state import State
+from hashlearn.duplicates.candidates import Described, Finder
+from hashlearn.duplicates.groups import Contents, NearPairs
+from hashlearn.duplicates.state import State, check_ids, check_scores, joined_ids
 from hashlearn.duplicates.vectors import Rows, Vectors, square_of_distance
 from hashlearn.duplicates.verify import TooManyPairs, Verified, verified
 
 
-def opened(state: State, X: Any) -> Vectors:
-    """New rows, if they are as wide as the known ones."""
-    new = Vectors(X, state.vectors.metric)
-    if new.width != state.vectors.width:
-        raise ValueError(f"X must have {state.vectors.width} columns, as the known rows, got {new.width}")
-    return new
-
-
 def added(state: State, X: Any, ids: ArrayLike | None, scores: ArrayLike | None, n_jobs: int) -> State:
     """The state with new rows, compared with all that are known and with each other."""
-    new = opened(state, X)
+    new = state.vectors.new(X)
     all_ids = joined_ids(state.ids, check_ids(ids, len(new)))
     new_scores = check_scores(scores, len(new))
     if (new_scores is None) != (state.scores is None):
@@ -36,7 +27,7 @@ def added(state: State, X: Any, ids: ArrayLike | None, scores: ArrayLike | None,
     square = square_of_distance(state.largest_distance, vectors.metric)
     try:
         old = near_known(state, new, fresh, n_jobs, described)
-        found = state.plan.finder.pairs(described, fresh, square, n_jobs)
+        found = state.plan.finder.pairs(new, described, fresh, square, n_jobs)
         among = verified(found, new, new, state.largest_distance, state.max_pairs, n_jobs)
     except TooManyPairs:
         raise ValueError(f"more than max_pairs={state.max_pairs} pairs match; nothing was added") from None
@@ -54,6 +45,7 @@ def added(state: State, X: Any, ids: ArrayLike | None, scores: ArrayLike | None,
         described=np.concatenate([state.described, described]),
         ids=all_ids,
         scores=None if new_scores is None else np.concatenate([state.scores, new_scores]),
+        decided=np.concatenate([state.decided, np.zeros(len(new), np.int8)]),
     )
 
 
@@ -62,9 +54,9 @@ def near_known(state: State, new: Vectors, rows: Rows, n_jobs: int, described: N
     finder: Finder = state.plan.finder
     of_new = finder.describe(new) if described is None else described
     square = square_of_distance(state.largest_distance, new.metric)
-    found = finder.across(state.described, state.contents.row_of, of_new[rows], square, n_jobs)
-    named = (candidates._replace(second=rows[candidates.second]) for candidates in found)
-    near = verified(named, state.vectors, new, state.largest_distance, state.max_pairs, n_jobs)
+    known = Described(state.vectors, state.described, state.contents.row_of)
+    found = finder.across(known, Described(new, of_new, rows), square, n_jobs)
+    near = verified(found, state.vectors, new, state.largest_distance, state.max_pairs, n_jobs)
     is_copy = known_contents(state, new)[near.second] == state.contents.of_row[near.first]
     return near._replace(first=near.first[~is_copy], second=near.second[~is_copy], distances=near.distances[~is_copy])
 

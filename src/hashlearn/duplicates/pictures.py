@@ -1,10 +1,13 @@
 """The pictures of a folder as vectors, a bundle at a time: what is done once is not done again.
 
+A file is one row, whatever its names are. A link is no row, and of several names of one file (hard links) the first is.
+
 Each bundle of pictures is one file in a folder for intermediate results, named by a digest of the encoder and of the
 pictures' names, sizes and times. A run that was interrupted, or that asks for another distance, reads what is there.
 """
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,10 +17,13 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from hashlearn.duplicates.apply import FileStamp
 from hashlearn.durable.files import write_bytes
 from hashlearn.durable.json_files import json_digest
+from hashlearn.durable.locks import status_of
 from hashlearn.features.encoders import Encoder
 from hashlearn.features.pictures import Skipped, opened_picture, picture_names, read_picture
+from hashlearn.names import natural_key
 from hashlearn.progress import track
 from hashlearn.rows.formats.problems import FileProblem
 
@@ -26,11 +32,34 @@ _SIDE = 256  # what encoders need at most of a picture's shorter side
 
 
 class FolderVectors(NamedTuple):
-    """Pictures below a folder: their names, vectors and numbers of pixels, and those that could not be read."""
+    """Pictures below a folder.
+
+    Attributes
+    ----------
+    names : list of str
+    vectors : ndarray of shape (n, n_features)
+    pixels : ndarray of shape (n,)
+    skipped : list of Skipped
+        Files that are no rows, and why.
+    stamps : dict of str to FileStamp
+        What each file was before it was read.
+    other_names : dict of str to list of str
+        Further names of the files of this folder, those that were known too.
+    """
 
     names: list[str]
     vectors: NDArray[np.float32]
     pixels: NDArray[np.float64]
+    skipped: list[Skipped]
+    stamps: dict[str, FileStamp]
+    other_names: dict[str, list[str]]
+
+
+class FolderFiles(NamedTuple):
+    """The files of pictures below a folder, one name each; their other names; and what is no file of its own."""
+
+    names: list[str]
+    other_names: dict[str, list[str]]
     skipped: list[Skipped]
 
 
@@ -55,15 +84,18 @@ def encoded_folder(folder: str | Path, encoder: Encoder, done: Path | None, know
     known : list of str
         Names that need not be encoded.
     """
-    found = picture_names(folder)
+    found = files_of_pictures(folder, known)
     without = set(known)
     wanted = [name for name in found.names if name not in without]
     names: list[str] = []
     skipped = list(found.skipped)
+    stamps: dict[str, FileStamp] = {}
     bundles = []
     for start in track(range(0, len(wanted), BUNDLE), "pictures"):
         some = wanted[start : start + BUNDLE]
+        before = {name: FileStamp.of(Path(folder) / name) for name in some}
         bundle = _bundle(Path(folder), some, encoder, done)
+        stamps |= {name: stamp for name, stamp in before.items() if stamp is not None and name not in bundle.unread}
         names += [name for name in some if name not in bundle.unread]
         skipped += [Skipped(name, reason) for name, reason in bundle.unread.items()]
         if len(bundle.vectors):
@@ -72,16 +104,42 @@ def encoded_folder(folder: str | Path, encoder: Encoder, done: Path | None, know
         unread_too = f" ({len(skipped)} could not be read)" if skipped else ""
         raise ValueError(f"no images in {folder} that can be read{unread_too}")
     if not names:
-        return FolderVectors(names, np.empty((0, 0), np.float32), np.empty(0), skipped)
+        return FolderVectors(names, np.empty((0, 0), np.float32), np.empty(0), skipped, stamps, found.other_names)
     vectors = np.concatenate([bundle.vectors for bundle in bundles])
-    return FolderVectors(names, vectors, np.concatenate([bundle.pixels for bundle in bundles]), skipped)
+    pixels = np.concatenate([bundle.pixels for bundle in bundles])
+    return FolderVectors(names, vectors, pixels, skipped, stamps, found.other_names)
+
+
+def files_of_pictures(folder: str | Path, known: Sequence[str] = ()) -> FolderFiles:
+    """The files of the pictures below a folder. Of several names of one file a known one stands for it."""
+    found = picture_names(folder)
+    first_known = set(known)
+    names: list[str] = []
+    other_names: dict[str, list[str]] = {}
+    skipped = list(found.skipped)
+    seen: dict[tuple[int, int], str] = {}
+    for name in sorted(found.names, key=lambda each: (each not in first_known, natural_key(each))):
+        path = Path(folder, name)
+        status = status_of(path)
+        if status is None:  # removed meanwhile
+            continue
+        if path.is_symlink():
+            skipped.append(Skipped(name, f"a link to {os.readlink(path)}"))
+            continue
+        first = seen.setdefault((status.st_dev, status.st_ino), name)
+        if first == name:
+            names.append(name)
+        else:
+            other_names.setdefault(first, []).append(name)
+            skipped.append(Skipped(name, f"another name of the file {first} (a hard link)"))
+    return FolderFiles(sorted(names), other_names, sorted(skipped))
 
 
 def _bundle(folder: Path, names: list[str], encoder: Encoder, done: Path | None) -> _Bundle:
     """Some pictures, from the folder for intermediate results if they are there."""
     if done is None:
         return _encoded(folder, names, encoder)
-    stamps = [(name, (folder / name).stat().st_size, (folder / name).stat().st_mtime_ns) for name in names]
+    stamps = [(name, *(FileStamp.of(folder / name) or ())[1:]) for name in names]
     path = done / f"pictures-{json_digest(encoder.name, encoder.config(), stamps)[:32]}.safetensors"
     try:
         content = load(path.read_bytes())

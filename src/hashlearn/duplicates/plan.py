@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from hashlearn.codes import hamming_distances
 from hashlearn.duplicates.candidates import Finder, Projection, SignCodes
-from hashlearn.duplicates.vectors import Metric, Rows, Vectors, distance_of_square, square_of_distance
+from hashlearn.duplicates.vectors import RowMetric, Rows, Vectors, distance_of_square, square_of_distance
 from hashlearn.linalg.anchors.search import squared_distances
 from hashlearn.threads import one_blas_thread
 
@@ -56,6 +56,8 @@ class Plan(NamedTuple):
         finder = self.finder
         if isinstance(finder, SignCodes):
             how = f"codes of {finder.n_bits} bits within radius {finder.radius}, expected recall {self.recall:.4f}"
+        elif not isinstance(finder, Projection):
+            return str(finder)
         else:
             how = f"all pairs in {finder.n_dimensions} of {len(finder.mean)} dimensions, exact"
         return f"{how}; about {self.candidates:.3g} candidates and {self.seconds:.2g} s of one thread"
@@ -101,7 +103,7 @@ class Sample(NamedTuple):
         """Pairs of all rows that are expected to be as near as that."""
         return float(np.mean(self.squares <= square)) * self.n_pairs if len(self.squares) else 0.0
 
-    def distance_of_pairs(self, n_pairs: float, metric: Metric) -> float:
+    def distance_of_pairs(self, n_pairs: float, metric: RowMetric) -> float:
         """The distance within which about so many pairs are expected."""
         share = min(1.0, n_pairs / max(1.0, self.n_pairs))
         return float(distance_of_square(np.quantile(self.squares, share).astype(np.float64), metric))
@@ -210,14 +212,14 @@ def bit_difference(left: NDArray, right: NDArray, squares: NDArray) -> NDArray[n
     return np.arccos(np.clip(cosine, -1, 1)) / np.pi
 
 
-def refuse_too_many(sample: Sample, max_distance: float, metric: Metric, max_pairs: int) -> None:
+def refuse_too_many(sample: Sample, max_distance: float, metric: RowMetric, max_pairs: int) -> None:
     """Raise where the sample says that far more pairs match than may be kept."""
     expected = sample.matching(square_of_distance(max_distance, metric))
     if expected > 1.5 * max_pairs:
         raise too_many(sample, max_distance, metric, max_pairs, f"about {expected:.3g}")
 
 
-def too_many(sample: Sample, max_distance: float, metric: Metric, max_pairs: int, count: str) -> ValueError:
+def too_many(sample: Sample, max_distance: float, metric: RowMetric, max_pairs: int, count: str) -> ValueError:
     """The error that says how many pairs match, and which distance would leave fewer."""
     advised = sample.distance_of_pairs(sample.n / 10, metric)
     return ValueError(

@@ -1,6 +1,6 @@
 """What was found, and what can be asked of it: pairs, groups, what to keep; new rows against it; other thresholds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_choice, check_number
-from hashlearn.duplicates.answers import Checked, DuplicatePairs, Group
-from hashlearn.duplicates.contents import NearPairs
-from hashlearn.duplicates.groups import GROUPINGS, KEEPS, Assignment, Grouping, Keep, Preference, assign
-from hashlearn.duplicates.increments import added, known_contents, near_known, opened
+from hashlearn.duplicates.decisions import as_decided, with_decisions
+from hashlearn.duplicates.groups import GROUPINGS, KEEPS, Assignment, Grouping, Keep, NearPairs, Preference, assign
+from hashlearn.duplicates.increments import added, known_contents, near_known
 from hashlearn.duplicates.plan import Plan
 from hashlearn.duplicates.saved import Saved, read_state, write_state
-from hashlearn.duplicates.state import State
-from hashlearn.duplicates.vectors import Metric, Rows
+from hashlearn.duplicates.state import Checked, DuplicatePairs, Group, State
+from hashlearn.duplicates.vectors import RowMetric, Rows
 from hashlearn.duplicates.verify import Curve
 from hashlearn.names import natural_key
 from hashlearn.threads import check_n_jobs
@@ -33,18 +32,21 @@ class Duplicates:
         All that it is made of; smaller distances share it.
     max_distance : float
         Rows at this distance or less are duplicates.
-    metric : {"cosine", "euclidean"}
+    metric : {"cosine", "euclidean", "words"}
     grouping, keep : str
         See :func:`hashlearn.find_duplicates`.
+    reason : str
+        Why the distance is what it is, in a sentence.
     curve : Curve or None
         What each radius of the codes found; None where the search was exact.
     recall : float
         The estimated share of near pairs that was found; 1 where the search was exact.
     """
 
-    def __init__(self, state: State, max_distance: float, grouping: Grouping, keep: Keep):
+    def __init__(self, state: State, max_distance: float, grouping: Grouping, keep: Keep, reason: str):
         self.state = state
         self.max_distance = max_distance
+        self.reason = reason
         self.grouping: Grouping = check_choice("grouping", grouping, GROUPINGS)  # type: ignore[assignment]
         self.keep: Keep = check_choice("keep", keep, KEEPS)  # type: ignore[assignment]
         if keep == "best" and state.scores is None:
@@ -61,7 +63,7 @@ class Duplicates:
         )
 
     @property
-    def metric(self) -> Metric:
+    def metric(self) -> RowMetric:
         return self.state.vectors.metric
 
     @property
@@ -120,7 +122,8 @@ class Duplicates:
     @cached_property
     def assignment(self) -> Assignment:
         """For each row the number of the row that is kept in its place, and the distance from it."""
-        return assign(self.state.contents, self._near, self.preference, self.grouping)
+        found = assign(self.state.contents, self._near, self.preference, self.grouping)
+        return as_decided(found, self.state)
 
     @property
     def preference(self) -> Preference:
@@ -158,6 +161,33 @@ class Duplicates:
             groups.append(Group(self.ids[leader].item(), self.ids[rows], distances[rows], is_copy))
         return sorted(groups, key=lambda group: -len(group.members))
 
+    def decide(self, decisions: Iterable[tuple[Any, str, Any]]) -> Self:
+        """Remember what somebody has decided about rows; groups, kept and dropped rows follow it from now on.
+
+        Parameters
+        ----------
+        decisions : iterable of (id, decision, id)
+            A row, ``"keep"``, ``"drop"``, ``"different"`` or ``""``, and the kept row of its group. ``"different"``:
+            the two are no duplicates; the row is kept, and the pair is never found again. ``""`` forgets a decision. A
+            group of which all rows were dropped keeps its row.
+
+        Returns
+        -------
+        Duplicates
+            This object.
+
+        Examples
+        --------
+        >>> from hashlearn import find_duplicates
+        >>> found = find_duplicates([[1.0, 0.0], [1.0, 0.01], [1.0, 0.02]], 0.01, keep="first")
+        >>> found.dropped
+        array([1, 2])
+        >>> found.decide([(1, "different", 0)]).dropped
+        array([2])
+        """
+        self._replace(with_decisions(self.state, decisions, self.ids))
+        return self
+
     def at(self, max_distance: float, *, grouping: Grouping | None = None, keep: Keep | None = None) -> "Duplicates":
         """The duplicates at a smaller distance, from the pairs that are stored; nothing is compared again.
 
@@ -180,15 +210,16 @@ class Duplicates:
                 f"max_distance must be at most {largest:g}, up to which pairs were searched, got {max_distance}; "
                 "call find_duplicates with a larger one"
             )
-        return Duplicates(self.state, distance, grouping or self.grouping, keep or self.keep)
+        reason = self.reason if distance == self.max_distance else f"max_distance={distance:g} was asked for"
+        return Duplicates(self.state, distance, grouping or self.grouping, keep or self.keep, reason)
 
     def check(self, X: Any, *, n_jobs: int | None = None) -> Checked:
         """Which of these rows duplicate a known one, and which are new. They are not compared with each other.
 
         Parameters
         ----------
-        X : array of shape (n, n_features), or another source as for :func:`hashlearn.find_duplicates`
-            The rows to check.
+        X : array of shape (n, n_features), or another source as for :func:`hashlearn.find_duplicates`; or texts
+            The rows to check, of the kind of the known ones.
         n_jobs : int or None
             Threads: None is 1, -1 is all cores.
 
@@ -204,7 +235,7 @@ class Duplicates:
         >>> known.check([[2.0, 0.01], [1.0, 1.0]]).is_new
         array([False,  True])
         """
-        new = opened(self.state, X)
+        new = self.state.vectors.new(X)
         copies = known_contents(self.state, new)
         near = near_known(self.state, new, np.arange(len(new)), check_n_jobs(n_jobs))
         keep = near.distances <= self.max_distance
@@ -265,7 +296,7 @@ class Duplicates:
         ...     len(Duplicates.open(folder).groups)
         1
         """
-        write_state(Saved(self.state, self.max_distance, self.grouping, self.keep), folder)
+        write_state(Saved(self.state, self.max_distance, self.grouping, self.keep, self.reason), folder)
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -290,11 +321,12 @@ class Duplicates:
             "max_distance": self.max_distance,
             "grouping": self.grouping,
             "keep": self.keep,
+            "reason": self.reason,
         }
 
     @cached_property
     def _near(self) -> NearPairs:
-        return self.state.pairs.within(self.max_distance)
+        return self.state.pairs.within(self.max_distance).without(self.state.apart)
 
     @cached_property
     def _ranks(self) -> NDArray[np.int64]:

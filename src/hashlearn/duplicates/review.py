@@ -1,27 +1,78 @@
-"""A page to review duplicates: one HTML file with everything in it.
+"""Pages to review duplicates: all groups, the largest first, with pictures or texts side by side.
 
-It shows the groups, largest first, with pictures or texts side by side. A slider shows what another distance would do.
-What you decide can be downloaded. The script in the page has the rules of :mod:`hashlearn.duplicates.groups`.
+The page is an HTML file with the first groups in it; further groups are in files of at most a few megabytes beside it,
+which the page loads as you go. A large group is cut into parts. What you decide is kept by the browser and can be
+downloaded, or is saved in a state where :mod:`hashlearn.duplicates.review_server` shows the page.
 """
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hashlearn.duplicates.contents import NearPairs
-from hashlearn.duplicates.groups import components_of, order_of_contents, rows_by_preference
 from hashlearn.duplicates.result import Duplicates
-from hashlearn.duplicates.vectors import Rows
-from hashlearn.durable.files import write_text
+from hashlearn.duplicates.state import DROPPED, KEPT
+from hashlearn.durable.files import write_bytes, write_text
 from hashlearn.extras import require
+from hashlearn.progress import track
 
-MOST_SHOWN = 1000
+ROWS_OF_PART = 100
+GROUPS_OF_PAGE = 50
+ROWS_OF_PAGE = 200
+BYTES_OF_PAGE = 2_000_000
+MOST_BYTES = 5_000_000
+"""Of a file. A page ends where it has ``BYTES_OF_PAGE``; one row more, or two large ones, must still fit."""
+
+LONGEST_TEXT = 20_000
+"""Bytes of a text that are shown."""
+
+_DECIDED = {KEPT: "keep", DROPPED: "drop"}
+
+
+class Shown(NamedTuple):
+    """What is shown of a row; see :func:`write_review`."""
+
+    texts: Sequence[str] | None = None
+    picture: Callable[[int], Any] | None = None
+    note: Callable[[int], str] | None = None
+    file: Callable[[int], str] | None = None
+
+
+class GroupPart(NamedTuple):
+    """Some rows of a group, the kept one first, with their distances from it.
+
+    Attributes
+    ----------
+    number, size : int
+        The place of the group among all, from 1, and how many rows it has in all.
+    start : int
+        The place of the first of these rows among the members of the group.
+    rows : ndarray of int64
+    distances : ndarray of float64
+    is_copy : ndarray of bool
+    """
+
+    number: int
+    size: int
+    start: int
+    rows: np.ndarray
+    distances: np.ndarray
+    is_copy: np.ndarray
+
+    def halves(self) -> "list[GroupPart]":
+        """Two parts with half of the members each."""
+        middle = (len(self.rows) + 1) // 2
+        chosen = (np.arange(middle), np.array([0, *range(middle, len(self.rows))]))
+        starts = (self.start, self.start + middle - 1)
+        return [
+            self._replace(start=start, rows=self.rows[w], distances=self.distances[w], is_copy=self.is_copy[w])
+            for start, w in zip(starts, chosen)
+        ]
 
 
 def write_review(
@@ -31,25 +82,25 @@ def write_review(
     texts: Sequence[str] | None = None,
     picture: Callable[[int], bytes] | None = None,
     note: Callable[[int], str] | None = None,
+    file: Callable[[int], str] | None = None,
     title: str = "Near-duplicates",
-    most_shown: int = MOST_SHOWN,
 ) -> None:
-    """Write the page (extra ``report``).
+    """Write the page and, where there are many groups, a folder of further pages beside it (extra ``report``).
 
     Parameters
     ----------
     duplicates : Duplicates
     path : str or Path
-        The HTML file.
+        The HTML file. The folder is called like it, with ``_files`` instead of the suffix.
     texts : sequence of str, optional
         A text for each row.
     picture : function, optional
         From the number of a row to the bytes of a small JPEG or PNG file.
     note : function, optional
-        From the number of a row to a line about it, such as its size.
+        From the number of a row to a line about it, such as its size or payload.
+    file : function, optional
+        From the number of a row to the address of its picture in full, relative to the page.
     title : str
-    most_shown : int
-        Rows on the page, those of the largest groups.
 
     Examples
     --------
@@ -61,96 +112,178 @@ def write_review(
     ...     "a cat." in (Path(folder) / "review.html").read_text()
     True
     """
-    write_text(path, review_page(duplicates, Shown(texts, picture, note), title, most_shown))
+    page = write_pages(duplicates, path, Shown(texts, picture, note, file), title)
+    write_text(path, page)
+    remove_other_pages(path, page)
 
 
-def review_page(duplicates: Duplicates, shown: "Shown", title: str, most_shown: int = MOST_SHOWN) -> str:
-    """The page of :func:`write_review` as text."""
-    data = review_data(duplicates, shown, most_shown)
-    # In a script element, "</" would end it whatever the quotes say.
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("</", "<\\/")
-    return _environment().get_template("review.html").render(title=title, data=text, summary=_summary(duplicates, data))
+def write_pages(duplicates: Duplicates, path: str | Path, shown: Shown, title: str) -> str:
+    """Write the further pages of a review beside the file of the first one, and return the text of that file.
+
+    Their names are new: a page that is there already goes on to have its own until :func:`remove_other_pages`.
+    """
+    token = secrets.token_hex(8)
+    folder = folder_of_pages(path)
+    first: list[dict] = []
+    n_pages = 0
+    for groups in _pages_within_bytes(duplicates, shown):
+        if n_pages == 0:
+            first = groups
+        else:
+            folder.mkdir(exist_ok=True)
+            write_bytes(folder / f"{token}-{n_pages:06}.js", page_script(n_pages, groups))
+        n_pages += 1
+    return review_page(duplicates, first, n_pages, title, token, f"{folder.name}/{token}-")
 
 
-class Shown(NamedTuple):
-    """What is shown of a row; see :func:`write_review`."""
+def _pages_within_bytes(duplicates: Duplicates, shown: Shown) -> Iterator[list[dict]]:
+    """The groups of each page, of which a file is below ``MOST_BYTES``."""
+    for parts in track(list(pages_of(group_parts(duplicates))), "pages"):
+        groups: list[dict] = []
+        n_bytes = 0
+        todo = parts[::-1]
+        while todo:
+            part = todo.pop()
+            (entry,) = entries(duplicates, [part], shown)
+            size = len(_as_json(entry).encode())
+            if size > BYTES_OF_PAGE and len(part.rows) > 2:
+                todo += part.halves()[::-1]
+                continue
+            if size > MOST_BYTES / 2:
+                raise ValueError(f"what is shown of group {part.number} must be below 2 MB a row, got {size:,} bytes")
+            if groups and n_bytes + size > BYTES_OF_PAGE:
+                yield groups
+                groups, n_bytes = [], 0
+            groups.append(entry)
+            n_bytes += size
+        yield groups
 
-    texts: Sequence[str] | None
-    picture: Callable[[int], bytes] | None
-    note: Callable[[int], str] | None
+
+def folder_of_pages(path: str | Path) -> Path:
+    """The folder of the further pages of a review."""
+    return Path(path).with_name(f"{Path(path).stem}_files")
 
 
-def review_data(duplicates: Duplicates, what: Shown, most_shown: int) -> dict[str, Any]:
-    """What the script of the page needs, as JSON values."""
-    state = duplicates.state
-    shown = _shown_contents(duplicates, most_shown)
-    number = np.full(len(state.contents.row_of), -1, np.int64)
-    number[shown] = np.arange(len(shown))
-    pairs = _pairs_among(state.pairs, number)
-    preference = duplicates.preference
-    place = _places(duplicates)
-    rows = rows_by_preference(state.contents, preference)
-    starts = np.searchsorted(state.contents.of_row[rows], np.arange(len(state.contents.row_of) + 1))
-    entries = [[_entry(duplicates, int(row), what) for row in rows[starts[c] : starts[c + 1]]] for c in shown]
-    return {
-        "metric": duplicates.metric,
-        "distance": duplicates.max_distance,
-        "largest": state.largest_distance,
-        "keep": duplicates.keep,
-        "grouping": duplicates.grouping,
-        "order": np.argsort(np.argsort(place[shown])).tolist(),
-        "contents": entries,
-        "pairs": [[a, b, d] for a, b, d in zip(*(values.tolist() for values in pairs))],
-        "left_out": max(0, len(duplicates.dropped) + len(duplicates.groups) - sum(map(len, entries))),
+def remove_other_pages(path: str | Path, page: str) -> None:
+    """Remove the further pages that belong to an earlier review of that name."""
+    folder = folder_of_pages(path)
+    for each in folder.glob("*-*.js"):
+        if each.name.partition("-")[0] not in page:
+            each.unlink(missing_ok=True)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def review_page(
+    duplicates: Duplicates, first: list[dict], n_pages: int, title: str, token: str, files: str, server: bool = False
+) -> str:
+    """The HTML page with the groups of the first page in it."""
+    data = {
+        "first": first,
+        "n_pages": max(1, n_pages),
+        "n_groups": len(duplicates.groups),
+        "n_rows": len(duplicates.dropped) + len(duplicates.groups),
+        "n_dropped": len(duplicates.dropped),
+        "files": files,
+        "token": f"hashlearn-{token}",
+        "server": server,
     }
+    # In a script element "</script" and "<!--" mean something whatever the quotes say.
+    text = _as_json(data).replace("<", "\\u003c")
+    return _environment().get_template("review.html").render(title=title, data=text, summary=_summary(duplicates))
 
 
-def _entry(duplicates: Duplicates, row: int, what: Shown) -> dict[str, Any]:
-    entry: dict[str, Any] = {"id": duplicates.ids[row].item()}
-    if what.texts is not None:
-        entry["text"] = what.texts[row]
-    if what.note is not None:
-        entry["note"] = what.note(row)
-    if what.picture is not None:
-        content = what.picture(row)
-        kind = "png" if content.startswith(b"\x89PNG") else "jpeg"
-        entry["picture"] = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+def page_script(number: int, groups: list[dict]) -> bytes:
+    """A further page as a script: a page from a folder may load scripts, and nothing else."""
+    return f"reviewPage({number}, {_as_json(groups)});\n".encode()
+
+
+def group_parts(duplicates: Duplicates) -> Iterator[GroupPart]:
+    """All groups, the largest first, each in parts of at most ``ROWS_OF_PART`` rows beside the kept one."""
+    distances = duplicates.assignment.distances
+    row_of = {name: row for row, name in enumerate(duplicates.ids.tolist())}
+    for number, group in enumerate(duplicates.groups, start=1):
+        leader = row_of[group.kept]
+        for start in range(0, len(group.members), ROWS_OF_PART):
+            some = slice(start, start + ROWS_OF_PART)
+            rows = np.array([leader, *(row_of[name] for name in group.members[some].tolist())])
+            is_copy = np.concatenate([[False], group.is_copy[some]])
+            yield GroupPart(number, 1 + len(group.members), start, rows, distances[rows], is_copy)
+
+
+def pages_of(parts: Iterable[GroupPart]) -> Iterator[list[GroupPart]]:
+    """Parts of groups, as many as a page takes."""
+    page: list[GroupPart] = []
+    n_rows = 0
+    for part in parts:
+        if page and (len(page) == GROUPS_OF_PAGE or n_rows + len(part.rows) > ROWS_OF_PAGE):
+            yield page
+            page, n_rows = [], 0
+        page.append(part)
+        n_rows += len(part.rows)
+    if page:
+        yield page
+
+
+def entries(duplicates: Duplicates, parts: Sequence[GroupPart], shown: Shown) -> list[dict]:
+    """What the page's script needs of some groups, as JSON values."""
+    return [
+        {
+            "number": part.number,
+            "size": part.size,
+            "start": part.start,
+            "rows": [
+                _row(duplicates, int(row), float(distance), bool(is_copy), int(row) == int(part.rows[0]), shown)
+                for row, distance, is_copy in zip(part.rows, part.distances, part.is_copy)
+            ],
+        }
+        for part in parts
+    ]
+
+
+def _row(duplicates: Duplicates, row: int, distance: float, is_copy: bool, is_kept: bool, shown: Shown) -> dict:
+    entry: dict[str, Any] = {
+        "id": duplicates.ids[row].item(),
+        "distance": None if distance != distance else round(distance, 6),
+        "decision": "keep" if is_kept else "drop",
+    }
+    decided = _DECIDED.get(int(duplicates.state.decided[row]))
+    if decided is not None:
+        entry["decided"] = decided
+    if is_copy:
+        entry["copy"] = True
+    if shown.texts is not None:
+        entry["text"] = _cut(shown.texts[row])
+    if shown.note is not None:
+        entry["note"] = shown.note(row)
+    if shown.file is not None:
+        entry["file"] = shown.file(row)
+    if shown.picture is not None:
+        entry["picture"] = _address_of(shown.picture(row))
     return entry
 
 
-def _shown_contents(duplicates: Duplicates, most_shown: int) -> Rows:
-    """Contents with duplicates within the largest distance, connected ones together, as many as the page takes."""
-    n_rows = duplicates.state.contents.n_rows
-    component = components_of(len(n_rows), duplicates.state.pairs)
-    size = np.bincount(component, weights=n_rows)[component]
-    order = np.lexsort((component, -size))
-    order = order[size[order] > 1]
-    n_shown = int(np.searchsorted(np.cumsum(n_rows[order]), most_shown, side="right"))
-    return order[: max(n_shown, 2)]
+def _address_of(picture: bytes | str) -> str:
+    """What the page shows: an address, or the picture itself as one."""
+    if isinstance(picture, str):
+        return picture
+    kind = "png" if picture.startswith(b"\x89PNG") else "jpeg"
+    return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"
 
 
-def _places(duplicates: Duplicates) -> NDArray[np.int64]:
-    """The place of each content in the order of preference; for the center the page counts, and this breaks ties."""
-    preference = duplicates.preference
-    if duplicates.keep == "center":
-        preference = preference._replace(keep="best", scores=np.zeros(len(duplicates)))
-    order = order_of_contents(duplicates.state.contents, duplicates.state.pairs, preference)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return place
+def _cut(text: str) -> str:
+    """A text of which a page can have many."""
+    shown = text[:LONGEST_TEXT]
+    while len(_as_json(shown).encode()) > LONGEST_TEXT:
+        shown = shown[: len(shown) // 2]
+    return text if len(shown) == len(text) else f"{shown} … (of {len(text):,} characters)"
 
 
-def _pairs_among(pairs: NearPairs, number: Rows) -> NearPairs:
-    kept = (number[pairs.first] >= 0) & (number[pairs.second] >= 0)
-    return NearPairs(number[pairs.first[kept]], number[pairs.second[kept]], pairs.distances[kept])
-
-
-def _summary(duplicates: Duplicates, data: dict[str, Any]) -> list[str]:
+def _summary(duplicates: Duplicates) -> list[str]:
     """Sentences above the groups."""
     lines = [
         f"{len(duplicates):,} rows; {len(duplicates.dropped):,} of them are within {duplicates.metric} distance "
-        f"{duplicates.max_distance:g} of one that is kept.",
-        f"How the pairs were found: {duplicates.plan}.",
+        f"{duplicates.max_distance:g} of one that is kept."
     ]
     curve = duplicates.curve
     if curve is not None and curve.pairs[-1]:
@@ -158,9 +291,12 @@ def _summary(duplicates: Duplicates, data: dict[str, Any]) -> list[str]:
             f"Estimated share of true pairs found: {curve.recall[-1]:.3f} "
             f"(95 % interval {curve.recall_low[-1]:.3f} to {curve.recall_high[-1]:.3f})."
         )
-    if data["left_out"] > 0:
-        lines.append(f"This page shows the largest groups; {data['left_out']:,} rows with duplicates are not on it.")
     return lines
+
+
+def _as_json(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace").decode()  # half a character, as a file name may have it
 
 
 @cache

@@ -1,6 +1,7 @@
 """A result as a folder: the vectors as an npy file that is memory-mapped, everything else as safetensors and JSON."""
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,10 +12,10 @@ from safetensors.numpy import load_file
 from safetensors.numpy import save as as_safetensors
 
 from hashlearn.duplicates.candidates import Finder, Projection, SignCodes
-from hashlearn.duplicates.contents import Contents, NearPairs
-from hashlearn.duplicates.groups import Grouping, Keep
+from hashlearn.duplicates.groups import Contents, Grouping, Keep, NearPairs
 from hashlearn.duplicates.plan import Plan
 from hashlearn.duplicates.state import State
+from hashlearn.duplicates.texts import RareWords, Rarity, TextRows, Words
 from hashlearn.duplicates.vectors import Facts, Vectors, facts_of_block
 from hashlearn.duplicates.verify import Curve
 from hashlearn.durable.files import naming, new_file, sync, write_all
@@ -22,7 +23,7 @@ from hashlearn.durable.generations import FolderFormat
 from hashlearn.rows import RowBlocks
 from hashlearn.rows.blocks import dense
 
-FORMAT = FolderFormat(title="hashlearn duplicates", version=2, manifest="duplicates.json")
+FORMAT = FolderFormat(title="hashlearn duplicates", version=3, manifest="duplicates.json")
 VECTORS = "vectors.npy"
 ARRAYS = "state.safetensors"
 
@@ -36,6 +37,7 @@ class Saved(NamedTuple):
     max_distance: float
     grouping: Grouping
     keep: Keep
+    reason: str
 
 
 def write_state(saved: Saved, folder: str | Path) -> None:
@@ -58,17 +60,25 @@ def read_state(folder: str | Path) -> Saved:
 
 def _write(saved: Saved, generation: Path) -> dict[str, Any]:
     state = saved.state
-    _write_vectors(state.vectors, generation / VECTORS)
+    if isinstance(state.vectors, TextRows):
+        _write_npy(
+            generation / VECTORS, np.dtype(np.uint64), state.vectors.words.words.shape, [state.vectors.words.words]
+        )
+    else:
+        _write_vectors(state.vectors, generation / VECTORS)
     finder = state.plan.finder
     arrays = {
         "hashes": state.vectors.facts.hashes,
         "lengths": state.vectors.facts.lengths,
         "described": state.described,
+        "decided": state.decided,
+        "apart": state.apart,
         **{f"pairs.{name}": values for name, values in state.pairs._asdict().items()},
-        **{f"finder.{name}": values for name, values in finder._asdict().items() if name != "radius"},
+        **{f"finder.{name}": values for name, values in finder._asdict().items() if isinstance(values, np.ndarray)},
         **({} if state.curve is None else {f"curve.{name}": v for name, v in state.curve._asdict().items()}),
         **({} if state.scores is None else {"scores": state.scores}),
         **_encoded_ids(state.ids),
+        **_text_arrays(state.vectors),
     }
     content = as_safetensors({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     with naming(generation / ARRAYS), new_file(generation / ARRAYS) as file:
@@ -77,26 +87,40 @@ def _write(saved: Saved, generation: Path) -> dict[str, Any]:
     return {
         "rows": len(state.vectors),
         "metric": state.vectors.metric,
+        "texts_of_rarity": state.vectors.rarity.n_texts if isinstance(state.vectors, TextRows) else None,
         "max_distance": saved.max_distance,
         "largest_distance": state.largest_distance,
         "grouping": saved.grouping,
         "keep": saved.keep,
+        "reason": saved.reason,
         "max_pairs": state.max_pairs,
-        "finder": {"kind": type(finder).__name__, "radius": getattr(finder, "radius", None)},
+        "finder": {"kind": type(finder).__name__} | {k: v for k, v in finder._asdict().items() if np.isscalar(v)},
         "expected": {"recall": state.plan.recall, "candidates": state.plan.candidates, "seconds": state.plan.seconds},
         "state_sha256": hashlib.sha256(content).hexdigest(),
     }
+
+
+def _text_arrays(vectors: Vectors) -> dict[str, NDArray]:
+    """Where the texts begin in the file of words, and how rare the words are."""
+    if not isinstance(vectors, TextRows):
+        return {}
+    rarity = vectors.rarity
+    return {"texts.starts": vectors.words.starts, "rarity.words": rarity.words, "rarity.counts": rarity.counts}
 
 
 def _write_vectors(vectors: Vectors, path: Path) -> None:
     """The rows as they are stored, a block at a time."""
     rows = vectors.rows
     dtype = np.dtype(rows.source.dtype)
-    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": tuple(rows.shape)}
+    _write_npy(path, dtype, tuple(rows.shape), (dense(block) for _, block in rows.as_stored()))
+
+
+def _write_npy(path: Path, dtype: np.dtype, shape: tuple[int, ...], blocks: Iterable[NDArray]) -> None:
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     with naming(path), new_file(path) as file:
         np.lib.format.write_array_header_1_0(file, header)
-        for _, block in rows.as_stored():
-            write_all(file, np.ascontiguousarray(dense(block), dtype))
+        for block in blocks:
+            write_all(file, np.ascontiguousarray(block, dtype))
     sync(path)
 
 
@@ -109,8 +133,11 @@ def _read(generation: Path, manifest: dict[str, Any]) -> Saved:
         arrays = load_file(generation / ARRAYS)
         facts = Facts(arrays["hashes"], arrays["lengths"])
         values = np.load(generation / VECTORS, mmap_mode="r", allow_pickle=False)
-        _check_vectors(values, facts, generation / VECTORS)
-        vectors = Vectors(RowBlocks(values, name="vectors"), manifest["metric"], facts)
+        if manifest["metric"] == "words":
+            vectors: Vectors = _read_texts(values, arrays, manifest, facts, generation / VECTORS)
+        else:
+            _check_vectors(values, facts, generation / VECTORS)
+            vectors = Vectors(RowBlocks(values, name="vectors"), manifest["metric"], facts)
         state = State(
             vectors,
             Contents.of(facts.hashes),
@@ -122,13 +149,30 @@ def _read(generation: Path, manifest: dict[str, Any]) -> Saved:
             manifest["max_pairs"],
             _decoded_ids(arrays),
             arrays.get("scores"),
+            arrays["decided"],
+            arrays["apart"],
         )
     except (KeyError, SafetensorError, TypeError, EOFError) as error:
         raise ValueError(f"{generation} holds no duplicates that this version can read: {error}") from None
-    return Saved(state, manifest["max_distance"], manifest["grouping"], manifest["keep"])
+    return Saved(state, manifest["max_distance"], manifest["grouping"], manifest["keep"], manifest["reason"])
+
+
+def _read_texts(
+    values: NDArray, arrays: dict[str, NDArray], manifest: dict[str, Any], facts: Facts, path: Path
+) -> TextRows:
+    starts = arrays["texts.starts"]
+    if values.ndim != 1 or values.dtype != np.uint64 or len(values) != starts[-1]:
+        raise ValueError(f"{path} should hold {starts[-1]} words, it has shape {values.shape}")
+    rarity = Rarity(arrays["rarity.words"], arrays["rarity.counts"], manifest["texts_of_rarity"])
+    texts = TextRows(Words(np.asarray(values), starts), rarity)
+    if not np.array_equal(texts.hashes, facts.hashes):
+        raise ValueError(f"{path} was changed (its words are not those that were saved)")
+    return texts
 
 
 def _finder(facts: dict[str, Any], arrays: dict[str, NDArray]) -> Finder:
+    if facts["kind"] == RareWords.__name__:
+        return RareWords(float(facts["distance"]))
     if facts["kind"] == SignCodes.__name__:
         return SignCodes(arrays["finder.mean"], arrays["finder.projection"], int(facts["radius"]))
     return Projection(arrays["finder.mean"], arrays["finder.directions"])

@@ -19,6 +19,8 @@ from hashlearn.threads import run_all, split
 
 Metric = Literal["cosine", "euclidean"]
 METRICS = ("cosine", "euclidean")
+RowMetric = Literal["cosine", "euclidean", "words"]
+"""Rows may be vectors, or texts that are compared by their words."""
 
 Rows = NDArray[np.int64]
 
@@ -58,7 +60,7 @@ class Vectors:
     """
 
     def __init__(self, X: Any, metric: Metric, facts: Facts | None = None):
-        self.metric: Metric = check_choice("metric", metric, METRICS)  # type: ignore[assignment]
+        self.metric: RowMetric = check_choice("metric", metric, METRICS)  # type: ignore[assignment]
         self.rows, self._folder = _by_number(_named(as_rows(X)))
         if 0 in self.rows.shape:
             raise ValueError(f"vectors must have rows and columns, got shape {self.rows.shape}")
@@ -102,21 +104,28 @@ class Vectors:
         run_all([partial(compute, *part) for part in split(len(first), n_jobs)] if len(first) else [], n_jobs)
         return distance_of_square(squares.astype(np.float64), self.metric)
 
+    def new(self, X: Any) -> "Vectors":
+        """New rows that can be compared with these."""
+        rows = Vectors(X, self.metric)  # type: ignore[arg-type]
+        if rows.width != self.width:
+            raise ValueError(f"X must have {self.width} columns, as the known rows, got {rows.width}")
+        return rows
+
     def joined(self, others: "Vectors") -> "Vectors":
         """These rows and those of others below them."""
         pieces = [self.rows.source, others.rows.source]
         facts = Facts(*(np.concatenate(both) for both in zip(self.facts, others.facts)))
-        both = Vectors(RowBlocks(Pieces(pieces, ["the rows", "the new rows"])), self.metric, facts)
+        both = Vectors(RowBlocks(Pieces(pieces, ["the rows", "the new rows"])), self.metric, facts)  # type: ignore[arg-type]
         both._folder = (self._folder, others._folder)
         return both
 
 
-def square_of_distance(distance: Any, metric: Metric) -> Any:
+def square_of_distance(distance: Any, metric: RowMetric) -> Any:
     """The squared Euclidean distance, of unit rows under the cosine, that a distance stands for."""
     return 2 * distance if metric == "cosine" else distance**2
 
 
-def distance_of_square(squares: NDArray[np.float64], metric: Metric) -> NDArray[np.float64]:
+def distance_of_square(squares: NDArray[np.float64], metric: RowMetric) -> NDArray[np.float64]:
     """The inverse of :func:`square_of_distance`."""
     return squares / 2 if metric == "cosine" else np.sqrt(squares)
 

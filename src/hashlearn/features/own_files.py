@@ -114,7 +114,7 @@ def texts_of_csv(path: str | Path, column: str) -> TextTable:
     """
     file = Path(path)
     texts, fields = [], []
-    for row in _rows(file, column):
+    for row in rows_of_csv(file, column):
         text = (row.pop(column) or "").strip()
         if text:
             texts.append(text)
@@ -124,7 +124,8 @@ def texts_of_csv(path: str | Path, column: str) -> TextTable:
     return TextTable(texts, fields)
 
 
-def _rows(path: Path, column: str) -> Iterator[dict[str, str]]:
+def rows_of_csv(path: Path, column: str) -> Iterator[dict[str, str]]:
+    """The rows of a CSV file whose first line names the columns, one of which must be there."""
     # The signature is what Excel writes before UTF-8.
     with reading(path, "csv"), path.open(encoding="utf-8-sig", newline="") as file:
         line = file.readline()

@@ -380,9 +380,9 @@ class CodeTable:
 
     def removed(self, ids: ArrayLike) -> "CodeTable":
         """A table without the codes with these ids, which must be there."""
-        where, positions = self.refuse_unknown(ids)
-        distinct = np.unique(np.stack([where, positions]), axis=1) if len(where) else np.empty((2, 0), np.int64)
-        return self._marked(distinct[0], distinct[1])._tidied()
+        wanted = check_ids(ids, "ids")
+        where, positions = self.refuse_unknown(np.unique(wanted) if len(wanted) > 1 else wanted)
+        return self._marked(where, positions)._tidied()
 
     def compacted(self) -> "CodeTable":
         """A table of one segment without removed codes."""

@@ -21,11 +21,13 @@ short one, the number of the last change is also written, after it is committed,
 (:class:`hashlearn.search.facts.Acknowledged`): a catalog that has fewer changes is refused.
 """
 
+import ctypes
 import errno
 import os
 import sqlite3
 import struct
 import threading
+import weakref
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -36,6 +38,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.durable.locks import status_of
 from hashlearn.search.facts import Facts
 from hashlearn.search.ids import Ids
 from hashlearn.search.kernels.texts import parse_numbers, row_checks
@@ -61,6 +64,18 @@ _ROW = struct.Struct("<q")
 _CRC = struct.Struct("<I")
 
 
+_CATALOGS: "weakref.WeakSet[Catalog]" = weakref.WeakSet()
+
+
+def _leave_connections_to_parent() -> None:
+    for catalog in list(_CATALOGS):
+        catalog.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_connections_to_parent)
+
+
 class LoadedRows(NamedTuple):
     """Rows of a catalog that are there, ascending; ``total`` is the sum of what tells that they are unchanged."""
 
@@ -78,9 +93,10 @@ class Catalog:
 
     def __init__(self, path: Path | None, *, read_only: bool = False):
         self.path, self.read_only = path, read_only
-        self._process = os.getpid()
         self._reading = threading.RLock()
+        self._is_inherited = False
         self._connect()
+        _CATALOGS.add(self)
 
     @classmethod
     def in_memory(cls) -> Self:
@@ -122,6 +138,8 @@ class Catalog:
                     errno.ENOLCK, "a search needs a file system with locks and shared memory", str(self.path.parent)
                 )
             self._writer.execute("PRAGMA synchronous = FULL")
+            status = os.stat(self.path)
+            self._inode = status.st_dev, status.st_ino
             self._reader = self._connection(_uri(self.path, "rw"))
 
     def _read_only_connection(self) -> sqlite3.Connection:
@@ -142,10 +160,18 @@ class Catalog:
 
     def _own_connections(self) -> None:
         """In a process that was forked: connections to a file are of the other process."""
-        if self._process != os.getpid() and self.path is not None:
-            self._inherited = self._writer, self._reader  # closing them would let go of locks that are not ours
+        if self._is_inherited:
             self._connect()
-        self._process = os.getpid()
+            self._is_inherited = False
+
+    def leave_to_parent(self) -> None:
+        """In a process that was just forked: never use the connections again, and never close them."""
+        self._reading = threading.RLock()
+        if self.path is not None:
+            for connection in {self._writer, self._reader}:
+                # SQLite must not close in a child what the parent has opened: let them live as long as the process.
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+            self._is_inherited = True
 
     def _make_tables(self) -> None:
         with self.explained():
@@ -155,9 +181,15 @@ class Catalog:
             self._writer.execute("COMMIT")
 
     def close(self) -> None:
-        with suppress(sqlite3.Error):
-            self._reader.close()
-            self._writer.close()
+        """Let go of the file; the catalog cannot be used any more."""
+        if not self._is_inherited:
+            with suppress(sqlite3.Error):
+                self._reader.close()
+                self._writer.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_writer"):
+            self.close()
 
     @contextmanager
     def explained(self) -> Iterator[None]:
@@ -188,6 +220,7 @@ class Catalog:
         self._own_connections()
         if self.read_only:
             raise OSError(errno.EROFS, "the folder cannot be written; nothing was changed", str(self.path))
+        self._refuse_if_gone()
         if self.path is None:  # one connection: who reads must not see what is not committed
             self._reading.acquire()
         try:
@@ -196,6 +229,18 @@ class Catalog:
         except BaseException:
             self.give_up()
             raise
+
+    def _refuse_if_gone(self) -> None:
+        """Raise where the file has been removed or replaced since it was opened: a change would be lost with it."""
+        if self.path is None:
+            return
+        status = status_of(self.path)
+        if status is None or (status.st_dev, status.st_ino) != self._inode:
+            raise FileNotFoundError(
+                errno.ENOENT,
+                "removed or replaced since it was opened; save the search to write it anew",
+                str(self.path),
+            )
 
     def commit(self, facts: Facts | None = None) -> None:
         """Make the change that was begun, with these facts; a catalog in memory has none."""
@@ -290,9 +335,10 @@ class Catalog:
             for table in ("numbers", "moved"):
                 execute(f"DELETE FROM {table}")
 
-    def every(self, table: str) -> Iterator[tuple]:
-        """All rows of a table, ascending; to be used inside of :meth:`reading`."""
-        return iter(self._reader.execute(f"SELECT * FROM {table} ORDER BY row"))
+    def payloads_between(self, first: int, last: int) -> Iterator[tuple[int, str]]:
+        """Rows from ``first`` to below ``last`` and their payloads; to be used inside of :meth:`reading`."""
+        query = "SELECT row, payload FROM payloads WHERE row >= ? AND row < ? ORDER BY row"
+        return iter(self._reader.execute(query, (first, last)))
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -301,7 +347,7 @@ class Catalog:
         """See one state in several statements."""
         self._own_connections()
         with self._reading, self.explained():
-            if self.path is None:
+            if self.path is None or self._reader.in_transaction:
                 yield self._reader
                 return
             self._reader.execute("BEGIN")
@@ -413,9 +459,14 @@ class Catalog:
                 yield _numbers([rows], n), lines.encode()
 
     def check_texts(self, texts: Ids, sums: NDArray[np.uint32]) -> None:
-        """Raise where a payload is not the one that its row had."""
-        if (sums_of(texts) != sums).any():
+        """Raise where a payload is not the one that its row had; a row that is gone has the sum 0."""
+        if ((sums_of(texts) != sums) & (sums != 0)).any():
             raise ValueError(f"{self.path}: a payload does not match its sum; the catalog was edited or damaged")
+
+    def check_count(self, n_read: int, n_wanted: int) -> None:
+        """Raise where payloads of rows that are there were not found."""
+        if n_read != n_wanted:
+            raise ValueError(f"{self.path}: {n_wanted - n_read} payloads are missing; it was edited or damaged")
 
 
 def payload_sums(texts: list[str]) -> NDArray[np.uint32]:

@@ -215,11 +215,14 @@ class Columns:
     def _read_many(self, column: Column, field: str, first: int, sums: NDArray[np.uint32]) -> None:
         key = np.frombuffer(json.dumps(field, ensure_ascii=False).encode(), np.uint8)
         codes = np.full(len(sums) - first, _MISSING, np.int32)
+        n_read = 0
         for rows, lines in self._catalog.payload_lines(self._first_row + first, self._first_row + len(sums)):
             places = rows - self._first_row
             payloads = Ids.of_lines(lines, len(rows))
             self._catalog.check_texts(payloads, sums[places])
             codes[places - first] = _numbered(column, payloads, key)
+            n_read += int(np.count_nonzero(sums[places]))
+        self._catalog.check_count(n_read, int(np.count_nonzero(sums[first:])))
         column.append(codes)
 
 

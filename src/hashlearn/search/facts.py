@@ -13,6 +13,7 @@ from hashlearn.stores.base import IdType
 
 FORMAT, VERSION = "hashlearn similarity search", 4
 _CRC = struct.Struct("<I")
+_ACKNOWLEDGED = struct.Struct("<Q16s")
 
 
 class Facts(NamedTuple):
@@ -95,20 +96,36 @@ class Facts(NamedTuple):
             raise ValueError(f"{place}: the facts are no JSON; it was edited or damaged") from None
 
 
+class Acknowledgement(NamedTuple):
+    """The number of a change, and the name that was drawn for the search."""
+
+    change: int
+    search: str
+    path: Path
+
+    def check(self, facts: Facts, catalog: Path) -> None:
+        """Raise where the catalog is of another search, or lacks a change that was acknowledged."""
+        if self.search != facts.search:
+            raise ValueError(f"{catalog} is of another search than {self.path}; the folder was mixed")
+        if facts.change < self.change:
+            raise ValueError(
+                f"{catalog} has {facts.change} changes, {self.change} were made: its log, {catalog.name}-wal, is "
+                "damaged, missing, or cannot be merged here (open the folder once where it can be written)"
+            )
+
+
 class Acknowledged:
     """The number of the last change that a caller was told of, in a file of its own.
 
     It has 28 bytes: the number (8), the name that was drawn for the search (16), and the CRC-32 of both (4).
     """
 
-    _STRUCT = struct.Struct("<Q16sI")
-
     def __init__(self, path: Path):
         self.path = path
 
     def write(self, facts: Facts) -> None:
         """Keep a number; that it reaches the disk is not waited for."""
-        content = struct.pack("<Q16s", facts.change, facts.search.encode())
+        content = _ACKNOWLEDGED.pack(facts.change, facts.search.encode())
         with naming(self.path):
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
             try:
@@ -116,19 +133,13 @@ class Acknowledged:
             finally:
                 os.close(descriptor)
 
-    def check(self, facts: Facts, catalog: Path) -> None:
-        """Raise where the catalog is of another search, or lacks a change that was acknowledged."""
+    def read(self) -> Acknowledgement:
+        """What was written last."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
             raise ValueError(f"{self.path} is missing: the folder was not copied whole") from None
-        if len(content) != self._STRUCT.size or zlib.crc32(content[:-4]) != _CRC.unpack(content[-4:])[0]:
+        if len(content) != _ACKNOWLEDGED.size + 4 or zlib.crc32(content[:-4]) != _CRC.unpack(content[-4:])[0]:
             raise ValueError(f"{self.path} does not match its checksum; it was edited or damaged")
-        change, search = struct.unpack_from("<Q16s", content)
-        if search != facts.search.encode()[:16]:
-            raise ValueError(f"{catalog} is of another search than {self.path}; the folder was mixed")
-        if facts.change < change:
-            raise ValueError(
-                f"{catalog} has {facts.change} changes, {change} were made: its log, {catalog.name}-wal, is damaged, "
-                "missing, or cannot be merged here (open the folder once where it can be written)"
-            )
+        change, search = _ACKNOWLEDGED.unpack(content[:-4])
+        return Acknowledgement(change, search.decode("ascii", "replace"), self.path)

@@ -38,6 +38,7 @@ OLD_MANIFEST = "search.json"
 """The file that folders of earlier layouts have."""
 
 _OWN = re.compile(r"(hasher-[0-9a-f]{16}|codes-[0-9a-f]{16}\.hli|vectors-[0-9a-f]{16}\.hlv)\Z")
+_LEFT = re.compile(r"\.(codes|vectors)-.*\.hashlearn-tmp\Z")
 _BESIDE = re.compile(r"catalog\.db(-wal|-shm|-journal)?\Z|acknowledged\Z|\..*\.hashlearn-(tmp|lock)\Z")
 
 
@@ -137,24 +138,25 @@ class SearchFolder:
         named |= {part["file"] for part in (facts.codes, facts.vectors) if part is not None}
         with suppress(OSError):
             for name in os.listdir(self.path):
-                if _OWN.match(name) and name not in named:
+                if _LEFT.match(name) or (_OWN.match(name) and name not in named):
                     self._remove(self.path / name)
 
     def _remove(self, path: Path) -> None:
         with suppress(OSError):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
-    def open_catalog(self) -> tuple[Catalog, Facts]:
-        """The catalog of a search that is there, and its facts."""
+    def open_catalog(self) -> Catalog:
+        """The catalog of a search that is there, once it is seen to have all changes that were acknowledged."""
         self.check_there()
         catalog = Catalog.open(self.catalog_path)
         try:
-            facts = catalog.facts()
-            self.acknowledged.check(facts, self.catalog_path)
+            # read first: a change that another process makes meanwhile is in the catalog before it is acknowledged
+            acknowledged = self.acknowledged.read()
+            acknowledged.check(catalog.facts(), self.catalog_path)
         except BaseException:
             catalog.close()
             raise
-        return catalog, facts
+        return catalog
 
 
 def vector_facts(file: VectorFile | None) -> dict[str, Any] | None:

@@ -223,17 +223,19 @@ class MirroredRows(CatalogRows):
     def _mirror(self) -> Loaded:
         """All rows of the store, in the order of their ids."""
         rows, store = CatalogRows(self._link.hasher, None), self._link.store
-        if store is not None:
-            for block in store.scan(payloads=True):
-                assert block.payloads is not None
-                own = block.corrections
-                affine = self._link.hasher.affine
-                corrections = None if own is None or affine is None else Corrections(own, *affine)
-                texts = payload_texts(block.payloads, len(block.ids))
-                encoded = Encoded(block.codes, corrections)
-                new = NewRows(None, block.ids, encoded, ["" if text == NO_PAYLOAD else text for text in texts])
-                with rows.changing() as pending:
-                    rows._put(pending, new, True)
+        blocks = [] if store is None else list(store.scan(payloads=True))
+        if blocks:
+            ids = np.concatenate([block.ids for block in blocks])
+            order = np.argsort(ids, kind="stable")
+            corrections, affine = None, self._link.hasher.affine
+            if affine is not None:
+                corrections = Corrections(np.concatenate([block.corrections for block in blocks])[order], *affine)
+            encoded = Encoded(np.concatenate([block.codes for block in blocks])[order], corrections)
+            payloads = [payload for block in blocks for payload in block.payloads or ()]
+            texts = payload_texts([payloads[row] for row in order.tolist()], len(ids))
+            new = NewRows(None, ids[order], encoded, ["" if text == NO_PAYLOAD else text for text in texts])
+            with rows.changing() as pending:
+                rows._put(pending, new, True)
         self._catalog = rows._catalog
         return rows._now._replace(snapshot=self._with_vectors(rows._now.snapshot))
 
@@ -298,6 +300,15 @@ class StoreRows:
         if store is None or isinstance(id, str) != (store.id_type == "str"):
             return False
         return bool(store.get([id]))
+
+    def codes(self, ids: Any) -> NDArray[np.uint8]:
+        wanted = self.ids if ids is None else ids
+        found = {record.id: record.code for record in self.get(wanted)}
+        listed = np.asarray(wanted, object).tolist()
+        missing = [id for id in listed if id not in found]
+        if missing:
+            raise ValueError(f"ids must be in the search, got {missing[0]!r:.60}, which is not")
+        return np.array([found[id] for id in listed], np.uint8).reshape(len(listed), -(-self.hasher.n_bits // 8))
 
     def get(self, ids: Any) -> list[Record]:
         store = self._link.store

@@ -1,5 +1,6 @@
 """From a folder to a snapshot: all of it, or what has changed since."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -28,35 +29,37 @@ class Loaded(NamedTuple):
     vectors: VectorFile | None
 
 
-def load(folder: SearchFolder, catalog: Catalog, facts: Facts, *, inside: bool = False) -> Loaded:
-    """All rows of a folder."""
+def load(folder: SearchFolder, catalog: Catalog, *, inside: bool = False) -> Loaded:
+    """All rows of a folder; ``inside`` of the change that was begun, or as they were committed last."""
+    known = -1
     while True:
-        try:
-            return _load(folder, catalog, facts, inside)
-        except FileNotFoundError:  # another process has just replaced a file
-            newer = catalog.facts(inside=inside)
-            if newer.change == facts.change:
-                raise
-            facts = newer
+        with nullcontext() if inside else catalog.reading():
+            facts = catalog.facts(inside=inside)
+            try:
+                return _load(folder, catalog, facts, inside)
+            except FileNotFoundError:  # another process has just replaced a file
+                if facts.change == known:
+                    raise
+                known = facts.change
 
 
 def news(folder: SearchFolder, catalog: Catalog, before: Loaded, *, inside: bool) -> Loaded | None:
     """What others have changed since; None if nothing."""
     if catalog.last_change(inside=inside) == before.snapshot.change:
         return None
-    facts = catalog.facts(inside=inside)
-    known = before.facts
-    same = (facts.search, facts.first_row, facts.hasher) == (known.search, known.first_row, known.hasher)
-    if not same or facts.change < known.change or facts.next_row < known.next_row:
-        return load(folder, catalog, facts, inside=inside)
     try:
-        return _extended(folder, catalog, before, facts, inside)
-    except (_NotFresh, FileNotFoundError):
-        return load(folder, catalog, facts, inside=inside)
+        with nullcontext() if inside else catalog.reading():
+            facts, known = catalog.facts(inside=inside), before.facts
+            same = (facts.search, facts.first_row, facts.hasher) == (known.search, known.first_row, known.hasher)
+            if same and facts.change > known.change and facts.next_row >= known.next_row:
+                return _extended(folder, catalog, before, facts, inside)
+    except (_ReadAll, FileNotFoundError):
+        pass
+    return load(folder, catalog, inside=inside)
 
 
-class _NotFresh(Exception):
-    """The code of a new row is in a code file already."""
+class _ReadAll(Exception):
+    """The changes of others are such that all rows must be read again."""
 
 
 def _load(folder: SearchFolder, catalog: Catalog, facts: Facts, inside: bool) -> Loaded:
@@ -147,14 +150,14 @@ def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Fac
     buried = catalog.buried_since(snapshot.change, inside=inside) - facts.first_row
     buried = buried[buried < n_before]
     if len(buried) and not unpacked_mask(snapshot.alive, n_before)[buried].all():
-        return load(folder, catalog, facts, inside=inside)
+        raise _ReadAll
     snapshot = snapshot.without(np.unique(buried))
     index = snapshot.index.copy()
     if len(new):
         fresh_rows, codes, corrections = _fresh_codes(catalog, known.next_row, snapshot.hasher, inside)
         here = np.isin(fresh_rows, rows.rows)
         if np.count_nonzero(here) != len(new):
-            raise _NotFresh
+            raise _ReadAll
         corrections = None if corrections is None else corrections[here]
         index = _with_codes(index, fresh_rows[here] - facts.first_row, codes[here], corrections, snapshot.hasher)
     sums = np.zeros(n - n_before, np.uint32)
@@ -181,5 +184,5 @@ def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Fac
         tuning=None if facts.tuning is None else Tuning.from_dict(facts.tuning),
     )
     if np.count_nonzero(alive) != facts.n_rows:
-        return load(folder, catalog, facts, inside=inside)
+        raise _ReadAll
     return Loaded(changed, facts, vectors)

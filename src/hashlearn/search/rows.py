@@ -91,9 +91,9 @@ class CatalogRows:
     def open(cls, folder: str | Path) -> Self:
         """The rows that are in a folder."""
         place = SearchFolder(folder)
-        catalog, facts = place.open_catalog()
+        catalog = place.open_catalog()
         try:
-            loaded = load(place, catalog, facts)
+            loaded = load(place, catalog)
         except BaseException:
             catalog.close()
             raise
@@ -152,6 +152,10 @@ class CatalogRows:
             return bool(snapshot.find([id])[0] >= 0)
         except ValueError:  # no id can be like this
             return False
+
+    def codes(self, ids: Any) -> NDArray[np.uint8]:
+        snapshot = self._snapshot
+        return snapshot.index.codes(snapshot.places_by_id if ids is None else snapshot.find_all(ids))
 
     def get(self, ids: Any) -> list[Record]:
         snapshot = self._snapshot
@@ -544,12 +548,13 @@ class CatalogRows:
 
     def save(self, folder: str | Path | None) -> None:
         """Write a copy of all rows to a folder; rows that have none belong to it from then on."""
-        if folder is None:
-            if self._folder is None:
-                raise ValueError("folder must be given: this search was neither opened from a folder nor saved to one")
-            return
-        target = SearchFolder(folder)
+        if folder is None and self._folder is None:
+            raise ValueError("folder must be given: this search was neither opened from a folder nor saved to one")
+        target = SearchFolder(folder) if folder is not None else self._folder
+        assert target is not None
         if self._folder is not None and target.path == self._folder.path and target.is_search:
+            if not self._catalog.read_only:
+                self._collect()
             return
         if self._pending is not None:
             raise RuntimeError("save must not be called inside of a transaction")
@@ -569,10 +574,7 @@ class CatalogRows:
     def _copy_to(self, target: SearchFolder, catalog: Catalog) -> tuple[VectorFile | None, Facts]:
         """Put all rows into another folder, in one change of its catalog."""
         with self._catalog.reading():
-            if self._folder is None:
-                snapshot, facts, source = self._now
-            else:
-                snapshot, facts, source = load(self._folder, self._catalog, self._catalog.facts())
+            snapshot, facts, source = self._now
             catalog.begin()
             try:
                 change = max(0, catalog.last_change(inside=True)) + 1
@@ -587,7 +589,7 @@ class CatalogRows:
                 if snapshot.ids is not None:
                     ids, sums = snapshot.ids.ids.take(places), snapshot.payload_sums.values[places]
                     total = catalog.put_rows(snapshot.first_row + places, ids, sums)
-                catalog.put_payloads(self._catalog.every("payloads"))
+                self._copy_payloads(snapshot, catalog)
                 facts = facts._replace(
                     search=new_search_id(),
                     change=change,
@@ -606,14 +608,36 @@ class CatalogRows:
             target.acknowledged.write(facts)
         return vectors, facts
 
+    def _copy_payloads(self, snapshot: Snapshot, target: Catalog) -> None:
+        """Write the payloads of the rows that are there."""
+        sums, first = snapshot.payload_sums.values, snapshot.first_row
+        wanted = np.zeros(snapshot.n_places, bool)
+        wanted[snapshot.places] = True
+        wanted &= sums != 0
+        n_copied = 0
+
+        def pairs() -> Iterator[tuple[int, str]]:
+            nonlocal n_copied
+            for row, payload in self._catalog.payloads_between(first, first + snapshot.n_places):
+                if wanted[row - first]:
+                    n_copied += 1
+                    yield row, payload
+
+        target.put_payloads(pairs())
+        if n_copied != np.count_nonzero(wanted):  # compacted by another process since this snapshot was taken
+            raise OutdatedError
+
     def _adopt(self, folder: SearchFolder, catalog: Catalog, facts: Facts, vectors: VectorFile | None) -> None:
         """Go on in the folder that the rows were just written to."""
         snapshot = self._snapshot
         index = folder.open_codes(facts, snapshot.hasher) if facts.codes is not None else empty_index(snapshot.hasher)
+        sums = np.zeros(snapshot.n_places, np.uint32)  # payloads of removed rows were not copied
+        sums[snapshot.places] = snapshot.payload_sums.values[snapshot.places]
         snapshot = replace(
             snapshot,
             index=index,
             change=facts.change,
+            payload_sums=Growing(sums),
             columns=Columns(catalog, snapshot.first_row),
             vectors=None if vectors is None else vectors.first(snapshot.n_places),
         )

@@ -194,7 +194,9 @@ class SimilaritySearch:
             self._rows.remove(ids)
         return self
 
-    def tune(self, queries: ArrayLike | None = None, k: int = 10, target_recall: float = 0.95) -> Tuning:
+    def tune(
+        self, queries: ArrayLike | None = None, k: int = 10, target_recall: float = 0.95, *, keep: bool = True
+    ) -> Tuning:
         """Find, and keep for later searches, how many candidates a wanted recall needs; see :func:`tune`.
 
         Parameters
@@ -205,6 +207,8 @@ class SimilaritySearch:
             Neighbors of a query, at least 1.
         target_recall : float
             Share of the true k nearest, by the kept vectors, that is to be found.
+        keep : bool
+            False only measures; ``search.tuning = tuning`` keeps it then.
 
         Returns
         -------
@@ -212,8 +216,8 @@ class SimilaritySearch:
             What was measured, and the number that was chosen; ``print`` shows it as a table.
         """
         tuning = self._rows.tune(queries, k, target_recall)
-        with self._changing:
-            self._rows.keep_tuning(tuning)
+        if keep:
+            self.tuning = tuning
         return tuning
 
     def warm(self) -> Self:
@@ -275,7 +279,7 @@ class SimilaritySearch:
             has already, does nothing: everything is there.
         """
         with self._changing:
-            self._rows.save(folder)
+            self._asked(lambda rows: rows.save(folder))
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -380,6 +384,11 @@ class SimilaritySearch:
         """What :meth:`tune` has found."""
         return self._rows.tuning
 
+    @tuning.setter
+    def tuning(self, tuning: Tuning) -> None:
+        with self._changing:
+            self._rows.keep_tuning(tuning)
+
     @property
     def folder(self) -> Path | None:
         """Where it was opened from or saved to."""
@@ -392,7 +401,7 @@ class SimilaritySearch:
 
     @property
     def index(self) -> Index:
-        """A copy, at no cost, of the index of the codes. Its ids are the places of the rows, in the order of their adding."""
+        """A copy, at no cost, of the index of the codes. Its ids are numbers of rows, in the order of their adding."""
         return self._rows.index
 
     def get(self, ids: ArrayLike) -> list[Record]:
@@ -425,6 +434,21 @@ class SimilaritySearch:
             The payload of each id, in their order; None for one that is not there.
         """
         return self._asked(lambda rows: rows.payloads(ids))
+
+    def codes(self, ids: ArrayLike | None = None) -> NDArray[np.uint8]:
+        """The packed codes of rows.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings, or None
+            Ids of rows that are there; None for all, in the order of :attr:`ids`.
+
+        Returns
+        -------
+        ndarray of shape (n, ceil(n_bits / 8)), uint8
+            In the order of the ids.
+        """
+        return self._rows.codes(ids)
 
     def encode(self, X: ArrayLike) -> NDArray[np.uint8]:
         """Packed codes of vectors, as :meth:`add` keeps them and :meth:`search_codes` takes them.

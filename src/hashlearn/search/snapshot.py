@@ -99,7 +99,7 @@ class Snapshot:
         return np.flatnonzero(unpacked_mask(self.alive, self.n_places))
 
     @cached_property
-    def _places_by_id(self) -> NDArray[np.int64]:
+    def places_by_id(self) -> NDArray[np.int64]:
         """The places whose rows are there, in the order of their ids."""
         ids = self.ids_at(self.places)
         ascending = ids.dtype != object and bool((np.diff(ids) > 0).all())
@@ -108,7 +108,7 @@ class Snapshot:
     @property
     def all_ids(self) -> NDArray[Any]:
         """All ids, ascending."""
-        return self.ids_at(self._places_by_id)
+        return self.ids_at(self.places_by_id)
 
     def ids_at(self, places: NDArray[np.int64]) -> NDArray[Any]:
         """The ids of places of any shape; -1 or None where the place is -1."""
@@ -148,7 +148,7 @@ class Snapshot:
         if isinstance(wanted, np.ndarray) and wanted.dtype == np.bool_:
             if wanted.shape != (len(self),):
                 raise ValueError(f"subset must have shape ({len(self)},) as a mask, got {wanted.shape}")
-            among[self._places_by_id[wanted]] = True
+            among[self.places_by_id[wanted]] = True
         else:
             among[self.find_all(wanted, "subset")] = True
         return among if mask is None else among & mask

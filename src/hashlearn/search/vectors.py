@@ -7,9 +7,9 @@ bytes            content
 ===============  =======================================================================================================
 8                ``HLVECTS`` and a line feed
 4, 4             version of this format (3); length of the header
-as told          the header, JSON: ``n_features``, ``dtype`` (``float32``, ``float16`` or ``int8``), ``id`` (16 hexadecimal
-                 digits, drawn for this file), and for int8 the ``calibration``: ``offset`` and ``scale`` of every
-                 feature; a value is offset + scale * byte
+as told          the header, JSON: ``n_features``, ``dtype`` (``float32``, ``float16`` or ``int8``), ``id`` (16
+                 hexadecimal digits, drawn for this file), and for int8 the ``calibration``: ``offset`` and ``scale`` of
+                 every feature; a value is offset + scale * byte
 4                CRC-32 of all that stands before
 8, 4             number of records, and the CRC-32 of these 8 bytes
 records          the values of a vector, zeros up to a multiple of 4 bytes, and the checksum of the record (4 bytes)

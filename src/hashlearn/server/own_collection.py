@@ -208,6 +208,7 @@ def _keep(folder: Path, search: SimilaritySearch, made: Encoded) -> None:
     beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
     try:
         search.save(beside / SEARCH)
+        search.close()  # its files are about to be moved
         if made.encoder is not None:
             save_encoder(made.encoder, beside / ENCODER)
         write_text(beside / NOTES, json.dumps({"skipped": made.skipped}))

@@ -25,7 +25,8 @@ def rehearse(search: SimilaritySearch) -> None:
             opened = SimilaritySearch.open(folder)
             _read(opened, X)
             _write(opened, X)
-            del opened
+            opened.close()
+            small.close()
     except OSError as error:
         log_event("not rehearsed", reason=type(error).__name__)
 
@@ -43,6 +44,6 @@ def _read(search: SimilaritySearch, X: np.ndarray) -> None:
 def _write(search: SimilaritySearch, X: np.ndarray) -> None:
     """Rows that come from a file, and rows that were written before, are of different types to a compiler."""
     for _ in range(2):
-        search.upsert(X[:2], _IDS[1:3], _PAYLOADS[:2]).save()
-        search.remove(_IDS[1:2]).save()
+        search.upsert(X[:2], _IDS[1:3], _PAYLOADS[:2])
+        search.remove(_IDS[1:2])
         search.get(_IDS[2:3])

@@ -1,13 +1,15 @@
 """What ``hashlearn dedup`` compares: vectors, the pictures of a folder, or the texts of a table."""
 
-from collections.abc import Callable, Sequence
+import base64
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from hashlearn.cli.support.arrays import column_values, matrices
+from hashlearn.cli.support.arrays import matrices
 
-ENCODERS = {"image": "spectrum", "text": "shingles"}
-"""What makes vectors where you do not say it: what tells copies from things that are alike."""
+PICTURE_ENCODER = "spectrum"
+"""What makes vectors of pictures where you do not say it: what tells copies from things that are alike."""
 
 DISTANCES = {"gist": 0.2, "shingles": 0.25, "tfidf+svd": 0.1}
 """By encoder: the distance up to which things are duplicates, where you do not say one."""
@@ -15,8 +17,10 @@ DISTANCES = {"gist": 0.2, "shingles": 0.25, "tfidf+svd": 0.1}
 RANGES = {"spectrum": (0.08, 0.2)}
 """By encoder: the least and the largest such distance, where the rows decide."""
 
-OTHER_DISTANCE = 0.05
-"""The same for the networks of others, by the cosine."""
+_NO_PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
+)
+"""A picture of one transparent pixel."""
 
 
 class Things(NamedTuple):
@@ -24,18 +28,26 @@ class Things(NamedTuple):
 
     Attributes
     ----------
-    vectors : what :func:`hashlearn.find_duplicates` takes
+    vectors : what :func:`hashlearn.find_duplicates` takes; None where the words of texts are compared
     ids : list or None
-    metric : {"cosine", "euclidean"} or None
-        That of the encoder; None where you say it.
+    metric : {"cosine", "euclidean", "words"} or None
+        That of the encoder, or the words of the texts; None where you say it.
     scores : array of shape (n,), or None
         How good each of them is; the best of a group is kept.
     texts : list of str or None
+    text_of : dict of id to str
+        The texts that can be shown, those of known rows too.
     picture : function or None
         From the number of a row to the bytes of a small picture.
+    file : function or None
+        From the number of a row to the file of its picture.
     note : function or None
         From the number of a row to a line about it.
     skipped : list of (name, reason)
+    stamps : dict of str to FileStamp
+        What the files were when they were read.
+    other_names : dict of str to list of str
+        Further names of the files.
     encoder : Encoder or None
     """
 
@@ -44,19 +56,50 @@ class Things(NamedTuple):
     metric: str | None = None
     scores: Any = None
     texts: Sequence[str] | None = None
+    text_of: Mapping[Any, str] = {}
     picture: Callable[[int], bytes] | None = None
+    file: Callable[[int], Path] | None = None
     note: Callable[[int], str] | None = None
     skipped: Sequence[tuple[str, str]] = ()
+    stamps: Mapping[str, Any] = {}
+    other_names: Mapping[str, Sequence[str]] = {}
     encoder: Any = None
 
 
-def default_distance(encoder: Any, vectors: Any) -> float:
+def default_distance(encoder: Any, vectors: Any) -> float | Literal["auto"]:
     """The distance up to which things are duplicates, where you do not say one."""
-    from hashlearn.duplicates.chance import distance_by_chance
+    from hashlearn.duplicates.threshold import distance_by_chance
 
+    if encoder is None:
+        return "auto"
     if encoder.name in RANGES:
         return distance_by_chance(vectors, *RANGES[encoder.name], metric=encoder.metric)
-    return DISTANCES.get(encoder.name, OTHER_DISTANCE)
+    return DISTANCES.get(encoder.name, "auto")
+
+
+def distance_of(text: str) -> float | Literal["auto"]:
+    """What ``--max-distance`` says."""
+    if text == "auto":
+        return "auto"
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--max-distance must be a number or auto, got {text!r}") from None
+
+
+def judged_pairs(yes: str, no: str, ids: list | None) -> list[tuple[Any, Any, bool]]:
+    """The pairs in two CSV files: those that are duplicates, and those that are none. Ids are numbers without names."""
+    as_id = int if ids is None or isinstance(ids[0], int) else str
+    pairs: list[tuple[Any, Any, bool]] = []
+    for path, label in ((yes, True), (no, False)):
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            for number, line in enumerate(csv.reader(file), start=1):
+                try:
+                    first, second = map(as_id, line)
+                except ValueError:
+                    raise ValueError(f"{path}: line {number} must be two ids and a comma between them") from None
+                pairs.append((first, second, label))
+    return pairs
 
 
 def vectors_of(places: list[str], array: str | None) -> Things:
@@ -73,13 +116,22 @@ def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[st
     found = encoded_folder(folder, encoder, done, known)
     names = [*known, *found.names]
 
+    def file(row: int) -> Path:
+        return Path(folder) / names[row]
+
     def picture(row: int) -> bytes:
-        return thumbnail(read_picture(Path(folder) / names[row], 256))
+        try:
+            return thumbnail(read_picture(file(row), 256))
+        except OSError:  # moved by an earlier run, or removed
+            return _NO_PICTURE
 
     def note(row: int) -> str:
-        place = Path(folder) / names[row]
-        with opened_picture(place) as header:
-            return f"{header.width} x {header.height} pixels, {place.stat().st_size / 1024:,.0f} KB"
+        try:
+            with opened_picture(file(row)) as header:
+                size = f"{header.width} x {header.height} pixels"
+            return f"{size}, {file(row).stat().st_size / 1024:,.0f} KB"
+        except OSError:
+            return "not there any more"
 
     return Things(
         found.vectors,
@@ -87,30 +139,105 @@ def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[st
         encoder.metric,
         found.pixels,
         picture=picture,
+        file=file,
         note=note,
         skipped=found.skipped,
+        stamps=found.stamps,
+        other_names=found.other_names,
         encoder=encoder,
     )
 
 
-def texts_of(path: str, column: str, id_column: str | None, encoder: Any, is_fitted: bool) -> Things:
-    """The texts of a table; those without a word that the encoder knows are skipped."""
+def texts_by_words(path: str, column: str, id_column: str | None, known: Any) -> Things:
+    """The texts of a table that are not known yet, to be compared by their words.
+
+    A row is known if the known duplicates have its id with the same words.
+    """
+    table = texts_of_table(path, column, id_column)
+    new = range(len(table.texts)) if known is None else _new_texts(table, known)
+    return Things(
+        None,
+        [table.ids[row] for row in new],
+        "words",
+        texts=[table.texts[row] for row in new],
+        text_of=dict(zip(table.ids, table.texts)),
+        skipped=table.skipped,
+    )
+
+
+def _new_texts(table: "TableTexts", known: Any) -> list[int]:
+    hashes = known.state.vectors.new(table.texts).hashes
+    rows = {name: row for row, name in enumerate(known.ids.tolist())}
+    known_hashes = known.state.vectors.hashes
+    return [
+        row for row, name in enumerate(table.ids) if name not in rows or (known_hashes[rows[name]] != hashes[row]).any()
+    ]
+
+
+def texts_by_encoder(path: str, column: str, id_column: str | None, encoder: Any, is_fitted: bool) -> Things:
+    """The texts of a table as vectors; those without a word that the encoder knows are skipped."""
     import numpy as np
 
-    from hashlearn.features import texts_of_csv
-
-    table = texts_of_csv(path, column)
-    names = list(range(len(table.texts))) if id_column is None else column_values(path, table.fields, "--id", id_column)
+    table = texts_of_table(path, column, id_column)
     if not is_fitted:
         encoder.fit(table.texts)
     vectors = encoder.encode(table.texts)
     is_known = np.any(vectors != 0, axis=1)
     rows = np.flatnonzero(is_known)
+    unknown = [(str(table.ids[row]), "no word that the encoder knows") for row in np.flatnonzero(~is_known)]
     return Things(
         vectors[rows],
-        [names[row] for row in rows],
+        [table.ids[row] for row in rows],
         encoder.metric,
         texts=[table.texts[row] for row in rows],
-        skipped=[(str(names[row]), "no word that the encoder knows") for row in np.flatnonzero(~is_known)],
+        text_of=dict(zip(table.ids, table.texts)),
+        skipped=[*table.skipped, *unknown],
         encoder=encoder,
     )
+
+
+class TableTexts(NamedTuple):
+    """The texts of a table and their ids, and the rows without a word."""
+
+    texts: list[str]
+    ids: list
+    skipped: list[tuple[str, str]]
+
+
+def texts_of_table(path: str, column: str, id_column: str | None) -> TableTexts:
+    """The texts in a column of a CSV or parquet file. Ids are those of a column, or the numbers of the rows from 0."""
+    found = TableTexts([], [], [])
+    for number, (text, name) in enumerate(_rows_of_table(Path(path), column, id_column)):
+        if id_column is not None and name in (None, ""):
+            raise ValueError(f"{path}: --id must name a column with a value in every row, row {number} has none")
+        if text and not text.isspace():
+            found.texts.append(text)
+            found.ids.append(number if id_column is None else name)
+        else:
+            found.skipped.append((str(number if id_column is None else name), "no word in it"))
+    if not found.texts:
+        raise ValueError(f"{path}: the column {column!r} holds no text")
+    return found
+
+
+def _rows_of_table(path: Path, column: str, id_column: str | None) -> Iterator[tuple[str, Any]]:
+    """The text and the id of each row."""
+    from hashlearn.duplicates.tables import is_parquet
+    from hashlearn.features.own_files import rows_of_csv
+
+    if not is_parquet(path):
+        for row in rows_of_csv(path, column):
+            yield row.get(column) or "", None if id_column is None else row.get(id_column)
+        return
+    from hashlearn.extras import require
+
+    file = require("pyarrow.parquet", "parquet").ParquetFile(path)
+    for name in (column, id_column):
+        if name is not None and name not in file.schema_arrow.names:
+            raise ValueError(
+                f"{path}: no column named {name!r}; it has {', '.join(map(repr, file.schema_arrow.names))}"
+            )
+    for batch in file.iter_batches(columns=list(dict.fromkeys([column, id_column or column]))):
+        texts = batch.column(column).to_pylist()
+        names = [None] * len(texts) if id_column is None else batch.column(id_column).to_pylist()
+        yield from ((text if isinstance(text, str) else "", name) for text, name in zip(texts, names))

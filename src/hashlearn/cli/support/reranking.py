@@ -6,7 +6,7 @@ from hashlearn.cli.support.arrays import read_matrix
 from hashlearn.cli.support.code_files import CodeFile, read_sidecar
 from hashlearn.cli.support.model_files import check_features, naming
 
-VECTORS = "the vectors behind the codes, in any format, or a .hlv file whose ids are the row numbers of the codes"
+VECTORS = "the vectors behind the codes, in any format, or a .hlv file"
 METRIC = "Distance of vectors: euclidean, cosine or dot."
 
 
@@ -18,8 +18,6 @@ def read_behind(place: str, codes: CodeFile, hasher: Any) -> Any:
     check_features(hasher, vectors, place)
     if vectors.shape[0] != len(codes.codes):
         raise ValueError(f"{place} has {vectors.shape[0]} vectors, {codes.place} has {len(codes.codes)} codes")
-    if place.endswith(".hlv") and vectors.ids[-1] != len(vectors) - 1:
-        raise ValueError(f"{place} must have the row numbers of {codes.place} as ids, got ids up to {vectors.ids[-1]}")
     return vectors
 
 

@@ -1,94 +1,94 @@
 "use strict";
+// The page gets its groups in pieces: the first is in the page, the others are scripts that call reviewPage.
 const data = JSON.parse(document.getElementById("data").textContent);
-const PAGE = 40;
 const LONGEST_DIFFERENCE = 400; // words of a text that are compared
-const names = new Map(); // id -> [content, row]
-data.contents.forEach((rows, content) => rows.forEach((row, place) => names.set(row.id, [content, place])));
-let changed = new Map(); // id -> "keep" or "drop", where you decided otherwise
-let groups = [];
-let nShown = PAGE;
+const SHOWN_AT_ONCE = 50; // groups that a search or a filter shows before you ask for more
+const byId = (id) => document.getElementById(id);
+const mine = new Map(); // what you decided here: row -> ["keep", "drop", "different" or "" for no decision, kept row]
+const undone = []; // lists of [row, decision before, kept row]
+const waiting = new Map(); // pages that were asked for
+let shown = []; // groups on the screen
+let search = null; // where a search through the pages goes on
+let page = 0;
 
-// The pairs within a distance, as lists of [neighbor, distance].
-function neighborsWithin(distance) {
-  const near = data.contents.map(() => []);
-  for (const [a, b, d] of data.pairs) {
-    if (d <= distance) { near[a].push([b, d]); near[b].push([a, d]); }
-  }
-  return near;
-}
+const key = (row) => JSON.stringify(row.id);
 
-// Contents, the preferred first: as hashlearn.duplicates.groups orders them.
-function preferred(near) {
-  const numbers = data.contents.map((_, content) => content);
-  if (data.keep !== "center") return numbers.sort((a, b) => data.order[a] - data.order[b]);
-  const count = (content) => near[content].reduce((sum, [other]) => sum + data.contents[other].length, data.contents[content].length);
-  const counts = numbers.map(count);
-  return numbers.sort((a, b) => counts[b] - counts[a] || data.order[a] - data.order[b]);
-}
+function reviewPage(number, groups) { waiting.get(number)?.(groups); waiting.delete(number); }
 
-function leaders(order, near) {
-  const place = []; order.forEach((content, i) => { place[content] = i; });
-  const taken = new Set(), isLeader = new Set();
-  for (const content of order) {
-    if (taken.has(content)) continue;
-    isLeader.add(content);
-    near[content].forEach(([other]) => taken.add(other));
-  }
-  return order.map((_, content) => {
-    if (isLeader.has(content)) return [content, 0];
-    return near[content].filter(([other]) => isLeader.has(other))
-      .sort((a, b) => a[1] - b[1] || place[a[0]] - place[b[0]])[0];
+function loadPage(number) {
+  if (number === 0) return Promise.resolve(data.first);
+  return new Promise((resolve, reject) => {
+    waiting.set(number, resolve);
+    const script = element("script");
+    script.src = data.files + String(number).padStart(6, "0") + ".js";
+    script.onerror = () => { waiting.delete(number); reject(new Error(`${script.src} is missing: keep the folder beside this page`)); };
+    script.onload = () => script.remove();
+    document.head.append(script);
   });
 }
 
-function components(order, near) {
-  const leader = new Map();
-  for (const start of order) {
-    if (leader.has(start)) continue;
-    const todo = [start]; leader.set(start, start);
-    while (todo.length) {
-      for (const [other] of near[todo.pop()]) {
-        if (!leader.has(other)) { leader.set(other, start); todo.push(other); }
-      }
-    }
+// What happens to a row: what was decided, else what the program proposes.
+function decided(row) { return mine.has(key(row)) ? mine.get(key(row))[0] : row.decided || ""; }
+
+function decision(row) { return decided(row) || row.decision; }
+
+function isDecided(group) { return group.rows.every(decided); }
+
+function decide(changes) {
+  undone.push(changes.map(([row, , kept]) => [row, decided(row), kept]));
+  set(changes);
+}
+
+function set(changes) {
+  for (const [row, word, kept] of changes) mine.set(key(row), [word, kept.id]);
+  byId("undo").disabled = !undone.length;
+  redraw();
+  save(changes);
+}
+
+function undo() {
+  const last = undone.pop();
+  if (!last) return;
+  set(last);
+  const card = [...document.querySelectorAll(".card")].find((each) => each.row === last[0][0]);
+  if (card) card.focus();
+}
+
+// Decisions are kept as you go: in the state where a server shows the page, otherwise by the browser.
+async function save(changes) {
+  const said = byId("saved");
+  if (data.server) {
+    said.textContent = "saving…"; said.className = "";
+    const body = JSON.stringify(changes.map(([row, word, kept]) => [row.id, word, kept.id]));
+    try {
+      const answer = await fetch("decisions", { method: "POST", body, headers: { "Content-Type": "application/json" } });
+      if (!answer.ok) throw new Error(await answer.text());
+      said.textContent = "saved";
+    } catch (error) { said.textContent = `not saved: ${error.message}`; said.className = "problem"; }
+    return;
   }
-  return order.map((_, content) => {
-    const kept = leader.get(content);
-    const direct = near[content].find(([other]) => other === kept);
-    return [kept, content === kept ? 0 : direct ? direct[1] : null];
-  });
+  try {
+    localStorage.setItem(data.token, JSON.stringify([...mine]));
+    said.textContent = "kept in this browser"; said.className = "";
+  } catch { said.textContent = "this browser keeps nothing: download your decisions"; said.className = "problem"; }
 }
 
-function grouped(distance) {
-  const near = neighborsWithin(distance);
-  const order = preferred(near);
-  const assigned = data.grouping === "leader" ? leaders(order, near) : components(order, near);
-  const found = new Map();
-  assigned.forEach(([kept, d], content) => {
-    if (!found.has(kept)) found.set(kept, []);
-    data.contents[content].forEach((row, place) => {
-      found.get(kept).push({ row, distance: d, isCopy: content === kept && place > 0, isKept: content === kept && place === 0 });
-    });
-  });
-  const last = (member) => (member.distance === null ? Infinity : member.distance);
-  return [...found.values()].filter((members) => members.length > 1)
-    .map((members) => members.sort((a, b) => b.isKept - a.isKept || last(a) - last(b)))
-    .sort((a, b) => b.length - a.length);
-}
-
-function decision(member) {
-  return changed.get(member.row.id) || (member.isKept ? "keep" : "drop");
+function restore() {
+  if (data.server) return;
+  try {
+    for (const [name, choice] of JSON.parse(localStorage.getItem(data.token) || "[]")) mine.set(name, choice);
+  } catch { /* nothing was kept */ }
 }
 
 // Words of b, marked where they are not in a; and words of a that are missing in b.
 function difference(a, b) {
   const left = words(a), right = words(b), least = Math.min(left.length, right.length);
   let start = 0, end = 0;
-  while (start < least && left[start] === right[start]) start++;
-  while (end < least - start && left[left.length - 1 - end] === right[right.length - 1 - end]) end++;
+  while (start < least && same(left[start], right[start])) start++;
+  while (end < least - start && same(left[left.length - 1 - end], right[right.length - 1 - end])) end++;
   const middle = differenceOfWords(left.slice(start, left.length - end), right.slice(start, right.length - end));
-  const same = (some) => some.map((word) => ["", word]);
-  return [...same(right.slice(0, start)), ...middle, ...same(right.slice(right.length - end))];
+  const plain = (some) => some.map((word) => ["", word]);
+  return [...plain(right.slice(0, start)), ...middle, ...plain(right.slice(right.length - end))];
 }
 
 // By the longest common subsequence. What is behind the longest that is compared has no marks.
@@ -97,22 +97,22 @@ function differenceOfWords(allLeft, allRight) {
   const common = Array.from({ length: left.length + 1 }, () => new Uint16Array(right.length + 1));
   for (let i = left.length - 1; i >= 0; i--) {
     for (let j = right.length - 1; j >= 0; j--) {
-      common[i][j] = left[i] === right[j] ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1]);
+      common[i][j] = same(left[i], right[j]) ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1]);
     }
   }
   const parts = [];
   let i = 0, j = 0;
   while (i < left.length || j < right.length) {
-    if (i < left.length && j < right.length && left[i] === right[j]) { parts.push(["", right[j]]); i++; j++; }
+    if (i < left.length && j < right.length && same(left[i], right[j])) { parts.push(["", right[j]]); i++; j++; }
     else if (i < left.length && (j === right.length || common[i + 1][j] >= common[i][j + 1])) parts.push(["del", left[i++]]);
     else parts.push(["ins", right[j++]]);
   }
   return [...parts, ...allRight.slice(LONGEST_DIFFERENCE).map((word) => ["", word])];
 }
 
-function words(text) {
-  return text.match(/\S+/g) || [];
-}
+function same(a, b) { return a === b || a.toLowerCase() === b.toLowerCase(); }
+
+function words(text) { return text.match(/\S+/g) || []; }
 
 function element(tag, className, text) {
   const made = document.createElement(tag);
@@ -121,85 +121,167 @@ function element(tag, className, text) {
   return made;
 }
 
-function textOf(member, kept) {
+function button(text, act, title) {
+  const made = element("button", "", text);
+  made.type = "button";
+  if (title) made.title = title;
+  made.addEventListener("click", act);
+  return made;
+}
+
+function textOf(row, kept) {
   const box = element("span", "text");
-  if (member.isKept) { box.textContent = member.row.text; return box; }
-  for (const [mark, word] of difference(kept.row.text, member.row.text)) {
-    box.append(mark ? element(mark, "", word) : word, " ");
-  }
+  if (row === kept) { box.textContent = row.text; return box; }
+  for (const [mark, word] of difference(kept.text, row.text)) box.append(mark ? element(mark, "", word) : word, " ");
   return box;
 }
 
 // The picture; over it, where differences are shown, the kept one: black is where both are the same.
-function pictureOf(member, kept) {
+function pictureOf(row, kept, isLarge) {
   const box = element("span", "picture");
-  const picture = element("img"); picture.src = member.row.picture; picture.alt = `picture ${member.row.id}`;
+  const source = (each) => (isLarge && each.file) || each.picture;
+  const picture = element("img"); picture.loading = "lazy"; picture.alt = `picture ${row.id}`;
+  if (isLarge && row.file) picture.onerror = () => { picture.onerror = null; picture.src = row.picture; };
+  picture.src = source(row);
   box.append(picture);
-  if (!member.isKept) {
-    const over = element("img", "over"); over.src = kept.row.picture; over.alt = "";
+  if (row !== kept) {
+    const over = element("img", "over"); over.loading = "lazy"; over.alt = ""; over.src = source(kept);
     box.append(over);
   }
   return box;
 }
 
-function verdict(member) {
-  const word = decision(member) === "keep" ? "Keep" : "Drop";
-  if (member.isKept) return word;
-  const how = member.isCopy ? "exact copy" : member.distance === null ? "connected through others" : `distance ${member.distance.toPrecision(3)}`;
+const WORDS = { keep: "Keep", drop: "Drop", different: "No duplicate" };
+
+function verdict(row, kept) {
+  const word = WORDS[decision(row)];
+  if (row === kept) return `${word} · reference`;
+  const how = row.copy ? "exact copy" : row.distance === null ? "connected through others" : `distance ${Number(row.distance).toPrecision(3)}`;
   return `${word} · ${how}`;
 }
 
-function card(member, kept) {
-  const button = element("button", "card");
-  button.type = "button";
-  button.dataset.id = String(member.row.id);
-  if (member.row.picture) button.append(pictureOf(member, kept));
-  if (member.row.text !== undefined) button.append(textOf(member, kept));
-  button.append(element("span", "name", member.row.id));
-  if (member.row.note) button.append(element("span", "note", member.row.note));
+function card(row, group) {
+  const kept = group.rows[0];
+  const made = element("button", "card");
+  made.type = "button";
+  made.dataset.id = String(row.id);
+  if (row.picture) made.append(pictureOf(row, kept));
+  if (row.text !== undefined) made.append(textOf(row, kept));
+  made.append(element("span", "name", row.id));
+  if (row.note) made.append(element("span", "note", row.note));
   const said = element("span", "verdict");
-  button.append(said);
-  const draw = () => { said.textContent = verdict(member); button.setAttribute("aria-pressed", decision(member) === "keep"); };
-  button.draw = draw; button.member = member;
-  button.addEventListener("click", () => { decide(member, decision(member) === "keep" ? "drop" : "keep"); });
-  draw();
-  return button;
+  made.append(said);
+  made.row = row; made.group = group;
+  made.draw = () => {
+    said.textContent = verdict(row, kept);
+    made.dataset.decision = decision(row);
+    made.setAttribute("aria-pressed", decision(row) !== "drop");
+  };
+  made.addEventListener("click", () => toggle(row, kept));
+  made.addEventListener("dblclick", () => openLarge(group, row));
+  made.draw();
+  return made;
 }
 
-function decide(member, word) {
-  setDecision(member, word);
-  document.querySelectorAll(".card").forEach((each) => each.draw());
+function toggle(row, kept) { decide([[row, decision(row) === "drop" ? "keep" : "drop", kept]]); }
+function keepOnly(row, group) { decide(group.rows.map((each) => [each, each === row ? "keep" : "drop", group.rows[0]])); }
+function differ(row, group) {
+  if (row === group.rows[0]) return differAll(group);
+  decide([[row, decision(row) === "different" ? "drop" : "different", group.rows[0]]]);
+}
+function differAll(group) {
+  decide(group.rows.map((row) => [row, row === group.rows[0] ? "keep" : "different", group.rows[0]]));
+}
+function confirmGroup(group) { decide(group.rows.map((row) => [row, decision(row), group.rows[0]])); }
+
+function section(group) {
+  const made = element("section", "group");
+  const title = element("h2", "", `Group ${group.number}: ${group.size} rows `);
+  if (group.rows.length < group.size) title.append(element("small", "", `here ${group.start + 2} to ${group.start + group.rows.length}, and the kept one`));
+  const top = element("header");
+  const compare = button("Compare", () => openLarge(group, group.rows[1]), "Z");
+  top.append(title, compare, button("No duplicates", () => differAll(group), "A"), button("Confirm", () => { confirmGroup(group); goToNext(made); }, "Enter"));
+  const cards = element("div", group.rows[0].text === undefined ? "cards" : "cards texts");
+  cards.append(...group.rows.map((row) => card(row, group)));
+  made.append(top, cards);
+  made.draw = () => made.classList.toggle("decided", isDecided(group));
+  made.draw();
+  return made;
+}
+
+function redraw() {
+  document.querySelectorAll(".card, .group").forEach((each) => each.draw());
+  if (byId("large").open) drawLarge();
   count();
-}
-
-function setDecision(member, word) {
-  if (word === (member.isKept ? "keep" : "drop")) changed.delete(member.row.id);
-  else changed.set(member.row.id, word);
 }
 
 function count() {
-  const members = groups.flat();
-  const dropped = members.filter((member) => decision(member) === "drop").length;
-  document.getElementById("counts").textContent =
-    `${groups.length} groups, ${members.length} rows in them, ${dropped} to drop` + (changed.size ? `, ${changed.size} changed by you` : "");
+  const number = (value) => value.toLocaleString("en");
+  const rows = shown.reduce((sum, group) => sum + group.rows.length, 0);
+  const which = search ? `${number(shown.length)} groups found so far` : shown.length ? `groups ${number(shown[0].number)} to ${number(shown[shown.length - 1].number)} of ${number(data.n_groups)}` : "no groups";
+  const yours = [...mine.values()].filter(([word]) => word).length;
+  byId("counts").textContent = `${which}, ${number(rows)} rows here · in all ${number(data.n_rows)} rows in groups, ${number(data.n_dropped)} to drop` + (yours ? ` · ${number(yours)} decided by you` : "");
 }
 
-function draw() {
-  const distance = (document.getElementById("distance").value / 1000) * data.largest;
-  document.getElementById("shown-distance").textContent = distance.toPrecision(3);
-  groups = grouped(distance * (1 + 1e-9));
-  const main = document.getElementById("groups");
-  main.replaceChildren(...groups.slice(0, nShown).map((members, number) => {
-    const box = element("section", "group");
-    box.append(element("h2", "", `Group ${number + 1}: ${members.length} rows`));
-    const cards = element("div", members[0].row.text === undefined ? "cards" : "cards texts");
-    cards.append(...members.map((member) => card(member, members[0])));
-    box.append(cards);
-    return box;
-  }));
-  if (!groups.length) main.replaceChildren(element("p", "", "No duplicates within this distance."));
-  document.getElementById("more").hidden = groups.length <= nShown;
+function fill(groups, isMore) {
+  shown = isMore ? [...shown, ...groups] : groups;
+  const main = byId("groups");
+  const made = groups.map(section);
+  if (isMore) main.append(...made); else main.replaceChildren(...made);
+  if (!shown.length) main.replaceChildren(element("p", "", data.n_groups ? "No group fits the search." : "No duplicates within this distance."));
   count();
+}
+
+function trouble(error) { byId("groups").replaceChildren(element("p", "problem", error.message)); }
+
+async function show(number) {
+  page = Math.min(Math.max(number, 0), data.n_pages - 1);
+  search = null;
+  byId("page").value = page + 1;
+  byId("before").disabled = page === 0; byId("next").disabled = page >= data.n_pages - 1;
+  byId("more").hidden = true;
+  const wanted = page;
+  try {
+    const groups = await loadPage(wanted);
+    if (page !== wanted || search) return; // another page was asked for meanwhile
+    fill(groups);
+    byId("groups").dataset.page = wanted;
+  } catch (error) { trouble(error); }
+}
+
+function fits(group, wanted) {
+  const others = group.rows.slice(1);
+  if (wanted.kind === "open" && isDecided(group)) return false;
+  if (wanted.kind === "decided" && !isDecided(group)) return false;
+  if (wanted.kind === "near" && !others.some((row) => !row.copy)) return false;
+  if (wanted.kind === "copies" && !others.some((row) => row.copy)) return false;
+  if (wanted.from && !others.some((row) => row.distance === null || row.distance >= wanted.from)) return false;
+  return !wanted.text || group.rows.some((row) => `${row.id}\n${row.text || ""}\n${row.note || ""}`.toLowerCase().includes(wanted.text));
+}
+
+// Goes through the pages from where it was, until enough groups fit.
+async function goOn() {
+  const mine = search;
+  const found = [];
+  byId("more").hidden = true;
+  try {
+    while (mine.next < data.n_pages && found.length < SHOWN_AT_ONCE) {
+      byId("counts").textContent = `looking at page ${mine.next + 1} of ${data.n_pages}…`;
+      found.push(...(await loadPage(mine.next)).filter((group) => fits(group, mine.wanted)));
+      if (search !== mine) return;
+      mine.next++;
+    }
+  } catch (error) { trouble(error); return; }
+  fill(found, mine.isMore);
+  mine.isMore = true;
+  byId("more").hidden = mine.next >= data.n_pages;
+}
+
+function newSearch() {
+  const wanted = { text: byId("search").value.trim().toLowerCase(), kind: byId("filter").value, from: Number(byId("from").value) || 0 };
+  if (!wanted.text && wanted.kind === "all" && !wanted.from) { show(page); return; }
+  search = { wanted, next: 0, isMore: false };
+  goOn();
 }
 
 function quoted(value) {
@@ -208,10 +290,8 @@ function quoted(value) {
 }
 
 function download() {
-  const lines = ["group,id,decision,duplicate_of,distance"];
-  groups.forEach((members, number) => members.forEach((member) => {
-    lines.push([number + 1, member.row.id, decision(member), members[0].row.id, member.distance ?? ""].map(quoted).join(","));
-  }));
+  const lines = ["id,decision,duplicate_of"];
+  for (const [name, [word, kept]] of mine) lines.push([JSON.parse(name), word, kept].map(quoted).join(","));
   const link = element("a");
   link.href = URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "text/csv" }));
   link.download = "decisions.csv";
@@ -219,33 +299,119 @@ function download() {
   URL.revokeObjectURL(link.href);
 }
 
-function moveFocus(event) {
-  const here = document.activeElement;
-  if (!here || !here.classList.contains("card") || event.ctrlKey || event.metaKey || event.altKey) return;
-  const cards = [...document.querySelectorAll(".card")], place = cards.indexOf(here);
-  const boxes = [...document.querySelectorAll(".group")], box = boxes.indexOf(here.closest(".group"));
-  const key = event.key.toLowerCase();
-  if (key === "arrowright" || key === "arrowdown") cards[Math.min(place + 1, cards.length - 1)].focus();
-  else if (key === "arrowleft" || key === "arrowup") cards[Math.max(place - 1, 0)].focus();
-  else if (key === "n" && boxes[box + 1]) boxes[box + 1].querySelector(".card").focus();
-  else if (key === "p" && boxes[box - 1]) boxes[box - 1].querySelector(".card").focus();
-  else if (key === "k") {
-    here.closest(".group").querySelectorAll(".card").forEach((each) => setDecision(each.member, each === here ? "keep" : "drop"));
-    decide(here.member, "keep");
-  } else return;
+// Two rows side by side, large.
+let large = null;
+function openLarge(group, row) { large = { group, place: Math.max(1, group.rows.indexOf(row)) }; drawLarge(); if (!byId("large").open) byId("large").showModal(); }
+function drawLarge() {
+  const { group, place } = large, kept = group.rows[0], row = group.rows[place];
+  byId("large-title").textContent = `Group ${group.number}, row ${place + 1} of ${group.rows.length} · ${verdict(row, kept)}`;
+  byId("large-toggle").textContent = decision(row) === "drop" ? "Keep it" : "Drop it";
+  byId("large-differ").setAttribute("aria-pressed", decision(row) === "different");
+  for (const [id, each] of [["large-kept", kept], ["large-row", row]]) {
+    const side = byId(id);
+    side.replaceChildren();
+    if (each.picture) side.append(pictureOf(each, kept, true));
+    if (each.text !== undefined) side.append(textOf(each, kept));
+    side.append(element("span", "name", each.id));
+    if (each.note) side.append(element("span", "note", each.note));
+  }
+}
+function moveLarge(step) { large.place = Math.min(Math.max(large.place + step, 1), large.group.rows.length - 1); drawLarge(); }
+byId("large").addEventListener("click", (event) => {
+  const box = event.target.closest(".picture");
+  if (!box) return;
+  const place = box.getBoundingClientRect();
+  const isNear = !box.classList.contains("near");
+  document.querySelectorAll(".sides .picture").forEach((each) => {
+    each.classList.toggle("near", isNear);
+    each.style.setProperty("--x", `${(100 * (event.clientX - place.left)) / place.width}%`);
+    each.style.setProperty("--y", `${(100 * (event.clientY - place.top)) / place.height}%`);
+  });
+});
+
+function goTo(place, cards) { const card = cards[place]; if (card) { card.focus(); card.scrollIntoView({ block: "nearest" }); } }
+function goToNext(box) {
+  const next = box.nextElementSibling;
+  if (next && next.classList.contains("group")) { next.querySelector(".card").focus(); next.scrollIntoView({ block: "start" }); }
+  else if (!search && page < data.n_pages - 1) show(page + 1).then(() => goTo(0, document.querySelectorAll(".card")));
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select")) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  const name = event.key.toLowerCase();
+  if (byId("large").open) {
+    if (name === "j" || name === "arrowright") moveLarge(1);
+    else if (name === "k" || name === "arrowleft") moveLarge(-1);
+    else if (name === " " && event.target.tagName !== "BUTTON") toggle(large.group.rows[large.place], large.group.rows[0]);
+    else if (name === "x") differ(large.group.rows[large.place], large.group);
+    else if (name === "z") byId("large").close();
+    else if (name === "u") undo();
+    else return;
+    event.preventDefault();
+    return;
+  }
+  if (name === "/") byId("search").focus();
+  else if (name === "u") undo();
+  else if (name === "?") toggleKeys();
+  else if (!onCard(name, event)) return;
   event.preventDefault();
 }
 
-const slider = document.getElementById("distance");
-const start = data.largest > 0 ? Math.round((1000 * data.distance) / data.largest) : 1000;
-slider.value = start;
-slider.addEventListener("input", draw);
-document.getElementById("reset").addEventListener("click", () => { changed = new Map(); slider.value = start; draw(); });
-const marks = document.getElementById("marks");
-const hasPictures = data.contents.some((rows) => rows[0].picture);
-marks.closest("label").hidden = document.getElementById("marks-hint").hidden = !hasPictures;
-marks.addEventListener("change", () => { document.body.classList.toggle("marked", marks.checked); });
-document.getElementById("download").addEventListener("click", download);
-document.getElementById("more").addEventListener("click", () => { nShown += PAGE; draw(); });
-document.addEventListener("keydown", moveFocus);
-draw();
+function onCard(name, event) {
+  const cards = [...document.querySelectorAll(".card")];
+  const here = document.activeElement;
+  if (!here || !here.classList.contains("card")) {
+    if (!["j", "k", "n", "p"].includes(name) || !cards.length) return false;
+    goTo(0, cards);
+    return true;
+  }
+  const place = cards.indexOf(here), box = here.closest(".group");
+  if (name === "j" || name === "arrowright" || name === "arrowdown") goTo(place + 1, cards);
+  else if (name === "k" || name === "arrowleft" || name === "arrowup") goTo(place - 1, cards);
+  else if (name === "n") goToNext(box);
+  else if (name === "p") { const before = box.previousElementSibling; if (before) goTo(0, before.querySelectorAll(".card")); }
+  else if (name === "o") keepOnly(here.row, here.group);
+  else if (name === "x") differ(here.row, here.group);
+  else if (name === "a") differAll(here.group);
+  else if (name === "z") openLarge(here.group, here.row);
+  else if (name === "enter") { confirmGroup(here.group); goToNext(box); }
+  else return false;
+  return true;
+}
+
+function toggleKeys() {
+  byId("keys").hidden = !byId("keys").hidden;
+  byId("help").setAttribute("aria-expanded", !byId("keys").hidden);
+}
+
+let typing = 0;
+byId("search").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(newSearch, 250); });
+byId("filter").addEventListener("change", newSearch);
+byId("from").addEventListener("change", newSearch);
+byId("page").addEventListener("change", () => show(Number(byId("page").value) - 1));
+byId("before").addEventListener("click", () => show(page - 1));
+byId("next").addEventListener("click", () => show(page + 1));
+byId("more").addEventListener("click", goOn);
+byId("undo").addEventListener("click", undo);
+byId("help").addEventListener("click", toggleKeys);
+byId("download").addEventListener("click", download);
+byId("large-before").addEventListener("click", () => moveLarge(-1));
+byId("large-next").addEventListener("click", () => moveLarge(1));
+byId("large-close").addEventListener("click", () => byId("large").close());
+byId("large-toggle").addEventListener("click", () => toggle(large.group.rows[large.place], large.group.rows[0]));
+byId("large-differ").addEventListener("click", () => differ(large.group.rows[large.place], large.group));
+for (const id of ["marks", "large-marks"]) byId(id).addEventListener("change", (event) => {
+  byId("marks").checked = byId("large-marks").checked = event.target.checked;
+  document.body.classList.toggle("marked", event.target.checked);
+});
+const hasPictures = data.first.some((group) => group.rows[0].picture);
+byId("marks-label").hidden = byId("large-marks-label").hidden = !hasPictures;
+byId("n-pages").textContent = data.n_pages.toLocaleString("en");
+byId("page").max = data.n_pages;
+byId("download").hidden = data.server;
+document.addEventListener("keydown", onKey);
+restore();
+show(0);

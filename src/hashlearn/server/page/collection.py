@@ -107,8 +107,8 @@ class Collection:
         return ids[chosen].tolist()
 
     def codes(self) -> NDArray[np.uint8]:
-        """The codes of all items."""
-        return self.search.index.codes()
+        """The codes of all items, in the order of their ids."""
+        return self.search.codes()
 
     def sample(self) -> Sample:
         """A sample, drawn anew when items came or went."""

@@ -51,7 +51,10 @@ def _remove(service: Service, id: str) -> None:
     record = service.record_of_path(id)
     if record is None:
         raise _no_such(id)
-    service.search.remove([record.id])
+    try:
+        service.search.remove([record.id])
+    except ValueError:  # removed by a request that is answered together with this one
+        raise _no_such(id) from None
 
 
 def _no_such(id: str) -> Problem:

@@ -1,0 +1,171 @@
+"""What ``hashlearn dedup`` writes and prints: tables, lists, the review, and what was found."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import typer
+
+from hashlearn.cli.support.dedup_inputs import Things
+
+WHAT = {
+    "--out": "the groups",
+    "--review": "the page",
+    "--kept": "what to keep",
+    "--dropped": "what to drop",
+    "--kept0": "what to keep, NUL behind each",
+    "--dropped0": "what to drop, NUL behind each",
+    "--clean": "the source without what to drop",
+    "--variety": "rows of greatest variety",
+    "--representatives": "rows that stand for the others",
+    "--outliers": "rows that are like no other, and their distance from the nearest",
+}
+
+_SHOWN_GROUPS = 10
+_SHOWN_SKIPPED = 5
+
+
+class Outputs(NamedTuple):
+    """Where the results go.
+
+    Attributes
+    ----------
+    places : dict of str to str
+        By option, the files that are wanted.
+    choices : dict of str to int
+        How many rows --variety, --representatives and --outliers choose.
+    source : str
+        The file whose rows are compared, for --clean.
+    id_column : str or None
+    """
+
+    places: dict[str, str]
+    choices: dict[str, int]
+    source: str
+    id_column: str | None
+
+
+class Result(NamedTuple):
+    """What is written: ids to keep and to drop, lines of the table, text of the page, and lines of each choice."""
+
+    kept: Any
+    dropped: Any
+    rows: Iterable[Any]
+    page: str | None = None
+    chosen: Mapping[str, list[str]] = MappingProxyType({})
+
+
+@contextmanager
+def written(outputs: Outputs, result: Result) -> Iterator[None]:
+    """Write tables, lists and page, which take their places together, once the block has done its work."""
+    from hashlearn.duplicates.tables import check_lines, is_parquet, write_clean, write_list, write_rows
+    from hashlearn.durable.files import replacing_together
+
+    places = outputs.places
+    if not places:
+        yield
+        return
+    with replacing_together(*places.values()) as files:
+        for (option, path), beside in zip(places.items(), files):
+            if option == "--out":
+                write_rows(result.rows, beside, is_parquet(path))
+            elif option == "--review":
+                beside.write_text(result.page or "", encoding="utf-8")
+            elif option == "--clean":
+                write_clean(outputs.source, beside, set(result.dropped.tolist()), outputs.id_column)
+            elif option in outputs.choices:
+                beside.write_text("".join(result.chosen[option]), encoding="utf-8")
+            else:
+                ids = result.kept if option.startswith("--kept") else result.dropped
+                if not option.endswith("0"):
+                    check_lines(ids, option)
+                write_list(ids, beside, "\0" if option.endswith("0") else "\n")
+        yield
+
+
+def chosen_lines(found: Any, choices: dict[str, int]) -> dict[str, list[str]]:
+    """The lines of --variety, --representatives and --outliers, of the rows that are kept."""
+    import numpy as np
+
+    from hashlearn.duplicates import most_varied, outliers, representatives
+
+    kept = np.flatnonzero(found.assignment.kept == np.arange(len(found)))
+    lines: dict[str, list[str]] = {}
+    for option, n in choices.items():
+        count = min(n, len(kept))
+        if option == "--outliers":
+            far = outliers(found.state.vectors, count, among=kept)
+            lines[option] = [f"{found.ids[row]}\t{distance:.6g}\n" for row, distance in zip(*far)]
+        else:
+            choose = most_varied if option == "--variety" else representatives
+            lines[option] = [f"{name}\n" for name in found.ids[choose(found.state.vectors, count, among=kept)].tolist()]
+    return lines
+
+
+def page(found: Any, things: Things, place: str, review: str) -> str:
+    from hashlearn.duplicates.review import write_pages
+
+    def address(row: int) -> str:
+        assert things.file is not None
+        return quote(os.path.relpath(things.file(row), Path(review).absolute().parent))
+
+    shown = shown_of(found, things)._replace(file=None if things.file is None else address)
+    return write_pages(found, review, shown, title_of(place))
+
+
+def shown_of(found: Any, things: Things) -> Any:
+    from hashlearn.duplicates.review import Shown
+
+    texts = [things.text_of.get(name, "") for name in found.ids.tolist()] if things.text_of else None
+    return Shown(texts, things.picture, things.note)
+
+
+def title_of(place: str) -> str:
+    return f"Near-duplicates in {place}"
+
+
+def serve(found: Any, things: Things, place: str, state: str, decisions: Path) -> None:
+    """Show the review until the user has had enough."""
+    from hashlearn.duplicates.review_server import ReviewServer
+
+    server = ReviewServer(found, decisions, shown_of(found, things), title_of(place), things.file)
+    typer.echo(f"Open {server.address} (Ctrl+C ends it)")
+    sys.stdout.flush()
+    with suppress(KeyboardInterrupt):
+        server.serve()
+    typer.echo(f"{decisions}: {server.n_decided} decisions; the next run with --state {state} follows them")
+
+
+def report(found: Any, things: Things, reason: str) -> None:
+    for name, reason in things.skipped[:_SHOWN_SKIPPED]:
+        typer.echo(f"skipped {name}: {reason}", err=True)
+    if len(things.skipped) > _SHOWN_SKIPPED:
+        typer.echo(f"skipped {len(things.skipped) - _SHOWN_SKIPPED} more", err=True)
+    typer.echo(
+        f"{_counted(len(found), 'row')}, {found.metric} distance <= {found.max_distance:.4g}: "
+        f"{_counted(len(found.groups), 'group')}, {len(found.kept)} to keep, {len(found.dropped)} to drop "
+        f"({found.n_copies} exact {'copy' if found.n_copies == 1 else 'copies'})"
+    )
+    typer.echo(f"why this distance: {reason}")
+    typer.echo(f"found by {found.plan}; estimated recall {found.recall:.3f}")
+    for group in found.groups[:_SHOWN_GROUPS]:
+        shown = ", ".join(map(str, group.members[:5].tolist()))
+        more = f" and {len(group.members) - 5} more" if len(group.members) > 5 else ""
+        typer.echo(f"  keep {group.kept}, drop {shown}{more}")
+    if len(found.groups) > _SHOWN_GROUPS:
+        typer.echo(f"  and {len(found.groups) - _SHOWN_GROUPS} more groups")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def say_places(outputs: Outputs) -> None:
+    """A line for each file that was written."""
+    for option, path in outputs.places.items():
+        typer.echo(f"{path}: {WHAT[option]}")

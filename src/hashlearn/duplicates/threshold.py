@@ -1,0 +1,248 @@
+"""The distance up to which rows are duplicates, where nobody says it: from the rows, or from pairs that were judged.
+
+Two handwritten ones are nearly the same and yet two pictures; two photos of different things never are. So the distance
+that tells copies apart depends on the rows. Among unrelated rows the number of pairs within a distance x grows like
+``x^k``, k being the correlation dimension (P. Grassberger and I. Procaccia, Physica D 1983). Pairs that are too far
+from each other to be duplicates tell k, and so how many unrelated pairs to expect where duplicates are.
+
+- :func:`distance_by_chance` is for people who know within which distances it lies.
+- :func:`chance_level` and :func:`emptiest_distance` are for ``max_distance="auto"``: pairs nearer than chance allows
+  are searched, and where copies and other near pairs keep apart, the distance is between them.
+- :func:`distance_from_labels` is for pairs that somebody has judged.
+"""
+
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.checks import check_number
+from hashlearn.duplicates.groups import Contents
+from hashlearn.duplicates.plan import Sample
+from hashlearn.duplicates.vectors import Metric, RowMetric, Vectors, distance_of_square, square_of_distance
+from hashlearn.linalg.anchors.search import squared_distances
+
+PER_ROW = 1e-4
+"""Pairs that may be near by chance, for each row."""
+
+SEARCHED_PER_ROW = 1e-2
+"""The same, up to which pairs are searched for a gap between copies and others."""
+
+_NEAR_SHARE, _FAR_SHARE = 1e-3, 1e-2
+"""Between these shares of all pairs of the sample the power law is measured."""
+
+_REPEATED = 0.25
+"""Rows of the sample that are nearer than this part of the usual (squared) distance from the nearest count once."""
+
+_GAP, _BEFORE_GAP = 2.0, 50
+"""No distribution without copies has a gap of factor 2 between its (squared) distances behind the 50 smallest."""
+
+_WIDTH = 1.5
+"""The (squared) distances from x / 1.5 to 1.5 x are counted together."""
+
+_EMPTIER = 3
+"""Between copies and others there are at most a third of the pairs that there are among copies."""
+
+_FEWEST = 5
+_JUDGED_ALONE = 2000
+"""Judged pairs up to which each is left out once to say how good the distance is; more are left out in groups."""
+
+
+class Choice(NamedTuple):
+    """A distance and why it was chosen.
+
+    Attributes
+    ----------
+    distance : float
+    reason : str
+        One sentence.
+    precision, recall : float or None
+        What to expect of it, where pairs were judged: the share of judged pairs within the distance that are
+        duplicates, and the share of duplicates within it. Each pair is judged by a distance that was chosen without it.
+    """
+
+    distance: float
+    reason: str
+    precision: float | None = None
+    recall: float | None = None
+
+
+def distance_by_chance(vectors: Any, low: float, high: float, *, metric: Metric = "cosine", seed: int = 0) -> float:
+    """The largest distance from ``low`` to ``high`` within which hardly a pair is near by chance.
+
+    Parameters
+    ----------
+    vectors : array of shape (n, n_features), or another source as for :func:`hashlearn.find_duplicates`
+        The rows, duplicates or not.
+    low, high : float
+        ``low``: copies differ by that much in any case. ``high``: pairs further apart are no duplicates, whatever the
+        rows.
+    metric : {"cosine", "euclidean"}
+        As for :func:`hashlearn.find_duplicates`.
+    seed : int
+        Of the sample.
+
+    Returns
+    -------
+    float
+        What to pass as ``max_distance`` to :func:`hashlearn.find_duplicates`.
+
+    Examples
+    --------
+    Rows in a plane crowd, those in many dimensions keep away from each other:
+
+    >>> import numpy as np
+    >>> rng = np.random.RandomState(0)
+    >>> plane, space = rng.standard_normal((1000, 2)), rng.standard_normal((1000, 40))
+    >>> distance_by_chance(plane, 0.001, 1.0, metric="euclidean") < 0.1
+    True
+    >>> distance_by_chance(space, 0.001, 1.0, metric="euclidean")
+    1.0
+    """
+    least = check_number("low", low, low=0)
+    most = check_number("high", high, low=least)
+    rows = Vectors(vectors, metric)
+    sample = Sample.of(rows, Contents.of(rows.hashes).row_of, seed)
+    within = _chance_distance(distance_of_square(sample.squares.astype(np.float64), metric), sample, most)
+    return float(np.clip(within, least, most))
+
+
+def _chance_distance(distances: NDArray[np.float64], sample: Sample, high: float) -> float:
+    """Where the power law through the counts of pairs from ``high`` to ``2 high`` meets the number that is allowed.
+
+    With ``N(x) = c x^k``, the pairs between high and 2 high and those between high and sqrt(2) high have the ratio
+    ``2^(k/2) + 1``.
+    """
+    near, far = (np.count_nonzero((distances > high) & (distances <= times * high)) for times in (2**0.5, 2))
+    if near == 0 or far == near:  # nothing there says that unrelated rows come so near
+        return high
+    dimension = 2 * np.log2(max(far / near - 1, 1 + 1e-9))
+    of_sample = far / (2**dimension - 1)
+    at_high = of_sample * sample.n_pairs / len(distances)
+    return float(high * (PER_ROW * sample.n / at_high) ** (1 / dimension))
+
+
+def chance_level(sample: Sample, metric: RowMetric, per_row: float = PER_ROW) -> float:
+    """The distance within which so few pairs of unrelated rows are near, for each row, whatever the vectors are.
+
+    The power law is measured on the nearest thousandth to hundredth of the pairs of a sample. Rows of the sample that
+    repeat others are left out.
+    """
+    squares = _without_repeats(sample)
+    near, far = np.quantile(squares, [_NEAR_SHARE, _FAR_SHARE]) if len(squares) else (0.0, 0.0)
+    if not 0 < near < far:
+        return 0.0
+    dimension = np.log(_FAR_SHARE / _NEAR_SHARE) / np.log(far / near)
+    allowed = per_row * sample.n / max(1.0, sample.n_pairs)
+    square = near * min(1.0, allowed / _NEAR_SHARE) ** (1 / dimension)
+    return float(distance_of_square(np.array(square), metric))
+
+
+def emptiest_distance(distances: NDArray[np.float64], searched: float, chance: float, metric: RowMetric) -> Choice:
+    """Where copies end, given the distances of all pairs within a distance that was searched.
+
+    Copies are near each other, and other near pairs are far from each other; between the two there are few pairs. The
+    distance is in the middle of where there are fewest. Where copies and others do not keep apart it is the chance
+    level.
+    """
+    squares = np.sort(square_of_distance(distances[distances > 0], metric))
+    last = float(square_of_distance(searched, metric)) / _WIDTH
+    by_chance = Choice(chance, f"within {chance:.3g} hardly a pair of unrelated rows is near by chance")
+    if np.count_nonzero(squares <= last) < _FEWEST:
+        return by_chance
+    steps = np.geomspace(squares[0], last, 400)
+    counts = np.searchsorted(squares, _WIDTH * steps, "right") - np.searchsorted(squares, steps / _WIDTH)
+    is_behind = np.searchsorted(squares, steps, "right") >= _FEWEST
+    is_emptier = _EMPTIER * counts <= np.maximum.accumulate(counts)
+    if not np.any(is_behind & is_emptier):
+        return by_chance
+    least = counts[is_behind & is_emptier].min()
+    places = np.flatnonzero(is_behind & is_emptier & (counts == least))
+    widest = max(np.split(places, np.flatnonzero(np.diff(places) > 1) + 1), key=len)
+    distance = float(distance_of_square(np.sqrt(steps[widest[0]] * steps[widest[-1]]), metric))
+    nearer = int(np.count_nonzero(distances <= distance))
+    reason = (
+        f"{nearer} pairs are within {distance:.3g}; between them and the other {len(distances) - nearer} pairs "
+        f"within {searched:.3g} there are fewest"
+    )
+    return Choice(distance, reason)
+
+
+def distance_from_labels(distances: NDArray[np.float64], labels: NDArray[np.bool_]) -> Choice:
+    """The largest distance that agrees best with pairs somebody has judged.
+
+    It is the distance of one of the duplicates: that with the fewest mistakes, both kinds weighing the same; with
+    duplicates only, the furthest. Beyond the furthest duplicate that was judged nothing is known.
+    """
+    distance = _best_threshold(distances, labels)
+    if labels.all():
+        return Choice(distance, f"the furthest of {len(labels)} pairs that you judged to be duplicates", None, 1.0)
+    is_found = _found_without_them(distances, labels)
+    hits = int(np.count_nonzero(is_found & labels))
+    n_found, n_true = int(np.count_nonzero(is_found)), int(np.count_nonzero(labels))
+    precision, recall = hits / n_found if n_found else 0.0, hits / n_true
+    reason = (
+        f"it agrees best with {n_true} pairs that you judged to be duplicates and {len(labels) - n_true} that are "
+        f"none; expected precision {precision:.3f} ({_interval(hits, n_found)}) among pairs like these, "
+        f"expected recall {recall:.3f} ({_interval(hits, n_true)})"
+    )
+    return Choice(distance, reason, precision, recall)
+
+
+def _best_threshold(distances: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
+    thresholds = np.sort(distances[labels])
+    if labels.all():
+        return float(thresholds[-1])
+    missed = 1 - np.arange(1, len(thresholds) + 1) / len(thresholds)
+    wrong = np.searchsorted(np.sort(distances[~labels]), thresholds, side="right") / np.count_nonzero(~labels)
+    return float(thresholds[np.argmin(missed + wrong)])
+
+
+def _found_without_them(distances: NDArray[np.float64], labels: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether each pair is within the distance that the others choose."""
+    n = len(labels)
+    fold = np.arange(n) if n <= _JUDGED_ALONE else np.random.RandomState(0).randint(0, 100, n)
+    is_found = np.zeros(n, np.bool_)
+    for number in np.unique(fold):
+        others = fold != number
+        if labels[others].any():
+            is_found[~others] = distances[~others] <= _best_threshold(distances[others], labels[others])
+    return is_found
+
+
+def _interval(hits: int, n: int) -> str:
+    """The interval of 95 % of a share (E. Wilson, JASA 1927)."""
+    if not n:
+        return "unknown"
+    z = 1.96
+    center, spread = (hits + z * z / 2) / (n + z * z), z / (n + z * z) * sqrt(hits * (n - hits) / n + z * z / 4)
+    return f"{max(0.0, center - spread):.2f} to {min(1.0, center + spread):.2f}"
+
+
+def _gap_of_copies(squares: NDArray) -> float:
+    """A squared distance between those of copies and of other rows, given those of the sample, ascending; 0 if none."""
+    near = squares[_BEFORE_GAP : int(len(squares) * _FAR_SHARE)].astype(np.float64)
+    if len(near) < 2:
+        return 0.0
+    ratios = near[1:] / np.maximum(near[:-1], np.finfo(np.float32).tiny)
+    widest = int(ratios.argmax())
+    return float(np.sqrt(near[widest] * near[widest + 1])) if ratios[widest] >= _GAP else 0.0
+
+
+def _without_repeats(sample: Sample) -> NDArray[np.float64]:
+    """Squared distances of all pairs of the sample, of which rows that repeat others are left out."""
+    m = len(sample.vectors)
+    if m < 2:
+        return np.empty(0)
+    centered = sample.vectors - sample.mean
+    squares = squared_distances(centered, centered).astype(np.float64)
+    np.fill_diagonal(squares, np.inf)
+    usual = _REPEATED * float(np.median(squares.min(axis=1)))
+    near = squares < max(usual, _gap_of_copies(np.sort(sample.squares)))
+    is_kept = np.ones(m, np.bool_)
+    for row in range(m):
+        if is_kept[row]:
+            is_kept[row + 1 :] &= ~near[row, row + 1 :]
+    rows = np.flatnonzero(is_kept)
+    return squares[np.ix_(rows, rows)][np.triu_indices(len(rows), 1)]
