@@ -9,6 +9,7 @@ from hashlearn.duplicates.groups import Contents, NearPairs
 from hashlearn.duplicates.plan import Plan
 from hashlearn.duplicates.vectors import Rows, Vectors
 from hashlearn.duplicates.verify import Curve
+from hashlearn.rows.inputs import held_ids, ids_are_text
 
 UNDECIDED, KEPT, DROPPED = 0, 1, -1
 
@@ -106,17 +107,14 @@ def check_ids(ids: ArrayLike | None, n: int) -> NDArray | None:
     """One id a row, integers or strings, each once; None stays."""
     if ids is None:
         return None
-    array = np.asarray(ids)
-    if array.dtype.kind == "O" and all(isinstance(value, str) for value in array.ravel()):
-        array = array.astype(str)
-    if array.dtype.kind not in "iuU":
-        raise TypeError(f"ids must be integers or strings, got {array.dtype}")
+    given = held_ids(ids)
+    array = given.astype(str) if ids_are_text(given) else given
     if array.shape != (n,):
         raise ValueError(f"ids must have one entry a row, shape ({n},), got {array.shape}")
     values, counts = np.unique(array, return_counts=True)
     if len(values) < n:
         raise ValueError(f"ids must be there once each, got {values[counts.argmax()].item()!r} {counts.max()} times")
-    return array if array.dtype.kind == "U" else array.astype(np.int64)
+    return array
 
 
 def joined_ids(known: NDArray | None, new: NDArray | None) -> NDArray | None:

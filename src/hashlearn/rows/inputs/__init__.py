@@ -1,7 +1,7 @@
 """The one door for what people hold: vectors, ids and payloads in every form, as the rest of the package takes them."""
 
 from hashlearn.rows.inputs.columns import is_frame_of_numbers
-from hashlearn.rows.inputs.ids import MAX_ID_BYTES, as_ids, check_unique, ids_are_text, is_plain
+from hashlearn.rows.inputs.ids import MAX_ID_BYTES, as_ids, check_unique, held_ids, ids_are_text, is_plain
 from hashlearn.rows.inputs.payloads import NO_PAYLOAD, as_payloads, payload_of
 from hashlearn.rows.inputs.vectors import (
     GivenVectors,
@@ -24,6 +24,7 @@ __all__ = [
     "as_vectors",
     "check_holds_rows",
     "check_unique",
+    "held_ids",
     "ids_are_text",
     "is_frame_of_numbers",
     "is_plain",

@@ -33,14 +33,24 @@ def as_ids(ids: Any, name: str = "ids") -> NDArray[Any]:
     >>> as_ids(pd.Index([7, 9]))
     array([7, 9])
     """
+    held = held_ids(ids, name)
+    if ids_are_text(held):
+        _check_strings(held, name)
+    elif len(held) and held.min() < 0:
+        raise ValueError(f"{name} must be from 0 to {_LARGEST}, got {held.min()}")
+    return held
+
+
+def held_ids(ids: Any, name: str = "ids") -> NDArray[Any]:
+    """As :func:`as_ids`, of any integers or strings, such as the names of files: nothing keeps them in a database."""
     values = _values(ids, name)
     if isinstance(values, np.ndarray):
         return _integers(values, name)
     kinds = set(map(type, values))
     if all(issubclass(kind, str) for kind in kinds) and kinds:
-        return _strings(values, name)
+        return _strings(values)
     if all(issubclass(kind, (int, np.integer)) and not issubclass(kind, bool) for kind in kinds):
-        return _integers(_int64(values, name), name)
+        return _int64(values, name)
     missing = next((row for row, value in enumerate(values) if is_missing(value)), None)
     if missing is not None:
         raise TypeError(f"{name} must not be missing: entry {missing} is {values[missing]!r}")
@@ -104,21 +114,23 @@ def _int64(values: list[Any], name: str) -> NDArray[np.int64]:
 def _integers(array: NDArray[Any], name: str) -> NDArray[np.int64]:
     if not len(array):
         return np.empty(0, np.int64)
-    low, high = array.min(), array.max()
-    if low < 0 or high > _LARGEST:
-        raise ValueError(f"{name} must be from 0 to {_LARGEST}, got {low if low < 0 else high}")
+    if array.max() > _LARGEST:
+        raise ValueError(f"{name} must be from 0 to {_LARGEST}, got {array.max()}")
     return np.ascontiguousarray(array, np.int64)
 
 
-def _strings(values: list[Any], name: str) -> NDArray[Any]:
+def _strings(values: list[Any]) -> NDArray[Any]:
     array = np.empty(len(values), object)
     array[:] = [value if type(value) is str else str(value) for value in values]
-    for text in array:
+    return array
+
+
+def _check_strings(ids: NDArray[Any], name: str) -> None:
+    for text in ids:
         if not text or (not text.isprintable() and (_has_controls(text) or not is_plain(text))):
             raise ValueError(f"{name} must be strings without control characters, and not empty, got {text!r:.60}")
         if len(text) > MAX_ID_BYTES // 4 and len(text.encode()) > MAX_ID_BYTES:
             raise ValueError(f"{name} must be at most {MAX_ID_BYTES} bytes in UTF-8, got {text[:40]!r}...")
-    return array
 
 
 def _has_controls(text: str) -> bool:
