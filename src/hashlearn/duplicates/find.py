@@ -25,10 +25,6 @@ from hashlearn.duplicates.threshold import (
 from hashlearn.duplicates.vectors import Metric, Vectors, square_of_distance
 from hashlearn.duplicates.verify import Curve, TooManyPairs, Verified, differing_bits, measured_curve, verified
 from hashlearn.rows import as_rows
-<<<<<<< HEAD
-from hashlearn.rows.inputs import as_ids
-=======
->>>>>>> doors
 from hashlearn.threads import check_n_jobs
 
 TEXT_DISTANCE = 0.1
@@ -122,11 +118,7 @@ def find_duplicates(
         check_number("max_distance", max_distance, low=0)
 
     rows = Vectors(vectors, metric)
-<<<<<<< HEAD
-    names, row_scores = check_ids(None if ids is None else as_ids(ids), len(rows)), check_scores(scores, len(rows))
-=======
     names, row_scores = check_ids(ids, len(rows)), check_scores(scores, len(rows))
->>>>>>> doors
     rule = _rule(keep, row_scores)
     if max_distance == "auto":
         sample = Sample.of(rows, Contents.of(rows.hashes).row_of, search.seed)
