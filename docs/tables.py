@@ -26,6 +26,7 @@ from hashlearn.experiments.text_tables import as_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 MARKED = re.compile(r"(<!-- table: (?P<name>.+?) -->\n)(?P<table>.*?)(<!-- end -->)", re.DOTALL)
+ENGINE_RECALLS = ("0.9", "0.95", "0.99")
 LENGTHS = (64, 128, 256)
 
 
@@ -505,6 +506,35 @@ def serving() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
+def engines(dataset: str) -> str:
+    """Queries a second of engines at some recalls, one query a call and 1,000 a call, from the last run with each."""
+    runs = [run for run in benchmark_runs("engines") if run["dataset"] == dataset]
+    rows = [["", "bytes", "built in, s", *(f"recall {level}" for level in ENGINE_RECALLS)]]
+    for number, run in enumerate(runs, 1):
+        for curve in run["curves"]:
+            cells = (tuple(curve["at"][how][level] for how in ("single", "batch")) for level in ENGINE_RECALLS)
+            texts = [" / ".join("-" if speed is None else f"{speed:,.0f}" for speed in pair) for pair in cells]
+            name = curve["engine"] if len(runs) == 1 else f"run {number}: {curve['engine']}"
+            rows.append([name, f"{curve['bytes']:.0f}", f"{curve['seconds']:.0f}", *texts])
+    return f"{markdown(rows)}\n\n{measured_on(runs)}"
+
+
+def engine_recalls(dataset: str) -> str:
+    """Recall of our codes of several kinds at some settings (lists looked at, candidates)."""
+    runs = [run for run in benchmark_runs("engines") if run["dataset"] == dataset]
+    recalls: dict[str, dict[str, float]] = {}
+    for run in runs:
+        for curve in run["curves"]:
+            if curve["engine"].startswith("hashlearn"):
+                points = {"{} / {}".format(*point["setting"]): point["recall"] for point in curve["points"]}
+                recalls[curve["engine"]] = points
+    names = list(recalls)
+    settings = list(recalls[names[0]])
+    rows = [["lists / candidates", *names]]
+    rows += [[setting, *(f"{recalls[name][setting]:.3f}" for name in names)] for setting in settings]
+    return markdown(rows)
+
+
 def soak() -> str:
     """What became of many requests, and of what was written when the server was killed."""
     runs = benchmark_runs("soak")
@@ -554,6 +584,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "soak": soak,
     "neighbors": neighbor_recall,
     "neighbors targets": neighbor_targets,
+    **{f"engines {dataset}": partial(engines, dataset) for dataset in ("glove", "sift-200k")},
+    "engine recalls glove": partial(engine_recalls, "glove"),
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
     **{
         f"table-2 {dataset}": partial(paper_tables, "table-2", dataset)

@@ -116,24 +116,34 @@ def test_a_tuned_search_takes_the_candidates_that_were_found(tmp_path):
     np.testing.assert_array_equal(opened.search(X[:9] + 0.1, 5).ids, wanted.ids)
 
 
+def test_one_vector_has_one_row_of_neighbors():
+    search = SimilaritySearch(ITQ(n_bits=12, random_state=0), keep_vectors="float32").fit(X).add(X)
+    many, one = search.search(X[:1], 5, include=["payload", "vector"]), search.search(X[0], 5, include=["payload"])
+    assert one.ids.tolist() == many.ids[0].tolist()
+    assert one.payloads == many.payloads[0] == [{}] * 5
+    np.testing.assert_array_equal(many.vectors[0], X[many.ids[0]])
+    np.testing.assert_array_equal(search.encode(X[0]), search.encode(X[:1])[0])
+    np.testing.assert_array_equal(search.within(X[0], 3.0).ids, search.within(X[:1], 3.0)[0].ids)
+
+
 def test_bad_input_is_one_line():
     search = SimilaritySearch(ITQ(n_bits=12, random_state=0)).fit(X).add(X)
     for call, kind, says in (
         (lambda: SimilaritySearch(ITQ(), metric="hamming"), ValueError, "metric must be one of"),
         (lambda: SimilaritySearch(ITQ(), keep_vectors="float64"), ValueError, "keep_vectors must be one of"),
-        (lambda: search.add(X[:2], [1000, "a"]), TypeError, "ids must be integers"),
+        (lambda: search.add(X[:2], [1000, "a"]), TypeError, "ids must be integers or strings, all of one kind"),
         (
             lambda: search.add(X[:2], ["a", "b"]),
             TypeError,
             "ids must be integers, as those of this search, got strings",
         ),
         (lambda: search.upsert(X[:2], [1, 1]), ValueError, "ids must be unique"),
-        (lambda: search.upsert(X[:2], [1]), ValueError, "ids must be as many as the codes"),
+        (lambda: search.upsert(X[:2], [1]), ValueError, "ids must be as many as the rows of X"),
         (lambda: search.upsert(X[:1], [-1]), ValueError, "ids must be from 0"),
         (lambda: search.upsert(X[:1], [1], [{"when": object()}]), ValueError, "payloads must be dicts of JSON"),
         (lambda: search.upsert(X[:1], [1], {"a": 1}), TypeError, "payloads must be a list of dicts"),
         (lambda: search.remove([5000]), ValueError, "ids must be in the search, got 5000"),
-        (lambda: search.search(X[0]), ValueError, r"pass X\[None\]"),
+        (lambda: search.search(X[0, 0]), (TypeError, ValueError), "X must"),
         (lambda: search.search(X[:1], k=0), ValueError, "k must be at least 1"),
         (lambda: search.search(X[:1], filter={"a": {"$near": 1}}), ValueError, "filter must test"),
         (lambda: search.search(X[:1], subset=[5000]), ValueError, "subset must be in the search, got 5000"),

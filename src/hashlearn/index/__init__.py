@@ -4,5 +4,14 @@ from hashlearn.codes.results import Neighbors, RangeResult
 from hashlearn.index.asymmetric import AsymmetricIndex
 from hashlearn.index.base import Pairs
 from hashlearn.index.hamming import HammingIndex
+from hashlearn.index.partitioned import PartitionedIndex, ProbedNeighbors
 
-__all__ = ["AsymmetricIndex", "HammingIndex", "Neighbors", "Pairs", "RangeResult"]
+__all__ = [
+    "AsymmetricIndex",
+    "HammingIndex",
+    "Neighbors",
+    "Pairs",
+    "PartitionedIndex",
+    "ProbedNeighbors",
+    "RangeResult",
+]

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.checks import plain_array
 from hashlearn.codes.results import NO_ID
+from hashlearn.rows.inputs import as_ids, check_unique, ids_are_text
 from hashlearn.search.kernels.texts import (
     EMPTY,
     digests_of_numbers,
@@ -21,7 +21,6 @@ from hashlearn.search.kernels.texts import (
     find_texts,
     insert_places,
 )
-from hashlearn.stores.arguments import MAX_ID_BYTES, check_ids
 from hashlearn.stores.base import IdType
 
 _KINDS = {"int64": "integers", "str": "strings"}
@@ -232,21 +231,19 @@ class IdColumn:
         return found
 
 
-def ids_of(ids: Any, known: IdType | None) -> Ids:
+def given_ids(ids: Any, known: IdType | None) -> NDArray[Any]:
     """Ids that a user gives, of the kind that the rows have, or of any kind where there are no rows."""
-    return Ids.of(check_ids(ids, kind_of_ids(ids, known)))
-
-
-def kind_of_ids(ids: Any, known: IdType | None) -> IdType:
-    """The kind of the ids; raises where it is not the known one. No ids are of any kind."""
-    if not isinstance(ids, (list, tuple, np.ndarray)):
-        ids = plain_array(ids, "ids") if hasattr(ids, "__array__") else ids
-    if not isinstance(ids, (list, tuple, np.ndarray)) or not len(ids):
-        return known or "int64"
-    given: IdType = "str" if isinstance(ids[0], str) else "int64"
-    if known is not None and given != known:
+    array = as_ids(ids)
+    given: IdType = "str" if ids_are_text(array) else "int64"
+    if len(array) and known is not None and given != known:
         raise TypeError(f"ids must be {_KINDS[known]}, as those of this search, got {_KINDS[given]}")
-    return given
+    return array
 
 
-__all__ = ["MAX_ID_BYTES", "Growing", "IdColumn", "Ids", "ids_of", "kind_of_ids"]
+def given_new_ids(ids: Any, known: IdType | None, n: int) -> NDArray[Any]:
+    """As :func:`given_ids`, of n rows to be put: no id comes twice."""
+    array = given_ids(ids, known)
+    if len(array) != n:
+        raise ValueError(f"ids must be as many as the rows of X, got {len(array)} for {n}")
+    check_unique(array)
+    return array

@@ -17,7 +17,7 @@ from hashlearn.hashers.base import has_learned
 from hashlearn.hashers.saving import digest_of
 from hashlearn.rows import as_rows
 from hashlearn.search.columns import Facet
-from hashlearn.search.ids import kind_of_ids
+from hashlearn.search.ids import given_new_ids
 from hashlearn.search.load import Loaded
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
 from hashlearn.search.rerank import rerank_read
@@ -25,7 +25,7 @@ from hashlearn.search.results import Page, Record
 from hashlearn.search.rows import CatalogRows, NewRows, Pending
 from hashlearn.search.snapshot import CANDIDATES_PER_RESULT, CANDIDATES_WITHIN, Index, Options, Snapshot, only_within
 from hashlearn.search.tuning import Tuning
-from hashlearn.stores.arguments import NO_PAYLOAD, check_new_ids, payload_texts
+from hashlearn.stores.arguments import NO_PAYLOAD, payload_texts
 from hashlearn.stores.base import IdType
 from hashlearn.stores.store import Store
 from hashlearn.stores.uri import is_there, open_store
@@ -384,7 +384,7 @@ class StoreRows:
             new_ids: NDArray[Any] = self._running_id() + np.arange(n)
         else:
             known: IdType | None = None if store is None else store.id_type
-            new_ids = check_new_ids(ids, kind_of_ids(ids, known), n)
+            new_ids = given_new_ids(ids, known, n)
         texts = payload_texts(payloads, n)
         if only_new and ids is not None and store is not None:
             there = {record.id for record in store.get(new_ids)}

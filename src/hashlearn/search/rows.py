@@ -23,7 +23,7 @@ from hashlearn.search.catalog import Catalog, payload_sums
 from hashlearn.search.columns import Columns, Facet
 from hashlearn.search.facts import Facts
 from hashlearn.search.folder import SearchFolder, new_search_id, vector_facts
-from hashlearn.search.ids import Growing, IdColumn, Ids, kind_of_ids
+from hashlearn.search.ids import Growing, IdColumn, Ids, given_new_ids
 from hashlearn.search.load import Loaded, load, news
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
 from hashlearn.search.results import Page, Record
@@ -32,7 +32,7 @@ from hashlearn.search.tune import tune
 from hashlearn.search.tuning import Tuning
 from hashlearn.search.vector_values import Calibration
 from hashlearn.search.vectors import VectorFile
-from hashlearn.stores.arguments import NO_PAYLOAD, check_new_ids, payload_texts
+from hashlearn.stores.arguments import NO_PAYLOAD, payload_texts
 
 _LEAST_FRESH = 8192
 _FRESH_SHARE = 8
@@ -394,7 +394,7 @@ class CatalogRows:
         """The ids of new rows, as they are kept."""
         known, n = pending.snapshot.id_type, len(new)
         if new.ids is not None:
-            return Ids.of(check_new_ids(new.ids, kind_of_ids(new.ids, known), n))
+            return Ids.of(given_new_ids(new.ids, known, n))
         if known == "str":
             raise ValueError("ids must be given: those of this search are strings")
         return Ids.of(ids_from(pending.facts.next_id, n))

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_choice, check_integer
-from hashlearn.codes.results import Neighbors, RangeResult
+from hashlearn.codes.results import Neighbors
+from hashlearn.rows.inputs import as_vectors, plain_rows
 from hashlearn.search.columns import Facet
 from hashlearn.search.folder import SearchFolder
 from hashlearn.search.in_store import PLACES, MirroredRows, StoreLink, StoreRows
@@ -120,13 +121,15 @@ class SimilaritySearch:
         self._wanted_folder = None
         self._begin(make(*arguments))
 
-    def fit(self, X: ArrayLike) -> Self:
+    def fit(self, X: Any, *, column: str | None = None) -> Self:
         """Learn the hash functions from rows; rows of an earlier fit are dropped, because their codes mean nothing now.
 
         Parameters
         ----------
         X : array of shape (n, n_features), or another source of rows (:func:`hashlearn.rows.as_rows`)
             At least two rows. They are not added.
+        column : str or None
+            The column of a table that holds the vectors, where it has several.
 
         Returns
         -------
@@ -134,31 +137,34 @@ class SimilaritySearch:
             This object.
         """
         with self._changing:
-            self._rows.refitted(self._rows.hasher.fitted(X), X)
+            rows = plain_rows(X, column)
+            self._rows.refitted(self._rows.hasher.fitted(rows), rows)
             self._settle()
         return self
 
-    def add(self, X: ArrayLike, ids: ArrayLike | None = None, payloads: Sequence[dict | None] | None = None) -> Self:
+    def add(self, X: Any, ids: Any = None, payloads: Any = None, *, column: str | None = None) -> Self:
         """Encode vectors and add them.
 
         Parameters
         ----------
         X : array of shape (n, n_features), or another source of rows (:func:`hashlearn.rows.as_rows`)
             The vectors.
-        ids : list or array of n integers >= 0, or of n strings, or None
+        ids : list, array, Series or column of n integers >= 0, or of n strings, or None
             Not yet in the search; all ids of a search are of one kind. By default running numbers: one more than the
             largest there has ever been, and so on.
-        payloads : list of n dicts, or None
+        payloads : list of n dicts, frame or table of n rows, or None
             What else is known of the rows: JSON values, for :meth:`get` and for filters. None is no payload.
+        column : str or None
+            The column of a table that holds the vectors, where it has several.
 
         Returns
         -------
         SimilaritySearch
             This object.
         """
-        return self._put(X, ids, payloads, only_new=True)
+        return self._put(plain_rows(X, column), ids, payloads, only_new=True)
 
-    def upsert(self, X: ArrayLike, ids: ArrayLike, payloads: Sequence[dict | None] | None = None) -> Self:
+    def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
         """As :meth:`add`, of ids that may be there already: the new rows, payloads included, take their places.
 
         Parameters
@@ -167,7 +173,7 @@ class SimilaritySearch:
             The vectors.
         ids : list or array of n integers >= 0, or of n strings
             Each only once.
-        payloads : list of n dicts, or None
+        payloads, column
             As in :meth:`add`.
 
         Returns
@@ -175,7 +181,7 @@ class SimilaritySearch:
         SimilaritySearch
             This object.
         """
-        return self._put(X, ids, payloads, only_new=False)
+        return self._put(plain_rows(X, column), ids, payloads, only_new=False)
 
     def remove(self, ids: ArrayLike) -> Self:
         """Remove rows.
@@ -463,11 +469,13 @@ class SimilaritySearch:
         ndarray of shape (n, ceil(n_bits / 8)), uint8
             A code for each.
         """
-        return self._rows.hasher.codes(X)
+        rows, was_one_row = as_vectors(X)
+        codes = self._rows.hasher.codes(rows)
+        return codes[0] if was_one_row else codes
 
     def search(
         self,
-        X: ArrayLike,
+        X: Any,
         k: int = 10,
         *,
         candidates: int | None = None,
@@ -476,12 +484,13 @@ class SimilaritySearch:
         subset: ArrayLike | None = None,
         n_jobs: int | None = None,
         include: Sequence[str] = (),
+        column: str | None = None,
     ) -> Neighbors:
         """The k nearest of each query vector.
 
         Parameters
         ----------
-        X : array of shape (n_queries, n_features)
+        X : array of shape (n_queries, n_features), frame, tensor, ..., or one vector of shape (n_features,)
             Queries.
         k : int
             At least 1. Where there are fewer rows, the places left over have id -1, or None among strings, and distance
@@ -501,20 +510,27 @@ class SimilaritySearch:
             Threads: None is 1, -1 is all cores.
         include : list of "payload" and "vector"
             What else the result has of each neighbor: attributes ``payloads`` and ``vectors``.
+        column : str or None
+            The column of a table that holds the vectors, where it has several.
 
         Returns
         -------
-        distances, ids : arrays of shape (n_queries, k)
+        distances, ids : arrays of shape (n_queries, k), or (k,) for one vector
             Nearest first, ties by the row that was added first. Distances are those that the result is ordered by:
             Hamming distances (int32), or real ones (float32).
         """
+        queries, was_one_row = as_vectors(X, column)
         if self._length_checks:
-            self._check_lengths(X)
+            self._check_lengths(queries)
         options = Options(rerank, candidates, filter, subset, n_jobs)
         if not include:
-            return self._rows.search(X, k, options)
+            found = self._rows.search(queries, k, options)
+            return Neighbors(found.distances[0], found.ids[0]) if was_one_row else found
         wanted = {check_choice("include", name, _INCLUDED) for name in _listed(include)}
-        found, payloads, vectors = self._asked(lambda rows: rows.search_with(X, k, options, wanted))
+        found, payloads, vectors = self._asked(lambda rows: rows.search_with(queries, k, options, wanted))
+        if was_one_row:
+            found = Neighbors(found.distances[0], found.ids[0])
+            payloads, vectors = (part if part is None else part[0] for part in (payloads, vectors))
         with_rows = NeighborsWithRows(*found)
         with_rows.payloads, with_rows.vectors = payloads, vectors
         return with_rows
@@ -550,7 +566,7 @@ class SimilaritySearch:
 
     def within(
         self,
-        X: ArrayLike,
+        X: Any,
         distance: float,
         *,
         candidates: int | None = None,
@@ -558,7 +574,7 @@ class SimilaritySearch:
         filter: dict | None = None,
         subset: ArrayLike | None = None,
         n_jobs: int | None = None,
-    ) -> RangeResult:
+    ) -> Any:
         """All rows at a distance or less of each query.
 
         By codes this is exact, and the distance is a number of bits, or what a real query is compared by. By vectors
@@ -579,11 +595,14 @@ class SimilaritySearch:
         Returns
         -------
         RangeResult
-            ``result[q]`` has distances and ids of query q, nearest first, ties by the row that was added first.
+            ``result[q]`` has distances and ids of query q, nearest first, ties by the row that was added first. Of one
+            vector, of shape (n_features,), these are the result.
         """
+        queries, was_one_row = as_vectors(X)
         if self._length_checks:
-            self._check_lengths(X)
-        return self._rows.within(X, distance, Options(rerank, candidates, filter, subset, n_jobs))
+            self._check_lengths(queries)
+        found = self._rows.within(queries, distance, Options(rerank, candidates, filter, subset, n_jobs))
+        return found[0] if was_one_row else found
 
     def count(self, filter: dict | None = None) -> int:
         """How many rows there are, or how many meet a filter.

@@ -12,7 +12,7 @@ from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import packed_mask, unpacked_mask
 from hashlearn.search.columns import Columns
-from hashlearn.search.ids import Growing, IdColumn, ids_of
+from hashlearn.search.ids import Growing, IdColumn, Ids, given_ids
 from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.rerank import nearest_candidates, rerank_asymmetric, rerank_exact, rerank_read
 from hashlearn.search.tuning import Tuning
@@ -123,19 +123,21 @@ class Snapshot:
 
     def find(self, ids: Any) -> NDArray[np.int64]:
         """The places of ids that a user gives; -1 for those that are not there."""
-        wanted = ids_of(ids, self.id_type)
-        if self.ids is None or self.id_type is None:
-            return np.full(len(wanted), NO_ID, np.int64)
-        return self.ids.find(wanted, self.alive)
+        return self._find(given_ids(ids, self.id_type))
 
     def find_all(self, ids: Any, name: str = "ids") -> NDArray[np.int64]:
         """The places of ids, which must be there."""
-        places = self.find(ids)
+        wanted = given_ids(ids, self.id_type)
+        places = self._find(wanted)
         if (places < 0).any():
-            missing = list(ids)[int(np.argmax(places < 0))]
-            missing = missing.item() if isinstance(missing, np.generic) else missing
+            missing = wanted[places < 0].tolist()[0]
             raise ValueError(f"{name} must be in the search, got {missing!r:.60}, which is not")
         return places
+
+    def _find(self, wanted: NDArray[Any]) -> NDArray[np.int64]:
+        if self.ids is None or self.id_type is None or not len(wanted):
+            return np.full(len(wanted), NO_ID, np.int64)
+        return self.ids.find(Ids.of(wanted), self.alive)
 
     def chosen(self, filter: Any, subset: ArrayLike | None) -> Mask:
         """Which places a search looks at; None for all. Removed rows may be among them."""

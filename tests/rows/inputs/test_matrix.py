@@ -107,7 +107,7 @@ PAYLOAD_ENTRIES: dict[str, Callable[[Any, Any], Any]] = {
 """Functions that take two payloads."""
 
 
-SEARCH_TAKES = ("vectors", "payloads")
+SEARCH_TAKES = ("vectors", "one vector", "ids", "payloads")
 """What SimilaritySearch takes in every form: of "vectors", "one vector", "ids", "payloads"."""
 
 if "vectors" in SEARCH_TAKES:

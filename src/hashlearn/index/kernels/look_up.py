@@ -114,6 +114,21 @@ def near_by_bounds(typingctx, codes, tile, n_bytes, tables, corrections, queries
     return types.uint64(codes, types.int64, types.int64, tables, corrections, queries, masks), generate
 
 
+@intrinsic
+def near_in_list(typingctx, tiles, tile, n_bytes, tables, corrections, factors, queries, limits, masks):
+    """Find the codes of a tile of a list whose sums are below the limits of some queries.
+
+    See :func:`near_by_sums`. A tile of a list has one byte more for every code, its correction, behind the others;
+    ``corrections`` is None.
+    """
+
+    def generate(context, builder, signature, args):
+        return _ListSums(context, builder, signature, args).near_queries()
+
+    arguments = tiles, types.int64, types.int64, tables, corrections, factors, queries, limits, masks
+    return types.uint64(*arguments), generate
+
+
 class _LookUps:
     """The arguments (codes, tile, n_bytes, tables, corrections, ..., answers) while code is generated."""
 
@@ -323,6 +338,17 @@ class _Sums(_LookUps):
         product = builder.mul(builder.zext(a, wide), builder.zext(b, wide))
         upper = builder.lshr(product, all_lanes(wide, 16))
         return upper if self.sum == wide else builder.trunc(upper, self.sum)
+
+
+class _ListSums(_Sums):
+    """Sums of the codes of a list, which has its corrections in its tiles."""
+
+    def __init__(self, context, builder, signature, args):
+        super().__init__(context, builder, signature, args)
+        planes = builder.add(self.n_bytes, constant(1))
+        tiles = data(context, builder, signature.args[0], args[0])
+        self.codes = self.at(tiles, self.times(self.times(args[1], planes), TILE))
+        self.corrections = self.at(self.codes, self.times(self.n_bytes, TILE))
 
 
 class _Bounds(_LookUps):

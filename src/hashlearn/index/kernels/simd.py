@@ -324,3 +324,16 @@ def prefetch(typingctx, array, offset):
         return context.get_dummy_value()
 
     return types.void(array, types.int64), generate
+
+
+@intrinsic
+def copy_words(typingctx, source, first, target, target_first, n):
+    """``target[target_first : target_first + n] = source[first : first + n]``, by the C library's memmove."""
+
+    def generate(context, builder, signature, args):
+        origin = builder.gep(data(context, builder, signature.args[0], args[0]), [args[1]])
+        place = builder.gep(data(context, builder, signature.args[2], args[2]), [args[3]])
+        cgutils.raw_memmove(builder, place, origin, args[4], place.type.pointee.width // 8)
+        return context.get_dummy_value()
+
+    return types.void(source, types.int64, target, types.int64, types.int64), generate

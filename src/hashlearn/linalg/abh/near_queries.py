@@ -81,15 +81,19 @@ class NearQueries(NamedTuple):
 
     @classmethod
     def of(cls, X: NDArray, queries: NDArray[np.intp], nearest: NDArray[np.intp], origin: NDArray) -> "NearQueries":
-        """The factors of least squares over the pairs of a query and a row near it, within [0, 1]."""
+        """What rows of X say of the queries near them, from some of them and their nearest others."""
+        return cls.of_pairs(X, nearest.ravel(), np.repeat(X[queries], nearest.shape[1], axis=0), origin)
+
+    @classmethod
+    def of_pairs(cls, X: NDArray, rows: NDArray[np.intp], queries: NDArray, origin: NDArray) -> "NearQueries":
+        """The factors of least squares over pairs of a row of X and a query near it, within [0, 1]."""
         moments = Moments.of(RowBlocks(X))
         directions = principal_directions(moments, min(N_DIRECTIONS, X.shape[1])).astype(X.dtype)
-        along = X @ directions
-        q, x = np.repeat(queries, nearest.shape[1]), nearest.ravel()
-        together, square = (along[q] * along[x]).sum(axis=0), (along[x] ** 2).sum(axis=0)
-        norms = np.einsum("ij,ij->i", X, X)
-        sums = X[queries][:, None, :] @ X[nearest].transpose(0, 2, 1)
-        rest_together, rest_square = sums.sum() - together.sum(), norms[x].sum() - square.sum()
+        near = X[rows]
+        along = near @ directions
+        together, square = ((queries @ directions) * along).sum(axis=0), (along**2).sum(axis=0)
+        rest_together = np.einsum("ij,ij->", queries, near) - together.sum()
+        rest_square = np.einsum("ij,ij->", near, near) - square.sum()
         return cls(origin, directions, _share(together, square), float(_share(rest_together, rest_square)))
 
     def terms(self, X: NDArray, coefficients: NDArray, words: NDArray) -> NDArray:

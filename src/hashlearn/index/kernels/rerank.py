@@ -1,0 +1,169 @@
+"""The nearest of a few candidates, by their vectors: one call for any number of queries.
+
+Vectors are rows of a matrix of type float32, float16 (given as its bits, uint16) or int8. Numbers of type int8 stand
+for ``offsets + scales * number``, with an offset and a scale for each feature. Distances are squared Euclidean
+distances, 1 - cosine, or negative inner products, as in :class:`hashlearn.index.PartitionedIndex`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from hashlearn.compiled import compiled, fast, lean
+from hashlearn.index.kernels.llvm import I32
+from hashlearn.index.kernels.simd import prefetch
+
+EUCLIDEAN, COSINE, DOT = range(3)
+METRIC_NUMBERS = {"euclidean": EUCLIDEAN, "cosine": COSINE, "dot": DOT}
+
+_AHEAD = 12  # candidates whose vectors are asked for before they are needed
+_LINE = 64
+
+
+class Vectors(NamedTuple):
+    """Vectors by row.
+
+    ``offsets`` and ``scales``, of shape (d,) and type float32, are those of int8 numbers; otherwise None.
+    """
+
+    matrix: NDArray
+    offsets: NDArray[np.float32] | None = None
+    scales: NDArray[np.float32] | None = None
+
+    @classmethod
+    def of(cls, matrix: NDArray, offsets: NDArray | None = None, scales: NDArray | None = None) -> "Vectors":
+        """A matrix of type float32, float16 or int8 as the kernel wants it."""
+        return cls(matrix.view(np.uint16) if matrix.dtype == np.float16 else matrix, offsets, scales)
+
+
+@compiled
+def nearest_of_candidates(vectors, queries, candidates, metric, distances, rows):
+    """The nearest candidates of each query, nearest first, ties by the lowest row.
+
+    Parameters
+    ----------
+    vectors : Vectors
+        The matrix is C-contiguous.
+    queries : array of shape (n, d), float32
+    candidates : array of shape (n, n_candidates), int64
+        Rows; those below zero are skipped.
+    metric : int
+        One of ``METRIC_NUMBERS``.
+    distances, rows : arrays of shape (n, k), float32 and int64
+        Get the result; infinity and -1 where there are fewer candidates.
+    """
+    query = np.empty(queries.shape[1], np.float32)
+    for q in range(len(queries)):
+        constant = _prepare(vectors.offsets, vectors.scales, queries[q], metric, query)
+        _select(vectors, query, candidates[q], metric, constant, distances[q], rows[q])
+
+
+@lean
+def _select(vectors, query, candidates, metric, constant, distances, rows):
+    """The nearest candidates of one query, which is prepared."""
+    flat = vectors.matrix.reshape(-1)
+    distances[:] = np.inf
+    rows[:] = -1
+    _ask_for(flat, query.size, candidates, 0, _AHEAD)
+    for i in range(candidates.size):
+        _ask_for(flat, query.size, candidates, i + _AHEAD, i + _AHEAD + 1)
+        row = candidates[i]
+        if row >= 0:
+            first = np.uint64(row) * np.uint64(query.size)
+            distance = _distance(flat, first, vectors.offsets, vectors.scales, query, metric) + constant
+            _insert(distance, row, distances, rows)
+
+
+@fast
+def _prepare(offsets, scales, given, metric, query):
+    """Write the query so that vectors need not be decoded more than once; returns what is added to its distances."""
+    length = np.float32(0)
+    for i in range(query.size):
+        length += given[i] * given[i]
+    scale = np.float32(1)
+    if metric == COSINE and length > 0:
+        scale = np.float32(1 / np.sqrt(length))
+    constant = np.float32(1 if metric == COSINE else 0)
+    for i in range(query.size):
+        query[i] = scale * given[i]
+        if offsets is not None and metric == EUCLIDEAN:
+            query[i] -= offsets[i]
+        if offsets is not None and metric == DOT:
+            constant -= query[i] * offsets[i]
+            query[i] *= scales[i]
+    return constant
+
+
+@lean
+def _ask_for(flat, d, candidates, first, last):
+    step = _LINE // flat.itemsize
+    for i in range(first, min(last, candidates.size)):
+        if candidates[i] >= 0:
+            for place in range(0, d, step):
+                prefetch(flat, candidates[i] * d + place)
+
+
+@fast
+def _distance(flat, first, offsets, scales, query, metric):
+    total, square = np.float32(0), np.float32(0)
+    if metric == EUCLIDEAN:
+        for i in range(query.size):
+            gap = query[i] - _scaled(flat[first + np.uint64(i)], scales, i)
+            total += gap * gap
+        return total
+    if metric == DOT:
+        for i in range(query.size):
+            total -= query[i] * _number(flat[first + np.uint64(i)])
+        return total
+    for i in range(query.size):
+        value = _scaled(flat[first + np.uint64(i)], scales, i) + _offset(offsets, i)
+        total -= query[i] * value
+        square += value * value
+    return total / np.sqrt(square) if square > 0 else np.float32(0)
+
+
+@fast
+def _offset(offsets, i):
+    return np.float32(0) if offsets is None else offsets[i]
+
+
+@fast
+def _scaled(value, scales, i):
+    return _number(value) if scales is None else _number(value) * scales[i]
+
+
+@intrinsic
+def _number(typingctx, value):
+    """A stored number in single precision; integers without sign are the bits of half precision."""
+
+    def generate(context, builder, signature, args):
+        if signature.args[0] != types.uint16:
+            return context.cast(builder, args[0], signature.args[0], types.float32)
+        bits = builder.zext(args[0], I32)
+        sign = builder.shl(builder.and_(bits, ir.Constant(I32, 0x8000)), ir.Constant(I32, 16))
+        others = builder.shl(builder.and_(bits, ir.Constant(I32, 0x7FFF)), ir.Constant(I32, 13))
+        number = builder.bitcast(builder.or_(sign, others), ir.FloatType())
+        return builder.fmul(number, ir.Constant(ir.FloatType(), 2.0**112))  # as far apart are the exponents
+
+    return types.float32(value), generate
+
+
+@lean
+def _insert(distance, row, distances, rows):
+    """Put a candidate to its place among the nearest so far."""
+    k = rows.size
+    if not (distance < distances[k - 1] or (distance == distances[k - 1] and row < rows[k - 1]) or rows[k - 1] < 0):
+        return
+    place = k - 1
+    while place > 0 and (
+        rows[place - 1] < 0
+        or distances[place - 1] > distance
+        or (distances[place - 1] == distance and rows[place - 1] > row)
+    ):
+        distances[place], rows[place] = distances[place - 1], rows[place - 1]
+        place -= 1
+    distances[place], rows[place] = distance, row

@@ -1,0 +1,567 @@
+"""The index for many rows: vectors in, the nearest rows by codes out, looking at few of the lists.
+
+See :mod:`hashlearn.index.partition` for what a code stands for, and :mod:`hashlearn.index.kernels.lists` for how exact
+the sums are that codes are ordered by.
+"""
+
+import copy
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from hashlearn.checks import check_choice, check_integer, check_number, plain_array
+from hashlearn.codes import bytes_per_code
+from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
+from hashlearn.index.base import MAX_BITS, check_k
+from hashlearn.index.kernels.lists import (
+    KEY_SHIFT,
+    QUERIES_PER_BLOCK,
+    Allowed,
+    Geometry,
+    Lists,
+    knn_in_lists,
+    within_lists,
+)
+from hashlearn.index.kernels.products import vector_tiles
+from hashlearn.index.kernels.simd import TILE
+from hashlearn.index.list_table import ListArrays, ListTable, tiles_of
+from hashlearn.index.partition import METRICS, Encoded, Partition, encode_block, word_rows
+from hashlearn.index.sections import Sections, read_sections, write_sections
+from hashlearn.rows import RowBlocks, as_rows, map_blocks
+from hashlearn.threads import check_n_jobs, run_all, split
+
+MAGIC = b"HLLISTS\n"
+VERSION = 1
+
+_ROWS_AT_ONCE = 1 << 24  # encoded before they are written into lists
+_LISTS_PER_PROBE = 16
+_LEAST_PROBES = 16
+_LISTS_PER_ROOT = 2.0  # of the number of rows
+_ARRAYS_OF_PARTITION = ("centers", "words", "directions", "shrinkage", "weights")
+
+
+class ProbedNeighbors(Neighbors):
+    """The nearest rows of each query, and in ``probed``, of shape (n_queries,), how many lists it has looked at."""
+
+    probed: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, distances: NDArray[np.float32], ids: NDArray[np.int64], probed: NDArray[np.int64]) -> Self:
+        found = cls(distances, ids)
+        found.probed = probed
+        return found
+
+
+class _State(NamedTuple):
+    """All that a search needs; a change makes another one."""
+
+    partition: Partition
+    geometry: Geometry
+    table: ListTable
+    lists: Lists
+    file: Sections | None
+
+
+class PartitionedIndex:
+    """Nearest rows among many, by codes of n_bits / 8 + 1 bytes in lists around centers.
+
+    A search looks at the lists nearest to the query only, so that its time hardly grows with the number of rows. What
+    it finds there are estimates: take some times as many rows as you want and compare their vectors
+    (:func:`hashlearn.index.kernels.rerank.nearest_of_candidates`). With all lists probed, the result is exactly what
+    all rows in the order of their estimates give, ties by the lowest row.
+
+    Estimates are of squared Euclidean distances, of 1 - cosine, or of negative inner products.
+
+    Rows are numbers given out once, ascending from 0. A row takes n_bits / 8 + 5 bytes, 4 more from row 2^32 on, and a
+    list up to 63 empty places.
+
+    Threads may search while another adds or removes: a search sees the index as it was when it began.
+
+    Parameters
+    ----------
+    n_bits : int
+        Length of a code, 1 to 4096.
+    metric : {"euclidean", "cosine", "dot"}
+        What is near.
+    n_lists : int or None
+        None is about twice the square root of the number of rows that it is fitted to.
+    words : {"signed", "free", "auto"}
+        See :class:`~hashlearn.ABH`.
+    random_state : int, RandomState instance or None
+        Determines the samples that lists and codes are learned from.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> index = PartitionedIndex(n_bits=32, n_lists=16, random_state=0).fit(X).add(X)
+    >>> index.search(X[:3], k=1, probes=4).ids.tolist()
+    [[0], [1], [2]]
+    """
+
+    def __init__(
+        self,
+        n_bits: int = 128,
+        *,
+        metric: str = "euclidean",
+        n_lists: int | None = None,
+        words: str = "signed",
+        random_state: Any = None,
+    ):
+        self.n_bits = check_integer("n_bits", n_bits, low=1, high=MAX_BITS)
+        self.metric = check_choice("metric", metric, METRICS)
+        self._n_lists = None if n_lists is None else check_integer("n_lists", n_lists, low=1)
+        self._words = check_choice("words", words, ("signed", "free", "auto"))
+        self._random_state = random_state
+        self._begin(None)
+
+    def _begin(self, state: _State | None) -> None:
+        # All that a search needs hangs on this one reference, which a change replaces at its end.
+        self._state = state
+        self._changing = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: value for name, value in vars(self).items() if name not in ("_state", "_changing")}
+        if self._state is None:
+            return {**kept, "content": None}
+        table = self._state.table.compacted()
+        arrays = table.tiles, table.rows, table.lists, table.n_used, table.next_row, table.removed
+        return {**kept, "content": (self._state.partition, table.n_bytes, arrays)}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        content = kept.pop("content")
+        vars(self).update(kept)
+        self._begin(None if content is None else _state_of(content[0], ListTable(content[1], *content[2])))
+
+    def __copy__(self) -> Self:
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        other._begin(self._state)
+        return other
+
+    def __len__(self) -> int:
+        return 0 if self._state is None else len(self._state.table)
+
+    def __repr__(self) -> str:
+        lists = "" if self._state is None else f", {self.n_lists} lists"
+        return f"{type(self).__name__}(n_bits={self.n_bits}, metric={self.metric!r}{lists}, {len(self)} rows)"
+
+    @property
+    def n_lists(self) -> int:
+        """Number of lists."""
+        return self._fitted.partition.n_lists
+
+    @property
+    def n_features(self) -> int:
+        """Length of a vector."""
+        return self._fitted.partition.n_features
+
+    @property
+    def next_row(self) -> int:
+        """One more than the largest row there has ever been."""
+        return self._fitted.table.next_row
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory, or of the mapped file, that codes, rows and lists take."""
+        return self._fitted.table.nbytes
+
+    @property
+    def list_sizes(self) -> NDArray[np.int64]:
+        """Codes of each list, with those of removed rows until the next :meth:`compact`."""
+        return self._fitted.table.lists.sizes.copy()
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """All rows, ascending."""
+        return np.flatnonzero(self._fitted.table.present())
+
+    @property
+    def default_probes(self) -> int:
+        """Lists that a search looks at if it is not told how many."""
+        return min(self.n_lists, max(_LEAST_PROBES, self.n_lists // _LISTS_PER_PROBE))
+
+    def fit(self, X: Any) -> Self:
+        """Learn centers and words from a sample of rows; the index is empty then.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows as for :meth:`hashlearn.ABH.fit`
+            At least as many rows as there are to be lists.
+
+        Returns
+        -------
+        PartitionedIndex
+            This object.
+        """
+        rows = as_rows(X)
+        n_lists = self._n_lists or max(1, round(_LISTS_PER_ROOT * len(rows) ** 0.5))
+        if len(rows) < max(2, n_lists):
+            raise ValueError(f"X must have at least {max(2, n_lists)} rows for {n_lists} lists, got {len(rows)}")
+        rng = check_random_state(self._random_state)
+        partition = Partition.learned(rows, n_lists, self.n_bits, self.metric, self._words, rng)
+        table = ListTable.empty(partition.n_lists, bytes_per_code(self.n_bits))
+        with self._changing:
+            self._state = _state_of(partition, table)
+        return self
+
+    def add(self, X: Any, rows: ArrayLike | None = None) -> Self:
+        """Encode vectors and put them into their lists, a block at a time.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows as for :meth:`fit`
+            Vectors.
+        rows : array of shape (n,), ascending integers, or None
+            Not below :attr:`next_row`; by default those that follow.
+
+        Returns
+        -------
+        PartitionedIndex
+            This object.
+        """
+        with self._changing:
+            state = self._fitted
+            source = as_rows(X)
+            _check_width("X", source.shape[1], state.partition)
+            numbers = _check_new_rows(rows, len(source), state.table.next_row)
+            table = state.table
+            for first, encoded in _encoded(source, state.partition):
+                table = table.added(encoded, numbers[first : first + len(encoded.lists)])
+            self._replace_table(table)
+        return self
+
+    def remove(self, rows: ArrayLike) -> Self:
+        """Remove rows: searches skip them from now on, and :meth:`compact` takes their codes away.
+
+        Parameters
+        ----------
+        rows : array of int64
+            If one is not there, ValueError is raised and none is removed.
+
+        Returns
+        -------
+        PartitionedIndex
+            This object.
+        """
+        numbers = _integers(rows, "rows")
+        with self._changing:
+            self._replace_table(self._fitted.table.removing(numbers))
+        return self
+
+    def compact(self) -> Self:
+        """Copy the lists, one behind the other, without the codes of removed rows.
+
+        Returns
+        -------
+        PartitionedIndex
+            This object.
+        """
+        with self._changing:
+            self._replace_table(self._fitted.table.compacted())
+        return self
+
+    @property
+    def is_out_of_shape(self) -> bool:
+        """Are so many codes removed, or so many places lost by growing lists, that :meth:`compact` pays?"""
+        return self._fitted.table.is_out_of_shape
+
+    def copy(self) -> Self:
+        """Another index with the same rows, at no cost: both share them until one is changed.
+
+        Returns
+        -------
+        PartitionedIndex
+            The other index.
+        """
+        return copy.copy(self)
+
+    def search(
+        self,
+        Q: ArrayLike,
+        k: int = 10,
+        *,
+        probes: int | None = None,
+        subset: ArrayLike | None = None,
+        n_jobs: int | None = None,
+    ) -> ProbedNeighbors:
+        """The k rows of the nearest lists with the least estimates, for each query.
+
+        Parameters
+        ----------
+        Q : array of shape (n_queries, n_features)
+            Vectors.
+        k : int
+            At least 1, and at most the number of rows or 65536, whichever is more.
+        probes : int or None
+            Lists to look at, 1 to :attr:`n_lists`; None is :attr:`default_probes`.
+        subset : boolean array of shape (next_row,), or array of rows, or None
+            Look only for these rows.
+        n_jobs : int or None
+            Threads: None is 1, -1 is all cores.
+
+        Returns
+        -------
+        ProbedNeighbors
+            ``distances``, float32, and ``ids``, the rows, of shape (n_queries, k), nearest first, ties by the lowest
+            row. Where fewer rows are found, the places left over get row -1 and infinite distance. ``probed`` is how
+            many lists each query looked at; fewer than ``probes`` where others could not change the result.
+        """
+        state = self._fitted
+        queries = _check_queries(Q, state.partition)
+        k, probes = check_k(k, len(state.table)), self._check_probes(probes)
+        allowed = _allowed(state.table, subset)
+        n = len(queries)
+        distances, rows, probed = np.empty((n, k), np.float32), np.empty((n, k), np.int64), np.empty(n, np.int64)
+
+        def look(part: slice) -> bool:
+            out = distances[part], rows[part], probed[part]
+            return knn_in_lists(state.lists, state.geometry, queries[part], probes, k, allowed, *out)
+
+        if state.table.n_codes == 0:
+            distances[:], rows[:], probed[:] = np.inf, NO_ID, 0
+            _check_finite(bool(np.isfinite(queries).all()))
+        elif n == 1:
+            _check_finite(look(slice(1)))
+        else:
+            threads = check_n_jobs(n_jobs)
+            _check_finite(all(run_all([partial(look, part) for part in _blocks(n, threads)], threads)))
+        return ProbedNeighbors.of(distances, rows, probed)
+
+    def within(
+        self,
+        Q: ArrayLike,
+        distance: float,
+        *,
+        probes: int | None = None,
+        subset: ArrayLike | None = None,
+        n_jobs: int | None = None,
+    ) -> RangeResult:
+        """All rows of the nearest lists whose estimate is at most a distance.
+
+        Parameters
+        ----------
+        Q : array of shape (n_queries, n_features)
+            Vectors.
+        distance : float
+            In the units of the estimates.
+        probes, subset, n_jobs
+            As in :meth:`search`.
+
+        Returns
+        -------
+        RangeResult
+            ``result[q]`` has distances and rows of query q, nearest first, ties by the lowest row.
+        """
+        state = self._fitted
+        queries = _check_queries(Q, state.partition)
+        distance, probes = check_number("distance", distance), self._check_probes(probes)
+        allowed = _allowed(state.table, subset)
+
+        def found(q: int) -> tuple[NDArray[np.float32], NDArray[np.int64], bool]:
+            if not state.table.n_codes:
+                return np.empty(0, np.float32), np.empty(0, np.int64), bool(np.isfinite(queries[q]).all())
+            return within_lists(state.lists, state.geometry, queries[q : q + 1], probes, distance, allowed)
+
+        parts = run_all([partial(found, q) for q in range(len(queries))], check_n_jobs(n_jobs))
+        _check_finite(all(is_finite for _, _, is_finite in parts))
+        offsets = np.cumsum([0, *(len(rows) for _, rows, _ in parts)])
+        distances = np.concatenate([np.empty(0, np.float32), *(part[0] for part in parts)])
+        return RangeResult(offsets, distances, np.concatenate([np.empty(0, np.int64), *(part[1] for part in parts)]))
+
+    def save(self, path: str | Path) -> None:
+        """Write the index to a file (customary suffix ``.hll``), lists one behind the other, without removed rows.
+
+        The file is written beside ``path`` and renamed: an earlier file there stays whole until the new one is.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        """
+        state = self._fitted
+        table = state.table.compacted() if state.table.n_removed or _is_scattered(state.table) else state.table
+        sections: dict[str, NDArray] = {name: state.partition.arrays[name] for name in _ARRAYS_OF_PARTITION}
+        sections |= {name: getattr(table.lists, name) for name in ("sizes", "offsets", "scales")}
+        if table.removed is not None:
+            sections["removed"] = table.removed
+        n_places = table.n_used * TILE
+        sections["tiles"] = table.tiles[: n_places * (table.n_bytes + 1)]
+        sections["rows"] = table.rows[:n_places]
+        header = {"n_bits": self.n_bits, "metric": self.metric, "next_row": table.next_row, "tile": TILE}
+        write_sections(path, MAGIC, VERSION, header, sections)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Map a saved index into memory: a search reads its lists and nothing else.
+
+        Centers, words and the places of the lists are checked at once, codes and rows by :meth:`verify`. Adding rows
+        copies the lists into memory; the file changes only by :meth:`save`.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file that :meth:`save` wrote.
+
+        Returns
+        -------
+        PartitionedIndex
+            An index over the file.
+        """
+        file = read_sections(path, MAGIC, VERSION, "a partitioned index of hashlearn", on_demand=("tiles", "rows"))
+        try:
+            partition, table = _opened(file)
+        except KeyError as missing:
+            raise ValueError(f"{path}: the file says no {missing}") from None
+        except (TypeError, ValueError) as wrong:
+            raise ValueError(f"{path}: {wrong}") from None
+        index = cls(partition.n_bits, metric=partition.metric, n_lists=partition.n_lists)
+        index._begin(_state_of(partition, table, file))
+        return index
+
+    def verify(self) -> Self:
+        """Compare the codes of an opened file with their checksums.
+
+        Returns
+        -------
+        PartitionedIndex
+            This object. ValueError is raised where the file was truncated, edited or damaged.
+        """
+        if self._fitted.file is not None:
+            self._fitted.file.verify()
+        return self
+
+    @property
+    def _fitted(self) -> _State:
+        if self._state is None:
+            raise ValueError("the index must be fitted first: call fit(X)")
+        return self._state
+
+    def _replace_table(self, table: ListTable) -> None:
+        state = self._fitted
+        kept = state.file if table.tiles is state.table.tiles else None
+        self._state = state._replace(table=table, lists=table.for_kernels(state.partition.levels()), file=kept)
+
+    def _check_probes(self, probes: int | None) -> int:
+        return self.default_probes if probes is None else check_integer("probes", probes, low=1, high=self.n_lists)
+
+
+def _state_of(partition: Partition, table: ListTable, file: Sections | None = None) -> _State:
+    words = word_rows(partition.words, partition.n_bits, table.n_bytes)
+    geometry = Geometry(
+        vector_tiles(partition.centers),
+        vector_tiles(words),
+        len(words),
+        partition.cross,
+        0.0 if partition.metric == "dot" else partition.cross / 2,
+        partition.metric == "cosine",
+    )
+    return _State(partition, geometry, table, table.for_kernels(partition.levels()), file)
+
+
+def _encoded(source: RowBlocks, partition: Partition) -> Iterator[tuple[int, Encoded]]:
+    """The rows encoded, a bounded number at a time, each with the number of its first row."""
+    first, n_kept = 0, 0
+    kept: list[Encoded] = []
+    for _, encoded in map_blocks(source, encode_block, partition):
+        kept.append(encoded)
+        n_kept += len(encoded.lists)
+        if n_kept >= _ROWS_AT_ONCE:
+            yield first, Encoded(*(np.concatenate(parts) for parts in zip(*kept)))
+            first, kept, n_kept = first + n_kept, [], 0
+    if kept:
+        yield first, Encoded(*(np.concatenate(parts) for parts in zip(*kept)))
+
+
+def _blocks(n: int, threads: int) -> list[slice]:
+    n_parts = max(-(-n // QUERIES_PER_BLOCK), min(threads, n))
+    return [slice(first, last) for first, last in split(n, n_parts)]
+
+
+def _check_queries(Q: ArrayLike, partition: Partition) -> NDArray[np.float32]:
+    """Queries in single precision; kernels tell whether they are finite."""
+    array = plain_array(Q, "Q")
+    if array.ndim != 2 or array.dtype.kind not in "buif":
+        raise ValueError(f"Q must hold vectors, shape (n, {partition.n_features}), got {array.dtype} of {array.shape}")
+    _check_width("Q", array.shape[1], partition)
+    return np.ascontiguousarray(array, np.float32)
+
+
+def _check_finite(is_finite: bool) -> None:
+    if not is_finite:
+        raise ValueError("Q must be finite and within single precision, got NaN or infinity")
+
+
+def _check_width(name: str, width: int, partition: Partition) -> None:
+    if width != partition.n_features:
+        raise ValueError(f"{name} must have {partition.n_features} features, got {width}")
+
+
+def _check_new_rows(rows: ArrayLike | None, n: int, next_row: int) -> NDArray[np.int64]:
+    if rows is None:
+        return np.arange(next_row, next_row + n)
+    numbers = _integers(rows, "rows")
+    if len(numbers) != n:
+        raise ValueError(f"rows must be as many as the vectors, {n}, got {len(numbers)}")
+    if n and (numbers[0] < next_row or (np.diff(numbers) <= 0).any()):
+        raise ValueError(f"rows must ascend and not be below {next_row}, the next row")
+    return numbers
+
+
+def _integers(value: ArrayLike, name: str) -> NDArray[np.int64]:
+    array = plain_array(value, name)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise TypeError(f"{name} must be a list of row numbers, got {array.dtype} of shape {array.shape}")
+    return array.astype(np.int64)
+
+
+def _allowed(table: ListTable, subset: ArrayLike | None) -> Allowed:
+    removed = table.removed if table.n_removed else None
+    if subset is None:
+        return Allowed(None, removed)
+    chosen = plain_array(subset, "subset")
+    if chosen.dtype == np.bool_:
+        if chosen.shape != (table.next_row,):
+            raise ValueError(f"subset must have shape ({table.next_row},) as a mask by row, got {chosen.shape}")
+        return Allowed(np.packbits(chosen, bitorder="little"), removed)
+    rows = _integers(chosen, "subset")
+    if len(rows) and (rows.min() < 0 or rows.max() >= table.next_row):
+        raise ValueError(f"subset must hold rows from 0 to {table.next_row - 1}, got {rows.min()} to {rows.max()}")
+    bits = np.zeros(table.next_row, bool)
+    bits[rows] = True
+    return Allowed(np.packbits(bits, bitorder="little"), removed)
+
+
+def _is_scattered(table: ListTable) -> bool:
+    """Do lists stand elsewhere than one behind the other in their order?"""
+    room = tiles_of(table.lists.sizes)
+    return not np.array_equal(table.lists.first_tiles, np.cumsum(room) - room)
+
+
+def _opened(file: Sections) -> tuple[Partition, ListTable]:
+    """The parts of an index from a file; raises where they contradict each other."""
+    said, arrays = file.header, file.arrays
+    n_bits = check_integer("n_bits", said["n_bits"], low=1, high=MAX_BITS)
+    metric = check_choice("metric", said["metric"], METRICS)
+    next_row = check_integer("next_row", said["next_row"], low=0, high=1 << KEY_SHIFT)
+    partition = Partition(metric, n_bits, {name: arrays[name] for name in _ARRAYS_OF_PARTITION})
+    n_lists, d = partition.centers.shape
+    n_bytes = bytes_per_code(n_bits)
+    sizes = arrays["sizes"].astype(np.int64)
+    if said["tile"] != TILE or partition.words.shape not in ((n_bits, d), (4 * n_bits, d)) or len(sizes) != n_lists:
+        raise ValueError("lists are laid out in a way this hashlearn does not know")
+    room = tiles_of(sizes)
+    n_places = int(room.sum()) * TILE
+    if (sizes < 0).any() or arrays["tiles"].size != n_places * (n_bytes + 1) or arrays["rows"].size != n_places:
+        raise ValueError("codes or rows are not as many as the lists say")
+    lists = ListArrays(np.cumsum(room) - room, room, sizes, arrays["offsets"].copy(), arrays["scales"].copy())
+    table = ListTable(
+        n_bytes, arrays["tiles"], arrays["rows"], lists, int(room.sum()), next_row, arrays.get("removed"), 0
+    )
+    return partition, table

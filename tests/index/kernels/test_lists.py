@@ -1,0 +1,97 @@
+"""The search in lists on processors without AVX-512, and the products it begins with."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+import hashlearn
+from hashlearn.index.kernels.products import products, vector_tiles
+from hashlearn.index.kernels.sorting import sort_keys
+
+SEARCH = """
+import json
+import numba
+import numpy as np
+from hashlearn.index import PartitionedIndex
+rng = np.random.default_rng(0)
+X = rng.integers(-8, 8, (900, 12)).astype(np.float32)
+index = PartitionedIndex(48, n_lists=9, random_state=0).fit(X).add(X)
+print(json.dumps(["512" in numba.config.CPU_FEATURES if numba.config.CPU_FEATURES else None,
+                  index.search(X[:7], 5, probes=9).ids.tolist(), index.search(X[:1], 5, probes=9).ids.tolist()]))
+"""
+
+CROSS_COMPILE = """
+import sys
+import llvmlite.binding as llvm
+import numpy as np
+from numba import njit
+from hashlearn.index.kernels.products import products
+triple, cpu = sys.argv[1:]
+llvm.initialize_all_targets()
+llvm.initialize_all_asmprinters()
+anew = njit(products.py_func, _nrt=False)  # code from the cache could not be looked at
+anew(np.zeros(128, np.float32), 2, np.zeros((5, 2), np.float32), np.zeros((5, 64), np.float32))
+for text in anew.inspect_llvm().values():
+    module = llvm.parse_assembly(text)
+    module.triple = triple
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=2)
+    module.data_layout = str(machine.target_data)
+    assert machine.emit_object(module)
+    print(machine.emit_assembly(module))
+"""
+
+
+def run_python(script, *arguments, **environment):
+    source = str(Path(hashlearn.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        env={**os.environ, "PYTHONPATH": source, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(llvm.get_default_triple().split("-")[0] != "x86_64", reason="names an x86 processor")
+def test_results_are_the_same_on_a_processor_with_avx2_only():
+    features = "+avx2,+avx,+fma,+ssse3,+sse4.2,+popcnt,+bmi,+bmi2"
+    here, there = run_python(SEARCH), run_python(SEARCH, NUMBA_CPU_NAME="haswell", NUMBA_CPU_FEATURES=features)
+    assert json.loads(there)[0] is False
+    assert json.loads(here)[1:] == json.loads(there)[1:]
+
+
+@pytest.mark.parametrize(
+    ("triple", "cpu", "instruction"),
+    [("aarch64-linux-gnu", "neoverse-n1", "fmla\tv"), ("x86_64-linux-gnu", "haswell", "vfmadd")],
+)
+def test_products_are_made_of_vector_instructions(triple, cpu, instruction):
+    assert run_python(CROSS_COMPILE, triple, cpu).count(instruction) >= 8
+
+
+@pytest.mark.parametrize("n_queries", [1, 3, 4, 9])
+def test_products_are_those_of_numpy_and_the_same_in_any_company(n_queries):
+    rng = np.random.default_rng(0)
+    vectors, queries = (rng.standard_normal((n, 13)).astype(np.float32) for n in (150, n_queries))
+    tiles, out = vector_tiles(vectors), np.empty((n_queries, 192), np.float32)
+    products(tiles, 13, queries, out)
+    np.testing.assert_allclose(out[:, :150], queries @ vectors.T, atol=1e-5)
+    alone = np.empty((1, 192), np.float32)
+    for query, together in zip(queries, out):
+        products(tiles, 13, query[None], alone)
+        assert np.array_equal(alone[0], together)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 63, 64, 500])
+def test_keys_are_sorted(n):
+    keys = np.random.default_rng(n).integers(0, 50, n)
+    wanted = np.sort(keys)
+    sort_keys(keys, n, np.empty_like(keys))
+    assert np.array_equal(keys, wanted)
