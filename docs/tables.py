@@ -507,8 +507,9 @@ def serving() -> str:
 
 
 def engines(dataset: str) -> str:
-    """Queries a second of engines at some recalls, one query a call and 1,000 a call, from the last run with each."""
+    """Queries a second at some recalls, one query a call and 1,000 a call, of the runs with other engines."""
     runs = [run for run in benchmark_runs("engines") if run["dataset"] == dataset]
+    runs = [run for run in runs if not all(curve["engine"].startswith("hashlearn") for curve in run["curves"])]
     rows = [["", "bytes", "built in, s", *(f"recall {level}" for level in ENGINE_RECALLS)]]
     for number, run in enumerate(runs, 1):
         for curve in run["curves"]:

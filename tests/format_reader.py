@@ -2,10 +2,13 @@
 
 import hashlib
 import json
+import sqlite3
 import struct
 import zlib
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 
@@ -130,108 +133,178 @@ class Index:
             self.corrections = offset + scale * np.frombuffer(sections["corrections"], np.uint8)[:n].astype(float)
 
 
-def vectors_of(path, n_records=None):
-    """Id -> vector of a file of vectors, or of its first records."""
+def vectors_of(path, n_records=None, id=None):
+    """The vectors of a file, or its first ones; those of a search are as many as its catalog says."""
     content = Path(path).read_bytes()
-    magic, _, length = struct.unpack_from("<8sII", content)
-    assert magic == b"HLVECTS\n"
+    magic, version, length = struct.unpack_from("<8sII", content)
+    assert (magic, version) == (b"HLVECTS\n", 3)
     end = 16 + length
     assert struct.unpack_from("<I", content, end) == (zlib.crc32(content[:end]),)
     header = json.loads(content[16:end])
-    state_at = aligned(end + 4)
-    states = [content[at : at + 36] for at in (state_at, state_at + 2048)]
-    states = [struct.unpack("<QQQQ", s[:32]) for s in states if struct.unpack("<I", s[32:])[0] == zlib.crc32(s[:32])]
-    if n_records is None:
-        n_records = max(states)[1]
+    assert id in (None, header["id"])
+    count_at = aligned(end + 4)
+    count, crc32 = struct.unpack_from("<QI", content, count_at)
+    assert crc32 == zlib.crc32(content[count_at : count_at + 8])
+    n = count if n_records is None else n_records
     dtype = np.dtype(header["dtype"]).newbyteorder("<")
-    row_bytes = -(-dtype.itemsize * header["n_features"] // 4) * 4
-    found = {}
-    for record in range(n_records):
-        segment = state_at + PAGE + record // 1024 * aligned(1024 * (12 + row_bytes + 4))
-        key_at, key_check_at = segment + 8 * (record % 1024), segment + 8192 + 4 * (record % 1024)
-        row_at = segment + 12288 + (row_bytes + 4) * (record % 1024)
-        check_words(content, key_at, 2, key_check_at, record)
-        (key,) = struct.unpack_from("<q", content, key_at)
-        if key < 0:
-            found.pop(-1 - key, None)
-            continue
-        check_words(content, row_at, row_bytes // 4, row_at + row_bytes, record)
-        values = np.frombuffer(content, dtype, header["n_features"], row_at)
-        if "calibration" in header:
-            offset, scale = (np.array(header["calibration"][name], np.float32) for name in ("offset", "scale"))
-            values = offset + scale * values.astype(np.float32)
-        found[key] = values
+    n_words = -(-dtype.itemsize * header["n_features"] // 4)
+    record_bytes = 4 * (n_words + 1)
+    found = np.empty((n, header["n_features"]), np.float32)
+    for record in range(n):
+        at = count_at + PAGE + record * record_bytes
+        check_words(content, at, n_words, record, int(header["id"], 16))
+        found[record] = np.frombuffer(content, dtype, header["n_features"], at)
+    if "calibration" in header:
+        offset, scale = (np.array(header["calibration"][name], np.float32) for name in ("offset", "scale"))
+        found = offset + scale * found
     return found
 
 
-def check_words(content, at, n_words, check_at, number):
-    """The checksum of the words of a record is the one that is there."""
+def check_words(content, at, n_words, number, seed):
+    """The word behind the words of a record is their checksum."""
     words = (1, number, *struct.unpack_from(f"<{n_words}I", content, at))
-    total = sum(factor * word for factor, word in zip(split_mix_64(n_words + 2), words, strict=True)) % 2**64
-    assert struct.unpack_from("<I", content, check_at) == (total >> 32,)
+    total = sum(factor * word for factor, word in zip(split_mix_64(n_words + 2, seed), words, strict=True)) % 2**64
+    assert struct.unpack_from("<I", content, at + 4 * n_words) == (total >> 32,)
 
 
 @cache
-def split_mix_64(n):
-    """The first outputs of SplitMix64 from state 0, with the lowest bit set."""
+def split_mix_64(n, seed):
+    """The first outputs of SplitMix64 from a state, with the lowest bit set."""
     found = []
     for i in range(1, n + 1):
-        z = i * 0x9E3779B97F4A7C15 % 2**64
+        z = (i * 0x9E3779B97F4A7C15 + seed) % 2**64
         z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
         z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
         found.append((z ^ (z >> 31)) | 1)
     return found
 
 
-def search_of(folder):
-    """Id -> (code, payload, vector or None) of a saved search."""
-    folder = Path(folder)
-    said = json.loads((folder / "search.json").read_text())
-    assert said.pop("manifest_sha256") == digest(said)
-    generation = folder / said["generation"]
-    parts = {}
-    for name in ("ids.txt", "numbers.npy", "payloads.jsonl"):
-        if name in said:
-            parts[name] = (generation / name).read_bytes()
-            assert sha256(parts[name]) == said[name]
-    index, model = Index(generation / "codes.hli"), Model(generation / "hasher")
-    assert (index.digest, model.config["model_sha256"]) == (said["codes"], said["model"])
-    ids, numbers = index.ids.tolist(), index.ids.tolist()
-    if "ids.txt" in parts:
-        ids = parts["ids.txt"].decode().split("\n")[:-1]
-        numbers = np.frombuffer(parts["numbers.npy"], "<i8").tolist()
-    payloads = [json.loads(line) for line in parts.get("payloads.jsonl", b"{}\n" * len(ids)).split(b"\n")[:-1]]
-    rows = dict(zip(ids, zip(index.codes, payloads, numbers), strict=True))
-    n_vectors = said["vectors"]
-    for header, new in _changes(generation, index.codes.shape[1]):
-        for id in header["removed"]:
-            rows.pop(id, None)
-        rows |= new
-        n_vectors = header["n_vectors"]
-    vectors = vectors_of(generation / "vectors.hlv", n_vectors) if n_vectors is not None else {}
-    return {id: (code, payload, vectors.get(number)) for id, (code, payload, number) in rows.items()}
+START, PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
-def _changes(generation, n_bytes):
-    content = (generation / "journal.hlj").read_bytes()
-    assert content[:8] == b"HLJOURN\n"
-    at, crc32 = 8, zlib.crc32(generation.name.encode())
-    while at + 12 <= len(content):
-        length, told = struct.unpack_from("<QI", content, at)
-        record = content[at + 12 : at + 12 + length]
-        crc32 = zlib.crc32(record, zlib.crc32(content[at : at + 8], crc32))
-        if len(record) < length or crc32 != told:
-            return
-        yield _change(record, n_bytes)
-        at += 12 + length
+def mix(value):
+    for _ in range(2):
+        value = (value ^ (value >> 32)) * 0xFF51AFD7ED558CCD % 2**64
+    return value ^ (value >> 32)
 
 
-def _change(record, n_bytes):
-    (length,) = struct.unpack_from("<I", record)
-    header, rest = json.loads(record[4 : 4 + length]), record[4 + length :]
-    n = header["n_rows"]
-    numbers = np.frombuffer(rest, "<i8", n).tolist()
-    codes = np.frombuffer(rest, np.uint8, n * n_bytes, 8 * n).reshape(n, n_bytes)
-    payloads = [json.loads(header["payloads"].get(str(place), "{}")) for place in range(n)]
-    ids = numbers if header["ids"] is None else header["ids"]
-    return header, dict(zip(ids, zip(codes, payloads, numbers), strict=True))
+def digest_64(value):
+    """The digest of an id or of the text of a payload."""
+    if isinstance(value, int):
+        return mix(value ^ START)
+    content, total = value.encode(), START
+    for byte in content:
+        total = (total ^ byte) * PRIME % 2**64
+    return mix(total ^ len(content))
+
+
+def payload_sum(text):
+    return 0 if text is None else digest_64(text) >> 32 | 1
+
+
+def row_sum(row, id, payload):
+    return mix((mix(digest_64(id) ^ mix((row + PRIME) % 2**64)) + payload) % 2**64) >> 33
+
+
+class Row(NamedTuple):
+    """A row of a search; correction and vector are None where there are none."""
+
+    code: np.ndarray
+    correction: float | None
+    payload: dict
+    vector: np.ndarray | None
+
+
+class Search:
+    """A saved search. ``rows`` has them by id, in the order in which they were added."""
+
+    def __init__(self, folder):
+        folder = Path(folder)
+        catalog = sqlite3.connect(f"file:{quote(str(folder / 'catalog.db'))}?mode=ro", uri=True)
+        try:
+            catalog.execute("BEGIN")  # all statements see one state
+            acknowledged = (folder / "acknowledged").read_bytes()
+            ((change, text),) = catalog.execute("SELECT change, text FROM facts")
+            self.facts = _facts_of(text, change, acknowledged)
+            ids = _ids_of(catalog, self.facts)
+            payloads = _payloads_of(catalog)
+            fresh = _fresh_codes_of(catalog)
+            self.buried = dict(catalog.execute("SELECT row, change FROM buried"))
+        finally:
+            catalog.close()
+        self.model = Model(folder / self.facts["hasher"])
+        assert self.model.config["model_sha256"] == self.facts["model"]
+        codes = self._codes(folder, fresh)
+        vectors = self._vectors(folder)
+        self.rows = {}
+        for row, (id, expected) in ids.items():
+            text = payloads.get(row) if expected else None
+            assert payload_sum(text) == expected
+            place = row - self.facts["first_row"]
+            vector = None if vectors is None else vectors[place]
+            self.rows[id] = Row(*codes[place], {} if text is None else json.loads(text), vector)
+        assert not set(ids) & set(self.buried)
+
+    def _codes(self, folder, fresh):
+        """Place -> code and correction."""
+        facts, n_in_file, found = self.facts, 0, {}
+        n_bytes = -(-self.model.config["n_bits"] // 8)
+        if facts["codes"] is not None:
+            n_in_file, index = facts["codes"]["places"], Index(folder / facts["codes"]["file"])
+            assert index.digest == facts["codes"]["fingerprint"]
+            corrections = [None] * len(index.ids) if index.corrections is None else index.corrections
+            found = dict(zip(index.ids.tolist(), zip(index.codes, corrections), strict=True))
+        for row, content in fresh.items():
+            place = row - facts["first_row"]
+            if place >= n_in_file:
+                correction = None
+                if len(content) > n_bytes:
+                    scale, offset = self.model["correction_scale_"], self.model["correction_offset_"]
+                    correction = offset + scale * content[n_bytes]
+                found[place] = np.frombuffer(content, np.uint8, n_bytes), correction
+        return found
+
+    def _vectors(self, folder):
+        """The vectors by place, also those of rows that are gone; None where none are kept."""
+        said = self.facts["vectors"]
+        if said is None:
+            return None
+        return vectors_of(folder / said["file"], self.facts["next_row"] - self.facts["first_row"], said["id"])
+
+
+def _facts_of(text, change, acknowledged):
+    facts = json.loads(text)
+    assert facts.pop("sha256") == digest(facts)
+    assert (facts["format"], facts["format_version"]) == ("hashlearn similarity search", 4)
+    assert facts["change"] == change
+    told, search, crc32 = struct.unpack("<Q16sI", acknowledged)
+    assert crc32 == zlib.crc32(acknowledged[:24])
+    assert search.decode() == facts["search"]
+    assert told <= change
+    return facts
+
+
+def _ids_of(catalog, facts):
+    """Row -> id and the sum of the payload, once all sums are seen to be right."""
+    found, total = {}, 0
+    for row, id, payload, expected in catalog.execute("SELECT row, id, payload, sum FROM rows ORDER BY row"):
+        assert isinstance(id, str if facts["id_type"] == "str" else int)
+        assert facts["first_row"] <= row < facts["next_row"]
+        assert row_sum(row, id, payload) == expected
+        found[row], total = (id, payload), total + expected
+    assert (len(found), total) == (facts["n_rows"], facts["sum"])
+    return found
+
+
+def _payloads_of(catalog):
+    return dict(catalog.execute("SELECT row, payload FROM payloads"))
+
+
+def _fresh_codes_of(catalog):
+    """Row -> code and, behind it, its correction, where it has one."""
+    found = {}
+    for row, content in catalog.execute("SELECT row, code FROM fresh"):
+        (crc32,) = struct.unpack("<I", content[-4:])
+        assert crc32 == zlib.crc32(content[:-4] + struct.pack("<q", row))
+        found[row] = content[:-4]
+    return found

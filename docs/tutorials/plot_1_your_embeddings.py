@@ -95,7 +95,8 @@ fig.tight_layout()
 # %%
 # Save and serve
 # --------------
-# A search is saved as a folder. It is on the disk when ``save`` returns; later calls write only what has changed.
+# ``save`` gives the search a folder. From then on every change is on the disk when its call returns; see
+# :doc:`/howto/searches`.
 
 folder = Path(tempfile.mkdtemp()) / "functions"
 search.save(folder)

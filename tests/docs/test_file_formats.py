@@ -1,12 +1,15 @@
 """The page of the file formats is enough to read them: a reader without hashlearn finds what hashlearn wrote."""
 
+import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
-from format_reader import Index, Model, bits_of, search_of, sha256, sidecar_of, vectors_of
+from format_reader import Index, Model, Search, bits_of, sha256, sidecar_of, vectors_of
 from sklearn.datasets import load_digits
 
 from hashlearn import ABH, ITQ, JPSH, SAH, AsymmetricIndex, HammingIndex, SimilaritySearch, unpack
@@ -78,33 +81,128 @@ def test_corrections_and_real_queries(words, tmp_path):
 def test_vectors(dtype, tmp_path):
     rows = np.random.default_rng(0).normal(size=(1500, 3)).astype(np.float32)
     calibration = Calibration.of(rows) if dtype == "int8" else None
-    file = VectorFile.create(tmp_path / "v.hlv", 3, dtype, calibration).add(rows[:1200])
-    file.remove([7]).upsert(rows[1200:], np.arange(300))
-    read = vectors_of(tmp_path / "v.hlv")
-    assert sorted(read) == list(range(1200))
-    np.testing.assert_allclose([read[id] for id in range(1200)], file.take(range(1200)), rtol=1e-6)
+    file = VectorFile.create(tmp_path / "v.hlv", 3, dtype, calibration).add(rows[:1200]).add(rows[1200:])
+    np.testing.assert_allclose(vectors_of(tmp_path / "v.hlv"), file.take(range(1500)), rtol=1e-6)
 
 
+def test_a_swapped_vector_is_refused(tmp_path):
+    path = tmp_path / "v.hlv"
+    VectorFile.create(path, 2, "float32").add(X[:2, 20:22])
+    content = bytearray(path.read_bytes())
+    content[8192:8204], content[8204:8216] = content[8204:8216], content[8192:8204]
+    path.write_bytes(content)
+    with pytest.raises(AssertionError):
+        vectors_of(path)
+
+
+def ids_of(rows, as_text):
+    return [f"digit \N{GREEK SMALL LETTER ALPHA} {row}" for row in rows] if as_text else [3 * row for row in rows]
+
+
+class Expected:
+    """What a search must hold: the row of X that each id has, and its payload."""
+
+    def __init__(self, search, as_text):
+        self.search, self.as_text, self.rows = search, as_text, {}
+
+    def upsert(self, ids, first, payloads):
+        ids = ids_of(ids, self.as_text)
+        self.search.upsert(X[first : first + len(ids)], ids, payloads)
+        for number, id in enumerate(ids):
+            self.rows.pop(id, None)
+            self.rows[id] = first + number, payloads[number] or {}
+
+    def remove(self, ids):
+        ids = ids_of(ids, self.as_text)
+        self.search.remove(ids)
+        for id in ids:
+            del self.rows[id]
+
+    def check(self, folder):
+        read = Search(folder)
+        assert list(read.rows) == list(self.rows)
+        codes = self.search.encode(X)
+        kept = dict(zip(self.rows, self.search.get(list(self.rows)), strict=True))
+        for id, (row, payload) in self.rows.items():
+            assert read.rows[id].payload == payload
+            np.testing.assert_array_equal(read.rows[id].code, codes[row])
+            if self.search.keep_vectors is None:
+                assert read.rows[id].vector is None
+            else:
+                np.testing.assert_allclose(read.rows[id].vector, kept[id].vector, rtol=1e-6)
+        return read
+
+
+@pytest.mark.parametrize("keep", [None, "float32", "int8"])
 @pytest.mark.parametrize("as_text", [False, True], ids=["numbers", "strings"])
-def test_a_search_with_changes_in_its_journal(as_text, tmp_path):
-    def ids_of(rows):
-        return [f"digit {row}" for row in rows] if as_text else list(rows)
+def test_a_search_after_every_kind_of_change(as_text, keep, tmp_path):
+    folder = tmp_path / "search"
+    search = SimilaritySearch(ITQ(16, random_state=0), keep_vectors=keep, folder=folder).fit(X)
+    expected = Expected(search, as_text)
+    assert expected.check(folder).facts["id_type"] is None
 
-    search = SimilaritySearch(ITQ(16, random_state=0), metric="euclidean", keep_vectors="float32").fit(X)
-    payloads = [{"row": row} for row in range(200)]
-    search.add(X[:200], ids=ids_of(range(200)), payloads=payloads)
-    search.save(tmp_path / "search")
-    search.remove(ids_of([3])).upsert(X[200:250], ids=ids_of(range(190, 240)), payloads=[{"new": "ä"}] * 50)
-    search.save(tmp_path / "search")
-    assert next((tmp_path / "search").glob("generation-*/journal.hlj")).stat().st_size > 8
+    expected.upsert(range(100), 0, [{"row": row} if row % 3 else None for row in range(100)])
+    expected.remove([3, 50])
+    expected.upsert(range(90, 140), 100, [{"new": "\N{GREEK SMALL LETTER ALPHA}\n", "list": [1, None, 0.5]}] * 50)
+    read = expected.check(folder)
+    assert (folder / "catalog.db-wal").stat().st_size > 0
+    assert read.facts["codes"] is None, "all codes are fresh"
+    assert len(read.buried) == 12
 
-    read = search_of(tmp_path / "search")
-    assert sorted(read) == sorted(ids_of(row for row in range(240) if row != 3))
-    codes = search.hasher.transform(X)
-    for row in range(240):
-        if row != 3:
-            code, payload, vector = read[ids_of([row])[0]]
-            source = row if row < 190 else row + 10
-            assert payload == ({"row": row} if row < 190 else {"new": "ä"})
-            np.testing.assert_array_equal(code, codes[source])
-            np.testing.assert_array_equal(vector, X[source])
+    search.compact()
+    read = expected.check(folder)
+    assert (read.facts["codes"]["places"], read.facts["first_row"], read.buried) == (138, 150, {})
+
+    expected.remove([7])
+    expected.upsert([8, 200], 200, [{"last": True}, None])
+    expected.check(folder)
+    search.save(tmp_path / "copy")
+    expected.check(tmp_path / "copy")
+    search.close()
+    assert not (folder / "catalog.db-wal").exists(), "the log is merged"
+    expected.search = SimilaritySearch.open(folder)
+    expected.check(folder)
+
+
+def test_a_search_with_corrections(tmp_path):
+    search = SimilaritySearch(ABH(16, train_sample=200, random_state=0), folder=tmp_path / "search").fit(X)
+    search.add(X[:200]).compact().add(X[200:])
+    read = Search(tmp_path / "search")
+    codes = np.array([row.code for row in read.rows.values()])
+    distances = read.model.distances(X[0], codes, np.array([row.correction for row in read.rows.values()]))
+    ours = search.search(X[:1], k=len(X))
+    np.testing.assert_allclose(distances[ours.ids[0]], ours.distances[0], rtol=1e-4, atol=np.ptp(distances) / 100)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE rows SET id = 'another' WHERE row = 2",
+        "UPDATE rows SET row = 99 WHERE row = 2",
+        "UPDATE rows SET sum = sum + 1 WHERE row = 2",
+        "DELETE FROM rows WHERE row = 2",
+        "UPDATE payloads SET payload = '{}' WHERE row = 2",
+        "DELETE FROM payloads WHERE row = 2",
+        "UPDATE fresh SET code = x'000000000000' WHERE row = 2",
+        "UPDATE facts SET change = change + 1",
+        "UPDATE facts SET text = replace(text, 'euclidean', 'cosine')",
+    ],
+)
+def test_an_edited_catalog_is_refused(statement, tmp_path):
+    search = SimilaritySearch(ITQ(16, random_state=0), folder=tmp_path / "search").fit(X)
+    search.add(X[:5], list("abcde"), [{"row": row} for row in range(5)]).close()
+    assert len(Search(tmp_path / "search").rows) == 5
+    with closing(sqlite3.connect(tmp_path / "search" / "catalog.db")) as catalog, catalog:
+        assert catalog.execute(statement).rowcount == 1
+    with pytest.raises(AssertionError):
+        Search(tmp_path / "search")
+
+
+def test_a_lost_log_is_refused(tmp_path):
+    search = SimilaritySearch(ITQ(16, random_state=0), folder=tmp_path / "search").fit(X)
+    search.add(X[:5])
+    shutil.copytree(tmp_path / "search", tmp_path / "copy")
+    for name in ("catalog.db-wal", "catalog.db-shm"):
+        (tmp_path / "copy" / name).unlink()
+    with pytest.raises((AssertionError, sqlite3.Error)):
+        Search(tmp_path / "copy")

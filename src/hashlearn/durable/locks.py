@@ -1,4 +1,4 @@
-"""Locks between processes: who holds one is alone until it is released, or the process ends, however it ends."""
+"""Locks between processes: one process holds a lock until it releases it or ends, even if it is killed."""
 
 import hashlib
 import os

@@ -134,7 +134,7 @@ class Engine:
         return method
 
     def build(self, n_jobs: int) -> MultiIndex:
-        """The tables; whoever asks while another thread builds them waits for them."""
+        """The tables; a thread that asks while another builds them waits for them."""
         with self._building:
             if self.tables is None:
                 self.tables = MultiIndex(self.segment, n_jobs)

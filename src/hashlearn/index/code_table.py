@@ -52,7 +52,7 @@ class NewCodes(NamedTuple):
 
 
 class Room:
-    """Memory for codes, of which the first ``used`` are written; the next ones go to whoever asks first."""
+    """Memory for codes, of which the first ``used`` are written; the first table that asks gets the next ones."""
 
     def __init__(self, layout: Layout, capacity: int, *, ids: bool, corrections: bool):
         self.capacity, self.used = capacity, 0

@@ -86,11 +86,11 @@ class CostModel:
         return BUILD_PER_CODE * self.n_codes * len(self.substrings)
 
     def scanning(self, n_queries: float) -> float:
-        """Cost of a scan for one query of so many, at least one, that share it."""
+        """Cost of a scan for each of ``n_queries`` queries that share it."""
         return self._n_bytes * (SCAN_PER_BYTE + READ_PER_BYTE / max(1.0, n_queries))
 
     def budget(self, kind: tuple[str, int], n_queries: int) -> float:
-        """What the tables may cost for one query of so many before it is given up: a scan shared by those given up."""
+        """What the tables may cost for each of ``n_queries`` queries before it is scanned: its share of such a scan."""
         return self.scanning(n_queries * max(_LEAST_GIVEN_UP, self._given_up.get(kind, 1.0)))
 
     def record_scan(self, kind: tuple[str, int], queries: NDArray[np.uint8], distances: NDArray[np.int64]) -> None:
@@ -145,14 +145,14 @@ class CostModel:
         return np.unique(np.linspace(0, self.n_codes - 1, min(_SAMPLE_CODES, self.n_codes)).astype(np.int64))
 
     def queries_to_try(self, kind: tuple[str, int], n_queries: int) -> int:
-        """How many of so many queries the tables may be tried for."""
+        """For how many of ``n_queries`` queries the tables may be tried."""
         with self._changing:
             credit = self._credit.get(kind, 2 * self.scanning(n_queries))
             affordable = int(credit / self.budget(kind, n_queries))
         return max(0, min(n_queries, affordable, _MOST_AT_ONCE))
 
     def record_probing(self, kind: tuple[str, int], n_queries: int, report: Report) -> None:
-        """What became of the queries that the tables were tried for, of so many to answer."""
+        """Learn from queries that the tables were tried for, among ``n_queries`` to answer."""
         saved = np.where(report.answered, self.scanning(n_queries), 0.0) - report.spent
         with self._changing:
             self._earn(kind, float(saved.sum()), n_queries)

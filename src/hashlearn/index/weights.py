@@ -28,7 +28,7 @@ from hashlearn.index.kernels.look_up import TABLE
 from hashlearn.index.kernels.rounding import estimate, quantize_weights, read_keys, round_tables, round_weights
 
 BITS_WITH_SHORT_SUMS = 1024
-"""Sums of codes of up to so many bits stay within 16 bits."""
+"""Sums of codes of up to 1024 bits fit into 16 bits."""
 
 _LARGEST_BYTE = 251.0  # of 255: rounding adds a half for each of 8 weights
 _LARGEST_BYTE_OF_TABLES = 254.0  # of 255: rounding adds a half for each of 2 entries
@@ -95,17 +95,17 @@ class QuantizedQueries(NamedTuple):
 
 
 def sum_type(n_bits: int) -> np.dtype:
-    """The type of the sums of codes of so many bits."""
+    """The type of the sums of codes of ``n_bits`` bits."""
     return np.dtype(np.uint16 if n_bits <= BITS_WITH_SHORT_SUMS else np.uint32)
 
 
 def n_table_entries(n_bits: int) -> int:
-    """Entries of the tables of a query for codes of so many bits: 16 for each four bits."""
+    """Entries of the tables of a query for codes of ``n_bits`` bits: 16 for each four bits."""
     return -(-n_bits // 4) * TABLE
 
 
 def quantize(weights: NDArray[np.float32], n_bits: int, scale: float = 0.0, offset: float = 0.0) -> QuantizedQueries:
-    """Real queries as integers, for codes of so many bits whose corrections have this scale and offset.
+    """Real queries as integers, for codes of ``n_bits`` bits whose corrections have this scale and offset.
 
     ``weights`` has a column for each bit, or one for each entry of the tables.
     """

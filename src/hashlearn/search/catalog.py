@@ -5,7 +5,7 @@ table           a row of it
 ==============  ======================================================================================================
 ``facts``       one: the number of the last ``change``, and ``text``, JSON (:class:`hashlearn.search.facts.Facts`)
 ``rows``        a row of the search that is there: its number ``row``, its ``id`` (an integer or a text), ``payload``,
-                the sum of its payload or 0 where it has none, and ``sum``, which tells that the others are unchanged
+                the sum of its payload or 0 where it has none, and ``sum``, a checksum of the three other columns
 ``payloads``    the ``payload`` of a row, JSON without spaces; also of rows that are gone, until the search is compacted
 ``fresh``       a row whose code is in no code file yet: the ``code``, its correction where it has one, and the CRC-32
                 of these bytes and of the number of the row (8 bytes, little-endian, behind them)
@@ -77,7 +77,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class LoadedRows(NamedTuple):
-    """Rows of a catalog that are there, ascending; ``total`` is the sum of what tells that they are unchanged."""
+    """Rows of a catalog that are there, ascending; ``total`` is the total of their sums."""
 
     rows: NDArray[np.int64]
     ids: Ids
@@ -88,7 +88,7 @@ class LoadedRows(NamedTuple):
 class Catalog:
     """A catalog in a file, or in memory. Make one with :meth:`in_memory`, :meth:`create` or :meth:`open`.
 
-    Any thread may read. Who writes holds a lock of its own: there is one connection for writing.
+    Any thread may read. There is one connection for writing: the caller makes sure that one thread at a time writes.
     """
 
     def __init__(self, path: Path | None, *, read_only: bool = False):
@@ -148,7 +148,7 @@ class Catalog:
             connection = self._connection(_uri(self.path, "ro"))
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             return connection
-        except sqlite3.OperationalError:  # no log can be made beside it: nobody writes, or the log is merged
+        except sqlite3.OperationalError:  # SQLite cannot make a log in a read-only folder
             return self._connection(_uri(self.path, "ro") + "&immutable=1")
 
     def _connection(self, uri: str) -> sqlite3.Connection:
@@ -159,13 +159,13 @@ class Catalog:
         return connection
 
     def _own_connections(self) -> None:
-        """In a process that was forked: connections to a file are of the other process."""
+        """In a forked process: open connections of its own, because those it inherited belong to the parent."""
         if self._is_inherited:
             self._connect()
             self._is_inherited = False
 
     def leave_to_parent(self) -> None:
-        """In a process that was just forked: never use the connections again, and never close them."""
+        """In a process that was just forked: mark the connections as inherited; they are never used or closed again."""
         self._reading = threading.RLock()
         if self.path is not None:
             for connection in {self._writer, self._reader}:
@@ -181,7 +181,7 @@ class Catalog:
             self._writer.execute("COMMIT")
 
     def close(self) -> None:
-        """Let go of the file; the catalog cannot be used any more."""
+        """Close the file; the catalog cannot be used any more."""
         if not self._is_inherited:
             with suppress(sqlite3.Error):
                 self._reader.close()
@@ -193,7 +193,7 @@ class Catalog:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Turn what SQLite complains about into an error that names the file."""
+        """Turn errors of SQLite into errors that name the file."""
         name = "the catalog in memory" if self.path is None else str(self.path)
         try:
             yield
@@ -221,7 +221,7 @@ class Catalog:
         if self.read_only:
             raise OSError(errno.EROFS, "the folder cannot be written; nothing was changed", str(self.path))
         self._refuse_if_gone()
-        if self.path is None:  # one connection: who reads must not see what is not committed
+        if self.path is None:  # readers use the same connection, and would see what is not committed
             self._reading.acquire()
         try:
             with self.explained():
@@ -272,7 +272,7 @@ class Catalog:
             self._writer.execute("ROLLBACK TO step")
 
     def put_rows(self, rows: NDArray[np.int64], ids: Ids, sums: NDArray[np.uint32]) -> int:
-        """Write rows and the sums of their payloads; returns the sum of what tells that they are unchanged."""
+        """Write rows and the sums of their payloads; returns the total of the sums of the rows."""
         checks = checks_of(rows, ids, sums)
         with self.explained():
             values = zip(rows.tolist(), ids.all().tolist(), sums.tolist(), checks.tolist())
@@ -296,7 +296,7 @@ class Catalog:
             self._writer.execute("DELETE FROM fresh")
 
     def bury(self, rows: NDArray[np.int64], change: int) -> int:
-        """Remove rows; returns the sum of their sums."""
+        """Remove rows; returns the total of their sums."""
         listed = rows.tolist()
         total = 0
         with self.explained():
@@ -344,7 +344,7 @@ class Catalog:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """See one state in several statements."""
+        """Let several statements read one state."""
         self._own_connections()
         with self._reading, self.explained():
             if self.path is None or self._reader.in_transaction:
@@ -482,7 +482,7 @@ def sums_of(texts: Ids) -> NDArray[np.uint32]:
 
 
 def checks_of(rows: NDArray[np.int64], ids: Ids, sums: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """What tells whether the rows of the catalog were changed."""
+    """The sums of rows: checksums of their numbers, their ids and the sums of their payloads."""
     found = np.empty(len(rows), np.int64)
     row_checks(rows, ids.digests(), sums, found)
     return found

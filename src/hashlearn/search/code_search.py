@@ -75,7 +75,7 @@ class CodeSearch:
         return self.index.search(codes, k)
 
     def search(self, X: Any, k: int, *, candidates: int, rerank: Any) -> Neighbors:
-        """The k nearest by the vectors ``rerank`` among so many nearest codes."""
+        """The k nearest by the vectors ``rerank`` among the nearest ``candidates`` codes."""
         found = self.nearest(X, max(k, min(candidates, len(self.index)))).ids
         return rerank_exact(rerank, X, found, k, self.metric)
 

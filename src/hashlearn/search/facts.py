@@ -1,4 +1,4 @@
-"""The facts of a saved search, and the number of the last change that a caller was told of."""
+"""The facts of a saved search, and the number of the last change whose call has returned."""
 
 import json
 import os
@@ -22,15 +22,16 @@ class Facts(NamedTuple):
     Attributes
     ----------
     search : str
-        Drawn when the search was first saved: no other folder has it.
+        A random name, drawn when the folder was written: no other folder has it.
     change : int
         Number of the last change.
     hasher, model : str
         The folder of the hasher, and its digest.
     metric, query : str
     lengths : [float, float] or None
-        Of the training rows in a sample.
+        The least and the largest length of the training rows in a sample.
     keep_vectors : str or None
+        How vectors are kept.
     id_type : "int64", "str" or None
         None while there has been no row.
     first_row, next_row : int
@@ -97,7 +98,7 @@ class Facts(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """The number of a change, and the name that was drawn for the search."""
+    """What the file says: the number of a change, and the random name of the search."""
 
     change: int
     search: str
@@ -115,16 +116,16 @@ class Acknowledgement(NamedTuple):
 
 
 class Acknowledged:
-    """The number of the last change that a caller was told of, in a file of its own.
+    """The number of the last change whose call has returned, in a file of its own.
 
-    It has 28 bytes: the number (8), the name that was drawn for the search (16), and the CRC-32 of both (4).
+    It has 28 bytes: the number (8), the random name of the search (16), and the CRC-32 of both (4).
     """
 
     def __init__(self, path: Path):
         self.path = path
 
     def write(self, facts: Facts) -> None:
-        """Keep a number; that it reaches the disk is not waited for."""
+        """Write the number of the last change, without waiting for the disk."""
         content = _ACKNOWLEDGED.pack(facts.change, facts.search.encode())
         with naming(self.path):
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)

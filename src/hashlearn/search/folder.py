@@ -5,14 +5,14 @@ file                   content
 =====================  ===============================================================================================
 ``catalog.db``         SQLite: ids, payloads, facts (:mod:`hashlearn.search.catalog`); beside it, while it is open,
                        ``catalog.db-wal`` and ``catalog.db-shm``
-``acknowledged``       the number of the last change that a caller was told of
+``acknowledged``       the number of the last change whose call has returned
 ``hasher-*``           a model folder
 ``codes-*.hli``        the codes of the rows that are not fresh; never changed
 ``vectors-*.hlv``      the kept vectors; only appended to
 =====================  ===============================================================================================
 
-The names end in 16 hexadecimal digits that are drawn for each file. The facts name the files that count. A file is
-written before a change names it, and removed after a change has ceased to.
+The names end in 16 random hexadecimal digits. The facts name the files that count. A file is written before the change
+that names it is committed, and removed after a change that names another one.
 """
 
 import os
@@ -160,7 +160,7 @@ class SearchFolder:
 
 
 def vector_facts(file: VectorFile | None) -> dict[str, Any] | None:
-    """What the facts say of a vector file."""
+    """What the facts say about a vector file."""
     return None if file is None or file.path is None else {"file": file.path.name, "id": file.layout.id}
 
 

@@ -1,8 +1,8 @@
 """The ids of the rows of a search, by place: integers, or strings one behind the other in one array.
 
 A place is the number of a row, counted from the first row that the search still has. Ids are only appended; a row that
-is removed keeps its place until the search is compacted. So a reader who holds fewer places than there are now finds
-what it should.
+is removed keeps its place until the search is compacted. A reader
+that holds the first places only is therefore right about them, whatever was appended since.
 """
 
 import threading
@@ -36,7 +36,7 @@ class _Space:
 
 
 class Growing:
-    """Values to which more can be appended; who holds them does not see those that come later."""
+    """Values to which more can be appended; an object does not see values that are appended after it was made."""
 
     __slots__ = ("_space", "values")
 

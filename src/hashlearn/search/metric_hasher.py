@@ -207,5 +207,5 @@ def _checked(X: Any) -> Any:
 
 
 def _warn(text: str, depth: int) -> None:
-    """Warn at the line that called the search, so many calls above the one here."""
+    """Warn at the line that called the search, which is ``depth`` calls above the caller of this function."""
     warnings.warn(text, UserWarning, stacklevel=2 + depth)

@@ -19,7 +19,7 @@ _BLOCK_ELEMENTS = 1 << 21
 
 
 class Reader(Protocol):
-    """Who has vectors and reads some of them."""
+    """An object that has vectors and reads some of them."""
 
     @property
     def n_features(self) -> int: ...

@@ -133,7 +133,7 @@ def rerank_read(
 
 
 def _reader(vectors: Any, ids: NDArray[np.int64]) -> tuple[Reader, NDArray[np.int64]]:
-    """Who reads the vectors, and the places of those with these ids."""
+    """The reader of the vectors, and the places of the vectors with these ids."""
     if isinstance(vectors, VectorFile):
         vectors = vectors.view
     if isinstance(vectors, VectorView):

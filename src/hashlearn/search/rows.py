@@ -36,9 +36,9 @@ from hashlearn.stores.arguments import NO_PAYLOAD, payload_texts
 
 _LEAST_FRESH = 8192
 _FRESH_SHARE = 8
-"""A code file is written once there are this many fresh rows, and one for every eight rows that are in the file."""
+"""A code file is written when there are more fresh rows than 8192, and than an eighth of the rows in the code file."""
 _LEAST_BURIED = 20_000
-"""Removed rows from which a search is compacted, if they are also more than those that are left."""
+"""A search is compacted when there are more removed rows than this, and than rows that are left."""
 _BLOCK = 1 << 14
 
 
@@ -68,7 +68,7 @@ class Pending:
 class CatalogRows:
     """Rows of which a snapshot is in memory; payloads are in the catalog, vectors in a file.
 
-    Any number of threads may read. Who calls sees to it that no two change the rows at a time.
+    Any number of threads may read. The caller makes sure that only one thread at a time changes the rows.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class CatalogRows:
         return Neighbors(found.distances, snapshot.ids_at(found.ids))
 
     def search_with(self, X: Any, k: int, options: Options, include: set[str]) -> tuple[Neighbors, Any, Any]:
-        """As :meth:`search`, with payloads and vectors of what was found, where they are asked for."""
+        """As :meth:`search`, with the payloads and vectors of the neighbors, where ``include`` names them."""
         snapshot = self._snapshot
         found = snapshot.search(X, k, options)
         there = found.ids >= 0
@@ -285,7 +285,7 @@ class CatalogRows:
 
     @contextmanager
     def changing(self) -> Iterator[Pending]:
-        """A change, or a step of the one that is open. If the block raises, nothing has happened."""
+        """A change, or a step of the change that is open. If the block raises, the change or the step is not made."""
         if self._pending is not None:
             yield from self._step(self._pending)
             return
@@ -324,11 +324,11 @@ class CatalogRows:
         self._catalog.commit(None if self._folder is None else facts)
         self._now = Loaded(snapshot, facts, pending.vectors)
         if self._folder is not None:
-            with suppress(OSError):  # it is made: a number that lags behind does no harm
+            with suppress(OSError):  # the change is made; a number that lags behind does no harm
                 self._folder.acknowledged.write(facts)
 
     def _tidy(self, before: Facts) -> None:
-        """Remove files that are of no use any more, and compact where most rows are removed ones."""
+        """Remove files that are no longer used, and compact where most rows are removed ones."""
         snapshot, facts, _ = self._now
         if self._folder is not None and _files_of(facts) != _files_of(before):
             self._collect()
@@ -336,7 +336,10 @@ class CatalogRows:
             self.compact()
 
     def _collect(self) -> None:
-        """Remove files that the facts do not name; inside of a change, because others write theirs before they do."""
+        """Remove files that the facts do not name.
+
+        This is done inside of a change: another process writes its files inside of a change, before it names them.
+        """
         assert self._folder is not None
         with suppress(TimeoutError):
             self._catalog.begin()
@@ -402,7 +405,7 @@ class CatalogRows:
     def _write_rows(
         self, pending: Pending, rows: NDArray[np.int64], ids: Ids, sums: NDArray[np.uint32], encoded: Encoded
     ) -> int:
-        """Write what a folder must have of new rows; returns what tells that they are unchanged."""
+        """Write what a folder must have of new rows; returns the total of their sums."""
         if self._folder is None:
             return 0
         total = self._catalog.put_rows(rows, ids, sums)
@@ -452,7 +455,7 @@ class CatalogRows:
         pending.facts = facts._replace(n_rows=facts.n_rows - len(places), sum=facts.sum - total)
 
     def _forget_places(self, pending: Pending) -> None:
-        """Begin anew with places; no row is there."""
+        """Begin with place 0 again; there are no rows."""
         if self._folder is not None:
             self._catalog.clear()
         first = pending.facts.next_row
@@ -474,7 +477,7 @@ class CatalogRows:
         pending.must_flush = False
 
     def compact(self) -> None:
-        """Drop what is left of removed rows, and write code file and vectors anew."""
+        """Free the room of removed rows: write the code file and the vectors anew."""
         with self.changing() as pending:
             snapshot, facts = pending.snapshot, pending.facts
             places, first = snapshot.places, facts.next_row
@@ -518,7 +521,7 @@ class CatalogRows:
     # -- the folder -------------------------------------------------------------------------------------------------
 
     def refitted(self, hasher: MetricHasher, X: Any) -> None:
-        """Go on with another hasher, which was fitted to the rows X; the rows of the one before are dropped."""
+        """Use another hasher, which was fitted to the rows X; the rows of the hasher before are dropped."""
         calibration = Calibration.of(X) if self._keep == "int8" else None
         if self._folder is None:
             fresh = type(self)(hasher, self._keep)
@@ -572,7 +575,7 @@ class CatalogRows:
         self._adopt(target, catalog, facts, vectors)
 
     def _copy_to(self, target: SearchFolder, catalog: Catalog) -> tuple[VectorFile | None, Facts]:
-        """Put all rows into another folder, in one change of its catalog."""
+        """Write all rows to another folder, in one change of its catalog."""
         with self._catalog.reading():
             snapshot, facts, source = self._now
             catalog.begin()
@@ -628,7 +631,7 @@ class CatalogRows:
             raise OutdatedError
 
     def _adopt(self, folder: SearchFolder, catalog: Catalog, facts: Facts, vectors: VectorFile | None) -> None:
-        """Go on in the folder that the rows were just written to."""
+        """Use the folder that the rows were just written to from now on."""
         snapshot = self._snapshot
         index = folder.open_codes(facts, snapshot.hasher) if facts.codes is not None else empty_index(snapshot.hasher)
         sums = np.zeros(snapshot.n_places, np.uint32)  # payloads of removed rows were not copied
@@ -661,7 +664,7 @@ class CatalogRows:
         return True
 
     def as_now(self) -> Any:
-        """What another process makes these rows from."""
+        """A function and its arguments that make these rows in another process."""
         if self._folder is not None:
             return type(self).open, (self._folder.path,)
         snapshot = self._snapshot
@@ -687,7 +690,7 @@ class CatalogRows:
         )
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         self._catalog.close()
         if self._now.vectors is not None:
             self._now.vectors.close()

@@ -23,7 +23,7 @@ from hashlearn.search.tuning import Tuning
 from hashlearn.search.vector_values import DTYPES
 
 _LENGTH_CHECKS = 16
-"""Calls whose rows are compared with those of the fit, before it is taken for granted that they are alike."""
+"""The lengths of rows are compared with those of the fit in the first calls only."""
 _INCLUDED = ("payload", "vector")
 _MOST_ROWS_OF_A_PAGE = 100_000
 
@@ -227,7 +227,7 @@ class SimilaritySearch:
         return tuning
 
     def warm(self) -> Self:
-        """Have everything ready that the first search would otherwise wait for: compiled loops, the encoder, tables.
+        """Prepare what the first search would otherwise wait for: compiled loops, the hasher, tables.
 
         Returns
         -------
@@ -275,14 +275,14 @@ class SimilaritySearch:
     def save(self, folder: str | Path | None = None) -> None:
         """Write a copy of the search to a folder; it is on the disk when this returns.
 
-        The copy is of one moment, whoever changes the search meanwhile. A search that has no folder has this one from
-        then on: its changes are on the disk when they return.
+        The copy is of one moment, also while other threads and processes change the search. A search without a folder
+        keeps this one: from then on, its changes are on the disk when their calls return.
 
         Parameters
         ----------
         folder : str, Path or None
             New, empty, or one with a saved search, which is replaced in one step. None, or the folder that the search
-            has already, does nothing: everything is there.
+            has, writes nothing: everything is there.
         """
         with self._changing:
             self._asked(lambda rows: rows.save(folder))
@@ -307,18 +307,18 @@ class SimilaritySearch:
         return search
 
     def refresh(self) -> bool:
-        """Take over what other processes have changed in the folder since. Of a store all rows are read again.
+        """Take over what other processes have changed in the folder. With a store, all rows are read again.
 
         Returns
         -------
         bool
-            Whether there was something.
+            Whether there was something new.
         """
         with self._changing:
             return self._rows.refresh()
 
     def close(self) -> None:
-        """Let go of files and connections; the search cannot be used any more."""
+        """Close files and connections; the search cannot be used any more."""
         with self._changing:
             self._rows.close()
 

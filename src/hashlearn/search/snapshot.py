@@ -1,4 +1,4 @@
-"""What a reader of a search holds: its rows at one moment. It never changes; a change makes another one."""
+"""The rows of a search at one moment, as a reader holds them. A snapshot never changes; a change makes the next one."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -197,7 +197,7 @@ class Snapshot:
         return self.index.search(self.hasher.weights(X), k, subset=subset, n_jobs=n_jobs)
 
     def by_vectors(self, X: Any, k: int, candidates: int) -> Neighbors:
-        """The k nearest by kept vectors of so many candidates, by their places."""
+        """The places of the k nearest by kept vectors, among the nearest ``candidates`` codes."""
         return self._reranked(X, k, "vectors", candidates, None, None)
 
     def vectors_at(self, places: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -61,7 +61,7 @@ class Values(NamedTuple):
 
     @classmethod
     def checked(cls, n_features: int, dtype: Any, calibration: Any) -> "Values":
-        """Raise unless int8 has a calibration of so many features, and the others have none."""
+        """Raise unless int8 has a calibration of ``n_features`` features, and the others have none."""
         if check_choice("dtype", dtype, DTYPES) == "int8":
             return cls(dtype, _checked_calibration(calibration, n_features))
         if calibration is not None:

@@ -256,7 +256,7 @@ class VectorFile:
     def write(self, rows: RowBlocks, first: int) -> int:
         """Write vectors as the records from ``first`` on, and wait for the disk; returns how many.
 
-        They count once whoever keeps their number says so. If it raises, what lies before ``first`` is as it was.
+        They count once the caller has written their number. If it raises, the records before ``first`` are unchanged.
         """
         n_after = first + len(rows)
         with self._writable() as out:
@@ -295,7 +295,7 @@ class VectorFile:
         return self
 
     def close(self) -> None:
-        """Let go of the file; views of it can still be read."""
+        """Close the file; views of it can still be read."""
         self._file.close()
 
     @contextmanager

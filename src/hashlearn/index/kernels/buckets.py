@@ -77,7 +77,7 @@ def fill_table(words, n_words, table):
 
 @lean
 def masks_of_weight(length, weight, out):
-    """All words of so many bits with so many ones, ascending (Gosper's rule)."""
+    """All words of ``length`` bits with ``weight`` ones, ascending (Gosper's rule)."""
     mask = (1 << weight) - 1
     for i in range(out.size):
         out[i] = mask

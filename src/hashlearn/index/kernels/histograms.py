@@ -152,5 +152,5 @@ def count_distances_sharing(tiles, queries, labels, distances, counts):
 
 
 def buffer_for(n_bits: int) -> np.ndarray:
-    """Room for the distances of a block of codes of so many bits."""
+    """Room for the distances of a block of codes of ``n_bits`` bits."""
     return np.empty(_BLOCK, np.min_scalar_type(n_bits))

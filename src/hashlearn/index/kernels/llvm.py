@@ -34,7 +34,7 @@ def splat(builder, scalar, count):
 
 
 def load(builder, place, count):
-    """A register of so many numbers from memory, wherever they begin."""
+    """A register of ``count`` numbers from any address in memory."""
     register = ir.VectorType(place.type.pointee, count)
     return builder.load(builder.bitcast(place, register.as_pointer()), align=1)
 

@@ -176,7 +176,7 @@ class _LookUps:
         return [range(start, start + together) for start in range(0, n_strips, together)]
 
     def query_tables(self, n_bytes):
-        """Where the tables of each query begin, for so many bytes a code."""
+        """Where the tables of each query begin, for codes of ``n_bytes`` bytes."""
         step = self.times(n_bytes, 2 * TABLE)
         return [self.at(self.tables, self.times(query, step)) for query in self.queries]
 

@@ -195,7 +195,7 @@ def tiles_per_block(tiles):
 
 @lean
 def _prefetch_part(words, first, size, part, n_parts):
-    """Ask for one of so many parts of the next block, so that it is there when this block has met all queries."""
+    """Prefetch part ``part`` of ``n_parts`` of the next block, which is read after all queries have met this one."""
     line = 64 // words.itemsize
     last = min(words.size, first + size * (part + 1) // n_parts)
     for place in range(first + size * part // n_parts, last, line):

@@ -114,12 +114,12 @@ def byte_layout(n_bits: int) -> Layout:
 
 
 def n_tiles(n_codes: int) -> int:
-    """Tiles that hold so many codes."""
+    """The number of tiles that hold ``n_codes`` codes."""
     return -(-n_codes // TILE)
 
 
 def room_for(n_codes: int, n_words: int, dtype: np.dtype) -> Words:
-    """Room for so many words of so many codes in tiles, with anything in it.
+    """Room in tiles for ``n_codes`` codes of ``n_words`` words each; its content is undefined.
 
     It begins on a cache line's boundary: a register across two lines costs twice as much.
     """
@@ -130,7 +130,7 @@ def room_for(n_codes: int, n_words: int, dtype: np.dtype) -> Words:
 
 
 def empty_tiles(n_codes: int, layout: Layout) -> Tiles:
-    """Tiles of so many codes, to be written."""
+    """Tiles for ``n_codes`` codes, to be written."""
     front, back = (room_for(n_codes, n_words, layout.dtype) for n_words in (layout.n_front, layout.n_back))
     return Tiles(front, back, layout.n_front, layout.n_back, n_codes)
 
