@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
 from sklearn.datasets import load_digits, load_sample_image
@@ -52,6 +54,8 @@ def folder(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(words, 8)) for _ in range(60)]
     Path("texts.csv").write_text("body,plot\n" + "".join(f"{text},{text}\n" for text in [*texts, *texts[:5]]))
+    for name in ("texts", "train", "test"):
+        pq.write_table(pa.table({"body": texts, "text": texts}), f"{name}.parquet")
     Path("photos").mkdir()
     for number in range(12):
         place = 40 * (number % 10)

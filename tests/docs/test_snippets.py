@@ -42,6 +42,7 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     digits = load_digits().data.astype(np.float32)
     names = {"X": digits, "vectors": digits[:-50], "queries": digits[-50:], "np": np}
+    names |= {"texts": ["one text", "one  text", "another"], "train": digits[:-50], "test": digits[-50:]}
     np.save("vectors.npy", digits)
     for code in snippets(page):
         exec(compile(code, str(page), "exec"), names)

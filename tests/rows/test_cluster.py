@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from hashlearn import ABH, AGH, ITQ, JPSH, unpack
-from hashlearn.cli import main, partial_codes
+from hashlearn.cli import main
+from hashlearn.cli.support import partial_codes
 from hashlearn.progress import reporting
 from hashlearn.rows import RowBlocks, added, as_rows, cluster, fold, passes
 
@@ -189,7 +190,8 @@ def test_codes_of_a_dask_array_in_a_file(client, tmp_path, monkeypatch, with_cli
 
 def test_an_encode_whose_client_is_killed_goes_on(client, encode, tmp_path):
     killed = (
-        "import os; from hashlearn.cli import main, partial_codes; from hashlearn.rows import cluster;"
+        "import os; from hashlearn.cli import main; from hashlearn.cli.support import partial_codes;"
+        "from hashlearn.rows import cluster;"
         "cluster.ROWS_PER_TASK = 700; partial_codes.SECONDS_BETWEEN_STATES = 0;"
         "wrote = partial_codes.PartialCodes.wrote;"
         "partial_codes.PartialCodes.wrote = lambda self, rows:"

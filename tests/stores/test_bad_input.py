@@ -87,7 +87,7 @@ def test_strings_that_are_no_ids(make, ids, says):
         "a",
         3,
         {"a": np.float32("inf")},
-        {"a": object()},
+        {"a": len},
         reduce(lambda inner, _: {"a": inner}, range(100_000), {}),
     ],
     ids=lambda payload: reprlib.repr(payload).encode("unicode_escape").decode(),

@@ -200,7 +200,8 @@ class Columns:
                 joined = joined & mask if condition.word == "and" else joined | mask
             return joined
         column = self._column(condition.field, sums)
-        self._warn_if_unknown(condition.field, column, sums)
+        if not isinstance(condition, Differs):  # every row differs from a value that it does not have
+            self._warn_if_unknown(condition.field, column, sums)
         return column.meeting(condition, len(sums))
 
     def _read_few(self, column: Column, field: str, first: int, sums: NDArray[np.uint32]) -> None:
