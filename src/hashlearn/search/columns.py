@@ -139,7 +139,7 @@ class Columns:
     """
 
     def __init__(self, catalog: Catalog, first_row: int):
-        self._catalog, self._first_row = catalog, first_row
+        self.catalog, self._first_row = catalog, first_row
         self._columns: dict[str, Column] = {}
         self._masks: dict[str, tuple[int, Mask]] = {}
         self._filling = threading.RLock()
@@ -205,7 +205,7 @@ class Columns:
 
     def _read_few(self, column: Column, field: str, first: int, sums: NDArray[np.uint32]) -> None:
         rows = range(self._first_row + first, self._first_row + len(sums))
-        texts = self._catalog.payloads(rows, sums[first:].tolist())
+        texts = self.catalog.payloads(rows, sums[first:].tolist())
         codes = np.full(len(rows), _MISSING, np.int32)
         payloads = [json.loads(text) if text else {} for text in texts]
         having = [i for i, payload in enumerate(payloads) if field in payload]
@@ -216,13 +216,13 @@ class Columns:
         key = np.frombuffer(json.dumps(field, ensure_ascii=False).encode(), np.uint8)
         codes = np.full(len(sums) - first, _MISSING, np.int32)
         n_read = 0
-        for rows, lines in self._catalog.payload_lines(self._first_row + first, self._first_row + len(sums)):
+        for rows, payloads in self.catalog.payload_blocks(self._first_row + first, self._first_row + len(sums)):
             places = rows - self._first_row
-            payloads = Ids.of_lines(lines, len(rows))
-            self._catalog.check_texts(payloads, sums[places])
-            codes[places - first] = _numbered(column, payloads, key)
+            self.catalog.check_texts(payloads, sums[places])
+            # A row whose sum is 0 has no payload, whatever the catalog has under its number.
+            codes[places - first] = np.where(sums[places] != 0, _numbered(column, payloads, key), _MISSING)
             n_read += int(np.count_nonzero(sums[places]))
-        self._catalog.check_count(n_read, int(np.count_nonzero(sums[first:])))
+        self.catalog.check_count(n_read, int(np.count_nonzero(sums[first:])))
         column.append(codes)
 
 

@@ -19,7 +19,7 @@ import os
 import re
 import secrets
 import shutil
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -148,15 +148,12 @@ class SearchFolder:
     def open_catalog(self) -> Catalog:
         """The catalog of a search that is there, once it is seen to have all changes that were acknowledged."""
         self.check_there()
-        catalog = Catalog.open(self.catalog_path)
-        try:
+        # By a connection that only reads: one that writes would merge a damaged log when it is closed, and remove it.
+        with closing(Catalog(self.catalog_path, read_only=True)) as catalog:
             # read first: a change that another process makes meanwhile is in the catalog before it is acknowledged
             acknowledged = self.acknowledged.read()
             acknowledged.check(catalog.facts(), self.catalog_path)
-        except BaseException:
-            catalog.close()
-            raise
-        return catalog
+        return Catalog.open(self.catalog_path)
 
 
 def vector_facts(file: VectorFile | None) -> dict[str, Any] | None:

@@ -107,6 +107,11 @@ class CatalogRows:
     def _snapshot(self) -> Snapshot:
         return self._now.snapshot
 
+    @property
+    def moment(self) -> Any:
+        """Something that every change replaces."""
+        return self._now
+
     # -- reading ----------------------------------------------------------------------------------------------------
 
     @property
@@ -176,10 +181,8 @@ class CatalogRows:
 
     def _payloads_at(self, snapshot: Snapshot, places: NDArray[np.int64]) -> list[dict[str, Any]]:
         sums = snapshot.payload_sums.values[places].tolist()
-        texts = self._catalog.payloads((snapshot.first_row + places).tolist(), sums)
-        if None in texts:  # compacted by another process since this snapshot was taken
-            raise OutdatedError
-        return [json.loads(text) if text else {} for text in texts if text is not None]
+        texts = snapshot.columns.catalog.payloads((snapshot.first_row + places).tolist(), sums)
+        return [json.loads(text) if text else {} for text in texts]
 
     def search(self, X: Any, k: int, options: Options) -> Neighbors:
         snapshot = self._snapshot
@@ -324,22 +327,16 @@ class CatalogRows:
                 self._folder.acknowledged.write(facts)
 
     def _tidy(self, before: Facts) -> None:
-        """Remove files that are of no use any more, and compact where most rows are removed ones."""
-        snapshot, facts, _ = self._now
-        if self._folder is not None and _files_of(facts) != _files_of(before):
-            self._collect()
-        if snapshot.n_places - snapshot.n_rows > max(_LEAST_BURIED, snapshot.n_rows):
-            self.compact()
+        """Remove files that are of no use any more, and compact where most rows are removed ones.
 
-    def _collect(self) -> None:
-        """Remove files that the facts do not name; inside of a change, because others write theirs before they do."""
-        assert self._folder is not None
-        with suppress(TimeoutError):
-            self._catalog.begin()
-            try:
-                self._folder.collect(self._catalog.facts(inside=True))
-            finally:
-                self._catalog.give_up()
+        The change is made: where this fails, such as on a full disk, it is left to a later change.
+        """
+        snapshot, facts, _ = self._now
+        with suppress(OSError):
+            if self._folder is not None and _files_of(facts) != _files_of(before):
+                _collect(self._folder, self._catalog)
+            if snapshot.n_places - snapshot.n_rows > max(_LEAST_BURIED, snapshot.n_rows):
+                self.compact()
 
     def _put(self, pending: Pending, new: NewRows, only_new: bool) -> None:
         n = len(new)
@@ -471,6 +468,8 @@ class CatalogRows:
 
     def compact(self) -> None:
         """Drop what is left of removed rows, and write code file and vectors anew."""
+        if self._pending is not None:
+            raise RuntimeError("compact must not be called inside of a transaction")
         with self.changing() as pending:
             snapshot, facts = pending.snapshot, pending.facts
             places, first = snapshot.places, facts.next_row
@@ -550,7 +549,8 @@ class CatalogRows:
         assert target is not None
         if self._folder is not None and target.path == self._folder.path and target.is_search:
             if not self._catalog.read_only:
-                self._collect()
+                with suppress(TimeoutError):
+                    _collect(target, self._catalog)
             return
         if self._pending is not None:
             raise RuntimeError("save must not be called inside of a transaction")
@@ -559,6 +559,8 @@ class CatalogRows:
         try:
             vectors, facts = self._copy_to(target, catalog)
             sync(target.path)
+            with suppress(OSError):
+                _collect(target, catalog)
         except BaseException:
             catalog.close()
             raise
@@ -573,7 +575,7 @@ class CatalogRows:
             snapshot, facts, source = self._now
             catalog.begin()
             try:
-                change = max(0, catalog.last_change(inside=True)) + 1
+                known = catalog.known_facts()
                 hasher, model = target.save_hasher(snapshot.hasher.hasher)
                 codes = target.save_codes(snapshot.index, snapshot.n_places) if len(snapshot) else None
                 vectors = None
@@ -587,15 +589,16 @@ class CatalogRows:
                     total = catalog.put_rows(snapshot.first_row + places, ids, sums)
                 self._copy_payloads(snapshot, catalog)
                 facts = facts._replace(
-                    search=new_search_id(),
-                    change=change,
+                    search=new_search_id() if known is None else known.search,
+                    change=1 if known is None else known.change + 1,
                     hasher=hasher,
                     model=model,
                     sum=total,
                     codes=codes,
                     vectors=vector_facts(vectors),
                 )
-                target.acknowledged.write(facts._replace(change=0))
+                if known is None:
+                    target.acknowledged.write(facts._replace(change=0))
                 catalog.commit(facts)
             except BaseException:
                 catalog.give_up()
@@ -620,8 +623,7 @@ class CatalogRows:
                     yield row, payload
 
         target.put_payloads(pairs())
-        if n_copied != np.count_nonzero(wanted):  # compacted by another process since this snapshot was taken
-            raise OutdatedError
+        self._catalog.check_count(n_copied, int(np.count_nonzero(wanted)))
 
     def _adopt(self, folder: SearchFolder, catalog: Catalog, facts: Facts, vectors: VectorFile | None) -> None:
         """Go on in the folder that the rows were just written to."""
@@ -686,10 +688,6 @@ class CatalogRows:
             self._now.vectors.close()
 
 
-class OutdatedError(Exception):
-    """The rows were compacted by another process since this snapshot was taken: refresh, and ask again."""
-
-
 class _ByPosition:
     """A snapshot as it is tuned: rows by their positions among those that are there."""
 
@@ -745,6 +743,15 @@ def _empty_snapshot(hasher: MetricHasher, catalog: Catalog, first_row: int, chan
     nothing = Growing(np.empty(0, np.uint32))
     columns = Columns(catalog, first_row)
     return Snapshot(hasher, empty_index(hasher), None, nothing, np.empty(0, np.uint64), 0, first_row, change, columns)
+
+
+def _collect(folder: SearchFolder, catalog: Catalog) -> None:
+    """Remove files that the facts do not name; inside of a change, because others write theirs before they do."""
+    catalog.begin()
+    try:
+        folder.collect(catalog.facts(inside=True))
+    finally:
+        catalog.give_up()
 
 
 def _renumbered(index: Index, places: NDArray[np.int64]) -> Index:

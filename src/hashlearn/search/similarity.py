@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes.results import Neighbors, RangeResult
+from hashlearn.search.catalog import OutdatedError
 from hashlearn.search.columns import Facet
 from hashlearn.search.folder import SearchFolder
 from hashlearn.search.in_store import PLACES, MirroredRows, StoreLink, StoreRows
 from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.results import NeighborsWithRows, Page, Record
-from hashlearn.search.rows import CatalogRows, OutdatedError
+from hashlearn.search.rows import CatalogRows
 from hashlearn.search.snapshot import Index, Options
 from hashlearn.search.tuning import Tuning
 from hashlearn.search.vector_values import DTYPES
@@ -327,12 +328,15 @@ class SimilaritySearch:
             self._wanted_folder = None
 
     def _asked(self, ask: Any) -> Any:
-        """The answer of the rows; asked again where another process has compacted them meanwhile."""
+        """The answer of the rows; asked again where they were compacted meanwhile."""
         while True:
+            rows, moment = self._rows, self._rows.moment
             try:
-                return ask(self._rows)
+                return ask(rows)
             except OutdatedError:
-                self.refresh()
+                with self._changing:
+                    if rows.moment is moment and (rows.folder is None or not rows.refresh()):
+                        raise
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -488,7 +492,7 @@ class SimilaritySearch:
             self._check_lengths(X)
         options = Options(rerank, candidates, filter, subset, n_jobs)
         if not include:
-            return self._rows.search(X, k, options)
+            return self._asked(lambda rows: rows.search(X, k, options))
         wanted = {check_choice("include", name, _INCLUDED) for name in _listed(include)}
         found, payloads, vectors = self._asked(lambda rows: rows.search_with(X, k, options, wanted))
         with_rows = NeighborsWithRows(*found)
@@ -522,7 +526,8 @@ class SimilaritySearch:
         """
         if self.query != "code":
             raise ValueError("search_codes needs a search with query='code'; this one compares real queries with codes")
-        return self._rows.search_codes(codes, k, Options(filter=filter, subset=subset, n_jobs=n_jobs))
+        options = Options(filter=filter, subset=subset, n_jobs=n_jobs)
+        return self._asked(lambda rows: rows.search_codes(codes, k, options))
 
     def within(
         self,
@@ -559,7 +564,8 @@ class SimilaritySearch:
         """
         if self._length_checks:
             self._check_lengths(X)
-        return self._rows.within(X, distance, Options(rerank, candidates, filter, subset, n_jobs))
+        options = Options(rerank, candidates, filter, subset, n_jobs)
+        return self._asked(lambda rows: rows.within(X, distance, options))
 
     def count(self, filter: dict | None = None) -> int:
         """How many rows there are, or how many meet a filter.
