@@ -95,7 +95,7 @@ class LoadedRows(NamedTuple):
 
 
 class Catalog:
-    """A catalog in a file, or in memory. Make one with :meth:`in_memory`, :meth:`create` or :meth:`open`.
+    """A catalog in a file, or in memory. Make one with :meth:`in_memory` or :meth:`open`, or a new one by its path.
 
     Any thread may read. Who writes holds a lock of its own: there is one connection for writing.
     """
@@ -104,6 +104,8 @@ class Catalog:
         self.path, self.read_only = path, read_only
         self._inode: tuple[int, int] | None = None
         self._is_closed = self._must_connect = False
+        self._writer: Any = None
+        self._reader: Any = None
         self._make_locks()
         self._connect()
         _CATALOGS.add(self)
@@ -116,16 +118,7 @@ class Catalog:
     @classmethod
     def in_memory(cls) -> Self:
         catalog = cls(None)
-        catalog._make_tables()
-        return catalog
-
-    @classmethod
-    def create(cls, path: Path) -> Self:
-        """A catalog in a file that may be there: what is in it stays until the first change is committed."""
-        catalog = cls(path)
-        with catalog.explained():
-            if catalog._writer.execute("SELECT count(*) FROM sqlite_master WHERE name = 'facts'").fetchone()[0] == 0:
-                catalog._make_tables()
+        catalog.make_tables()
         return catalog
 
     @classmethod
@@ -212,12 +205,19 @@ class Catalog:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
             self._must_connect = True
 
-    def _make_tables(self) -> None:
+    def make_tables(self) -> None:
+        """Have the tables, if they are not there."""
         with self.explained():
-            self._writer.execute("BEGIN IMMEDIATE")
-            for statement in _TABLES:
-                self._writer.execute(statement)
-            self._writer.execute("COMMIT")
+            if self._has_tables():
+                return
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+                for statement in _TABLES:
+                    self._writer.execute(statement)
+                self._writer.execute("COMMIT")
+            except BaseException:
+                self.give_up()
+                raise
 
     def close(self) -> None:
         """Let go of the file; the catalog cannot be used any more."""
@@ -226,12 +226,13 @@ class Catalog:
             self._close()
 
     def _close(self) -> None:
-        with suppress(sqlite3.Error):
-            self._reader.close()
-            self._writer.close()
+        for connection in (self._reader, self._writer):
+            if connection is not None:
+                with suppress(sqlite3.Error):
+                    connection.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_writer"):
+        if hasattr(self, "_reader"):
             self.close()
 
     @contextmanager
@@ -266,15 +267,32 @@ class Catalog:
         """Begin a change: nobody else changes the catalog until it is committed or given up."""
         if self.read_only:
             raise OSError(errno.EROFS, "the folder cannot be written; nothing was changed", str(self.path))
-        self._refuse_if_gone()
         try:
             self._changing.acquire()
             with self.explained():
+                self._refuse_if_gone()
                 self._connect_again()
                 self._writer.execute("BEGIN IMMEDIATE")
+                self._refuse_if_gone()
         except BaseException:
             self.give_up()
             raise
+
+    def remove_if_empty(self) -> bool:
+        """Remove the file if nothing was ever saved in it; returns whether it was removed."""
+        assert self.path is not None
+        self.begin()
+        try:
+            is_empty = not self._has_tables() or self.known_facts() is None
+            for ending in ("-shm", "-wal", "") if is_empty else ():  # the last one ends the lock for others
+                self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+            return is_empty
+        finally:
+            self.give_up()
+
+    def _has_tables(self) -> bool:
+        found = self._writer.execute("SELECT count(*) FROM sqlite_master WHERE name = 'facts'").fetchone()
+        return found[0] > 0
 
     def _refuse_if_gone(self) -> None:
         """Raise where the file has been removed or replaced since it was opened: a change would be lost with it."""

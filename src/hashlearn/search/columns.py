@@ -7,6 +7,7 @@ numbers: a write makes a column longer the next time it is used, and never makes
 
 import json
 import operator
+import sys
 import threading
 import warnings
 from typing import Any, NamedTuple
@@ -190,7 +191,7 @@ class Columns:
 
     def _warn_if_unknown(self, field: str, column: Column, sums: NDArray[np.uint32]) -> None:
         if not column.values and len(sums):
-            warnings.warn(f"no row of this search has ever had a field {field!r}", UserWarning, stacklevel=7)
+            warnings.warn(f"no row of this search has ever had a field {field!r}", UserWarning, _level_of_caller())
 
     def _mask(self, condition: Condition, sums: NDArray[np.uint32]) -> Mask:
         if isinstance(condition, Joined):
@@ -224,6 +225,14 @@ class Columns:
             n_read += int(np.count_nonzero(sums[places]))
         self.catalog.check_count(n_read, int(np.count_nonzero(sums[first:])))
         column.append(codes)
+
+
+def _level_of_caller() -> int:
+    """How many calls above the function that warns the first one outside of the package is."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("hashlearn."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _numbered(column: Column, payloads: Ids, key: NDArray[np.uint8]) -> NDArray[np.int32]:

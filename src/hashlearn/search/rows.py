@@ -302,6 +302,7 @@ class CatalogRows:
             self._commit(pending)
         except BaseException:
             self._catalog.give_up()
+            _settle(self._folder, self._catalog)
             raise
         finally:
             self._pending = None
@@ -555,22 +556,27 @@ class CatalogRows:
         if self._pending is not None:
             raise RuntimeError("save must not be called inside of a transaction")
         target.prepare()
-        catalog = Catalog.create(target.catalog_path)
+        catalog = Catalog(target.catalog_path)
         try:
-            vectors, facts = self._copy_to(target, catalog)
+            catalog.make_tables()
+            loaded = self._copy_to(target, catalog)
             sync(target.path)
             with suppress(OSError):
                 _collect(target, catalog)
         except BaseException:
+            _settle(target, catalog)
+            target.give_back(catalog)
             catalog.close()
             raise
         if self._folder is not None and self._folder.path != target.path:
             catalog.close()
             return
-        self._adopt(target, catalog, facts, vectors)
+        vars(self).update(
+            _folder=target, _catalog=catalog, _now=loaded
+        )  # in one step: an interrupt may come between two
 
-    def _copy_to(self, target: SearchFolder, catalog: Catalog) -> tuple[VectorFile | None, Facts]:
-        """Put all rows into another folder, in one change of its catalog."""
+    def _copy_to(self, target: SearchFolder, catalog: Catalog) -> Loaded:
+        """Put all rows into another folder, in one change of its catalog; returns them as they are there."""
         with self._catalog.reading():
             snapshot, facts, source = self._now
             catalog.begin()
@@ -597,6 +603,8 @@ class CatalogRows:
                     codes=codes,
                     vectors=vector_facts(vectors),
                 )
+                # Opened before others may replace the files.
+                index = empty_index(snapshot.hasher) if codes is None else target.open_codes(facts, snapshot.hasher)
                 if known is None:
                     target.acknowledged.write(facts._replace(change=0))
                 catalog.commit(facts)
@@ -605,7 +613,14 @@ class CatalogRows:
                 raise
         with suppress(OSError):
             target.acknowledged.write(facts)
-        return vectors, facts
+        copied = replace(
+            snapshot,
+            index=index,
+            change=facts.change,
+            columns=Columns(catalog, snapshot.first_row),
+            vectors=None if vectors is None else vectors.first(snapshot.n_places),
+        )
+        return Loaded(copied, facts, vectors)
 
     def _copy_payloads(self, snapshot: Snapshot, target: Catalog) -> None:
         """Write the payloads of the rows that are there."""
@@ -624,19 +639,6 @@ class CatalogRows:
 
         target.put_payloads(pairs())
         self._catalog.check_count(n_copied, int(np.count_nonzero(wanted)))
-
-    def _adopt(self, folder: SearchFolder, catalog: Catalog, facts: Facts, vectors: VectorFile | None) -> None:
-        """Go on in the folder that the rows were just written to."""
-        snapshot = self._snapshot
-        index = folder.open_codes(facts, snapshot.hasher) if facts.codes is not None else empty_index(snapshot.hasher)
-        snapshot = replace(
-            snapshot,
-            index=index,
-            change=facts.change,
-            columns=Columns(catalog, snapshot.first_row),
-            vectors=None if vectors is None else vectors.first(snapshot.n_places),
-        )
-        self._folder, self._catalog, self._now = folder, catalog, Loaded(snapshot, facts, vectors)
 
     def refresh(self) -> bool:
         """Take over what other processes have changed; returns whether there was something."""
@@ -743,6 +745,13 @@ def _empty_snapshot(hasher: MetricHasher, catalog: Catalog, first_row: int, chan
     nothing = Growing(np.empty(0, np.uint32))
     columns = Columns(catalog, first_row)
     return Snapshot(hasher, empty_index(hasher), None, nothing, np.empty(0, np.uint64), 0, first_row, change, columns)
+
+
+def _settle(folder: SearchFolder | None, catalog: Catalog) -> None:
+    """Remove what a change has written that was given up; if that fails, a later change does it."""
+    with suppress(OSError, ValueError):
+        if folder is not None:
+            folder.settle(None if catalog.last_change() < 0 else catalog.facts())
 
 
 def _collect(folder: SearchFolder, catalog: Catalog) -> None:
