@@ -19,6 +19,7 @@ from hashlearn import ITQ, METHODS, HammingIndex, SimilaritySearch, threads
 
 ROOM = str(Path(hashlearn.__file__).parent)
 OTHER_ROWS = 2 * X[::-1] + 1
+HASHER = ITQ(n_bits=8, random_state=0).fit(X)
 
 
 class Interrupt:
@@ -99,7 +100,7 @@ def _in_both(search: SimilaritySearch) -> Any:
 
 
 def _index() -> HammingIndex:
-    return _search().index
+    return HammingIndex(8).add(HASHER.transform(X), 3 * np.arange(len(X)))
 
 
 def _codes(index: HammingIndex) -> tuple[bytes, bytes]:
