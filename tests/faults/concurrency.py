@@ -11,6 +11,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from queue import Empty
 from typing import Any, NamedTuple
@@ -71,13 +72,14 @@ def _read_index(path: Path) -> int:
 
 
 def _save_search(path: Path, number: int) -> None:
-    SimilaritySearch(_hasher(number)).add(ROWS, number + np.arange(len(ROWS))).save(path)
+    with closing(SimilaritySearch(_hasher(number)).add(ROWS, number + np.arange(len(ROWS)))) as search:
+        search.save(path)
 
 
 def _read_search(path: Path) -> int:
-    search = SimilaritySearch.open(path)
-    number = _number_of(search.hasher)
-    _, ids = search.search(ROWS[:1], len(ROWS))
+    with closing(SimilaritySearch.open(path)) as search:
+        number = _number_of(search.hasher)
+        _, ids = search.search(ROWS[:1], len(ROWS))
     if sorted(ids[0]) != list(range(number, number + len(ROWS))):
         raise AssertionError(f"mixed: the codes are not of state {number}")
     return number

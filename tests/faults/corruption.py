@@ -6,9 +6,11 @@ read, and ``OWN_FORMATS`` those that we write, each with a small file and the by
 
 import gzip
 import io
+import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +29,7 @@ from hashlearn.datasets import cifar
 from hashlearn.durable.files import opened_within, write_at
 from hashlearn.experiments.result_lines import ResultFolder
 from hashlearn.rows.formats import read_vectors
-from hashlearn.search.vector_file import VectorFile
+from hashlearn.search.vectors import VectorFile
 
 RANDOM = np.random.default_rng(7)
 X = RANDOM.normal(size=(40, 6)).astype(np.float32)
@@ -230,32 +232,42 @@ def _read_index(path: Path) -> np.ndarray:
 
 
 def _read_search(path: Path) -> np.ndarray:
-    search = SimilaritySearch.open(path)
-    return np.hstack([search.hasher.transform(WIDE), *search.search(WIDE, 3)])
+    with closing(SimilaritySearch.open(path)) as search:
+        rows = [
+            str((r.id, r.code.tolist(), r.payload, None if r.vector is None else r.vector.tolist()))
+            for r in search.get(search.ids)
+        ]
+        found = [str(part.tolist()) for part in (*search.search(WIDE, 3), *search.search(WIDE, 3, filter={"size": 2}))]
+        return np.array([*rows, *found, str(search.facets("size")), search.hasher.transform(WIDE).tobytes().hex()])
 
 
-def _write_journal(path: Path) -> None:
-    search = SimilaritySearch(HASHER).add(WIDE, 3 * np.arange(len(WIDE)))
-    search.save(path)
+def _changed_search(path: Path) -> SimilaritySearch:
+    """One with a code file, fresh rows, removed rows, payloads and vectors; it is open."""
+    payloads = [{"size": row % 3, "name": f"ä{row}"} if row % 2 else None for row in range(len(WIDE))]
+    search = SimilaritySearch(HASHER, keep_vectors="float32")
+    search.add(WIDE, [f"row {row}" for row in range(len(WIDE))], payloads).save(path)
     for number in range(3):
-        search.add(WIDE[:1], [1000 + number]).save()
+        search.add(WIDE[:1], [f"new {number}"], [{"size": 2}])
+    return search.remove(["row 3", "new 1"])
 
 
-def _read_whole_search(path: Path) -> np.ndarray:
-    """One whose last saves were cut off is as before them: then there is nothing to compare."""
-    search = SimilaritySearch.open(path)
-    if len(search) < len(WIDE) + 3:
-        raise ValueError(f"{path} is of before the last save")
-    return np.hstack([np.array([record.code for record in search.get(search.ids)]), search.ids[:, None]])
+def _write_changed_search(path: Path) -> None:
+    _changed_search(path).close()
+
+
+def _copy_open_search(path: Path) -> None:
+    """What a copy has that is made while a process has the folder open: the log of SQLite, too."""
+    with tempfile.TemporaryDirectory() as folder, closing(_changed_search(Path(folder, "search"))) as search:
+        shutil.copytree(search.folder, path, ignore=shutil.ignore_patterns("*-shm"))
 
 
 def _write_vectors(path: Path) -> None:
-    VectorFile.create(path, X.shape[1]).add(X, 2 * np.arange(len(X))).add(X[:3] + 1, [1001, 1003, 1005])
+    VectorFile.create(path, X.shape[1]).add(X).add(X[:3] + 1)
 
 
 def _read_vectors(path: Path) -> np.ndarray:
     file = VectorFile.open(path)
-    return np.hstack([file.take(file.ids), file.ids[:, None]])
+    return file.take(np.arange(len(file)))
 
 
 def _partial_codes(path: Path) -> PartialCodes:
@@ -316,7 +328,8 @@ OWN_FORMATS = {
         _read_search,
         protected=_whole,
     ),
-    "search with a journal": Format("search", _write_journal, _read_whole_search, protected=_whole),
+    "search with changes": Format("search", _write_changed_search, _read_search, protected=_whole),
+    "search, copied while it was open": Format("search", _copy_open_search, _read_search, protected=_whole),
     "vectors": Format("a.hlv", _write_vectors, _read_vectors, protected=_whole),
     "codes": Format("a.npy", _write_codes, _read_codes, protected=_whole),
     "codes, interrupted": Format("a.npy", _write_part, _resume, protected=_whole),

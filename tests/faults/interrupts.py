@@ -1,9 +1,11 @@
 """Ctrl-C at any moment of a change: what was changed is as before, or as after."""
 
+import gc
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -17,6 +19,7 @@ from hashlearn import ITQ, METHODS, HammingIndex, SimilaritySearch, threads
 
 ROOM = str(Path(hashlearn.__file__).parent)
 OTHER_ROWS = 2 * X[::-1] + 1
+HASHER = ITQ(n_bits=8, random_state=0).fit(X)
 
 
 class Interrupt:
@@ -79,8 +82,25 @@ def _vectors(search: SimilaritySearch) -> list[tuple[int, bytes, bytes]]:
     return [(row.id, row.code.tobytes(), row.vector.tobytes()) for row in search.get(search.ids)]
 
 
+def _in_folder() -> SimilaritySearch:
+    folder = tempfile.TemporaryDirectory()
+    search = _kept()
+    search.save(Path(folder.name, "search"))
+    search.its_folder = folder  # which goes with the search
+    return search
+
+
+def _in_both(search: SimilaritySearch) -> Any:
+    """What the folder and the search hold, which must be the same."""
+    search.refresh()
+    found = _vectors(search)
+    with closing(SimilaritySearch.open(search.folder)) as opened:
+        assert _vectors(opened) == found
+    return found
+
+
 def _index() -> HammingIndex:
-    return _search().index
+    return HammingIndex(8).add(HASHER.transform(X), 3 * np.arange(len(X)))
 
 
 def _codes(index: HammingIndex) -> tuple[bytes, bytes]:
@@ -97,6 +117,10 @@ CHANGES = {
     "add to a search": Change(_search, lambda search: search.add(X[:4], NEW_IDS), _found),
     "remove from a search": Change(_search, lambda search: search.remove([3, 30]), _found),
     "upsert of vectors": Change(_kept, lambda search: search.upsert(X[:4] + 1, [7, 1000, 4, 5]), _vectors),
+    "upsert in a folder": Change(_in_folder, lambda search: search.upsert(X[:4] + 1, [7, 1000, 4, 5]), _in_both),
+    "remove in a folder": Change(_in_folder, lambda search: search.remove([3, 30]), _in_both),
+    "fit in a folder": Change(_in_folder, lambda search: search.fit(OTHER_ROWS), _in_both),
+    "compact in a folder": Change(_in_folder, lambda search: search.compact(), _in_both),
     "add to an index": Change(_index, lambda index: index.add(index.codes()[:4], NEW_IDS), _codes),
     "remove from an index": Change(_index, lambda index: index.remove([0, 9]), _codes),
 }
@@ -143,6 +167,7 @@ def interrupt_save(name: str, n: int, seed: int) -> Counter[str]:
             saving.prepare(folder)
             counts["interrupted"] += _interrupted(lambda folder=folder: saving.save(folder), moment)
             counts[expected.state(folder)] += 1
+            gc.collect()  # connections that are in cycles with the frames of the interrupted call
             saving.save(folder)
             counts["not repeated"] += expected.state(folder) != "new"
             counts["leftovers"] += listing(folder) != expected.files

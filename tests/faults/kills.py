@@ -86,5 +86,5 @@ def fill_disk(saving: Saving, expected: Expected, moment: int) -> Counter[str]:
 
 def _only_continuable(found: list[str], before: list[str]) -> bool:
     """Whether nothing was left but the codes that an interrupted encode goes on from."""
-    more = set(found) - set(before)
-    return set(before) <= set(found) and all(".part" in name for name in more)
+    more, fewer = Counter(found) - Counter(before), Counter(before) - Counter(found)
+    return not fewer and all(".part" in name for name in more)

@@ -1,8 +1,10 @@
 """What a program asks of the file system, one operation after the other: to be counted, killed at, or refused."""
 
 import errno
+import functools
 import os
 import signal
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,6 +15,9 @@ from hashlearn.durable import files
 
 TAKES_SPACE = ("open", "mkdir", "write", "fsync", "replace", "rename", "truncate", "ftruncate")
 OTHER = ("unlink", "remove", "rmdir", "chmod", "chown")
+STATEMENT = "statement"
+"""An operation of SQLite, which writes by itself: killed and refused before it. It takes space, too."""
+_WRITES = ("INSERT", "DELETE", "CREATE", "COMMIT")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
@@ -42,9 +47,29 @@ def watched(before: Callable[[str], Any], after_half: Callable[[], Any] = lambda
         after_half()
         return half + original(file, content[half:])
 
+    class Watched(sqlite3.Connection):
+        def __init__(self, database: str, *args: Any, **kwargs: Any):
+            self._is_file = database != ":memory:"
+            super().__init__(database, *args, **kwargs)
+
+        def execute(self, statement: str, *args: Any) -> Any:
+            return self._watched(super().execute, statement, *args)
+
+        def executemany(self, statement: str, *args: Any) -> Any:
+            return self._watched(super().executemany, statement, *args)
+
+        def _watched(self, action: Callable[..., Any], statement: str, *args: Any) -> Any:
+            if self._is_file and statement.startswith(_WRITES):
+                try:
+                    before(STATEMENT)
+                except OSError:  # as SQLite would say it
+                    raise sqlite3.OperationalError("database or disk is full") from None
+            return action(statement, *args)
+
     names = [name for name in (*TAKES_SPACE, *OTHER) if name != "write"]
     patches = {name: watching(name) for name in names}
-    with mock.patch.multiple(os, **patches), ExitStack() as stack:
+    connect = functools.partial(sqlite3.connect, factory=Watched)
+    with mock.patch.multiple(os, **patches), mock.patch.object(sqlite3, "connect", connect), ExitStack() as stack:
         for module in [module for name, module in sys.modules.items() if name.startswith("hashlearn")]:
             if getattr(module, "write_all", None) is original:
                 stack.enter_context(mock.patch.object(module, "write_all", write_all))
@@ -86,7 +111,7 @@ def full_disk_at(moment: int) -> Iterator[list[str]]:
 
     def maybe_refuse(name: str = "write") -> None:
         left[0] -= 1
-        if left[0] <= 0 and name in TAKES_SPACE and name not in ("replace", "rename"):
+        if left[0] <= 0 and name in (*TAKES_SPACE, STATEMENT) and name not in ("replace", "rename"):
             refused.append(name)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

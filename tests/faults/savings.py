@@ -7,9 +7,10 @@ import contextlib
 import io
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 from PIL import Image
@@ -24,6 +25,7 @@ from hashlearn.durable.files import LEFTOVER, replacing_together, write_text
 from hashlearn.experiments.data_cache import CachedData
 from hashlearn.experiments.result_lines import ResultFolder
 from hashlearn.experiments.settings import ArrayFile, DatasetSettings
+from hashlearn.search import rows
 
 X = np.random.RandomState(0).randn(60, 8)
 OLD, NEW = (ITQ(n_bits=8, random_state=seed, max_iter=3).fit(X) for seed in (0, 1))
@@ -65,7 +67,7 @@ def command(folder: Path, *arguments: str) -> None:
 def listing(folder: Path) -> list[str]:
     """Names of all files, without what is random in them."""
     names = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
-    return sorted(re.sub(r"generation-\d+-[0-9a-f]{16}", "generation", name) for name in names)
+    return sorted(re.sub(r"(generation-\d+|hasher|codes|vectors)-[0-9a-f]{16}", r"\1", name) for name in names)
 
 
 def _nothing(folder: Path) -> None:
@@ -80,25 +82,80 @@ def _pipeline(hasher: Any) -> Any:
     return make_pipeline(Normalizer(), clone(hasher)).fit(X)
 
 
-def _search(hasher: Any) -> SimilaritySearch:
-    return SimilaritySearch(hasher).add(X)
+def _save_search(hasher: Any) -> Callable[[Path], None]:
+    return lambda folder: saved(SimilaritySearch(hasher).add(X), folder)
 
 
-def _read_search(folder: Path) -> tuple[bytes, bytes]:
-    opened = SimilaritySearch.open(folder / "search")
-    return _codes_of(opened.hasher), opened.index.verify().codes().tobytes()
+@contextlib.contextmanager
+def opened(folder: Path) -> Iterator[SimilaritySearch]:
+    with contextlib.closing(SimilaritySearch.open(folder / "search")) as search:
+        yield search
 
 
-def _add_to_search(folder: Path) -> None:
-    """A few rows, of which only the journal of the folder is told."""
-    search = SimilaritySearch.open(folder / "search")
-    search.upsert(X[:3] + 1, [1000, 3, 1001])
-    search.save()
+def saved(search: SimilaritySearch, folder: Path) -> None:
+    """Save a search, and let go of the folder: SQLite has files there while it is open."""
+    with contextlib.closing(search):
+        search.save(folder / "search")
 
 
-def _read_rows(folder: Path) -> list[tuple[int, bytes]]:
-    search = SimilaritySearch.open(folder / "search")
-    return [(record.id, record.code.tobytes()) for record in search.get(search.ids)]
+def _read_search(folder: Path) -> tuple[bytes, list]:
+    with opened(folder) as search:
+        return _codes_of(search.hasher), [
+            (row.id, row.code.tobytes(), row.payload, None if row.vector is None else row.vector.tobytes())
+            for row in search.get(search.ids)
+        ]
+
+
+def _upsert(ids: list[Any]) -> Callable[[Path], None]:
+    """A few rows, of which only the catalog is told, and the file of vectors."""
+
+    def upsert(folder: Path) -> None:
+        with opened(folder) as search:
+            search.upsert(X[:3] + 1, ids, [{"color": "red"}, None, {"size": 2}])
+
+    return upsert
+
+
+def _add_with_code_file(folder: Path) -> None:
+    with opened(folder) as search, mock.patch.object(rows, "_LEAST_FRESH", 10):
+        search.upsert(X[:20] + 1, [f"more {row}" for row in range(20)])
+
+
+def _several(folder: Path) -> None:
+    """More than one change in one transaction."""
+    with opened(folder) as search, search.transaction():
+        search.upsert(X[:3] + 1, ["new", "row 3", "newer"])
+        search.remove([id for id in ("row 5", "row 6") if id in search])
+        search.upsert(X[:1], ["newest"], [{"color": "red"}])
+
+
+def _with_removed_rows(folder: Path) -> None:
+    with contextlib.closing(_kept(OLD, "float32")) as search:
+        search.save(folder / "search")
+        search.remove(["row 5", "row 6"])
+
+
+def _compact(folder: Path) -> None:
+    with opened(folder) as search:
+        if _first_row(search) == 0:  # otherwise it was compacted before the process was killed
+            search.compact()
+        search.save()  # removes files that a killed process has left
+
+
+def _first_row(search: SimilaritySearch) -> int:
+    """The number that rows are counted from; compaction moves it."""
+    return int((search.scroll(limit=1).after or "0-").split("-")[0])
+
+
+def _read_compacted(folder: Path) -> tuple[Any, int]:
+    with opened(folder) as search:
+        first = _first_row(search)
+    return _read_search(folder), first
+
+
+def _refit(folder: Path) -> None:
+    with opened(folder) as search:
+        search.fit(2 * X[::-1] + 1)
 
 
 def _kept(hasher: Any, dtype: str) -> SimilaritySearch:
@@ -107,26 +164,7 @@ def _kept(hasher: Any, dtype: str) -> SimilaritySearch:
 
 
 def _save_kept(hasher: Any, dtype: str) -> Callable[[Path], None]:
-    return lambda folder: _kept(hasher, dtype).save(folder / "search")
-
-
-def _upsert_to_kept(folder: Path) -> None:
-    search = SimilaritySearch.open(folder / "search")
-    search.upsert(X[:3] + 1, ["new", "row 3", "newer"])
-    search.save()
-
-
-def _tune_kept(folder: Path) -> None:
-    """A new generation that takes over the file of vectors, with what was added."""
-    search = SimilaritySearch.open(folder / "search")
-    search.upsert(X[:3] + 1, ["new", "row 3", "newer"])
-    search.tune(X[:5], k=2)
-    search.save()
-
-
-def _read_kept(folder: Path) -> list[tuple[str, bytes, bytes]]:
-    search = SimilaritySearch.open(folder / "search")
-    return [(row.id, row.code.tobytes(), row.vector.tobytes()) for row in search.get(search.ids)]
+    return lambda folder: saved(_kept(hasher, dtype), folder)
 
 
 def _index(hasher: Any) -> HammingIndex:
@@ -269,17 +307,16 @@ SAVINGS = {
         lambda folder: _index(NEW).save(folder / "codes.hli"),
         _read_index,
     ),
-    "search": Saving(
-        lambda folder: _search(OLD).save(folder / "search"),
-        lambda folder: _search(NEW).save(folder / "search"),
-        _read_search,
-    ),
-    "first search": Saving(_nothing, lambda folder: _search(NEW).save(folder / "search"), _read_search),
-    "journal of a search": Saving(lambda folder: _search(OLD).save(folder / "search"), _add_to_search, _read_rows),
-    "search with vectors": Saving(_save_kept(OLD, "float32"), _save_kept(NEW, "float32"), _read_kept),
-    "first search with vectors": Saving(_nothing, _save_kept(NEW, "int8"), _read_kept),
-    "journal with vectors": Saving(_save_kept(OLD, "int8"), _upsert_to_kept, _read_kept),
-    "vectors taken over": Saving(_save_kept(OLD, "float32"), _tune_kept, _read_kept),
+    "search": Saving(_save_search(OLD), _save_search(NEW), _read_search),
+    "first search": Saving(_nothing, _save_search(NEW), _read_search),
+    "rows of a search": Saving(_save_search(OLD), _upsert([1000, 3, 1001]), _read_search),
+    "search with vectors": Saving(_save_kept(OLD, "float32"), _save_kept(NEW, "float32"), _read_search),
+    "first search with vectors": Saving(_nothing, _save_kept(NEW, "int8"), _read_search),
+    "rows with vectors": Saving(_save_kept(OLD, "int8"), _upsert(["new", "row 3", "newer"]), _read_search),
+    "rows with a code file": Saving(_save_kept(OLD, "float32"), _add_with_code_file, _read_search),
+    "transaction": Saving(_save_kept(OLD, "float32"), _several, _read_search),
+    "compaction": Saving(_with_removed_rows, _compact, _read_compacted),
+    "fit of a saved search": Saving(_save_kept(OLD, "int8"), _refit, _read_search),
     "encode": Saving(_encoded_before, _encode("vectors.npy"), _read_codes),
     "first encode": Saving(_inputs, _encode("vectors.npy"), _read_codes),
     "index add": Saving(_index_before, _add_to_index, _read_index),

@@ -29,7 +29,7 @@ import struct
 import threading
 import weakref
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -67,13 +67,22 @@ _CRC = struct.Struct("<I")
 _CATALOGS: "weakref.WeakSet[Catalog]" = weakref.WeakSet()
 
 
-def _leave_connections_to_parent() -> None:
-    for catalog in list(_CATALOGS):
-        catalog.leave_to_parent()
+def _each(action: str) -> Callable[[], None]:
+    def act() -> None:
+        for catalog in list(_CATALOGS):
+            getattr(catalog, action)()
+
+    return act
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_connections_to_parent)
+    os.register_at_fork(
+        before=_each("before_fork"), after_in_parent=_each("after_fork"), after_in_child=_each("in_child")
+    )
+
+
+class OutdatedError(ValueError):
+    """Payloads are not where a snapshot expects them: it is of before a compaction, or the catalog was edited."""
 
 
 class LoadedRows(NamedTuple):
@@ -86,31 +95,30 @@ class LoadedRows(NamedTuple):
 
 
 class Catalog:
-    """A catalog in a file, or in memory. Make one with :meth:`in_memory`, :meth:`create` or :meth:`open`.
+    """A catalog in a file, or in memory. Make one with :meth:`in_memory` or :meth:`open`, or a new one by its path.
 
     Any thread may read. There is one connection for writing: the caller makes sure that one thread at a time writes.
     """
 
     def __init__(self, path: Path | None, *, read_only: bool = False):
         self.path, self.read_only = path, read_only
-        self._reading = threading.RLock()
-        self._is_inherited = False
+        self._inode: tuple[int, int] | None = None
+        self._is_closed = self._must_connect = False
+        self._writer: Any = None
+        self._reader: Any = None
+        self._make_locks()
         self._connect()
         _CATALOGS.add(self)
+
+    def _make_locks(self) -> None:
+        self._reading, self._connecting = threading.RLock(), threading.RLock()
+        # In memory there is one connection: who reads must not see what is not committed.
+        self._changing = self._reading if self.path is None else threading.RLock()
 
     @classmethod
     def in_memory(cls) -> Self:
         catalog = cls(None)
-        catalog._make_tables()
-        return catalog
-
-    @classmethod
-    def create(cls, path: Path) -> Self:
-        """A catalog in a file that may be there: what is in it stays until the first change is committed."""
-        catalog = cls(path)
-        with catalog.explained():
-            if catalog._writer.execute("SELECT count(*) FROM sqlite_master WHERE name = 'facts'").fetchone()[0] == 0:
-                catalog._make_tables()
+        catalog.make_tables()
         return catalog
 
     @classmethod
@@ -131,15 +139,16 @@ class Catalog:
             if self.read_only:
                 self._writer = self._reader = self._read_only_connection()
                 return
-            self._writer = self._connection(_uri(self.path, "rwc"))
+            self._writer = self._connection(_uri(self.path, "rwc" if self._inode is None else "rw"))
             mode = self._writer.execute("PRAGMA journal_mode = WAL").fetchone()[0]
             if mode != "wal":
                 raise OSError(
                     errno.ENOLCK, "a search needs a file system with locks and shared memory", str(self.path.parent)
                 )
             self._writer.execute("PRAGMA synchronous = FULL")
-            status = os.stat(self.path)
-            self._inode = status.st_dev, status.st_ino
+            if self._inode is None:
+                status = os.stat(self.path)
+                self._inode = status.st_dev, status.st_ino
             self._reader = self._connection(_uri(self.path, "rw"))
 
     def _read_only_connection(self) -> sqlite3.Connection:
@@ -158,37 +167,72 @@ class Catalog:
         connection.execute("PRAGMA cache_size = -16000")
         return connection
 
-    def _own_connections(self) -> None:
-        """In a forked process: open connections of its own, because those it inherited belong to the parent."""
-        if self._is_inherited:
-            self._connect()
-            self._is_inherited = False
+    def _connect_again(self) -> None:
+        """After a fork: have connections of this process."""
+        if self._must_connect:
+            with self._connecting:
+                if self._must_connect and not self._is_closed:
+                    self._refuse_if_gone()
+                    self._connect()
+                    self._must_connect = False
 
-    def leave_to_parent(self) -> None:
-        """In a process that was just forked: mark the connections as inherited; they are never used or closed again."""
-        self._reading = threading.RLock()
-        if self.path is not None:
+    def before_fork(self) -> None:
+        """Wait for changes and reads of other threads, and close the connections to a file.
+
+        In a child that has inherited open connections, SQLite takes locks of the parent for its own: when the parent
+        closes the file, what the child writes later is lost.
+        """
+        for lock in (self._changing, self._reading):
+            lock.acquire(timeout=SECONDS_TO_WAIT)
+        if self.path is not None and not self._writer_is_busy() and not self._must_connect:
+            self._must_connect = True
+            self._close()
+
+    def _writer_is_busy(self) -> bool:
+        """Whether a change is under way, which can only be one of the thread that forks."""
+        return not self._is_closed and not self._must_connect and self._writer.in_transaction
+
+    def after_fork(self) -> None:
+        for lock in (self._reading, self._changing):
+            with suppress(RuntimeError):  # not had in time
+                lock.release()
+
+    def in_child(self) -> None:
+        self._make_locks()
+        if self.path is not None and not self._must_connect:
             for connection in {self._writer, self._reader}:
                 # SQLite must not close in a child what the parent has opened: let them live as long as the process.
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-            self._is_inherited = True
+            self._must_connect = True
 
-    def _make_tables(self) -> None:
+    def make_tables(self) -> None:
+        """Have the tables, if they are not there."""
         with self.explained():
-            self._writer.execute("BEGIN IMMEDIATE")
-            for statement in _TABLES:
-                self._writer.execute(statement)
-            self._writer.execute("COMMIT")
+            if self._has_tables():
+                return
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+                for statement in _TABLES:
+                    self._writer.execute(statement)
+                self._writer.execute("COMMIT")
+            except BaseException:
+                self.give_up()
+                raise
 
     def close(self) -> None:
-        """Close the file; the catalog cannot be used any more."""
-        if not self._is_inherited:
-            with suppress(sqlite3.Error):
-                self._reader.close()
-                self._writer.close()
+        """Let go of the file; the catalog cannot be used any more."""
+        self._is_closed = True
+        if not self._must_connect:
+            self._close()
+
+    def _close(self) -> None:
+        for connection in (self._reader, self._writer):
+            if connection is not None:
+                with suppress(sqlite3.Error):
+                    connection.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_writer"):
+        if hasattr(self, "_reader"):
             self.close()
 
     @contextmanager
@@ -198,7 +242,7 @@ class Catalog:
         try:
             yield
         except sqlite3.OperationalError as error:
-            text = str(error)
+            text = _first_line(error)
             if "locked" in text or "busy" in text:
                 raise TimeoutError(
                     errno.ETIMEDOUT, "another process changes this search; nothing was changed, try again", name
@@ -210,29 +254,49 @@ class Catalog:
             if "unable to open" in text or "disk I/O" in text or "locking protocol" in text:
                 raise OSError(errno.EIO, f"SQLite says: {text}", name) from error
             raise ValueError(f"{name}: SQLite says: {text}; it was edited or damaged") from error
+        except UnicodeDecodeError as error:  # what SQLite says repeats bytes of the file
+            raise ValueError(f"{name}: SQLite says: malformed database schema; it was edited or damaged") from error
+        except sqlite3.ProgrammingError as error:
+            raise ValueError(f"{name} was closed: open the search again") from error
         except sqlite3.DatabaseError as error:
-            raise ValueError(f"{name}: SQLite says: {error}; it was edited or damaged") from error
+            raise ValueError(f"{name}: SQLite says: {_first_line(error)}; it was edited or damaged") from error
 
     # -- changes ----------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Begin a change: nobody else changes the catalog until it is committed or given up."""
-        self._own_connections()
         if self.read_only:
             raise OSError(errno.EROFS, "the folder cannot be written; nothing was changed", str(self.path))
-        self._refuse_if_gone()
-        if self.path is None:  # readers use the same connection, and would see what is not committed
-            self._reading.acquire()
         try:
+            self._changing.acquire()
             with self.explained():
+                self._refuse_if_gone()
+                self._connect_again()
                 self._writer.execute("BEGIN IMMEDIATE")
+                self._refuse_if_gone()
         except BaseException:
             self.give_up()
             raise
 
+    def remove_if_empty(self) -> bool:
+        """Remove the file if nothing was ever saved in it; returns whether it was removed."""
+        assert self.path is not None
+        self.begin()
+        try:
+            is_empty = not self._has_tables() or self.known_facts() is None
+            for ending in ("-shm", "-wal", "") if is_empty else ():  # the last one ends the lock for others
+                self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+            return is_empty
+        finally:
+            self.give_up()
+
+    def _has_tables(self) -> bool:
+        found = self._writer.execute("SELECT count(*) FROM sqlite_master WHERE name = 'facts'").fetchone()
+        return found[0] > 0
+
     def _refuse_if_gone(self) -> None:
         """Raise where the file has been removed or replaced since it was opened: a change would be lost with it."""
-        if self.path is None:
+        if self.path is None or self._inode is None:
             return
         status = status_of(self.path)
         if status is None or (status.st_dev, status.st_ino) != self._inode:
@@ -258,9 +322,8 @@ class Catalog:
         self._release()
 
     def _release(self) -> None:
-        if self.path is None:
-            with suppress(RuntimeError):  # not held: the change was not begun
-                self._reading.release()
+        with suppress(RuntimeError):  # not held: the change was not begun
+            self._changing.release()
 
     def savepoint(self) -> None:
         """A state inside of a change, to which :meth:`back` goes back."""
@@ -344,9 +407,9 @@ class Catalog:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Let several statements read one state."""
-        self._own_connections()
+        """See one state in several statements."""
         with self._reading, self.explained():
+            self._connect_again()
             if self.path is None or self._reader.in_transaction:
                 yield self._reader
                 return
@@ -363,15 +426,17 @@ class Catalog:
             with self.explained():
                 yield self._writer
             return
-        self._own_connections()
         with self._reading, self.explained():
+            self._connect_again()
             yield self._reader
 
     def last_change(self, *, inside: bool = False) -> int:
         """The number of the last change; -1 where there is none."""
         with self._seen(inside) as db:
             found = db.execute("SELECT change FROM facts").fetchone()
-        return -1 if found is None else int(found[0])
+        if found is not None and not isinstance(found[0], int):
+            raise ValueError(f"{self.path}: the number of the last change was edited or damaged")
+        return -1 if found is None else found[0]
 
     def facts(self, *, inside: bool = False) -> Facts:
         with self._seen(inside) as db:
@@ -383,24 +448,22 @@ class Catalog:
             raise ValueError(f"{self.path}: the number of the last change was edited or damaged")
         return facts
 
+    def known_facts(self) -> Facts | None:
+        """The facts inside of the change that was begun; None where nothing was saved yet."""
+        return None if self.last_change(inside=True) < 0 else self.facts(inside=True)
+
     def load_rows(self, first: int, last: int, id_type: IdType | None, *, inside: bool = False) -> LoadedRows:
         """The rows with numbers from ``first`` to below ``last``, once they are seen to match their sums."""
-        parts = []
+        query = (
+            "SELECT count(*), group_concat(row), group_concat(id, char(10)), group_concat(payload), group_concat(sum) "
+            "FROM (SELECT * FROM rows WHERE row >= ? AND row < ? ORDER BY row)"
+        )
         with self._seen(inside) as db:
-            for start in range(first, max(last, first + 1), _BLOCK):
-                end = min(start + _BLOCK, last)
-                parts.append(
-                    db.execute(
-                        "SELECT group_concat(row), group_concat(id, char(10)), group_concat(payload), "
-                        "group_concat(sum), count(*) FROM (SELECT * FROM rows WHERE row >= ? AND row < ? ORDER BY row)",
-                        (start, end),
-                    ).fetchone()
-                )
-        parts = [part for part in parts if part[4]]
-        n = sum(part[4] for part in parts)
+            parts = [part for part in _blocks(db, query, first, last) if part[0]]
+        n = sum(part[0] for part in parts)
         try:
-            rows, payload_sums, sums = (_numbers([part[at] for part in parts], n) for at in (0, 2, 3))
-            lines = "\n".join(str(part[1]) for part in parts)
+            rows, payload_sums, sums = (_numbers([part[at] for part in parts], n) for at in (1, 3, 4))
+            lines = "\n".join(str(part[2]) for part in parts)
             is_text = id_type == "str"
             ids = Ids.of_lines(lines.encode(), n) if is_text else Ids.of(_numbers([lines.replace("\n", ",")], n))
             if len(ids) != n or (n and (checks_of(rows, ids, payload_sums.astype(np.uint32)) != sums).any()):
@@ -425,13 +488,17 @@ class Catalog:
             found = db.execute("SELECT row, code FROM fresh WHERE row >= ? ORDER BY row", (first,)).fetchall()
         codes = np.empty((len(found), n_bytes), np.uint8)
         for i, (row, content) in enumerate(found):
-            if len(content) != n_bytes + 4 or _checked_code(row, content[:-4]) != content:
+            if (
+                not isinstance(content, bytes)
+                or len(content) != n_bytes + 4
+                or _checked_code(row, content[:-4]) != content
+            ):
                 raise ValueError(f"{self.path}: the code of row {row} was edited or damaged")
             codes[i] = np.frombuffer(content, np.uint8, n_bytes)
         return np.array([row for row, _ in found], np.int64), codes
 
-    def payloads(self, rows: Sequence[int], sums: Sequence[int]) -> list[str | None]:
-        """The payloads of rows as JSON texts: "" for a row without one, None for one that is not there any more."""
+    def payloads(self, rows: Sequence[int], sums: Sequence[int]) -> list[str]:
+        """The payloads of rows as JSON texts, "" for a row without one; OutdatedError where one is not there."""
         wanted = sorted({row for row, total in zip(rows, sums) if total})
         found: dict[int, str] = {}
         with self.reading() as db:
@@ -439,24 +506,30 @@ class Catalog:
                 part = wanted[start : start + _FEW]
                 marks = ",".join("?" * len(part))
                 found.update(db.execute(f"SELECT row, payload FROM payloads WHERE row IN ({marks})", part))
-        texts = [found.get(row) if total else "" for row, total in zip(rows, sums)]
-        there = [(text, total) for text, total in zip(texts, sums) if text]
+        self.check_count(len(found), len(wanted))
+        texts = [found[row] if total else "" for row, total in zip(rows, sums)]
+        there = [(str(text), total) for text, total in zip(texts, sums) if total]
         if there:
-            lines = Ids.of_lines("\n".join(text for text, _ in there).encode(), len(there))
+            lines = self._lines("\n".join(text for text, _ in there), len(there))
             self.check_texts(lines, np.array([total for _, total in there], np.uint32))
         return texts
 
-    def payload_lines(self, first: int, last: int) -> Iterable[tuple[NDArray[np.int64], bytes]]:
-        """Blocks of rows with payloads, numbers from ``first`` to below ``last``, and their texts in lines."""
-        for start in range(first, last, _BLOCK):
-            with self._seen(inside=False) as db:
-                rows, lines, n = db.execute(
-                    "SELECT group_concat(row), group_concat(payload, char(10)), count(*) "
-                    "FROM (SELECT * FROM payloads WHERE row >= ? AND row < ? ORDER BY row)",
-                    (start, min(start + _BLOCK, last)),
-                ).fetchone()
-            if n:
-                yield _numbers([rows], n), lines.encode()
+    def payload_blocks(self, first: int, last: int) -> Iterable[tuple[NDArray[np.int64], Ids]]:
+        """Blocks of rows with payloads, numbers from ``first`` to below ``last``, and their texts."""
+        query = (
+            "SELECT count(*), group_concat(row), group_concat(payload, char(10)) "
+            "FROM (SELECT * FROM payloads WHERE row >= ? AND row < ? ORDER BY row)"
+        )
+        with self._seen(inside=False) as db:
+            for n, rows, lines in _blocks(db, query, first, last):
+                if n:
+                    yield _numbers([rows], n), self._lines(lines, n)
+
+    def _lines(self, lines: str | None, n: int) -> Ids:
+        """The n texts of payloads with a line feed between them."""
+        if lines is None or lines.count("\n") != n - 1:
+            raise ValueError(f"{self.path}: a payload is no text of one line; the catalog was edited or damaged")
+        return Ids.of_lines(lines.encode(), n)
 
     def check_texts(self, texts: Ids, sums: NDArray[np.uint32]) -> None:
         """Raise where a payload is not the one that its row had; a row that is gone has the sum 0."""
@@ -466,7 +539,23 @@ class Catalog:
     def check_count(self, n_read: int, n_wanted: int) -> None:
         """Raise where payloads of rows that are there were not found."""
         if n_read != n_wanted:
-            raise ValueError(f"{self.path}: {n_wanted - n_read} payloads are missing; it was edited or damaged")
+            raise OutdatedError(f"{self.path}: {n_wanted - n_read} payloads are missing; it was edited or damaged")
+
+
+def _blocks(db: sqlite3.Connection, query: str, first: int, last: int) -> Iterator[Any]:
+    """What a query says of blocks of rows; they are smaller where a text would be longer than SQLite allows."""
+    size = _BLOCK
+    while first < last:
+        end = min(first + size, last)
+        try:
+            found = db.execute(query, (first, end)).fetchone()
+        except sqlite3.DataError:
+            if size == 1:
+                raise
+            size //= 2
+            continue
+        yield found
+        first = end
 
 
 def payload_sums(texts: list[str]) -> NDArray[np.uint32]:
@@ -499,6 +588,10 @@ def _numbers(texts: list[str], n: int) -> NDArray[np.int64]:
     if n and parse_numbers(np.frombuffer(",".join(texts).encode(), np.uint8), numbers) != n:
         raise ValueError("not as many numbers as rows")
     return numbers
+
+
+def _first_line(error: sqlite3.Error) -> str:
+    return (str(error).splitlines() or [""])[0][:200]
 
 
 def _uri(path: Path, mode: str) -> str:

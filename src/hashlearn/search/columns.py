@@ -7,6 +7,7 @@ numbers: a write makes a column longer the next time it is used, and never makes
 
 import json
 import operator
+import sys
 import threading
 import warnings
 from typing import Any, NamedTuple
@@ -139,7 +140,7 @@ class Columns:
     """
 
     def __init__(self, catalog: Catalog, first_row: int):
-        self._catalog, self._first_row = catalog, first_row
+        self.catalog, self._first_row = catalog, first_row
         self._columns: dict[str, Column] = {}
         self._masks: dict[str, tuple[int, Mask]] = {}
         self._filling = threading.RLock()
@@ -190,7 +191,7 @@ class Columns:
 
     def _warn_if_unknown(self, field: str, column: Column, sums: NDArray[np.uint32]) -> None:
         if not column.values and len(sums):
-            warnings.warn(f"no row of this search has ever had a field {field!r}", UserWarning, stacklevel=7)
+            warnings.warn(f"no row of this search has ever had a field {field!r}", UserWarning, _level_of_caller())
 
     def _mask(self, condition: Condition, sums: NDArray[np.uint32]) -> Mask:
         if isinstance(condition, Joined):
@@ -206,7 +207,7 @@ class Columns:
 
     def _read_few(self, column: Column, field: str, first: int, sums: NDArray[np.uint32]) -> None:
         rows = range(self._first_row + first, self._first_row + len(sums))
-        texts = self._catalog.payloads(rows, sums[first:].tolist())
+        texts = self.catalog.payloads(rows, sums[first:].tolist())
         codes = np.full(len(rows), _MISSING, np.int32)
         payloads = [json.loads(text) if text else {} for text in texts]
         having = [i for i, payload in enumerate(payloads) if field in payload]
@@ -217,14 +218,22 @@ class Columns:
         key = np.frombuffer(json.dumps(field, ensure_ascii=False).encode(), np.uint8)
         codes = np.full(len(sums) - first, _MISSING, np.int32)
         n_read = 0
-        for rows, lines in self._catalog.payload_lines(self._first_row + first, self._first_row + len(sums)):
+        for rows, payloads in self.catalog.payload_blocks(self._first_row + first, self._first_row + len(sums)):
             places = rows - self._first_row
-            payloads = Ids.of_lines(lines, len(rows))
-            self._catalog.check_texts(payloads, sums[places])
-            codes[places - first] = _numbered(column, payloads, key)
+            self.catalog.check_texts(payloads, sums[places])
+            # A row whose sum is 0 has no payload, whatever the catalog has under its number.
+            codes[places - first] = np.where(sums[places] != 0, _numbered(column, payloads, key), _MISSING)
             n_read += int(np.count_nonzero(sums[places]))
-        self._catalog.check_count(n_read, int(np.count_nonzero(sums[first:])))
+        self.catalog.check_count(n_read, int(np.count_nonzero(sums[first:])))
         column.append(codes)
+
+
+def _level_of_caller() -> int:
+    """How many calls above the function that warns the first one outside of the package is."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("hashlearn."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _numbered(column: Column, payloads: Ids, key: NDArray[np.uint8]) -> NDArray[np.int32]:

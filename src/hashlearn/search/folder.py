@@ -19,7 +19,7 @@ import os
 import re
 import secrets
 import shutil
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,9 @@ class SearchFolder:
         self.path = Path(os.path.realpath(path))
         self.catalog_path = self.path / CATALOG
         self.acknowledged = Acknowledged(self.path / ACKNOWLEDGED)
+        self._is_made = False
+        self._written: list[str] = []
+        """Files that were written and that no change may name yet."""
 
     @property
     def is_search(self) -> bool:
@@ -73,6 +76,7 @@ class SearchFolder:
             raise ValueError(f"folder must be a folder, got the file {self.path}")
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"folder must lie in an existing folder, got {self.path}: no {self.path.parent}")
+        self._is_made = not self.path.exists()
         self.path.mkdir(exist_ok=True)
         foreign = [name for name in os.listdir(self.path) if not _OWN.match(name) and not _BESIDE.match(name)]
         if foreign and not self.is_search:
@@ -84,7 +88,7 @@ class SearchFolder:
 
     def save_hasher(self, hasher: Any) -> tuple[str, str]:
         """Write a hasher; returns the name of its folder and its digest."""
-        name, digest = f"hasher-{_drawn()}", digest_of(hasher)
+        name, digest = self._new("hasher-{}"), digest_of(hasher)
         save_hasher(hasher, self.path / name)
         sync(self.path)
         return name, digest
@@ -101,7 +105,7 @@ class SearchFolder:
 
     def save_codes(self, index: HammingIndex | AsymmetricIndex, n_places: int) -> dict[str, Any]:
         """Write the codes of an index, whose ids are places; returns what the facts say of them."""
-        path = self.path / f"codes-{_drawn()}.hli"
+        path = self.path / self._new("codes-{}.hli")
         index.save(path)
         return {"file": path.name, "fingerprint": fingerprint(path), "places": n_places}
 
@@ -119,7 +123,7 @@ class SearchFolder:
     # -- vectors ----------------------------------------------------------------------------------------------------
 
     def new_vectors_path(self) -> Path:
-        return self.path / f"vectors-{_drawn()}.hlv"
+        return self.path / self._new("vectors-{}.hlv")
 
     def open_vectors(self, facts: Facts) -> VectorFile | None:
         if facts.vectors is None:
@@ -132,10 +136,30 @@ class SearchFolder:
 
     # -- all --------------------------------------------------------------------------------------------------------
 
+    def _new(self, pattern: str) -> str:
+        name = pattern.format(_drawn())
+        self._written.append(name)
+        return name
+
+    def settle(self, facts: Facts | None) -> None:
+        """Remove files that were written for a change, if the facts that are committed do not name them."""
+        named = _named(facts)
+        for name in self._written:
+            if name not in named:
+                self._remove(self.path / name)
+        self._written = []
+
+    def give_back(self, catalog: Catalog) -> None:
+        """Remove what a save has left that failed, if nothing was ever saved here."""
+        with suppress(OSError, ValueError):
+            if catalog.remove_if_empty():
+                self.acknowledged.path.unlink(missing_ok=True)
+                if self._is_made:
+                    self.path.rmdir()
+
     def collect(self, facts: Facts) -> None:
         """Remove files of searches that the facts do not name; what cannot be removed now is left."""
-        named = {facts.hasher}
-        named |= {part["file"] for part in (facts.codes, facts.vectors) if part is not None}
+        named = _named(facts)
         with suppress(OSError):
             for name in os.listdir(self.path):
                 if _LEFT.match(name) or (_OWN.match(name) and name not in named):
@@ -148,15 +172,18 @@ class SearchFolder:
     def open_catalog(self) -> Catalog:
         """The catalog of a search that is there, once it is seen to have all changes that were acknowledged."""
         self.check_there()
-        catalog = Catalog.open(self.catalog_path)
-        try:
+        # By a connection that only reads: one that writes would merge a damaged log when it is closed, and remove it.
+        with closing(Catalog(self.catalog_path, read_only=True)) as catalog:
             # read first: a change that another process makes meanwhile is in the catalog before it is acknowledged
             acknowledged = self.acknowledged.read()
             acknowledged.check(catalog.facts(), self.catalog_path)
-        except BaseException:
-            catalog.close()
-            raise
-        return catalog
+        return Catalog.open(self.catalog_path)
+
+
+def _named(facts: Facts | None) -> set[str]:
+    if facts is None:
+        return set()
+    return {facts.hasher, *(part["file"] for part in (facts.codes, facts.vectors) if part is not None)}
 
 
 def vector_facts(file: VectorFile | None) -> dict[str, Any] | None:

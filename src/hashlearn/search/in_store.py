@@ -255,6 +255,7 @@ class StoreRows:
 
     folder: Path | None = None
     tuning: Tuning | None = None
+    moment = None
 
     def __init__(self, link: StoreLink):
         if link.hasher.has_weights:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -107,6 +108,11 @@ class CatalogRows:
     def _snapshot(self) -> Snapshot:
         return self._now.snapshot
 
+    @property
+    def moment(self) -> Any:
+        """Something that every change replaces."""
+        return self._now
+
     # -- reading ----------------------------------------------------------------------------------------------------
 
     @property
@@ -180,10 +186,8 @@ class CatalogRows:
 
     def _payloads_at(self, snapshot: Snapshot, places: NDArray[np.int64]) -> list[dict[str, Any]]:
         sums = snapshot.payload_sums.values[places].tolist()
-        texts = self._catalog.payloads((snapshot.first_row + places).tolist(), sums)
-        if None in texts:  # compacted by another process since this snapshot was taken
-            raise OutdatedError
-        return [json.loads(text) if text else {} for text in texts if text is not None]
+        texts = snapshot.columns.catalog.payloads((snapshot.first_row + places).tolist(), sums)
+        return [json.loads(text) if text else {} for text in texts]
 
     def search(self, X: Any, k: int, options: Options) -> Neighbors:
         snapshot = self._snapshot
@@ -303,6 +307,7 @@ class CatalogRows:
             self._commit(pending)
         except BaseException:
             self._catalog.give_up()
+            _settle(self._folder, self._catalog)
             raise
         finally:
             self._pending = None
@@ -328,25 +333,16 @@ class CatalogRows:
                 self._folder.acknowledged.write(facts)
 
     def _tidy(self, before: Facts) -> None:
-        """Remove files that are no longer used, and compact where most rows are removed ones."""
-        snapshot, facts, _ = self._now
-        if self._folder is not None and _files_of(facts) != _files_of(before):
-            self._collect()
-        if snapshot.n_places - snapshot.n_rows > max(_LEAST_BURIED, snapshot.n_rows):
-            self.compact()
+        """Remove files that are of no use any more, and compact where most rows are removed ones.
 
-    def _collect(self) -> None:
-        """Remove files that the facts do not name.
-
-        This is done inside of a change: another process writes its files inside of a change, before it names them.
+        The change is made: where this fails, such as on a full disk, it is left to a later change.
         """
-        assert self._folder is not None
-        with suppress(TimeoutError):
-            self._catalog.begin()
-            try:
-                self._folder.collect(self._catalog.facts(inside=True))
-            finally:
-                self._catalog.give_up()
+        snapshot, facts, _ = self._now
+        with suppress(OSError):
+            if self._folder is not None and _files_of(facts) != _files_of(before):
+                _collect(self._folder, self._catalog)
+            if snapshot.n_places - snapshot.n_rows > max(_LEAST_BURIED, snapshot.n_rows):
+                self.compact()
 
     def _put(self, pending: Pending, new: NewRows, only_new: bool) -> None:
         n = len(new)
@@ -477,7 +473,9 @@ class CatalogRows:
         pending.must_flush = False
 
     def compact(self) -> None:
-        """Free the room of removed rows: write the code file and the vectors anew."""
+        """Drop what is left of removed rows, and write code file and vectors anew."""
+        if self._pending is not None:
+            raise RuntimeError("compact must not be called inside of a transaction")
         with self.changing() as pending:
             snapshot, facts = pending.snapshot, pending.facts
             places, first = snapshot.places, facts.next_row
@@ -557,30 +555,38 @@ class CatalogRows:
         assert target is not None
         if self._folder is not None and target.path == self._folder.path and target.is_search:
             if not self._catalog.read_only:
-                self._collect()
+                with suppress(TimeoutError):
+                    _collect(target, self._catalog)
             return
         if self._pending is not None:
             raise RuntimeError("save must not be called inside of a transaction")
         target.prepare()
-        catalog = Catalog.create(target.catalog_path)
+        catalog = Catalog(target.catalog_path)
         try:
-            vectors, facts = self._copy_to(target, catalog)
+            catalog.make_tables()
+            loaded = self._copy_to(target, catalog)
             sync(target.path)
+            with suppress(OSError):
+                _collect(target, catalog)
         except BaseException:
+            _settle(target, catalog)
+            target.give_back(catalog)
             catalog.close()
             raise
         if self._folder is not None and self._folder.path != target.path:
             catalog.close()
             return
-        self._adopt(target, catalog, facts, vectors)
+        vars(self).update(
+            _folder=target, _catalog=catalog, _now=loaded
+        )  # in one step: an interrupt may come between two
 
-    def _copy_to(self, target: SearchFolder, catalog: Catalog) -> tuple[VectorFile | None, Facts]:
-        """Write all rows to another folder, in one change of its catalog."""
+    def _copy_to(self, target: SearchFolder, catalog: Catalog) -> Loaded:
+        """Put all rows into another folder, in one change of its catalog; returns them as they are there."""
         with self._catalog.reading():
             snapshot, facts, source = self._now
             catalog.begin()
             try:
-                change = max(0, catalog.last_change(inside=True)) + 1
+                known = catalog.known_facts()
                 hasher, model = target.save_hasher(snapshot.hasher.hasher)
                 codes = target.save_codes(snapshot.index, snapshot.n_places) if len(snapshot) else None
                 vectors = None
@@ -594,22 +600,35 @@ class CatalogRows:
                     total = catalog.put_rows(snapshot.first_row + places, ids, sums)
                 self._copy_payloads(snapshot, catalog)
                 facts = facts._replace(
-                    search=new_search_id(),
-                    change=change,
+                    search=new_search_id() if known is None else known.search,
+                    change=1 if known is None else known.change + 1,
                     hasher=hasher,
                     model=model,
                     sum=total,
                     codes=codes,
                     vectors=vector_facts(vectors),
                 )
-                target.acknowledged.write(facts._replace(change=0))
+                # Opened before others may replace the files.
+                index = empty_index(snapshot.hasher) if codes is None else target.open_codes(facts, snapshot.hasher)
+                if known is None:
+                    target.acknowledged.write(facts._replace(change=0))
                 catalog.commit(facts)
             except BaseException:
                 catalog.give_up()
                 raise
         with suppress(OSError):
             target.acknowledged.write(facts)
-        return vectors, facts
+        sums = np.zeros(snapshot.n_places, np.uint32)  # payloads of removed rows were not copied
+        sums[snapshot.places] = snapshot.payload_sums.values[snapshot.places]
+        copied = replace(
+            snapshot,
+            index=index,
+            change=facts.change,
+            payload_sums=Growing(sums),
+            columns=Columns(catalog, snapshot.first_row),
+            vectors=None if vectors is None else vectors.first(snapshot.n_places),
+        )
+        return Loaded(copied, facts, vectors)
 
     def _copy_payloads(self, snapshot: Snapshot, target: Catalog) -> None:
         """Write the payloads of the rows that are there."""
@@ -618,33 +637,15 @@ class CatalogRows:
         wanted[snapshot.places] = True
         wanted &= sums != 0
         n_copied = 0
-
-        def pairs() -> Iterator[tuple[int, str]]:
-            nonlocal n_copied
-            for row, payload in self._catalog.payloads_between(first, first + snapshot.n_places):
-                if wanted[row - first]:
-                    n_copied += 1
-                    yield row, payload
-
-        target.put_payloads(pairs())
-        if n_copied != np.count_nonzero(wanted):  # compacted by another process since this snapshot was taken
-            raise OutdatedError
-
-    def _adopt(self, folder: SearchFolder, catalog: Catalog, facts: Facts, vectors: VectorFile | None) -> None:
-        """Use the folder that the rows were just written to from now on."""
-        snapshot = self._snapshot
-        index = folder.open_codes(facts, snapshot.hasher) if facts.codes is not None else empty_index(snapshot.hasher)
-        sums = np.zeros(snapshot.n_places, np.uint32)  # payloads of removed rows were not copied
-        sums[snapshot.places] = snapshot.payload_sums.values[snapshot.places]
-        snapshot = replace(
-            snapshot,
-            index=index,
-            change=facts.change,
-            payload_sums=Growing(sums),
-            columns=Columns(catalog, snapshot.first_row),
-            vectors=None if vectors is None else vectors.first(snapshot.n_places),
-        )
-        self._folder, self._catalog, self._now = folder, catalog, Loaded(snapshot, facts, vectors)
+        every = self._catalog.payloads_between(first, first + snapshot.n_places)
+        pairs = (pair for pair in every if wanted[pair[0] - first])
+        while block := list(islice(pairs, _BLOCK)):
+            rows, texts = zip(*block)
+            if payload_sums(list(texts)).tolist() != sums[np.array(rows) - first].tolist():
+                raise ValueError(f"{self._catalog.path}: a payload does not match its sum; it was edited or damaged")
+            target.put_payloads(block)
+            n_copied += len(block)
+        self._catalog.check_count(n_copied, int(np.count_nonzero(wanted)))
 
     def refresh(self) -> bool:
         """Take over what other processes have changed; returns whether there was something."""
@@ -694,10 +695,6 @@ class CatalogRows:
         self._catalog.close()
         if self._now.vectors is not None:
             self._now.vectors.close()
-
-
-class OutdatedError(Exception):
-    """The rows were compacted by another process since this snapshot was taken: refresh, and ask again."""
 
 
 class _ByPosition:
@@ -755,6 +752,22 @@ def _empty_snapshot(hasher: MetricHasher, catalog: Catalog, first_row: int, chan
     nothing = Growing(np.empty(0, np.uint32))
     columns = Columns(catalog, first_row)
     return Snapshot(hasher, empty_index(hasher), None, nothing, np.empty(0, np.uint64), 0, first_row, change, columns)
+
+
+def _settle(folder: SearchFolder | None, catalog: Catalog) -> None:
+    """Remove what a change has written that was given up; if that fails, a later change does it."""
+    with suppress(OSError, ValueError):
+        if folder is not None:
+            folder.settle(None if catalog.last_change() < 0 else catalog.facts())
+
+
+def _collect(folder: SearchFolder, catalog: Catalog) -> None:
+    """Remove files that the facts do not name; inside of a change, because others write theirs before they do."""
+    catalog.begin()
+    try:
+        folder.collect(catalog.facts(inside=True))
+    finally:
+        catalog.give_up()
 
 
 def _renumbered(index: Index, places: NDArray[np.int64]) -> Index:

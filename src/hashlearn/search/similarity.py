@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes.results import Neighbors
 from hashlearn.rows.inputs import as_vectors, plain_rows
+from hashlearn.search.catalog import OutdatedError
 from hashlearn.search.columns import Facet
 from hashlearn.search.folder import SearchFolder
 from hashlearn.search.in_store import PLACES, MirroredRows, StoreLink, StoreRows
 from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.results import NeighborsWithRows, Page, Record
-from hashlearn.search.rows import CatalogRows, OutdatedError
+from hashlearn.search.rows import CatalogRows
 from hashlearn.search.snapshot import Index, Options
 from hashlearn.search.tuning import Tuning
 from hashlearn.search.vector_values import DTYPES
@@ -337,12 +338,15 @@ class SimilaritySearch:
             self._wanted_folder = None
 
     def _asked(self, ask: Any) -> Any:
-        """The answer of the rows; asked again where another process has compacted them meanwhile."""
+        """The answer of the rows; asked again where they were compacted meanwhile."""
         while True:
+            rows, moment = self._rows, self._rows.moment
             try:
-                return ask(self._rows)
+                return ask(rows)
             except OutdatedError:
-                self.refresh()
+                with self._changing:
+                    if rows.moment is moment and (rows.folder is None or not rows.refresh()):
+                        raise
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -524,7 +528,7 @@ class SimilaritySearch:
             self._check_lengths(queries)
         options = Options(rerank, candidates, filter, subset, n_jobs)
         if not include:
-            found = self._rows.search(queries, k, options)
+            found = self._asked(lambda rows: rows.search(queries, k, options))
             return Neighbors(found.distances[0], found.ids[0]) if was_one_row else found
         wanted = {check_choice("include", name, _INCLUDED) for name in _listed(include)}
         found, payloads, vectors = self._asked(lambda rows: rows.search_with(queries, k, options, wanted))
@@ -562,7 +566,8 @@ class SimilaritySearch:
         """
         if self.query != "code":
             raise ValueError("search_codes needs a search with query='code'; this one compares real queries with codes")
-        return self._rows.search_codes(codes, k, Options(filter=filter, subset=subset, n_jobs=n_jobs))
+        options = Options(filter=filter, subset=subset, n_jobs=n_jobs)
+        return self._asked(lambda rows: rows.search_codes(codes, k, options))
 
     def within(
         self,
@@ -601,7 +606,8 @@ class SimilaritySearch:
         queries, was_one_row = as_vectors(X)
         if self._length_checks:
             self._check_lengths(queries)
-        found = self._rows.within(queries, distance, Options(rerank, candidates, filter, subset, n_jobs))
+        options = Options(rerank, candidates, filter, subset, n_jobs)
+        found = self._asked(lambda rows: rows.within(queries, distance, options))
         return found[0] if was_one_row else found
 
     def count(self, filter: dict | None = None) -> int:
