@@ -326,6 +326,7 @@ class CatalogRows:
         if self._folder is not None:
             with suppress(OSError):  # it is made: a number that lags behind does no harm
                 self._folder.acknowledged.write(facts)
+            self._folder.settle(facts)
 
     def _tidy(self, before: Facts) -> None:
         """Remove files that are of no use any more, and compact where most rows are removed ones.
@@ -613,6 +614,7 @@ class CatalogRows:
                 raise
         with suppress(OSError):
             target.acknowledged.write(facts)
+        target.settle(facts)
         copied = replace(
             snapshot,
             index=index,

@@ -135,8 +135,13 @@ class SimilaritySearch:
             This object.
         """
         with self._changing:
+            before = dict(vars(self._rows))
             self._rows.refitted(self._rows.hasher.fitted(X), X)
-            self._settle()
+            try:
+                self._settle()
+            except BaseException:
+                vars(self._rows).update(before)
+                raise
         return self
 
     def add(self, X: ArrayLike, ids: ArrayLike | None = None, payloads: Sequence[dict | None] | None = None) -> Self:
