@@ -582,6 +582,22 @@ def test_two_processes_that_write_at_once_lose_nothing(folder):
         assert content(reader) == content_of(folder)
 
 
+def test_a_folder_whose_files_are_replaced_while_it_is_opened_is_read_again(folder, monkeypatch):
+    """As if another process had saved, and was removing the old hasher file by file."""
+    load_hasher, late = rows.SearchFolder.load_hasher, [True]
+
+    def load_late(self, facts):
+        if late and late.pop():
+            with closing(SimilaritySearch(HASHER).add(X[:3])) as other:
+                other.save(folder)
+            (folder / facts.hasher).mkdir()
+        return load_hasher(self, facts)
+
+    monkeypatch.setattr(rows.SearchFolder, "load_hasher", load_late)
+    assert list(SimilaritySearch.open(folder)) == [0, 1, 2]
+    assert not late
+
+
 @pytest.mark.parametrize("few", [0, 256])
 def test_a_reader_beside_a_compaction_is_not_told_of_damage(folder, monkeypatch, few):
     monkeypatch.setattr(columns, "_FEW_ROWS", few)
