@@ -16,6 +16,7 @@ import pytest
 from faults.interrupts import Interrupt, moments
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
 
 from hashlearn import LSH, SimilaritySearch
 from hashlearn.search import catalog as catalog_module
@@ -471,6 +472,35 @@ def test_a_change_that_is_made_does_not_fail_for_what_comes_after_it(folder, mon
         assert content(search) == content_of(folder)
 
 
+def test_a_fit_whose_folder_cannot_be_made_has_not_happened(tmp_path):
+    search = SimilaritySearch(LSH(n_bits=8, random_state=0), folder=tmp_path / "missing" / "search")
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError, match="folder must lie in an existing folder"):
+            search.fit(X)
+        with pytest.raises(NotFittedError):
+            search.encode(X)
+    (tmp_path / "missing").mkdir()
+    search.fit(X).add(X)
+    assert content(search) == content_of(tmp_path / "missing" / "search")
+    search.close()
+
+
+def test_a_first_save_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", str(tmp_path))
+
+    monkeypatch.setattr(rows.SearchFolder, "save_codes", full)
+    search = SimilaritySearch(HASHER).add(X)
+    before = content(search)
+    (tmp_path / "own").mkdir()
+    for folder in (tmp_path / "new", tmp_path / "own"):
+        with pytest.raises(OSError, match="No space left"):
+            search.save(folder)
+        assert content(search) == before
+        assert search.folder is None
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["own"]
+
+
 # -- shared ---------------------------------------------------------------------------------------------------------
 
 HOLD = """
@@ -550,6 +580,22 @@ def test_two_processes_that_write_at_once_lose_nothing(folder):
         assert set(reader) == wanted
         assert [record.payload for record in reader.get(["left 7", "right 24"])] == [{"n": 7}, {"n": 24}]
         assert content(reader) == content_of(folder)
+
+
+def test_a_folder_whose_files_are_replaced_while_it_is_opened_is_read_again(folder, monkeypatch):
+    """As if another process had saved, and was removing the old hasher file by file."""
+    load_hasher, late = rows.SearchFolder.load_hasher, [True]
+
+    def load_late(self, facts):
+        if late and late.pop():
+            with closing(SimilaritySearch(HASHER).add(X[:3])) as other:
+                other.save(folder)
+            (folder / facts.hasher).mkdir()
+        return load_hasher(self, facts)
+
+    monkeypatch.setattr(rows.SearchFolder, "load_hasher", load_late)
+    assert list(SimilaritySearch.open(folder)) == [0, 1, 2]
+    assert not late
 
 
 @pytest.mark.parametrize("few", [0, 256])

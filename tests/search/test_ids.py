@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hashlearn.index.code_table import packed_mask
 from hashlearn.search import ids as ids_module
-from hashlearn.search.ids import Growing, IdColumn, Ids, ids_of, kind_of_ids
+from hashlearn.search.ids import Growing, IdColumn, Ids, given_ids, given_new_ids
 
 letters = st.characters(exclude_categories=["Cs", "Cc"])
 strings = st.text(letters, min_size=1, max_size=4)
@@ -140,12 +140,16 @@ def test_values_that_grow_never_change_for_who_holds_them(steps):
 
 
 def test_kinds_are_told_apart():
-    assert kind_of_ids(["a"], None) == "str"
-    assert kind_of_ids(np.array([1]), None) == kind_of_ids([], None) == "int64"
-    assert kind_of_ids([], "str") == "str"
+    assert given_ids(["a"], None).tolist() == ["a"]
+    assert given_ids(np.array([1]), None).dtype == given_ids([], None).dtype == np.int64
+    assert len(given_ids([], "str")) == 0
     with pytest.raises(TypeError, match="ids must be strings, as those of this search, got integers"):
-        kind_of_ids([1], "str")
+        given_ids([1], "str")
     with pytest.raises(TypeError, match="ids must be integers, as those of this search, got strings"):
-        ids_of(["1"], "int64")
-    with pytest.raises(TypeError, match="strings in this store, got int among them"):
-        ids_of(["1", 1], None)
+        given_ids(["1"], "int64")
+    with pytest.raises(TypeError, match="integers or strings, all of one kind"):
+        given_ids(["1", 1], None)
+    with pytest.raises(ValueError, match="ids must be unique"):
+        given_new_ids([1, 1], None, 2)
+    with pytest.raises(ValueError, match="ids must be as many as the rows of X, got 1 for 2"):
+        given_new_ids([1], None, 2)

@@ -31,16 +31,15 @@ class Loaded(NamedTuple):
 
 def load(folder: SearchFolder, catalog: Catalog, *, inside: bool = False) -> Loaded:
     """All rows of a folder; ``inside`` of the change that was begun, or as they were committed last."""
-    known = -1
     while True:
-        with nullcontext() if inside else catalog.reading():
-            facts = catalog.facts(inside=inside)
-            try:
+        facts = catalog.facts(inside=inside)
+        try:
+            with nullcontext() if inside else catalog.reading():
+                facts = catalog.facts(inside=inside)
                 return _load(folder, catalog, facts, inside)
-            except FileNotFoundError:  # another process has just replaced a file
-                if facts.change == known:
-                    raise
-                known = facts.change
+        except (FileNotFoundError, ValueError):  # another process may have just replaced the files
+            if catalog.last_change(inside=inside) == facts.change:
+                raise
 
 
 def news(folder: SearchFolder, catalog: Catalog, before: Loaded, *, inside: bool) -> Loaded | None:

@@ -293,8 +293,8 @@ class CatalogRows:
         if self._pending is not None:
             yield from self._step(self._pending)
             return
-        self._catalog.begin()
         try:
+            self._catalog.begin()
             self._catch_up()
             pending = self._pending = Pending(*self._now)
             before = pending.snapshot, pending.facts
@@ -331,6 +331,7 @@ class CatalogRows:
         if self._folder is not None:
             with suppress(OSError):  # the change is made; a number that lags behind does no harm
                 self._folder.acknowledged.write(facts)
+            self._folder.settle(facts)
 
     def _tidy(self, before: Facts) -> None:
         """Remove files that are of no use any more, and compact where most rows are removed ones.
@@ -618,6 +619,7 @@ class CatalogRows:
                 raise
         with suppress(OSError):
             target.acknowledged.write(facts)
+        target.settle(facts)
         sums = np.zeros(snapshot.n_places, np.uint32)  # payloads of removed rows were not copied
         sums[snapshot.places] = snapshot.payload_sums.values[snapshot.places]
         copied = replace(

@@ -138,9 +138,13 @@ class SimilaritySearch:
             This object.
         """
         with self._changing:
-            rows = plain_rows(X, column)
+            rows, before = plain_rows(X, column), dict(vars(self._rows))
             self._rows.refitted(self._rows.hasher.fitted(rows), rows)
-            self._settle()
+            try:
+                self._settle()
+            except BaseException:
+                vars(self._rows).update(before)
+                raise
         return self
 
     def add(self, X: Any, ids: Any = None, payloads: Any = None, *, column: str | None = None) -> Self:
