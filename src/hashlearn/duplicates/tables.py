@@ -100,7 +100,8 @@ def _clean_parquet(source: Path, beside: Beside, dropped: Set[Any], id_column: s
         for batch in table.iter_batches(batch_size=_ROWS_AT_ONCE):
             numbers = range(first, first + batch.num_rows)
             names = numbers if id_column is None else batch.column(id_column).to_pylist()
-            writer.write_batch(batch.take([row for row, name in enumerate(names) if name not in dropped]))
+            kept = [row for row, name in enumerate(names) if name not in dropped]
+            writer.write_batch(batch.take(np.array(kept, np.int64)))
             first += batch.num_rows
 
 
