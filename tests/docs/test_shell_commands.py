@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 IN_A_BLOCK = re.compile(r"^ {4,}(?:\$ )?(hashlearn [a-z].*)$", re.MULTILINE)
 IN_A_LINE = re.compile(r"`(hashlearn [a-z-]+ [^`]+)`")
 RUN = ("dedup", "encode", "explain", "fit", "recommend", "search", "tune")
-ELSEWHERE = ("--cluster", "Qdrant/", "BAAI/", "experiment ", "index add")
+ELSEWHERE = ("--cluster", "Qdrant/", "BAAI/", "experiment ", "index add", "--decisions", "--undo", "--serve")
 """In commands that need a cluster or a download, that tests of their own run, or that are named without arguments."""
 
 
