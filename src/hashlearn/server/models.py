@@ -45,7 +45,7 @@ class SearchRequest(_Request):
 
 
 class Neighbors(BaseModel):
-    """The neighbors of one query, nearest first, ties by the lowest id."""
+    """The neighbors of one query, nearest first; ties go to the row that was added first."""
 
     ids: list[int] | list[str]
     distances: list[float]
