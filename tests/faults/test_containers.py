@@ -68,7 +68,7 @@ def test_a_read_only_root_and_no_home(tmp_path):
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     served, shapes, said = [line for line in done.stdout.splitlines() if not line.startswith("{")]
-    assert served == "200 0 503 the write could not be saved; it may be gone when the server starts again"
+    assert served == "200 0 503 the write could not be saved; nothing was changed"
     assert shapes == "(3, 2) 1797"
     assert said.count("NUMBA_CACHE_DIR") == 1
     assert "set TMPDIR" in said
