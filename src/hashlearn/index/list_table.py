@@ -174,7 +174,7 @@ class ListTable:
 
     @property
     def is_out_of_shape(self) -> bool:
-        """Are so many tiles lost, or so many codes removed, that a copy pays?"""
+        """Whether a copy pays: many tiles are lost, or many codes are removed."""
         lost = self.n_used - int(tiles_of(self.lists.sizes).sum())
         return lost > _MOST_LOST * max(1, self.n_used) or self.n_removed > _MOST_LOST * max(1, self.n_codes)
 

@@ -269,7 +269,7 @@ class PartitionedIndex:
 
     @property
     def is_out_of_shape(self) -> bool:
-        """Are so many codes removed, or so many places lost by growing lists, that :meth:`compact` pays?"""
+        """Whether :meth:`compact` pays: many codes are removed, or many places are lost by growing lists."""
         return self._fitted.table.is_out_of_shape
 
     def copy(self) -> Self:

@@ -130,7 +130,7 @@ def title_of(place: str) -> str:
 
 
 def serve(found: Any, things: Things, place: str, state: str, decisions: Path) -> None:
-    """Show the review until the user has had enough."""
+    """Show the review until the user stops it."""
     from hashlearn.duplicates.review_server import ReviewServer
 
     server = ReviewServer(found, decisions, shown_of(found, things), title_of(place), things.file)

@@ -13,11 +13,11 @@ _TIE = 1e-10
 common in data of small integers; without it rounding would decide, differently for the same data in another unit."""
 
 _PIECE_ELEMENTS, _MIN_PIECE_ROWS, _MAX_PIECE_ROWS = 1 << 21, 32, 4096
-"""Products are computed so many at a time; with fewer, BLAS spends a tenth of its time on arranging the anchors anew
+"""Products that are computed at a time; with fewer, BLAS spends a tenth of its time on arranging the anchors anew
 for every product."""
 
 _SEARCH_ELEMENTS = 1 << 17
-"""Distances are compared so many at a time, which the innermost caches hold."""
+"""Distances that are compared at a time: the innermost caches hold them."""
 
 _NEAR_ORIGIN = 100
 """Rows whose mean has at most so many times the anchors' squared norm are not shifted themselves: single
