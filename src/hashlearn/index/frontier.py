@@ -20,16 +20,18 @@ from hashlearn.index.kernels.lists import Probes
 from hashlearn.index.partition import Partition
 from hashlearn.rows import RowBlocks
 
-N_QUERIES = {1: 600, 10: 600, 100: 200, 1000: 50}
+N_QUERIES = {1: 500, 10: 500, 100: 200, 1000: 50}
 """Numbers of neighbors that recalls are measured for, and the queries of each."""
 
-RATIOS = np.array([1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128])
+RATIOS = np.array([1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256])
 """Candidates for each neighbor, as far as there are not more of them than are measured."""
 
-_MOST_CANDIDATES = {1: 128, 10: 640, 100: 2400, 1000: 4000}
+_MOST_CANDIDATES = {1: 256, 10: 2560, 100: 2400, 1000: 4000}
 _COVERAGES = (0.6, 0.75, 0.85, 0.9, 0.93, 0.95, 0.965, 0.98, 0.99, 0.995, 0.999)
 _SHARPNESSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # over the mean level of all lists above the nearest
 _TYPICAL = 0.95
+_ALL = 1 - 1e-6  # of the weight
+_WORTH_OF_ALL = 4  # times the cost, for all neighbors where lists do not reach the recall
 _CANDIDATE_COST = 20.0
 _FEATURE_COST = 0.25
 """A candidate costs as much time as 20 codes, and a quarter of a code for each of its features."""
@@ -90,20 +92,17 @@ class Frontier:
         recalls = self._recalls(k * n_rows / max(1, n_allowed))
         wanted = min(recall, float(recalls.max()))
         misses, codes = np.log(1 - self.arrays["shares"]), self.arrays["codes"]
-        best = flat
+        plans = []
         for ratio, measured in zip(RATIOS, recalls.T):
-            if measured[-1] < wanted or recall == 1:
-                continue
-            probes = Probes(
-                self._n_lists,
-                float(1 - np.exp(np.interp(wanted, measured, misses))),
-                float(self.arrays["sharpness"][0]),
-            )
-            candidates = int(np.ceil(ratio * k))
-            cost = float(np.interp(wanted, measured, codes)) + each * candidates
-            if cost < best.cost:
-                best = Plan(probes, candidates, wanted, cost)
-        return best
+            if measured[-1] >= wanted:
+                share = 1 - np.exp(np.interp(wanted, measured, misses))
+                probes = Probes(self._n_lists, float(share), float(self.arrays["sharpness"][0]))
+                candidates = int(np.ceil(ratio * k))
+                cost = float(np.interp(wanted, measured, codes)) + each * candidates
+                plans.append(Plan(probes, candidates, wanted, cost))
+        best = min(plans, key=lambda plan: plan.cost)
+        worth = 1 if wanted == recall else _WORTH_OF_ALL
+        return flat if recall == 1 or flat.cost <= worth * best.cost else best
 
     def _recalls(self, k: float) -> NDArray[np.float64]:
         """Recalls for k neighbors, by shares and ratios: between those of two numbers of neighbors."""
@@ -173,7 +172,7 @@ def _weights(partition: Partition, sizes: NDArray, queries: NDArray, sharpness: 
     levels = _levels(partition, sizes, queries)
     order = np.argsort(levels, axis=1, kind="stable")
     gaps = np.take_along_axis(levels, order, axis=1) - levels.min(axis=1, keepdims=True)
-    weights = sizes[order] * np.exp2(-np.minimum(100, sharpness * gaps))
+    weights = sizes[order] * np.exp2(-np.minimum(100, sharpness * gaps.astype(np.float64)))
     held = np.cumsum(weights, axis=1)
     return _Weights(order, held / held[:, -1:], np.cumsum(sizes[order], axis=1))
 
@@ -194,7 +193,7 @@ def _chosen_shares(
     """The sharpness with which the fewest codes are looked at, and shares whose lists hold most neighbors or nearly all."""
     levels = _levels(partition, sizes, queries)[:, sizes > 0]
     scale = max(float((levels - levels.min(axis=1, keepdims=True)).mean()), 1e-30)
-    best, chosen = np.inf, (0.0, [0.5])
+    best, chosen = np.inf, (0.0, [_ALL])
     for sharpness in (factor / scale for factor in _SHARPNESSES):
         weights = _weights(partition, sizes, queries, sharpness)
         places = np.argsort(weights.order, axis=1)
@@ -203,7 +202,7 @@ def _chosen_shares(
         shares = np.quantile(before, _COVERAGES)
         codes = _codes_of_share(weights, float(np.quantile(before, _TYPICAL)))
         if codes < best:
-            best, chosen = codes, (sharpness, np.unique(np.clip(shares, 1e-6, 1 - 1e-6)).tolist())
+            best, chosen = codes, (sharpness, [*np.unique(np.clip(shares, 1e-6, _ALL - 1e-6)).tolist(), _ALL])
     return chosen
 
 

@@ -315,7 +315,7 @@ class PartitionedIndex:
         X : array of shape (next_row, n_features), or another source of rows as for :meth:`fit`
             The vector of every row; those of removed rows are not looked at.
         queries : array of shape (n_queries, n_features), or None
-            What searches will be asked; some hundreds. None draws 600 of the rows, and no row finds itself.
+            What searches will be asked; some hundreds. None draws 500 of the rows, and no row finds itself.
 
         Returns
         -------
