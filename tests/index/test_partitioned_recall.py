@@ -114,8 +114,8 @@ def test_what_was_measured_is_kept_with_the_index(tmp_path, tuned):
         assert other.is_tuned
         assert other.plan(10, 0.95) == index.plan(10, 0.95)
         assert other.plan(10, 0.95, 500) == index.plan(10, 0.95, 500)
-    other = index.copy().add(X[:10])
-    assert other.is_tuned and not index.copy().fit(X).is_tuned
+    assert index.copy().add(X[:10]).is_tuned
+    assert not index.copy().fit(X).is_tuned
 
 
 @settings(deadline=None, max_examples=30)

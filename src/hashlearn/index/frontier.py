@@ -40,7 +40,7 @@ _ARRAYS = ("neighbors", "shares", "codes", "recalls", "sharpness")
 
 
 class Plan(NamedTuple):
-    """How a search reaches a recall: what lists, how many candidates, the recall that is expected, and the cost in codes.
+    """How a search reaches a recall: its lists, its candidates, the recall that is expected, and the cost in codes.
 
     ``is_flat`` says to compare the vectors of all rows instead, which costs less or is the only way.
     """
@@ -190,7 +190,7 @@ def _codes_of_share(weights: _Weights, share: float) -> float:
 def _chosen_shares(
     partition: Partition, sizes: NDArray, list_of_row: NDArray, queries: NDArray, truth: NDArray
 ) -> tuple[float, list[float]]:
-    """The sharpness with which the fewest codes are looked at, and shares whose lists hold most neighbors or nearly all."""
+    """The sharpness with which the fewest codes are looked at, and shares that hold more and more neighbors."""
     levels = _levels(partition, sizes, queries)[:, sizes > 0]
     scale = max(float((levels - levels.min(axis=1, keepdims=True)).mean()), 1e-30)
     best, chosen = np.inf, (0.0, [_ALL])

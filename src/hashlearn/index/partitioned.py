@@ -401,8 +401,8 @@ class PartitionedIndex:
         probes : int or None
             Lists to look at, 1 to :attr:`n_lists`; None is :attr:`default_probes`.
         recall : float or None
-            The share of the true k nearest rows that is to be found, 1.0 for all of them. Needs ``vectors`` and an index
-            that was tuned. Each query looks at as many lists as it needs.
+            The share of the true k nearest rows that is to be found, 1.0 for all of them. It needs ``vectors``, and an
+            index that was tuned. Each query looks at as many lists as it needs.
         vectors : array of shape (next_row, n_features), float32 or float16, or None
             The vector of every row, by which candidates are compared.
         subset : boolean array of shape (next_row,), or array of rows, or None
@@ -438,7 +438,8 @@ class PartitionedIndex:
             _check_finite(bool(np.isfinite(queries).all()))
             probed = np.zeros(len(queries), np.int64)
         else:
-            _, found, probed = _look_for(state, queries, plan, allowed, n_jobs)
+            probing = _look_for(state, queries, plan, allowed, n_jobs)
+            found, probed = probing.ids, probing.probed
         nearest_of_candidates(matrix, queries, found, METRIC_NUMBERS[self.metric], distances, rows)
         return ProbedNeighbors.of(distances, rows, probed, plan.recall)
 
@@ -464,8 +465,7 @@ class PartitionedIndex:
             As of :meth:`search`, with ``plan.candidates`` columns.
         """
         state = self._fitted
-        found = _look_for(state, _check_queries(Q, state.partition), plan, _allowed(state.table, subset), n_jobs)
-        return ProbedNeighbors.of(*found, plan.recall)
+        return _look_for(state, _check_queries(Q, state.partition), plan, _allowed(state.table, subset), n_jobs)
 
     def _candidates_but(
         self, queries: NDArray, k: int, probes: Probes, *, itself: NDArray[np.int64]
@@ -629,20 +629,21 @@ def _look(
 
 def _look_for(
     state: _State, queries: NDArray[np.float32], plan: Plan, allowed: Allowed, n_jobs: int | None
-) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
-    """Distances, rows and probed lists of a plan; queries that found too few look at more lists."""
+) -> ProbedNeighbors:
+    """The candidates of a plan; queries that found too few look at more lists."""
     probes = plan.probes
     found = _look(state, queries, plan.candidates, probes, allowed, n_jobs)
-    distances, rows, probed = found.distances, found.ids, found.probed
+    rows, probed = found.ids, found.probed
     lacking = np.flatnonzero(rows[:, -1] < 0)
     while len(lacking) and probes.share < 1:
         probes = probes._replace(share=1 - (1 - probes.share) / _FEWER_LEFT_OUT)
         if probes.share > _NEARLY_ALL:
             probes = probes._replace(share=1.0)
         again = _look(state, queries[lacking], plan.candidates, probes, allowed, n_jobs)
-        distances[lacking], rows[lacking], probed[lacking] = again.distances, again.ids, again.probed
+        found.distances[lacking], rows[lacking], probed[lacking] = again.distances, again.ids, again.probed
         lacking = lacking[again.ids[:, -1] < 0]
-    return distances, rows, probed
+    found.recall = plan.recall
+    return found
 
 
 def _check_matrix(vectors: Any, state: _State) -> Vectors:

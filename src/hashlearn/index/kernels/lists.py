@@ -378,7 +378,7 @@ def _set_levels(added, cross, levels):
 
 @lean
 def _rank(levels, n_lists, near, limit, order, spare, nearest, their_levels):
-    """Write the lists whose levels are not above a limit, ascending, ties by the lower number; -1 where there are fewer.
+    """Write the lists whose levels are not above a limit, ascending, ties by the lower number; -1 behind the last.
 
     Their levels are written, too, above the nearest.
     """
