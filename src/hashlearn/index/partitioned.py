@@ -530,7 +530,7 @@ class PartitionedIndex:
         """
         state = self._fitted
         table = state.table.compacted() if state.table.n_removed or _is_scattered(state.table) else state.table
-        sections: dict[str, NDArray] = {name: state.partition.arrays[name] for name in _ARRAYS_OF_PARTITION}
+        sections: dict[str, NDArray] = dict(state.partition.arrays)
         sections |= {name: getattr(table.lists, name) for name in ("sizes", "offsets", "scales")}
         if table.removed is not None:
             sections["removed"] = table.removed
@@ -634,7 +634,7 @@ def _look_for(
     probes = plan.probes
     found = _look(state, queries, plan.candidates, probes, allowed, n_jobs)
     rows, probed = found.ids, found.probed
-    lacking = np.flatnonzero(rows[:, -1] < 0)
+    lacking = np.flatnonzero(rows[:, -1] < 0) if (rows[:, -1] < 0).any() else rows[:0, 0]
     while len(lacking) and probes.share < 1:
         probes = probes._replace(share=1 - (1 - probes.share) / _FEWER_LEFT_OUT)
         if probes.share > _NEARLY_ALL:
@@ -754,7 +754,8 @@ def _opened(file: Sections) -> tuple[Partition, ListTable, Frontier | None]:
     n_bits = check_integer("n_bits", said["n_bits"], low=1, high=MAX_BITS)
     metric = check_choice("metric", said["metric"], METRICS)
     next_row = check_integer("next_row", said["next_row"], low=0, high=1 << KEY_SHIFT)
-    partition = Partition(metric, n_bits, {name: arrays[name] for name in _ARRAYS_OF_PARTITION})
+    names = (*_ARRAYS_OF_PARTITION, *({"groups"} & arrays.keys()))
+    partition = Partition(metric, n_bits, {name: arrays[name] for name in names})
     n_lists, d = partition.centers.shape
     n_bytes = bytes_per_code(n_bits)
     sizes = arrays["sizes"].astype(np.int64)
