@@ -8,7 +8,8 @@ table           a row of it
                 the sum of its payload or 0 where it has none, and ``sum``, a checksum of the three other columns
 ``payloads``    the ``payload`` of a row, JSON without spaces; also of rows that are gone, until the search is compacted
 ``fresh``       a row whose code is in no code file yet: the ``code``, its correction where it has one, and the CRC-32
-                of these bytes and of the number of the row (8 bytes, little-endian, behind them)
+                of these bytes and of the number of the row (8 bytes, little-endian, behind them); ``vector``, the
+                record of the vector file where the file may not be on the disk yet, or NULL
 ``buried``      a row that is gone, and the number of the ``change`` that removed it
 ==============  ======================================================================================================
 
@@ -29,7 +30,7 @@ import struct
 import threading
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -52,12 +53,12 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS rows "
     "(row INTEGER PRIMARY KEY, id NOT NULL, payload INTEGER NOT NULL, sum INTEGER NOT NULL)",
     "CREATE TABLE IF NOT EXISTS payloads (row INTEGER PRIMARY KEY, payload TEXT NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS fresh (row INTEGER PRIMARY KEY, code BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS fresh (row INTEGER PRIMARY KEY, code BLOB NOT NULL, vector BLOB)",
     "CREATE TABLE IF NOT EXISTS buried (row INTEGER PRIMARY KEY, change INTEGER NOT NULL)",
     "CREATE INDEX IF NOT EXISTS buried_by_change ON buried (change)",
 )
 _CONTENT = ("rows", "payloads", "fresh", "buried")
-_BLOCK = 1 << 20  # rows read in one piece
+_BLOCK = 1 << 16  # rows read in one piece
 _FEW = 500  # parameters of a statement
 _NEWLINE = 10
 _ROW = struct.Struct("<q")
@@ -347,11 +348,22 @@ class Catalog:
         with self.explained():
             self._writer.executemany("INSERT OR REPLACE INTO payloads VALUES (?, ?)", pairs)
 
-    def put_codes(self, rows: NDArray[np.int64], codes: NDArray[np.uint8]) -> None:
-        """Write the codes of rows that are in no code file."""
+    def put_codes(self, rows: NDArray[np.int64], codes: NDArray[np.uint8], vectors: Iterable[bytes | None]) -> None:
+        """Write the codes of rows that are in no code file, and the records of vectors that may not be on the disk."""
         with self.explained():
-            pairs = ((row, _checked_code(row, code)) for row, code in zip(rows.tolist(), codes))
-            self._writer.executemany("INSERT INTO fresh VALUES (?, ?)", pairs)
+            values = ((row, _checked_code(row, code), vector) for row, code, vector in zip(rows.tolist(), codes, vectors))
+            self._writer.executemany("INSERT INTO fresh VALUES (?, ?, ?)", values)
+
+    def rows_with_vectors(self, *, inside: bool = False) -> NDArray[np.int64]:
+        """Rows whose vectors are in the catalog."""
+        with self._seen(inside) as db:
+            found = db.execute("SELECT row FROM fresh WHERE vector IS NOT NULL").fetchall()
+        return np.array([row for (row,) in found], np.int64)
+
+    def load_vectors(self, *, inside: bool = False) -> list[tuple[int, bytes]]:
+        """Those rows and their vectors."""
+        with self._seen(inside) as db:
+            return db.execute("SELECT row, vector FROM fresh WHERE vector IS NOT NULL").fetchall()
 
     def drop_codes(self) -> None:
         """Forget the codes that a code file has."""
@@ -459,7 +471,7 @@ class Catalog:
             "FROM (SELECT * FROM rows WHERE row >= ? AND row < ? ORDER BY row)"
         )
         with self._seen(inside) as db:
-            parts = [part for part in _blocks(db, query, first, last) if part[0]]
+            parts = [part for _, _, part in _blocks(db, query, first, last) if part[0]]
         n = sum(part[0] for part in parts)
         try:
             rows, payload_sums, sums = (_numbers([part[at] for part in parts], n) for at in (1, 3, 4))
@@ -514,22 +526,26 @@ class Catalog:
             self.check_texts(lines, np.array([total for _, total in there], np.uint32))
         return texts
 
-    def payload_blocks(self, first: int, last: int) -> Iterable[tuple[NDArray[np.int64], Ids]]:
+    def payload_blocks(self, first: int, last: int) -> Generator[tuple[NDArray[np.int64], Ids], None, None]:
         """Blocks of rows with payloads, numbers from ``first`` to below ``last``, and their texts."""
-        query = (
-            "SELECT count(*), group_concat(row), group_concat(payload, char(10)) "
-            "FROM (SELECT * FROM payloads WHERE row >= ? AND row < ? ORDER BY row)"
-        )
-        with self._seen(inside=False) as db:
-            for n, rows, lines in _blocks(db, query, first, last):
+        texts = "SELECT count(*), group_concat(payload, '\n') FROM payloads WHERE row >= ? AND row < ?"
+        numbers = "SELECT group_concat(row) FROM payloads WHERE row >= ? AND row < ?"
+        with self.reading() as db:
+            for start, end, (n, lines) in _blocks(db, texts, first, last):
                 if n:
-                    yield _numbers([rows], n), self._lines(lines, n)
+                    rows = np.arange(start, end)
+                    if n < end - start:
+                        rows = _numbers([db.execute(numbers, (start, end)).fetchone()[0]], n)
+                    yield rows, self._lines(lines, n)
 
     def _lines(self, lines: str | None, n: int) -> Ids:
         """The n texts of payloads with a line feed between them."""
-        if lines is None or lines.count("\n") != n - 1:
-            raise ValueError(f"{self.path}: a payload is no text of one line; the catalog was edited or damaged")
-        return Ids.of_lines(lines.encode(), n)
+        try:
+            return Ids.of_lines((lines or "").encode(), n)
+        except ValueError:
+            raise ValueError(
+                f"{self.path}: a payload is no text of one line; the catalog was edited or damaged"
+            ) from None
 
     def check_texts(self, texts: Ids, sums: NDArray[np.uint32]) -> None:
         """Raise where a payload is not the one that its row had; a row that is gone has the sum 0."""
@@ -542,8 +558,11 @@ class Catalog:
             raise OutdatedError(f"{self.path}: {n_wanted - n_read} payloads are missing; it was edited or damaged")
 
 
-def _blocks(db: sqlite3.Connection, query: str, first: int, last: int) -> Iterator[Any]:
-    """What a query says of blocks of rows; they are smaller where a text would be longer than SQLite allows."""
+def _blocks(db: sqlite3.Connection, query: str, first: int, last: int) -> Iterator[tuple[int, int, Any]]:
+    """First row and end of blocks of rows, and what a query says of each.
+
+    Blocks are smaller where a text would be longer than SQLite allows.
+    """
     size = _BLOCK
     while first < last:
         end = min(first + size, last)
@@ -554,7 +573,7 @@ def _blocks(db: sqlite3.Connection, query: str, first: int, last: int) -> Iterat
                 raise
             size //= 2
             continue
-        yield found
+        yield first, end, found
         first = end
 
 

@@ -20,6 +20,7 @@ from hashlearn.search.kernels.texts import (
     find_numbers,
     find_texts,
     insert_places,
+    split_lines,
 )
 from hashlearn.stores.base import IdType
 
@@ -73,13 +74,13 @@ class Ids(NamedTuple):
 
     @classmethod
     def of_lines(cls, lines: bytes, n: int) -> "Ids":
-        """Of n strings with a line feed between them."""
+        """Of n strings with a line feed between them; raises where there are not n."""
         if not n:
             return cls(None, np.empty(0, np.uint8), np.empty(0, np.int64))
-        text = np.frombuffer(lines, np.uint8)
-        breaks = text == _NEWLINE
-        ends = np.append(np.flatnonzero(breaks), len(text)) - np.arange(n)
-        return cls(None, text[~breaks], ends)
+        text, ends = np.empty(len(lines), np.uint8), np.empty(n, np.int64)
+        if split_lines(np.frombuffer(lines, np.uint8), text, ends) != n:
+            raise ValueError(f"not {n} lines")
+        return cls(None, text[: ends[-1]], ends)
 
     @property
     def id_type(self) -> IdType:

@@ -1,9 +1,10 @@
 """Rows that live in somebody else's database: mirrored in memory and searched there, or searched by the database."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -210,8 +211,8 @@ class MirroredRows(CatalogRows):
         super().close()
         self._link.close()
 
-    def _write_vectors(self, pending: Pending, X: Any, first: int) -> Any:
-        return pending.snapshot.vectors
+    def _write_vectors(self, pending: Pending, X: Any, first: int) -> tuple[Any, Iterable[None]]:
+        return pending.snapshot.vectors, repeat(None)
 
     def _vectors_of(self, file: Any, n: int, ids: Any) -> Any:
         store = self._link.store

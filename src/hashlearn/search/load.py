@@ -72,6 +72,8 @@ def _load(folder: SearchFolder, catalog: Catalog, facts: Facts, inside: bool) ->
     sums = np.zeros(n, np.uint32)
     sums[places] = rows.payload_sums
     vectors = folder.open_vectors(facts)
+    if vectors is not None:
+        _restore_vectors(catalog, facts, vectors, inside)
     snapshot = Snapshot(
         hasher=hasher,
         index=_index(folder, catalog, facts, hasher, alive, inside),
@@ -93,6 +95,18 @@ def _check_rows(catalog: Catalog, facts: Facts, rows: LoadedRows) -> None:
         raise ValueError(
             f"{catalog.path}: {len(rows.rows)} rows, {facts.n_rows} were saved, or others; it was edited or damaged"
         )
+
+
+def _restore_vectors(catalog: Catalog, facts: Facts, vectors: VectorFile, inside: bool) -> None:
+    """Write vectors of the catalog that have not reached the vector file, as after a failure of the power."""
+    places = catalog.rows_with_vectors(inside=inside) - facts.first_row
+    if catalog.read_only or not len(places):
+        return
+    if not vectors.has_room_for(facts.n_places) or not vectors.first(facts.n_places).is_whole(places):
+        loaded = catalog.load_vectors(inside=inside)
+        if any(not isinstance(record, bytes) or len(record) != vectors.layout.record_bytes for _, record in loaded):
+            raise ValueError(f"{catalog.path}: a vector was edited or damaged")
+        vectors.write_again((row - facts.first_row, record) for row, record in loaded)
 
 
 def _index(

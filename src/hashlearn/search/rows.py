@@ -3,10 +3,10 @@
 import copy
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -40,6 +40,8 @@ _FRESH_SHARE = 8
 """A code file is written when there are more fresh rows than 8192, and than an eighth of the rows in the code file."""
 _LEAST_BURIED = 20_000
 """A search is compacted when there are more removed rows than this, and than rows that are left."""
+_FEW_VECTORS = 64
+"""Vectors of one call up to which they are written to the catalog too."""
 _BLOCK = 1 << 14
 
 
@@ -360,12 +362,12 @@ class CatalogRows:
         first, places = facts.next_row, np.arange(snapshot.n_places, snapshot.n_places + n)
         sums = payload_sums(new.payloads)
         rows = first + np.arange(n)
-        vectors = self._write_vectors(pending, new.X, int(places[0]))
+        vectors, records = self._write_vectors(pending, new.X, int(places[0]))
         if (known >= 0).any():
             self._bury(pending, known[known >= 0])
             snapshot, facts = pending.snapshot, pending.facts
         self._catalog.put_payloads(pair for pair in zip(rows.tolist(), new.payloads) if pair[1])
-        total = self._write_rows(pending, rows, ids, sums, new.encoded)
+        total = self._write_rows(pending, rows, ids, sums, new.encoded, records)
         index = snapshot.index.copy()
         if isinstance(index, AsymmetricIndex):
             index.add(new.encoded.codes, places, new.encoded.corrections)
@@ -400,7 +402,13 @@ class CatalogRows:
         return Ids.of(ids_from(pending.facts.next_id, n))
 
     def _write_rows(
-        self, pending: Pending, rows: NDArray[np.int64], ids: Ids, sums: NDArray[np.uint32], encoded: Encoded
+        self,
+        pending: Pending,
+        rows: NDArray[np.int64],
+        ids: Ids,
+        sums: NDArray[np.uint32],
+        encoded: Encoded,
+        records: Iterable[bytes | None],
     ) -> int:
         """Write what a folder must have of new rows; returns the total of their sums."""
         if self._folder is None:
@@ -412,13 +420,17 @@ class CatalogRows:
         if pending.must_flush or n_fresh > max(_LEAST_FRESH, n_in_file // _FRESH_SHARE):
             pending.must_flush = True
         else:
-            self._catalog.put_codes(rows, _with_corrections(encoded.codes, encoded.corrections))
+            self._catalog.put_codes(rows, _with_corrections(encoded.codes, encoded.corrections), records)
         return total
 
-    def _write_vectors(self, pending: Pending, X: Any, first: int) -> Any:
-        """The kept vectors with those of new rows, which are on the disk when this returns."""
+    def _write_vectors(self, pending: Pending, X: Any, first: int) -> tuple[Any, Iterable[bytes | None]]:
+        """The kept vectors with those of new rows, and records of the new ones for the catalog.
+
+        A few vectors are written to the catalog too, so that a change waits for the disk once and not twice. Of many
+        the records are None: they are on the disk when this returns.
+        """
         if self._keep is None:
-            return None
+            return None, repeat(None)
         rows = as_rows(X)
         file = pending.vectors
         if file is None:
@@ -434,11 +446,14 @@ class CatalogRows:
             self._process = os.getpid()
         if rows.shape[1] != file.n_features:
             raise ValueError(f"X must have {file.n_features} features, got {rows.shape[1]}")
-        clipped = file.n_clipped
-        file.write(rows, first)
+        clipped, records = file.n_clipped, repeat(None)
+        if file.path is not None and len(rows) <= _FEW_VECTORS:
+            records = map(bytes, file.write_few(rows, first))
+        else:
+            file.write(rows, first)
         pending.vectors = file
         pending.facts = pending.facts._replace(n_clipped=pending.facts.n_clipped + file.n_clipped - clipped)
-        return file.first(first + len(rows))
+        return file.first(first + len(rows)), records
 
     def _bury(self, pending: Pending, places: NDArray[np.int64]) -> None:
         """Remove the rows at distinct places."""
@@ -468,6 +483,8 @@ class CatalogRows:
         assert self._folder is not None
         snapshot = pending.snapshot
         codes = self._folder.save_codes(snapshot.index, snapshot.n_places)
+        if pending.vectors is not None:
+            pending.vectors.sync()
         self._catalog.drop_codes()
         pending.facts = pending.facts._replace(codes=codes)
         pending.snapshot = replace(snapshot, index=self._folder.open_codes(pending.facts, snapshot.hasher))
