@@ -76,18 +76,18 @@ class Column:
             found[i] = number
         self.values.extend(new)
         numeric = (float(value) if kind_of(value) == "number" else np.nan for value in new)
-        self._numbers = self._numbers.more(np.fromiter(numeric, np.float64, len(new)))
+        self._numbers = self._numbers.appended(np.fromiter(numeric, np.float64, len(new)))
         return found
 
     def _numbers_of_numbers(self, values: list[Any]) -> NDArray[np.int32]:
         """As :meth:`numbers_of`, fast: numbers are compared by their values, and so each gets the next one."""
         first = len(self.values)
-        self._numbers = self._numbers.more(np.array(values, np.float64))
+        self._numbers = self._numbers.appended(np.array(values, np.float64))
         self.values.extend(values)
         return np.arange(first, first + len(values), dtype=np.int32)
 
     def append(self, codes: NDArray[np.int32]) -> None:
-        self.codes = self.codes.more(codes)
+        self.codes = self.codes.appended(codes)
 
     def taken(self, places: NDArray[np.int64]) -> "Column":
         """The same values for some of the places."""

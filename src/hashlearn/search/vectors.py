@@ -466,7 +466,7 @@ class VectorView(Source):
         Returns
         -------
         ndarray or None
-            As :func:`hashlearn.search.pair_distances.pair_distances`; None where values are kept as float16, which the
+            As :func:`hashlearn.search.rerank.pair_distances`; None where values are kept as float16, which the
             processor does not compute with.
         """
         layout = self._mapping.layout

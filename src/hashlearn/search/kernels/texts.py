@@ -60,7 +60,7 @@ def digests_of_numbers(numbers, found):
 
 
 @compiled
-def row_checks(rows, digests, payload_sums, found):
+def row_sums(rows, digests, payload_sums, found):
     """31 bits for each row that tell whether its number, its id or the sum of its payload were changed."""
     for i in range(len(rows)):
         value = mixed(digests[i] ^ mixed(np.uint64(rows[i]) + _PRIME)) + np.uint64(payload_sums[i])
