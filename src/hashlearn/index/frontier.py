@@ -97,7 +97,7 @@ class Frontier:
             if measured[-1] >= wanted:
                 share = 1 - np.exp(np.interp(wanted, measured, misses))
                 probes = Probes(self._n_lists, float(share), float(self.arrays["sharpness"][0]))
-                candidates = int(np.ceil(ratio * k))
+                candidates = min(int(np.ceil(ratio * k)), max(1, n_allowed))
                 cost = float(np.interp(wanted, measured, codes)) + each * candidates
                 plans.append(Plan(probes, candidates, wanted, cost))
         best = min(plans, key=lambda plan: plan.cost)

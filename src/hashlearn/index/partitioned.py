@@ -68,7 +68,7 @@ class ProbedNeighbors(Neighbors):
 
     @classmethod
     def of(
-        cls, distances: NDArray[np.float32], ids: NDArray[Any], probed: NDArray[np.int64], recall: float | None = None
+        cls, distances: NDArray[Any], ids: NDArray[Any], probed: NDArray[np.int64], recall: float | None = None
     ) -> Self:
         found = cls(distances, ids)
         found.probed, found.recall = probed, recall
@@ -169,6 +169,11 @@ class PartitionedIndex:
 
     def __len__(self) -> int:
         return 0 if self._state is None else len(self._state.table)
+
+    @property
+    def fingerprint(self) -> str | None:
+        """What tells the file that the index was opened from, with all that it holds, from others; None without one."""
+        return None if self._state is None or self._state.file is None else self._state.file.fingerprint
 
     def __repr__(self) -> str:
         lists = "" if self._state is None else f", {self.n_lists} lists"
@@ -304,7 +309,7 @@ class PartitionedIndex:
         """
         return copy.copy(self)
 
-    def tune(self, X: Any, queries: ArrayLike | None = None) -> Self:
+    def tune(self, X: Any, queries: ArrayLike | None = None, *, rows: ArrayLike | None = None) -> Self:
         """Measure what a search must look at for which recall; :meth:`search` takes a ``recall`` from then on.
 
         This is done once, when the rows are in the index, and kept with it. Add or remove half of the rows, and it
@@ -312,10 +317,12 @@ class PartitionedIndex:
 
         Parameters
         ----------
-        X : array of shape (next_row, n_features), or another source of rows as for :meth:`fit`
-            The vector of every row; those of removed rows are not looked at.
+        X : array of shape (n, n_features), or another source of rows as for :meth:`fit`
+            The vectors of ``rows``.
         queries : array of shape (n_queries, n_features), or None
             What searches will be asked; some hundreds. None draws 500 of the rows, and no row finds itself.
+        rows : array of shape (n,), ascending integers, or None
+            None is 0, 1, 2, ... up to the last there has ever been. Rows that were removed are not looked at.
 
         Returns
         -------
@@ -326,22 +333,22 @@ class PartitionedIndex:
             state = self._fitted
             source, present = as_rows(X), state.table.present()
             _check_width("X", source.shape[1], state.partition)
-            if len(source) != state.table.next_row:
-                raise ValueError(f"X must have a vector for each of {state.table.next_row} rows, got {len(source)}")
-            itself = np.full(0, NO_ID, np.int64)
+            numbers = np.arange(len(present)) if rows is None else _integers(rows, "rows")
+            if len(source) != len(numbers) or (len(numbers) and numbers[-1] >= len(present)):
+                raise ValueError(f"X must have a vector for each of {len(numbers)} rows, got {len(source)}")
+            there = present[numbers]
+            most = min(max(N_QUERIES), int(np.count_nonzero(there)) - 1)
             if queries is None:
-                rows = np.flatnonzero(present)
-                itself = check_random_state(0).permutation(rows)[: max(N_QUERIES.values())]
+                itself = check_random_state(0).permutation(np.flatnonzero(there))[: max(N_QUERIES.values())]
                 asked = source.take(itself).astype(np.float32, copy=False)
             else:
                 asked = _check_queries(queries, state.partition)
                 itself = np.full(len(asked), NO_ID, np.int64)
-            most = min(max(N_QUERIES), int(np.count_nonzero(present)) - 1)
             if most < 1 or not len(asked):
                 raise ValueError("tune needs at least two rows in the index, and a query")
-            truth = nearest_rows(source, state.partition, asked, itself, most, present)
+            truth = numbers[nearest_rows(source, state.partition, asked, itself, most, there)]
             frontier = measured(
-                partial(self._candidates_but, itself=itself),
+                partial(self._candidates_but, itself=np.where(itself == NO_ID, NO_ID, numbers[itself])),
                 state.partition,
                 state.table.lists.sizes,
                 state.table.list_of_row(),
@@ -444,7 +451,7 @@ class PartitionedIndex:
         return ProbedNeighbors.of(distances, rows, probed, plan.recall)
 
     def candidates(
-        self, Q: NDArray[np.float32], plan: Plan, subset: NDArray[np.bool_] | None = None, n_jobs: int | None = None
+        self, Q: ArrayLike, plan: Plan, allowed: NDArray[np.uint8] | None = None, n_jobs: int | None = None
     ) -> ProbedNeighbors:
         """What a plan compares by vectors: for each query the rows with the least estimates in its lists.
 
@@ -456,7 +463,9 @@ class PartitionedIndex:
             Vectors.
         plan : Plan
             See :meth:`plan`; not a flat one.
-        subset, n_jobs
+        allowed : array of uint8, or None
+            A bit for every row that may be found, the first the lowest of the first byte; rows behind the last may not.
+        n_jobs : int or None
             As in :meth:`search`.
 
         Returns
@@ -465,7 +474,8 @@ class PartitionedIndex:
             As of :meth:`search`, with ``plan.candidates`` columns.
         """
         state = self._fitted
-        return _look_for(state, _check_queries(Q, state.partition), plan, _allowed(state.table, subset), n_jobs)
+        chosen = _allowed(state.table, None)._replace(chosen=allowed)
+        return _look_for(state, _check_queries(Q, state.partition), plan, chosen, n_jobs)
 
     def _candidates_but(
         self, queries: NDArray, k: int, probes: Probes, *, itself: NDArray[np.int64]

@@ -15,6 +15,7 @@ at the first multiple of 4096 behind the section before it. The bytes between ar
 the last section.
 """
 
+import hashlib
 import json
 import mmap
 import os
@@ -40,12 +41,17 @@ _TYPES = ("|u1", "<u4", "<i4", "<i8", "<f4", "<f8")
 
 
 class Sections(NamedTuple):
-    """What a file says, and its arrays, mapped. ``crc32`` are the checksums of those not compared yet."""
+    """What a file says, and its arrays, mapped.
+
+    ``crc32`` are the checksums of those not compared yet. ``fingerprint`` is a digest of the header, which has the
+    checksums of all arrays, and so of the whole file.
+    """
 
     path: Path
     header: dict[str, Any]
     arrays: dict[str, NDArray]
     crc32: dict[str, int]
+    fingerprint: str
 
     def verify(self) -> None:
         """Compare the arrays that were not read on opening with their checksums."""
@@ -108,7 +114,7 @@ def read_sections(path: str | Path, magic: bytes, version: int, kind: str, on_de
             _check(path, name, arrays[name], section["crc32"])
     if size != offset:
         raise ValueError(f"{path}: {size} bytes long instead of {offset}; the file was cut short or appended to")
-    return Sections(path, said, arrays, later)
+    return Sections(path, said, arrays, later, hashlib.sha256(prefix + rest).hexdigest())
 
 
 def _check(path: Path, name: str, array: NDArray, crc32: int) -> None:
