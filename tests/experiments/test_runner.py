@@ -18,7 +18,7 @@ import hashlearn
 from hashlearn import ITQ, JPSH, SAH, HasherUnion, evaluate
 from hashlearn.datasets import load
 from hashlearn.experiments import ResultFolder, paper_experiment, read_experiment, run_experiment
-from hashlearn.experiments.anchor_cache import AnchorSet, anchored_parts, shared_anchors
+from hashlearn.experiments.anchor_cache import AnchorSet, anchored_parts, anchors_of, shared_anchors
 from hashlearn.experiments.data_cache import CachedData
 from hashlearn.experiments.tasks import key_of, tasks_of
 from hashlearn.metrics import true_neighbors
@@ -111,9 +111,19 @@ def test_shared_anchors_are_those_the_method_would_find(tmp_path):
     shared, seconds = shared_anchors(data, AnchorSet(60, 0, 10))
     own = JPSH(8, n_anchors=60, rescale=False, random_state=0).fit(data.database).anchors_
     np.testing.assert_allclose(shared, own, atol=1e-5)
+    from_sample, _ = shared_anchors(data, AnchorSet(60, 0, 10, 300))
+    own = JPSH(8, n_anchors=60, kmeans_sample=300, rescale=False, random_state=0).fit(data.database).anchors_
+    np.testing.assert_allclose(from_sample, own, atol=1e-5)
     again, same_seconds = shared_anchors(data, AnchorSet(60, 0, 10))
     assert np.array_equal(shared, again)
     assert seconds == same_seconds > 0
+
+
+def test_anchors_of_a_sample_are_not_those_of_all_rows():
+    of_all, of_some = (anchors_of(JPSH(8, n_anchors=60, kmeans_sample=sample), 0, 1597) for sample in (None, 300))
+    assert (of_all.n_sampled, of_some.n_sampled) == (None, 300)
+    assert of_all.name != of_some.name
+    assert anchors_of(JPSH(8, n_anchors=60, kmeans_sample=5000), 0, 1597) == of_all
 
 
 def test_rows_of_unit_length_are_data_of_their_own(tmp_path):

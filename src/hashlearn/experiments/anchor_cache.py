@@ -22,15 +22,25 @@ from hashlearn.rows import RowBlocks
 
 
 class AnchorSet(NamedTuple):
-    """What names a set of anchors: their number, the seed, and the rounds of k-means."""
+    """What names a set of anchors.
+
+    Attributes
+    ----------
+    n_anchors : their number
+    seed : of the draws
+    rounds : of k-means
+    n_sampled : rows that k-means goes over; None for all
+    """
 
     n_anchors: int
     seed: int
     rounds: int
+    n_sampled: int | None = None
 
     @property
     def name(self) -> str:
-        return f"anchors-{self.n_anchors}-seed{self.seed}-rounds{self.rounds}"
+        sample = "" if self.n_sampled is None else f"-sample{self.n_sampled}"
+        return f"anchors-{self.n_anchors}-seed{self.seed}-rounds{self.rounds}{sample}"
 
 
 class Timed(NamedTuple):
@@ -62,7 +72,9 @@ def anchors_of(hasher: Any, seed: int, n_rows: int) -> AnchorSet | None:
     if not isinstance(hasher, AnchoredHasher) or not isinstance(hasher.anchors, str) or hasher.anchors != "kmeans":
         return None
     with suppress(ValueError):  # more anchors than rows: the fit will say so
-        return AnchorSet(hasher.n_anchors_for(n_rows), seed, hasher.kmeans_max_iter)
+        n_sampled = hasher.n_kmeans_rows_for(n_rows)
+        sample = n_sampled if n_sampled < n_rows else None
+        return AnchorSet(hasher.n_anchors_for(n_rows), seed, hasher.kmeans_max_iter, sample)
     return None
 
 
@@ -73,9 +85,10 @@ def shared_anchors(data: CachedData, wanted: AnchorSet) -> Timed:
     """
     if not data.has(wanted.name):
         start = time.perf_counter()
-        rows = RowBlocks(data.database)
-        chosen = np.random.RandomState(wanted.seed).choice(len(rows), wanted.n_anchors, replace=False)
-        centers = kmeans(rows, rows.take(np.sort(chosen)), wanted.rounds).centers
+        rows, rng = RowBlocks(data.database), np.random.RandomState(wanted.seed)
+        if wanted.n_sampled is not None:
+            rows = RowBlocks(rows.draw(wanted.n_sampled, rng))
+        centers = kmeans(rows, rows.draw(wanted.n_anchors, rng), wanted.rounds).centers
         seconds = time.perf_counter() - start
         # The seconds lie beside the centers in one file, so that a kill cannot part them.
         data.save(wanted.name, np.append(centers.ravel().astype(np.float64), seconds))

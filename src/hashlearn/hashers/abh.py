@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hashlearn.checks import Range
 from hashlearn.codes import Corrections, check_codes, unpack
-from hashlearn.hashers.base import ENCODE_PARTS, Hasher, starting_matrix
+from hashlearn.hashers.base import ENCODE_PARTS, Hasher, all_or_nothing, starting_matrix
 from hashlearn.linalg.abh.near_queries import Geometry, NearQueries, best_weights
 from hashlearn.linalg.abh.signs import SignSearch, WordSums, signs_of, starting_words
 from hashlearn.linalg.abh.words import GROUP_BITS, WordSearch, coefficients_of, combined, relative_weights
@@ -59,6 +59,10 @@ BYTE_RANGE = (0.001, 0.999)
 
 PATIENCE = 20
 """Flips without a lower error after which the search for a row's bits ends."""
+
+
+SPREADS = (1e-15, 1e15)
+"""How far the farthest row may be from the mean, at least and at most: squared distances are single precision."""
 
 
 class ABH(Hasher):
@@ -156,12 +160,14 @@ class ABH(Hasher):
         self.train_sample = train_sample
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         rng = self._rng()
         rows = self._sampled(self._rows_to_fit(X), rng)
         sample = rows.draw(START_ROWS, rng)
         view = View.around_mean(sample, is_unit=self.metric == "cosine")
         sample = view(sample)
+        _check_spread(sample)
 
         shape = (self.n_bits, rows.shape[1])
         D = starting_matrix(
@@ -362,6 +368,16 @@ class Corrector(NamedTuple):
         coefficients = coefficients_of(unpack(codes, self.n_bits), len(self.words), block.dtype)
         terms = self.near.terms(self.view(block), coefficients, self.words)
         return terms[:, : len(self.weights)] @ self.weights
+
+
+def _check_spread(X: NDArray) -> None:
+    """Refuse centered rows whose squared distances would overflow or vanish in single precision."""
+    farthest = float(max(X.max(), -X.min()))
+    if farthest > 0 and not SPREADS[0] <= farthest <= SPREADS[1]:
+        low, high = SPREADS
+        raise ValueError(
+            f"X must spread by {low:g} to {high:g} around its mean, got {farthest:.3g}: multiply X by a constant"
+        )
 
 
 def _sums_of_block(block: NDArray, first: int, scorer: CodeScorer) -> WordSums:
