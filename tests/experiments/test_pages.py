@@ -10,10 +10,10 @@ from hashlearn.experiments.report.pages import (
     Drawing,
     DrawingGroup,
     DrawingRow,
-    Page,
+    ReportPage,
+    ReportTable,
     RowGroup,
     Section,
-    Table,
     render_page,
 )
 from hashlearn.experiments.report.styles import styles_for
@@ -48,13 +48,15 @@ class Reader(HTMLParser):
 
 
 def page_of(*sections):
-    return render_page(Page("A <title>", "sub", sections, ["foot"], ["make & again"]))
+    return render_page(ReportPage("A <title>", "sub", sections, ["foot"], ["make & again"]))
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
 def test_text_comes_out_as_it_went_in(text):
-    table = Table(["method", text], [RowGroup(text, [(text, [Cell(text, deviation=text, published=text)])])], text)
+    table = ReportTable(
+        ["method", text], [RowGroup(text, [(text, [Cell(text, deviation=text, published=text)])])], text
+    )
     drawing = DrawingGroup(styles_for([text]), [DrawingRow([Drawing("<svg></svg>", text)], text, text)])
     read = Reader(page_of(Section(text, text, [table], [drawing], [text])))
     whole = "".join(read.text)
@@ -63,7 +65,7 @@ def test_text_comes_out_as_it_went_in(text):
 
 
 def test_a_page_is_one_file_without_scripts():
-    table = Table(["method", "mAP"], [RowGroup("16 bits", [("a & b", [Cell("0.5", is_best=True)])])])
+    table = ReportTable(["method", "mAP"], [RowGroup("16 bits", [("a & b", [Cell("0.5", is_best=True)])])])
     drawing = DrawingGroup({}, [DrawingRow([Drawing("<svg></svg>", "caption")])])
     text = page_of(Section("One", "see", [table], [drawing], ["note <1>"]))
     read = Reader(text)
@@ -77,7 +79,7 @@ def test_a_page_is_one_file_without_scripts():
 
 def test_only_the_best_cell_is_marked():
     rows = [("a", [Cell("1", True), Cell("2")]), ("b", [Cell("3"), Cell("")])]
-    text = page_of(Section("One", tables=[Table(["m", "x", "y"], [RowGroup("", rows)])]))
+    text = page_of(Section("One", tables=[ReportTable(["m", "x", "y"], [RowGroup("", rows)])]))
     assert text.count('class="best"') == 1
     assert '<td class="best">1</td>' in text
     assert "<td>–</td>" in text

@@ -10,7 +10,7 @@ import pytest
 
 from hashlearn.experiments.report import need_report_packages
 from hashlearn.experiments.report.pictures import Picture, Retrieval, bit_strips, png_uri, retrieval_grid
-from hashlearn.experiments.report.plots import Curve, by_bits_figure, line_figure, precision_recall_figure
+from hashlearn.experiments.report.plots import PlotLine, by_bits_figure, line_figure, precision_recall_figure
 from hashlearn.experiments.report.styles import styles_for
 
 NAMES = [f"M{i}" for i in range(16)]
@@ -30,7 +30,7 @@ def test_every_method_has_a_style_of_its_own():
 
 def test_colours_are_the_style_sheet_s():
     styles = styles_for(["a", "b"], reference="r")
-    svg = svg_of([Curve(name, [0, 1], [0, 1]) for name in styles], styles)
+    svg = svg_of([PlotLine(name, [0, 1], [0, 1]) for name in styles], styles)
     ElementTree.fromstring(svg)
     assert {"var(--series-0)", "var(--series-1)", "currentColor", "var(--line)"} <= set(
         re.findall(r"var\(--[a-z0-9-]+\)|currentColor", svg)
@@ -41,7 +41,7 @@ def test_colours_are_the_style_sheet_s():
 
 def test_a_figure_is_the_same_every_time():
     styles = styles_for(["a"])
-    assert svg_of([Curve("a", [0, 1], [0, 1])], styles) == svg_of([Curve("a", [0, 1], [0, 1])], styles)
+    assert svg_of([PlotLine("a", [0, 1], [0, 1])], styles) == svg_of([PlotLine("a", [0, 1], [0, 1])], styles)
 
 
 def test_radii_that_retrieve_nothing_have_no_precision():

@@ -2,7 +2,7 @@
 
 from hashlearn.experiments.experiment import Experiment, read_experiment
 from hashlearn.experiments.paper import PAPER_EXPERIMENTS, paper_experiment, paper_table
-from hashlearn.experiments.published import Place, Published, read_published
+from hashlearn.experiments.published import Published, PublishedPlace, read_published
 from hashlearn.experiments.result_lines import ResultFolder
 from hashlearn.experiments.runner import Outcome, run_experiment
 from hashlearn.experiments.summary import Results
@@ -11,8 +11,8 @@ __all__ = [
     "PAPER_EXPERIMENTS",
     "Experiment",
     "Outcome",
-    "Place",
     "Published",
+    "PublishedPlace",
     "ResultFolder",
     "Results",
     "paper_experiment",

@@ -15,10 +15,10 @@ from hashlearn.experiments.report.pages import (
     Drawing,
     DrawingGroup,
     DrawingRow,
-    Page,
+    ReportPage,
+    ReportTable,
     RowGroup,
     Section,
-    Table,
     render_page,
 )
 from hashlearn.experiments.report.pictures import Picture, Retrieval, bit_strips, retrieval_grid
@@ -41,7 +41,7 @@ def demo_page(demo: Demo) -> str:
     if shown is not None:
         sections += [_retrieval_section(demo, shown), _strips_section(demo, shown)]
     n, d = demo.split.vectors.shape
-    page = Page(
+    page = ReportPage(
         "hashlearn: short codes for handwritten digits",
         f"{n} images of {d} pixels as codes of {_listed(demo.lengths)} bits. {len(demo.split.query_labels)} other "
         "images are the queries.",
@@ -80,7 +80,7 @@ def _table_section(demo: Demo) -> Section:
         heading = f"{n_bits} bits, {times:.0f} times smaller than float32 vectors"
         groups.append(RowGroup(heading, [_row(demo, run) for run in demo.at(n_bits)]))
     notes = [*MEASURE_NOTES, *problems(demo)]
-    return Section("All methods", _headline(demo), [Table(COLUMNS, groups)], notes=notes)
+    return Section("All methods", _headline(demo), [ReportTable(COLUMNS, groups)], notes=notes)
 
 
 def _row(demo: Demo, run: DemoRun) -> tuple[str, list[Cell]]:

@@ -19,7 +19,7 @@
     params = { init = "random", max_iter = 20 }
 
 Paths are relative to the file. ``settings = "others.toml"`` takes the tables of datasets and methods of another file,
-too. :mod:`hashlearn.experiments.settings` has what these tables may say, :class:`Part` what a grid of runs may.
+too. :mod:`hashlearn.experiments.settings` has what these tables may say, :class:`RunGrid` what a grid of runs may.
 """
 
 import tomllib
@@ -38,7 +38,7 @@ FIGURES = ("curves", "by-bits", "weights", "sweeps", "convergence")
 
 
 @dataclass(frozen=True)
-class Part:
+class RunGrid:
     """A grid of runs: every method on every dataset at every length, ``runs`` times.
 
     Attributes
@@ -81,7 +81,7 @@ class Experiment:
     remarks: tuple[str, ...]
     measures: tuple[Measure, ...]
     published: Published
-    parts: tuple[Part, ...]
+    parts: tuple[RunGrid, ...]
     definitions: Definitions
 
     @property
@@ -166,7 +166,7 @@ def _experiment(path: Path) -> Experiment:
     )
 
 
-_OF_A_PART = [entry.name for entry in fields(Part)]
+_OF_A_PART = [entry.name for entry in fields(RunGrid)]
 _MOST_DOTS = 1000
 """In a key: the parser takes memory by the square of them."""
 _OF_THE_WHOLE = ("title", "caption", "remarks", "measures", "published", "settings", "parts", "dataset", "method")
@@ -196,12 +196,12 @@ def _measures(where: str, entry: str, names: Sequence[Any]) -> tuple[Measure, ..
     return tuple(MEASURES[check_choice(f"{where}: {entry}", name, MEASURES)] for name in names)
 
 
-def _part(where: str, read: Entries, definitions: Definitions) -> Part:
+def _part(where: str, read: Entries, definitions: Definitions) -> RunGrid:
     check_known(where, read, _OF_A_PART)
     for missing in [key for key in ("datasets", "methods", "bits", "runs") if key not in read]:
         raise ValueError(f"{where} must say its {missing}")
     vary = check_kind(where, "vary", read.get("vary", {}), dict)
-    part = Part(
+    part = RunGrid(
         tuple(definitions.dataset(name) for name in _listed(where, "datasets", read)),
         tuple(definitions.method(name) for name in _listed(where, "methods", read)),
         tuple(_listed(where, "bits", read)),
@@ -222,7 +222,7 @@ def _listed(where: str, name: str, read: Entries, default: Sequence[str] = ()) -
     return values
 
 
-def _checked(part: Part, where: str) -> Part:
+def _checked(part: RunGrid, where: str) -> RunGrid:
     for bits in part.bits:
         check_integer("bits", bits, low=1)
     check_integer("runs", part.runs, low=1)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.experiments.experiment import Experiment, Part
+from hashlearn.experiments.experiment import Experiment, RunGrid
 from hashlearn.experiments.measures import Measure
-from hashlearn.experiments.published import Place
+from hashlearn.experiments.published import PublishedPlace
 from hashlearn.experiments.report.pages import Drawing, DrawingGroup, DrawingRow
 from hashlearn.experiments.report.pictures import sign_picture
 from hashlearn.experiments.report.plots import (
-    Curve,
+    PlotLine,
     by_bits_figure,
     line_figure,
     precision_at_figure,
@@ -81,7 +81,7 @@ def signs_of(line: Line) -> NDArray[np.int8]:
     return signs
 
 
-def _curves(part: Part, results: Results) -> DrawingGroup:
+def _curves(part: RunGrid, results: Results) -> DrawingGroup:
     """Precision and recall, three figures for every dataset and length."""
     styles = _styles(part, REFERENCE if part.reference else None)
     rows = []
@@ -98,7 +98,7 @@ def _curves(part: Part, results: Results) -> DrawingGroup:
 def _three_curves(curves: dict[str, Evaluation], styles: Mapping[str, Style], title: str) -> list[Drawing]:
     at: dict[str, Any] = curves
     recall = line_figure(
-        [Curve(name, of.positions, of.recall_at) for name, of in at.items()],
+        [PlotLine(name, of.positions, of.recall_at) for name, of in at.items()],
         styles,
         title=f"{title}: recall among the first N",
         x_label="N, results looked at",
@@ -112,7 +112,7 @@ def _three_curves(curves: dict[str, Evaluation], styles: Mapping[str, Style], ti
     ]
 
 
-def _by_bits(part: Part, experiment: Experiment, results: Results) -> DrawingGroup:
+def _by_bits(part: RunGrid, experiment: Experiment, results: Results) -> DrawingGroup:
     """Measures against the length, with the published numbers dotted where they can be compared."""
     styles, rows = _styles(part), []
     for tasks in by_dataset([part]):
@@ -132,18 +132,18 @@ def _by_bits(part: Part, experiment: Experiment, results: Results) -> DrawingGro
     return DrawingGroup(styles, rows)
 
 
-def _published(part: Part, experiment: Experiment, dataset: str, measure: Measure) -> dict[str, dict[int, float]]:
+def _published(part: RunGrid, experiment: Experiment, dataset: str, measure: Measure) -> dict[str, dict[int, float]]:
     """The published numbers of the methods that have the publication's settings."""
     found = {}
     for method in part.methods:
-        places = {bits: Place(dataset, measure.published_as, bits, method.published_as) for bits in part.bits}
+        places = {bits: PublishedPlace(dataset, measure.published_as, bits, method.published_as) for bits in part.bits}
         known = {bits: experiment.published[place] for bits, place in places.items() if place in experiment.published}
         if known and not method.is_variant:
             found[f"{method.title}{_PUBLISHED}"] = known
     return found
 
 
-def _weights(part: Part, results: Results) -> DrawingGroup:
+def _weights(part: RunGrid, results: Results) -> DrawingGroup:
     """The signs of one cluster's weights, a picture for every length."""
     rows = []
     for task in tasks_of_part(part):
@@ -160,7 +160,7 @@ def _weights(part: Part, results: Results) -> DrawingGroup:
     return DrawingGroup({}, rows)
 
 
-def _sweeps(parts: list[Part], measure: Measure, results: Results) -> DrawingGroup:
+def _sweeps(parts: list[RunGrid], measure: Measure, results: Results) -> DrawingGroup:
     """A measure against each parameter that is varied, with a line for every dataset."""
     titles = list(dict.fromkeys(tasks[0].dataset.title for tasks in by_dataset(parts)))
     styles = styles_for(titles, titles[:1])
@@ -168,7 +168,7 @@ def _sweeps(parts: list[Part], measure: Measure, results: Results) -> DrawingGro
     for part in parts:
         parameter, values = next(iter(part.vary.items()))
         curves = [
-            Curve(tasks[0].dataset.title, *zip(*points))
+            PlotLine(tasks[0].dataset.title, *zip(*points))
             for tasks in by_dataset([part])
             if (points := _points(tasks, values, measure, results))
         ]
@@ -207,7 +207,7 @@ def _tick(value: Any) -> str:
     return f"{value:g}".replace("e+0", "e") if isinstance(value, (int, float)) else str(value)
 
 
-def _convergence(part: Part, results: Results) -> DrawingGroup:
+def _convergence(part: RunGrid, results: Results) -> DrawingGroup:
     """The objective after every round of the first run, a figure for every dataset."""
     drawings = []
     for tasks in by_dataset([part]):
@@ -216,7 +216,7 @@ def _convergence(part: Part, results: Results) -> DrawingGroup:
         for line in lines[:1]:
             n_rounds = len(line["objective"])
             drawing = line_figure(
-                [Curve(title, np.arange(1, n_rounds + 1), line["objective"])],
+                [PlotLine(title, np.arange(1, n_rounds + 1), line["objective"])],
                 styles_for([title], [title]),
                 title=f"{title}, {line['config']['bits']} bits: the objective",
                 x_label="round",
@@ -229,7 +229,7 @@ def _convergence(part: Part, results: Results) -> DrawingGroup:
     return DrawingGroup({}, [DrawingRow(drawings, "Convergence")] if drawings else [])
 
 
-def _styles(part: Part, reference: str | None = None) -> dict[str, Style]:
+def _styles(part: RunGrid, reference: str | None = None) -> dict[str, Style]:
     titles = list(dict.fromkeys(task.title for task in tasks_of_part(part) if task.method is not None))
     strong = {task.title for task in tasks_of_part(part) if task.method is not None and task.method.highlight}
     return styles_for(titles, [title for title in titles if title in strong], reference)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hashlearn.experiments.experiment import Experiment
 from hashlearn.experiments.experiment_figures import figures_of
-from hashlearn.experiments.report.pages import Cell, Page, RowGroup, Section, Table, render_page
+from hashlearn.experiments.report.pages import Cell, ReportPage, ReportTable, RowGroup, Section, render_page
 from hashlearn.experiments.summary import Comparison, MeasureTable, Results, measure_tables
 from hashlearn.experiments.tasks import tasks_of
 from hashlearn.experiments.text_tables import cell_texts, heading, notes
@@ -39,7 +39,7 @@ def report_page(
     sections = [section for each in reported if (section := _section(*each))]
     if not sections:
         raise ValueError(f"no results of {', '.join(each.experiment.name for each in reported)}: run them first")
-    page = Page(
+    page = ReportPage(
         title or reported[0].experiment.title,
         subtitle or SUBTITLE,
         sections,
@@ -59,7 +59,7 @@ def _section(experiment: Experiment, results: Results) -> Section | None:
     return Section(experiment.title, experiment.caption, _tables(tables), drawings, notes(experiment, results, tables))
 
 
-def _tables(found: list[MeasureTable]) -> list[Table]:
+def _tables(found: list[MeasureTable]) -> list[ReportTable]:
     """A table for every dataset, with its measures under each other."""
     groups: dict[str, list[MeasureTable]] = {}
     for table in found:
@@ -67,9 +67,9 @@ def _tables(found: list[MeasureTable]) -> list[Table]:
     return [_table(tables) for tables in groups.values()]
 
 
-def _table(of_dataset: list[MeasureTable]) -> Table:
+def _table(of_dataset: list[MeasureTable]) -> ReportTable:
     lengths = sorted(set(chain.from_iterable(table.bits for table in of_dataset)))
-    return Table(
+    return ReportTable(
         ("", *(f"{bits} bits" for bits in lengths)),
         [RowGroup(heading(table), _rows(table, lengths)) for table in of_dataset],
         of_dataset[0].dataset.title,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 COLUMNS = ("dataset", "metric", "bits", "method", "value")
 
 
-class Place(NamedTuple):
+class PublishedPlace(NamedTuple):
     """The place of a number in a published table, in the publication's own words."""
 
     dataset: str
@@ -17,7 +17,7 @@ class Place(NamedTuple):
     method: str
 
 
-Published = Mapping[Place, float]
+Published = Mapping[PublishedPlace, float]
 
 
 def read_published(path: str | Path) -> Published:
@@ -31,8 +31,8 @@ def read_published(path: str | Path) -> Published:
         return dict(_number(path, rows.line_num, row) for row in rows)
 
 
-def _number(path: Path, line: int, row: dict[str, str]) -> tuple[Place, float]:
+def _number(path: Path, line: int, row: dict[str, str]) -> tuple[PublishedPlace, float]:
     try:
-        return Place(row["dataset"], row["metric"], int(row["bits"]), row["method"]), float(row["value"])
+        return PublishedPlace(row["dataset"], row["metric"], int(row["bits"]), row["method"]), float(row["value"])
     except (TypeError, ValueError):
         raise ValueError(f"{path} line {line} must have a number of bits and a value, got {row}") from None

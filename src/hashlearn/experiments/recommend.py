@@ -223,7 +223,7 @@ class Recommendation:
         return json.dumps(asdict(self), indent=indent, allow_nan=False)
 
 
-class Sample:
+class TrialData:
     """Some rows of the data, split into a database and queries."""
 
     def __init__(self, vectors: Any, labels: NDArray | None, n_rows: int, seed: int, metric: str = "euclidean"):
@@ -236,13 +236,13 @@ class Sample:
         self.labels = None if labels is None else labels[database]
         self.query_labels = None if labels is None else labels[queries]
 
-    def of_unit_length(self) -> "Sample":
+    def of_unit_length(self) -> "TrialData":
         """The same rows with length one, whose Euclidean order is that of the cosine."""
         unit = copy(self)
         unit.database, unit.queries = unit_rows(self.database), unit_rows(self.queries)
         return unit
 
-    def as_distances(self) -> "Sample":
+    def as_distances(self) -> "TrialData":
         """Rows whose Euclidean order is that of the metric.
 
         For inner products a row gets one number more, such that all rows have the length of the longest.
@@ -315,7 +315,7 @@ def recommend(
     if known is not None and len(known) != vectors.shape[0]:
         raise ValueError(f"labels must be as many as the vectors, got {len(known)} for {vectors.shape[0]}")
 
-    data = Sample(vectors, known, sample, seed, metric)
+    data = TrialData(vectors, known, sample, seed, metric)
     judged, seen = data.as_distances(), data.of_unit_length() if metric == "cosine" else data
     trials: list[Trial] = []
     problems: list[str] = []
@@ -349,7 +349,7 @@ def recommend(
     )
 
 
-def _reached(trial: Trial, data: Sample) -> Reached:
+def _reached(trial: Trial, data: TrialData) -> Reached:
     search = trial.built(data.database)
     by_codes = search.search(data.queries, N_NEIGHBORS, rerank=False)
     candidates = min(CANDIDATES_PER_RESULT * N_NEIGHBORS, len(data.database))
@@ -357,7 +357,7 @@ def _reached(trial: Trial, data: Sample) -> Reached:
     return Reached(_recall(by_codes.ids, data), _recall(reranked.ids, data), candidates)
 
 
-def _recall(ids: NDArray[np.int64], data: Sample) -> float:
+def _recall(ids: NDArray[np.int64], data: TrialData) -> float:
     return round(float(recall_of_ids(ids, data.neighbors(), N_NEIGHBORS, [N_NEIGHBORS])[0]), 4)
 
 
@@ -369,7 +369,7 @@ def shortest_of_best(trials: Sequence[Trial], measure: str) -> Trial:
     return min(good, key=lambda trial: trial.n_bits)
 
 
-def _tried(candidate: Candidate, data: Sample, lengths: Sequence[int], seed: int) -> list[Trial]:
+def _tried(candidate: Candidate, data: TrialData, lengths: Sequence[int], seed: int) -> list[Trial]:
     cls: Any = METHODS[candidate.method]
     start = time.perf_counter()
     settings = {"metric": data.metric} if "metric" in cls().get_params() else {}
@@ -391,7 +391,7 @@ def _tried(candidate: Candidate, data: Sample, lengths: Sequence[int], seed: int
     ]
 
 
-def _judged(candidate: Candidate, hasher: Hasher, data: Sample) -> Line:
+def _judged(candidate: Candidate, hasher: Hasher, data: TrialData) -> Line:
     codes = hasher.transform(data.database)
     if candidate.real_queries:
         return judge_real_queries(estimate_vectors(hasher, codes, data.database, data.queries), data)

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from hashlearn.experiments.experiment import Experiment, Part
+from hashlearn.experiments.experiment import Experiment, RunGrid
 from hashlearn.experiments.measures import Measure
-from hashlearn.experiments.published import Place
+from hashlearn.experiments.published import PublishedPlace
 from hashlearn.experiments.result_lines import Line
 from hashlearn.experiments.settings import DatasetSettings, MethodSettings
 from hashlearn.experiments.tasks import Task, key_of, tasks_of_part
@@ -152,7 +152,7 @@ def number(line: Line, measure: Measure) -> float | None:
     return line["measures"].get(measure.name)
 
 
-def by_dataset(parts: Iterable[Part]) -> list[list[Task]]:
+def by_dataset(parts: Iterable[RunGrid]) -> list[list[Task]]:
     """The tasks of these parts, a list for every dataset; one that belongs to several parts is there once."""
     groups: dict[str, dict[tuple[str, str], Task]] = {}
     for part in parts:
@@ -222,7 +222,7 @@ def _measure_table(experiment: Experiment, tasks: list[Task], measure: Measure, 
             [
                 Comparison(
                     stat(values.get((title, n), ())),
-                    published.get(Place(dataset.published_as, measure.published_as, n, method.published_as)),
+                    published.get(PublishedPlace(dataset.published_as, measure.published_as, n, method.published_as)),
                 )
                 for n in bits
             ],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from hashlearn.experiments.experiment import Experiment, Part
+from hashlearn.experiments.experiment import Experiment, RunGrid
 from hashlearn.experiments.settings import DatasetSettings, MethodSettings
 from hashlearn.hashers.base import Hasher
 from hashlearn.hashers.union import HasherUnion
@@ -96,7 +96,7 @@ def tasks_of(experiment: Experiment) -> list[Task]:
     return sorted(found.values(), key=lambda task: task.run)
 
 
-def tasks_of_part(part: Part) -> Iterator[Task]:
+def tasks_of_part(part: RunGrid) -> Iterator[Task]:
     """The tasks of a part of an experiment."""
     if part.reference:
         yield from (Task(dataset, None, None, 0, {}) for dataset in part.datasets)
@@ -109,7 +109,7 @@ def tasks_of_part(part: Part) -> Iterator[Task]:
                         yield Task(dataset, method, bits, run, {**part.params, **changes}, variation)
 
 
-def variations(part: Part) -> list[Variation | None]:
+def variations(part: RunGrid) -> list[Variation | None]:
     """The values of the parameter that a part varies; one None where it varies nothing."""
     found = [Variation(parameter, value) for parameter, values in part.vary.items() for value in values]
     return [*found] or [None]

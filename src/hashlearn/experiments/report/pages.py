@@ -63,7 +63,7 @@ class RowGroup(NamedTuple):
     rows: Sequence[tuple[str, Sequence[Cell]]]
 
 
-class Table(NamedTuple):
+class ReportTable(NamedTuple):
     """A table of grouped rows, numbers right-aligned; it scrolls sideways where the page is narrow."""
 
     columns: Sequence[str]
@@ -76,12 +76,12 @@ class Section(NamedTuple):
 
     heading: str
     intro: str = ""
-    tables: Sequence[Table] = ()
+    tables: Sequence[ReportTable] = ()
     drawings: Sequence[DrawingGroup] = ()
     notes: Sequence[str] = ()
 
 
-class Page(NamedTuple):
+class ReportPage(NamedTuple):
     """A whole document.
 
     Attributes
@@ -97,7 +97,7 @@ class Page(NamedTuple):
     commands: Sequence[str] = ()
 
 
-def render_page(page: Page) -> str:
+def render_page(page: ReportPage) -> str:
     """The document as HTML."""
     return render("page.html", page=page)
 

@@ -18,7 +18,7 @@ _INK, _GRID, _SERIES = "#010101", "#020202", "#0303{:02x}"
 
 
 @dataclass(frozen=True)
-class Curve:
+class PlotLine:
     """A named line."""
 
     name: str
@@ -27,7 +27,7 @@ class Curve:
 
 
 def line_figure(
-    curves: Iterable[Curve],
+    curves: Iterable[PlotLine],
     styles: Mapping[str, Style],
     *,
     title: str,
@@ -73,7 +73,7 @@ def precision_recall_figure(
     evaluations: Mapping[str, Any], styles: Mapping[str, Style], title: str = "Precision and recall over radii"
 ) -> str:
     """Precision against recall: over Hamming radii for codes, over the first N results where there are no radii."""
-    curves = [Curve(name, *_precision_recall(evaluation)) for name, evaluation in evaluations.items()]
+    curves = [PlotLine(name, *_precision_recall(evaluation)) for name, evaluation in evaluations.items()]
     return line_figure(curves, styles, title=title, x_label="recall", y_label="precision")
 
 
@@ -81,7 +81,7 @@ def precision_at_figure(
     evaluations: Mapping[str, Any], styles: Mapping[str, Style], title: str = "Precision among the first N"
 ) -> str:
     """Precision@N against N."""
-    curves = [Curve(name, result.positions, result.precision_at) for name, result in evaluations.items()]
+    curves = [PlotLine(name, result.positions, result.precision_at) for name, result in evaluations.items()]
     return line_figure(
         curves, styles, title=title, x_label="N, results looked at", y_label="precision@N", y_range=(0.0, None)
     )
@@ -97,9 +97,9 @@ def by_bits_figure(
 ) -> str:
     """A number of each method against the length of its codes; the reference is a level line."""
     lengths = sorted({n_bits for of_method in values.values() for n_bits in of_method})
-    curves = [Curve(name, sorted(of), [of[n_bits] for n_bits in sorted(of)]) for name, of in values.items()]
+    curves = [PlotLine(name, sorted(of), [of[n_bits] for n_bits in sorted(of)]) for name, of in values.items()]
     if reference is not None and lengths:
-        curves.append(Curve(reference[0], [lengths[0], lengths[-1]], [reference[1]] * 2))
+        curves.append(PlotLine(reference[0], [lengths[0], lengths[-1]], [reference[1]] * 2))
     return line_figure(
         curves, styles, title=title, x_label="bits", y_label=y_label, x_ticks=lengths, log_x=True, markers=True,
         y_range=(0.0, None),
