@@ -75,16 +75,16 @@ def test_settings_are_those_of_the_published_programs():
     def params(method, dataset):
         return known.method(method).hasher(known.dataset(dataset), 16, 0, {}).get_params()
 
-    assert params("jpsh", "flickr25k") == JPSH.paper("flickr25k", 16, random_state=0).get_params()
+    assert params("jpsh-paper", "flickr25k") == JPSH.paper("flickr25k", 16, random_state=0).get_params()
     spectral = {"init": "spectral", "soft_offsets": 2, "pairwise_weight": 0.1}
-    assert params("jpsh-ours", "mnist") == JPSH(16, **spectral, random_state=0).get_params()
-    assert params("jpsh-ours", "nus-wide") == JPSH(16, random_state=0).get_params()
+    assert params("jpsh", "mnist") == JPSH(16, **spectral, random_state=0).get_params()
+    assert params("jpsh", "nus-wide") == JPSH(16, random_state=0).get_params()
     assert params("jpsh0", "mnist") == JPSH.paper("mnist", 16, anchors="random", random_state=0).get_params()
     assert params("oeh", "mnist")["as_released"]
     assert params("och", "mnist")["as_released"]
     for dataset, k, rounds in (("mnist", 5, 10), ("cifar-10", 5, 5), ("nus-wide", 10, 10), ("flickr25k", 10, 10)):
         jsh = params("jsh", dataset)
         assert (jsh["n_anchors"], jsh["lambda3"], jsh["n_neighbors"], jsh["max_iter"]) == (500, 10, k, rounds)
-        psh, jpsh = params("psh", dataset), params("jpsh", dataset)
+        psh, jpsh = params("psh", dataset), params("jpsh-paper", dataset)
         shared = ("n_anchors", "n_anchor_neighbors", "lambda1", "lambda2", "max_iter", "rescale", "bias")
         assert {name: psh[name] for name in shared} == {name: jpsh[name] for name in shared}

@@ -105,7 +105,9 @@ def test_anchors_are_found_once_for_a_seed_and_counted_apart(done):
 def test_shared_anchors_are_those_the_method_would_find(tmp_path):
     data = CachedData.of(paper_dataset("digits"), tmp_path)
     task = next(
-        task for task in tasks_of(paper_experiment("figures-5-6").restricted(["digits"], ["jpsh"], [8], 1)) if task.bits
+        task
+        for task in tasks_of(paper_experiment("figures-5-6").restricted(["digits"], ["jpsh-paper"], [8], 1))
+        if task.bits
     )
     assert [part.anchors for part in anchored_parts(task, 1597)] == [AnchorSet(800, 0, 10)]
     shared, seconds = shared_anchors(data, AnchorSet(60, 0, 10))

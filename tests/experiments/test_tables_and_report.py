@@ -164,7 +164,7 @@ def test_signs_of_weights_come_back_from_a_line():
 
 def test_the_page_has_every_table_and_figure_and_needs_nothing_else(small, done, tmp_path):
     figures = {
-        "figure-4": paper_experiment("figure-4").restricted(["digits"], ["lsh", "jpsh-ours"], [16], 1),
+        "figure-4": paper_experiment("figure-4").restricted(["digits"], ["lsh", "jpsh"], [16], 1),
         "figures-5-6": paper_experiment("figures-5-6").restricted(["digits"], ["itq", "sah"], [8, 16], 1),
     }
     tiny = tmp_path / "tiny.toml"
@@ -222,7 +222,7 @@ def run(capsys, tmp_path, monkeypatch):
 
 
 def test_curves_of_several_lengths_are_several_rows():
-    experiment = paper_experiment("figure-4").restricted(["mnist"], ["lsh", "jpsh"], [16, 64], 2)
+    experiment = paper_experiment("figure-4").restricted(["mnist"], ["lsh", "jpsh-paper"], [16, 64], 2)
     (group,) = figures_of(experiment, Results(made_up(experiment, above_the_paper)))
     assert [row.heading for row in group.rows] == ["MNIST, 16 bits", "MNIST, 64 bits"]
     assert all(len(row.drawings) == 3 for row in group.rows)
