@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hashlearn.experiments import Experiment, ResultFolder, Results, paper_experiment, read_experiment
-from hashlearn.experiments.measures import MEASURES
-from hashlearn.experiments.summary import Comparison, MeasureTable, distances, measure_tables
-from hashlearn.experiments.tasks import REFERENCE
-from hashlearn.experiments.text_tables import as_markdown
+from hashlearn.experiments.define.measures import MEASURES
+from hashlearn.experiments.define.tasks import REFERENCE
+from hashlearn.experiments.results import Comparison, MeasureTable, distances, measure_tables
+from hashlearn.experiments.show.text_tables import as_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 MARKED = re.compile(r"(<!-- table: (?P<name>.+?) -->\n)(?P<table>.*?)(<!-- end -->)", re.DOTALL)

@@ -5,8 +5,8 @@ import re
 import numpy as np
 
 import hashlearn
-from hashlearn.experiments.recommend import TrialData
 from hashlearn.metrics import recall_of_ids, true_neighbors
+from hashlearn.recommend.trials import TrialData
 
 
 def test_it_names_a_command_that_works(run, folder):

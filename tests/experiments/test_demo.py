@@ -6,7 +6,7 @@ import pytest
 from hashlearn import ITQ, METHODS, Corrections
 from hashlearn.cli import main
 from hashlearn.experiments.demo import digits_split, run_demo
-from hashlearn.experiments.demo_page import cells, demo_page, is_best, problems
+from hashlearn.experiments.show.demo_page import cells, demo_page, is_best, problems
 from hashlearn.metrics import evaluate, true_neighbors
 
 

@@ -7,7 +7,7 @@ import pytest
 from hashlearn import JPSH
 from hashlearn.cli import paper
 from hashlearn.experiments import PAPER_EXPERIMENTS, PublishedPlace, paper_experiment, paper_table
-from hashlearn.experiments.tasks import tasks_of
+from hashlearn.experiments.define.tasks import tasks_of
 
 DATASETS = ("MNIST", "CIFAR-10", "NUS-WIDE", "FLICKR25K")
 PUBLISHED_METHODS = ("LSH", "SH", "PCA-ITQ", "SP", "SGH", "OEH", "OCH", "JSH", "CH", "RSSH", "JPSH")

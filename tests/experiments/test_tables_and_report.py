@@ -20,13 +20,13 @@ from hashlearn.experiments import (
     read_experiment,
     run_experiment,
 )
-from hashlearn.experiments.execute import weight_signs
-from hashlearn.experiments.experiment_figures import figures_of, mean_curves, signs_of
-from hashlearn.experiments.experiment_page import ReportedExperiment, report_page
-from hashlearn.experiments.measures import MEASURES
-from hashlearn.experiments.summary import Comparison, agreement, measure_tables, remarks, stat
-from hashlearn.experiments.tasks import tasks_of
-from hashlearn.experiments.text_tables import as_markdown, cell_texts, shown
+from hashlearn.experiments.define.measures import MEASURES
+from hashlearn.experiments.define.tasks import tasks_of
+from hashlearn.experiments.results import Comparison, agreement, measure_tables, remarks, stat
+from hashlearn.experiments.run import weight_signs
+from hashlearn.experiments.show.experiment_figures import figures_of, mean_curves, signs_of
+from hashlearn.experiments.show.experiment_page import ReportedExperiment, report_page
+from hashlearn.experiments.show.text_tables import as_markdown, cell_texts, shown
 
 
 def text_of(experiment, results):

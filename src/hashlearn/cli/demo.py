@@ -29,8 +29,8 @@ def run(
 
     check_writable(out, "--out")
     from hashlearn.experiments.demo import BITS, run_demo
-    from hashlearn.experiments.demo_page import demo_page
-    from hashlearn.experiments.report import need_report_packages
+    from hashlearn.experiments.show import need_report_packages
+    from hashlearn.experiments.show.demo_page import demo_page
 
     need_report_packages()
     with progress_bars():
@@ -46,7 +46,7 @@ def _print_table(demo: Any) -> None:
     from rich.table import Table
 
     from hashlearn.experiments.demo import DEMO_MEASURES, MEASURE_NOTES
-    from hashlearn.experiments.demo_page import COLUMNS, cells, is_best, problems
+    from hashlearn.experiments.show.demo_page import COLUMNS, cells, is_best, problems
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column(COLUMNS[0], no_wrap=True)

@@ -138,7 +138,7 @@ def _run(experiment: "Experiment", out: str, workers: int) -> None:
 def _print_tables(experiment: "Experiment", results: "Results") -> None:
     from rich.console import Console
 
-    from hashlearn.experiments.text_tables import shown
+    from hashlearn.experiments.show.text_tables import shown
 
     console = Console()
     if not console.is_terminal:
@@ -147,7 +147,7 @@ def _print_tables(experiment: "Experiment", results: "Results") -> None:
 
 
 def _print_markdown(experiment: "Experiment", results: "Results") -> None:
-    from hashlearn.experiments.text_tables import as_markdown
+    from hashlearn.experiments.show.text_tables import as_markdown
 
     typer.echo(as_markdown(experiment, results), nl=False)
 
@@ -158,8 +158,8 @@ def _report(verbs: ExperimentVerbs, names: list[str], restriction: Restriction, 
     experiments = [restriction.of(verbs.read(name)) for name in names]
     check_places({"--out": out}, [*names, *(path for experiment in experiments for path in experiment.files)])
 
-    from hashlearn.experiments.experiment_page import ReportedExperiment, report_page
-    from hashlearn.experiments.report import need_report_packages
+    from hashlearn.experiments.show import need_report_packages
+    from hashlearn.experiments.show.experiment_page import ReportedExperiment, report_page
 
     need_report_packages()
     reported = [
@@ -176,7 +176,7 @@ def _report(verbs: ExperimentVerbs, names: list[str], restriction: Restriction, 
 
 def _stored(folder: str, experiment: "Experiment", command: str) -> "Results":
     """The results of an experiment, of which there must be some."""
-    from hashlearn.experiments.summary import measure_tables
+    from hashlearn.experiments.results import measure_tables
 
     results = _opened(folder, experiment)
     if not measure_tables(experiment, results):

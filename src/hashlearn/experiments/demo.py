@@ -13,8 +13,8 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from hashlearn.experiments.real_queries import estimate_vectors, has_real_queries
-from hashlearn.experiments.tasks import REFERENCE
+from hashlearn.experiments.define.tasks import REFERENCE
+from hashlearn.experiments.judge import estimate_vectors, has_real_queries
 from hashlearn.hashers import METHODS, method_named
 from hashlearn.index import HammingIndex
 from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors, true_neighbors

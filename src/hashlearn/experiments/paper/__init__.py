@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from hashlearn.checks import check_choice
-from hashlearn.experiments.experiment import Experiment, read_experiment
-from hashlearn.experiments.published import Published, read_published
+from hashlearn.experiments.define.experiment import Experiment, read_experiment
+from hashlearn.experiments.define.measures import Published, read_published
 
 PAPER_EXPERIMENTS = ("table-1", "table-2", "table-3", "figure-4", "figures-5-6", "figure-7", "figure-8")
 PAPER_TABLES = ("table-1", "table-2", "table-3")
