@@ -26,7 +26,7 @@ from hashlearn.experiments.results import Comparison, agreement, measure_tables,
 from hashlearn.experiments.run import weight_signs
 from hashlearn.experiments.show.experiment_figures import figures_of, mean_curves, signs_of
 from hashlearn.experiments.show.experiment_page import ReportedExperiment, report_page
-from hashlearn.experiments.show.text_tables import as_markdown, cell_texts, shown
+from hashlearn.experiments.show.text_tables import as_markdown, cell_texts, deviation_notes, shown
 
 
 def text_of(experiment, results):
@@ -312,3 +312,25 @@ def test_bad_input_is_one_line(arguments, complaint, run, tmp_path):
     assert re.match(f"hashlearn: error: {complaint}", err), err
     assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_says_over_how_many_runs_its_deviations_are(tmp_path):
+    (tmp_path / "runs.toml").write_text(
+        "datasets = ['digits']\nbits = [8]\n[[parts]]\nmethods = ['lsh', 'itq']\nruns = 3\n"
+        "[[parts]]\nmethods = ['sh']\nruns = 2\n"
+    )
+    experiment = read_experiment(tmp_path / "runs.toml")
+    tables = measure_tables(experiment, Results(made_up(experiment, lambda task: 0.1 * task.run)))
+    assert deviation_notes(tables) == ["± is the standard deviation over 3 runs for LSH, ITQ; over 2 runs for SH."]
+    alike = experiment.restricted(runs=3)
+    tables = measure_tables(alike, Results(made_up(alike, lambda task: 0.1 * task.run)))
+    assert deviation_notes(tables) == ["± is the standard deviation over 3 runs."]
+    single = experiment.restricted(runs=1)
+    assert deviation_notes(measure_tables(single, Results(made_up(single, lambda task: 0.5)))) == []
+
+
+def test_the_papers_results_are_shown_where_you_have_none_of_your_own(run):
+    code, out, err = run("paper", "show", "table-2", "--datasets", "mnist", "--bits", "16", "--methods", "jpsh,lsh")
+    assert (code, err) == (0, "")
+    assert "JPSH, our defaults" in out
+    assert "± is the standard deviation over" in out

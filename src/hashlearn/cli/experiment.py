@@ -18,7 +18,9 @@ _Methods = Annotated[
 ]
 _Bits = Annotated[str | None, typer.Option("--bits", "-b", help="Comma-separated lengths of codes.")]
 _Runs = Annotated[int | None, typer.Option(min=1, help="Repetitions, each with a seed of its own.")]
-_Results = Annotated[str | None, typer.Option(help="The folder of the results; by default the one that 'run' takes.")]
+_Results = Annotated[
+    str | None, typer.Option(help="The folder of the results; by default that of 'run', or what is stored.")
+]
 
 
 class ExperimentVerbs(NamedTuple):
@@ -31,7 +33,8 @@ class ExperimentVerbs(NamedTuple):
     argument : what an experiment is called on the command line, with the word that stands for it
     example : one
     read : the experiment of a name
-    folder : the results of a name, by default
+    folder : where ``run`` puts the results of a name, by default
+    stored : where ``show`` and ``report`` look for them, by default
     all_names : what a report shows if nothing is named
     title, subtitle : of a report; empty for the experiment's own
     """
@@ -42,6 +45,7 @@ class ExperimentVerbs(NamedTuple):
     example: str
     read: Callable[[str], "Experiment"]
     folder: Callable[[str], str]
+    stored: Callable[[str], str]
     all_names: tuple[str, ...] = ()
     title: str = ""
     subtitle: str = ""
@@ -97,8 +101,7 @@ def typer_of(verbs: ExperimentVerbs) -> typer.Typer:
     ) -> None:
         """Print the tables: mean and deviation over the runs, the published number, and the difference."""
         chosen = Restriction(datasets, methods, bits, runs).of(verbs.read(experiment))
-        folder = results or verbs.folder(experiment)
-        stored = _stored(folder, chosen, f"{command} run {experiment}")
+        stored = _stored(results or verbs.stored(experiment), chosen, f"{command} run {experiment}")
         (_print_markdown if markdown else _print_tables)(chosen, stored)
 
     @app.command("report", epilog=f"Example: {command} report {verbs.example} --out page.html")
@@ -163,7 +166,7 @@ def _report(verbs: ExperimentVerbs, names: list[str], restriction: Restriction, 
 
     need_report_packages()
     reported = [
-        ReportedExperiment(experiment, _opened(results or verbs.folder(name), experiment))
+        ReportedExperiment(experiment, _opened(results or verbs.stored(name), experiment))
         for name, experiment in zip(names, experiments)
     ]
     again = [
@@ -212,6 +215,10 @@ def _read(path: str) -> "Experiment":
     return read_experiment(path)
 
 
+def _folder(path: str) -> str:
+    return f"{Path(path).stem}-results"
+
+
 app = typer_of(
     ExperimentVerbs(
         name="experiment",
@@ -219,6 +226,7 @@ app = typer_of(
         argument=("FILE.toml", "The file that describes the experiment."),
         example="shop.toml",
         read=_read,
-        folder=lambda path: f"{Path(path).stem}-results",
+        folder=_folder,
+        stored=_folder,
     )
 )

@@ -41,6 +41,7 @@ from hashlearn.experiments.cache import (
 )
 from hashlearn.experiments.define.experiment import Experiment
 from hashlearn.experiments.define.measures import STABLE_MEASURES
+from hashlearn.experiments.define.settings import hasher_class
 from hashlearn.experiments.define.tasks import Task, key_of, tasks_of
 from hashlearn.experiments.judge import (
     DIGITS,
@@ -53,7 +54,6 @@ from hashlearn.experiments.judge import (
 )
 from hashlearn.experiments.results import ResultFolder, provenance
 from hashlearn.hashers.base import Hasher
-from hashlearn.hashers.registry import method_named
 from hashlearn.hashers.union import HasherUnion
 from hashlearn.linalg.moments import KnownMoments, knowing_moments
 from hashlearn.progress import track
@@ -290,7 +290,7 @@ def _warm_up(method: str, folder: str) -> None:
     """Have a method's compiled loops compiled, which happens once in a process and is no part of a fit's time."""
     with suppress(ValueError):
         rows = np.array(_opened(folder).database[:200])
-        make: Any = method_named(method)
+        make: Any = hasher_class(method)
         make(n_bits=8, random_state=0).fit(rows).transform(rows)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hashlearn import ITQ, JPSH, METHODS
-from hashlearn.experiments import read_experiment, read_published
+from hashlearn.experiments import read_experiment, read_published, run_experiment
 from hashlearn.experiments.define.settings import ArrayFile
 from hashlearn.experiments.define.tasks import tasks_of
 
@@ -34,6 +34,45 @@ def test_a_method_that_was_just_registered_needs_nothing_else(written, monkeypat
     (task,) = tasks_of(read_experiment(written(GRID)).restricted(methods=["mine"]))
     assert type(task.hasher()) is Mine
     assert str(task) == "Mine at 8 bits on digits"
+
+
+OWN_METHOD = """
+from hashlearn import ITQ
+
+class Mine(ITQ):
+    pass
+
+class NoHasher:
+    pass
+"""
+
+
+@pytest.mark.parametrize("methods", ["'own_method:Mine'", "'mine'"])
+def test_a_method_of_your_own_is_named_by_its_module_and_class(written, methods):
+    text = GRID.replace("'lsh'", methods) + "[method.mine]\nmethod = 'own_method:Mine'\nparams = { center = false }\n"
+    path = written(text)
+    (path.parent / "own_method.py").write_text(OWN_METHOD)
+    outcome = run_experiment(read_experiment(path), path.parent / "results", workers=1)
+    assert (outcome.n_new, outcome.problems) == (1, ())
+    (task,) = tasks_of(read_experiment(path))
+    assert task.title == "Mine"
+    assert task.config["method"] == "own_method:Mine"
+    assert task.config["params"]["center"] == (methods != "'mine'")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_such_module:Mine", "method 'no_such_module:Mine' is not found: No module named"),
+        ("hashlearn:Nothing", "method 'hashlearn:Nothing' is not found"),
+        ("own_method:NoHasher", "must be a subclass of hashlearn.Hasher"),
+    ],
+)
+def test_a_class_that_is_no_method_is_named(written, name, message):
+    path = written(GRID.replace("'lsh'", f"'{name}'"))
+    (path.parent / "own_method.py").write_text(OWN_METHOD)
+    with pytest.raises(ValueError, match=message):
+        read_experiment(path)
 
 
 def test_a_name_means_the_defaults_unless_the_file_says_otherwise(written):

@@ -1,11 +1,15 @@
 """The datasets and methods of an experiment, with their settings.
 
 A name that the experiment's file does not describe is looked up elsewhere: a dataset among those of
-:func:`hashlearn.datasets.load`, a method in the registry, with its default parameters.
+:func:`hashlearn.datasets.load`, a method in the registry, with its default parameters. ``module:Class`` is a method of
+your own; the module is installed, or lies beside the experiment's file.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +21,9 @@ from hashlearn.hashers.registry import METHODS, method_named
 from hashlearn.hashers.union import HasherUnion
 
 UNION = "union"
+
+OWN = ":"
+"""What a method of your own has in its name, ``module:Class``."""
 
 UNIT = "unit"
 """The ``scale`` that gives every row the length one."""
@@ -85,7 +92,7 @@ class MethodSettings:
     Attributes
     ----------
     name, title : its name in a command, and in a table
-    method : name in the registry
+    method : name in the registry, or ``module:Class`` for a hasher of your own
     union_of : names in the registry instead, of methods that share the bits in equal parts (:class:`HasherUnion`)
     published_as : its name in the published table
     is_variant : whether its settings are other than those of the number it is held against
@@ -110,7 +117,7 @@ class MethodSettings:
 
     def __post_init__(self) -> None:
         _set_default(self, "method", UNION if self.union_of else self.name)
-        _set_default(self, "title", " + ".join(method_named(name).__name__ for name in self.registered))
+        _set_default(self, "title", " + ".join(hasher_class(name).__name__ for name in self.registered))
         _set_default(self, "published_as", self.title)
 
     @property
@@ -126,24 +133,25 @@ class MethodSettings:
         """The hasher, not yet fitted."""
         if self.union_of:
             shares = [len(part) for part in np.array_split(range(bits), len(self.union_of))]
-            classes: list[Any] = [method_named(name) for name in self.union_of]
+            classes: list[Any] = [hasher_class(name) for name in self.union_of]
             parts = [cls(share, random_state=seed) for cls, share in zip(classes, shares)]
             return HasherUnion(parts)
-        cls: Any = method_named(self.method)
+        cls: Any = hasher_class(self.method)
         params = {**self.params, **self.on.get(dataset.like, {}), **changes, "random_state": seed}
         return cls.paper(dataset.like, bits, **params) if self.as_published else cls(bits, **params)
 
 
 @dataclass(frozen=True)
 class Definitions:
-    """The datasets and methods that a file describes, by name."""
+    """The datasets and methods that a file describes, by name; ``folder`` is that of the file."""
 
     datasets: Mapping[str, DatasetSettings] = field(default_factory=dict)
     methods: Mapping[str, MethodSettings] = field(default_factory=dict)
+    folder: Path | None = None
 
     def over(self, others: "Definitions") -> "Definitions":
         """These and, where a name is not among them, the others."""
-        return Definitions({**others.datasets, **self.datasets}, {**others.methods, **self.methods})
+        return Definitions({**others.datasets, **self.datasets}, {**others.methods, **self.methods}, self.folder)
 
     def dataset(self, name: str) -> DatasetSettings:
         """The dataset of this name."""
@@ -157,6 +165,9 @@ class Definitions:
 
     def method(self, name: str) -> MethodSettings:
         """The method of this name."""
+        if OWN in str(name):
+            let_modules_be_found(self.folder)
+            return MethodSettings(str(name))
         name = str(name).lower()
         if name in self.methods:
             return self.methods[name]
@@ -164,6 +175,26 @@ class Definitions:
             return MethodSettings(name)
         known = dict.fromkeys((*self.methods, *METHODS))
         raise ValueError(f"method must be one of {', '.join(known)}, got {name!r}")
+
+
+def let_modules_be_found(folder: Path | None) -> None:
+    """Have modules of a folder imported by their names, by worker processes as well."""
+    if folder is not None and str(folder.resolve()) not in sys.path:
+        sys.path.append(str(folder.resolve()))
+
+
+def hasher_class(name: str) -> type[Hasher]:
+    """The class of a method: by its name in the registry, or as ``module:Class``."""
+    if OWN not in name:
+        return method_named(name)
+    module, _, attribute = name.partition(OWN)
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"method {name!r} is not found: {error}") from None
+    if not (isinstance(found, type) and issubclass(found, Hasher)):
+        raise ValueError(f"method {name!r} must be a subclass of hashlearn.Hasher, got {found!r:.60}")
+    return found
 
 
 def _set_default(settings: Any, name: str, value: Any) -> None:

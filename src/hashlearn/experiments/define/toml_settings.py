@@ -10,14 +10,16 @@ from typing import Any
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.datasets import DATASETS
 from hashlearn.experiments.define.settings import (
+    OWN,
     RANKINGS,
     UNIT,
     ArrayFile,
     DatasetSettings,
     Definitions,
     MethodSettings,
+    hasher_class,
+    let_modules_be_found,
 )
-from hashlearn.hashers.registry import method_named
 
 Entries = Mapping[str, Any]
 """A table of a TOML file."""
@@ -29,6 +31,7 @@ def read_definitions(read: Entries, path: Path) -> Definitions:
     return Definitions(
         {name.lower(): _dataset(name.lower(), entries, path) for name, entries in datasets.items()},
         {name.lower(): _method(name.lower(), entries, path) for name, entries in methods.items()},
+        path.parent,
     )
 
 
@@ -129,8 +132,10 @@ def _method(name: str, entries: Any, path: Path) -> MethodSettings:
         check_kind(where, "union_of", each, str)
     if "union_of" in entries and entries.keys() & {"method", "params", "on", "as_published"}:
         raise ValueError(f"{where} must have union_of, or method with its params, not both")
+    if OWN in entries.get("method", ""):
+        let_modules_be_found(path.parent)
     settings = MethodSettings(name, **entries)
-    if settings.as_published and not hasattr(method_named(settings.method), "paper"):
+    if settings.as_published and not hasattr(hasher_class(settings.method), "paper"):
         raise ValueError(f"{where}: {settings.method} has no published settings for as_published")
     for params in (settings.params, *on.values()):
         check_parameters(where, settings, check_kind(where, "params", params, dict))
@@ -143,7 +148,7 @@ def check_parameters(where: str, method: MethodSettings, params: Entries) -> Non
         raise ValueError(f"{where}: {method.title} is a union and has no parameter {next(iter(params))!r}")
     if method.union_of:
         return
-    cls: Any = method_named(method.method)
+    cls: Any = hasher_class(method.method)
     known = [name for name in cls().get_params(deep=False) if name not in ("n_bits", "random_state")]
     for unknown in params.keys() - set(known):
         raise ValueError(f"{where}: {cls.__name__} has no parameter {unknown!r} (it has {', '.join(known)})")

@@ -20,6 +20,12 @@ def paper_experiment(name: str) -> Experiment:
     return read_experiment(_FOLDER / f"{check_choice('experiment', name, PAPER_EXPERIMENTS)}.toml")
 
 
+def stored_results() -> Path:
+    """The folder of the runs that come with the package; in a checkout that is ``results`` at its top."""
+    installed = _FOLDER / "results"
+    return installed if installed.is_dir() else _FOLDER.parents[3] / "results"
+
+
 def paper_table(name: str) -> Published:
     """All numbers of "table-1", "table-2" or "table-3", as printed.
 

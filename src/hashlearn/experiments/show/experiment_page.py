@@ -13,7 +13,7 @@ from hashlearn.experiments.show.experiment_figures import figures_of
 from hashlearn.experiments.show.pages import Cell, ReportPage, ReportTable, RowGroup, Section, render_page
 from hashlearn.experiments.show.text_tables import cell_texts, heading, notes
 
-SUBTITLE = "Means over the runs, each with its deviation; the best of every column is marked."
+SUBTITLE = "Means over the runs, each with its standard deviation; the best of every column is marked."
 
 
 class ReportedExperiment(NamedTuple):

@@ -81,8 +81,30 @@ def heading(table: MeasureTable) -> str:
 
 def notes(experiment: Experiment, results: Results, tables: Iterable[MeasureTable]) -> list[str]:
     """All sentences that belong to an experiment and to these tables of it."""
-    said = [*agreement(experiment, results), *remarks(experiment, results), *experiment.remarks]
-    return [*said, *dict.fromkeys(table.measure.note for table in tables)]
+    tables = list(tables)
+    said = [*deviation_notes(tables), *agreement(experiment, results), *remarks(experiment, results)]
+    return [*said, *experiment.remarks, *dict.fromkeys(table.measure.note for table in tables)]
+
+
+def deviation_notes(tables: Iterable[MeasureTable]) -> list[str]:
+    """The sentence that says over how many runs the deviations are; nothing where all numbers are of single runs."""
+    counts: dict[str, set[int]] = {}
+    for table in tables:
+        for row in table.rows:
+            counts.setdefault(row.title, set()).update(cell.ours.n for cell in row.cells if cell.ours is not None)
+    rows_of: dict[str, list[str]] = {}
+    for title, found in counts.items():
+        if found and max(found) > 1:
+            rows_of.setdefault(_runs(found), []).append(title)
+    if len(rows_of) == 1 and len(rows_of[next(iter(rows_of))]) == len(counts):
+        return [f"± is the standard deviation over {next(iter(rows_of))}."]
+    said = [f"over {runs} for {', '.join(titles)}" for runs, titles in rows_of.items()]
+    return [f"± is the standard deviation {'; '.join(said)}."] if said else []
+
+
+def _runs(counts: set[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{high} runs" if low == high else f"{low} to {high} runs"
 
 
 def _parts(experiment: Experiment, results: Results) -> Iterator[RenderableType]:
