@@ -298,7 +298,7 @@ def test_the_papers_commands_are_the_same(run, tmp_path):
         (("paper", "run", "table-2", "--runs", "0"), "Invalid value for '--runs'"),
         (("experiment", "run", "missing.toml"), "missing.toml: No such file or directory"),
         (("experiment", "run", "table-2"), "an experiment must be a .toml file, got 'table-2'"),
-        (("paper", "show", "table-2"), "--results must be a folder"),
+        (("paper", "show", "table-2", "--results", "nowhere"), "--results must be a folder"),
         (("paper", "show", "table-2", "--results", "."), "no results of table-2 in .: hashlearn paper run table-2"),
         (("paper", "report", "--results", "."), "no results of table-1, "),
         (("paper", "report", "--out", "no/where.html"), "--out must lie in an existing folder"),

@@ -28,13 +28,13 @@ def run(
     from hashlearn.durable.files import check_writable, write_text
 
     check_writable(out, "--out")
-    from hashlearn.experiments.demo import BITS, run_demo
+    from hashlearn.experiments.demo import run_demo
     from hashlearn.experiments.show import need_report_packages
     from hashlearn.experiments.show.demo_page import demo_page
 
     need_report_packages()
     with progress_bars():
-        demo = run_demo(method, tuple(dict.fromkeys(bits or BITS)), seed)
+        demo = run_demo(method, bits and tuple(dict.fromkeys(bits)), seed)
     _print_table(demo)
     write_text(out, demo_page(demo))
     typer.echo(f"\nThe report: {Path(out).resolve().as_uri()}\n\n{NEXT}")

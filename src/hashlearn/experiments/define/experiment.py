@@ -46,7 +46,9 @@ from hashlearn.experiments.define.toml_settings import (
     check_parameters,
     read_definitions,
 )
+from hashlearn.hashers.registry import METHODS
 
+ALL_METHODS = "all"
 FIGURES = ("curves", "by-bits", "weights", "sweeps", "convergence")
 
 
@@ -216,7 +218,7 @@ def _part(where: str, read: Entries, definitions: Definitions) -> RunGrid:
     vary = check_kind(where, "vary", read.get("vary", {}), dict)
     part = RunGrid(
         tuple(definitions.dataset(name) for name in _listed(where, "datasets", read)),
-        tuple(definitions.method(name) for name in _listed(where, "methods", read)),
+        tuple(definitions.method(name) for name in _method_names(where, read)),
         tuple(_listed(where, "bits", read)),
         read["runs"],
         check_kind(where, "params", read.get("params", {}), dict),
@@ -226,6 +228,11 @@ def _part(where: str, read: Entries, definitions: Definitions) -> RunGrid:
         _measures(where, "draws", _listed(where, "draws", read) if "draws" in read else ()),
     )
     return _checked(part, where)
+
+
+def _method_names(where: str, read: Entries) -> list:
+    """The methods of a part; "all" is every method of the registry."""
+    return list(METHODS) if read["methods"] == ALL_METHODS else _listed(where, "methods", read)
 
 
 def _listed(where: str, name: str, read: Entries, default: Sequence[str] = ()) -> list:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 import hashlearn
 from hashlearn.codes import unpack
 from hashlearn.experiments.define.tasks import REFERENCE
-from hashlearn.experiments.demo import DEMO_MEASURES, MEASURE_NOTES, Demo, DemoRun, DigitCodes, K
+from hashlearn.experiments.demo import DEMO_MEASURES, MEASURE_NOTES, Demo, DemoRun, DigitCodes, K, demo_experiment
 from hashlearn.experiments.results import processor
 from hashlearn.experiments.show.pages import (
     Cell,
@@ -42,7 +42,7 @@ def demo_page(demo: Demo) -> str:
         sections += [_retrieval_section(demo, shown), _strips_section(demo, shown)]
     n, d = demo.split.vectors.shape
     page = ReportPage(
-        "hashlearn: short codes for handwritten digits",
+        demo_experiment().title,
         f"{n} images of {d} pixels as codes of {_listed(demo.lengths)} bits. {len(demo.split.query_labels)} other "
         "images are the queries.",
         sections,
