@@ -21,9 +21,8 @@ from runs import add_out_option, append_run
 from hashlearn import ABH, ITQ, JPSH, SAH, fit_lengths
 from hashlearn.codes import unpack
 from hashlearn.datasets import load
-from hashlearn.experiments.data_sources import SourceRows
-from hashlearn.experiments.judge import judge_real_queries
-from hashlearn.experiments.real_queries import EstimateVectors, estimate_vectors
+from hashlearn.experiments.cache import SourceRows
+from hashlearn.experiments.judge import EstimateVectors, estimate_vectors, judge_real_queries
 from hashlearn.metrics import true_neighbors
 
 SHOWN = ("mAP", "precision_at_100", "recall_at_10", "recall_at_100")

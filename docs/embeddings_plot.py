@@ -11,7 +11,7 @@ from matplotlib.ticker import NullLocator
 from tables import UNIT_SETS
 
 from hashlearn.experiments import ResultFolder, Results, read_experiment
-from hashlearn.experiments.summary import MeasureTable, measure_tables
+from hashlearn.experiments.results import MeasureTable, measure_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "docs" / "images" / "embeddings.svg"

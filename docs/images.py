@@ -17,8 +17,8 @@ from PIL import Image
 
 from hashlearn.experiments import ResultFolder, Results, paper_experiment
 from hashlearn.experiments.demo import run_demo
-from hashlearn.experiments.demo_page import demo_page
-from hashlearn.experiments.experiment_page import ReportedExperiment, report_page
+from hashlearn.experiments.show.demo_page import demo_page
+from hashlearn.experiments.show.experiment_page import ReportedExperiment, report_page
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ("figure-4", "figures-5-6", "figure-7", "figure-8")

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hashlearn.experiments import Experiment, ResultFolder, Results, paper_experiment, read_experiment
-from hashlearn.experiments.measures import MEASURES
-from hashlearn.experiments.summary import Comparison, MeasureTable, distances, measure_tables
-from hashlearn.experiments.tasks import REFERENCE
-from hashlearn.experiments.text_tables import as_markdown
+from hashlearn.experiments.define.measures import MEASURES
+from hashlearn.experiments.define.tasks import REFERENCE
+from hashlearn.experiments.results import Comparison, MeasureTable, distances, measure_tables
+from hashlearn.experiments.show.text_tables import as_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 MARKED = re.compile(r"(<!-- table: (?P<name>.+?) -->\n)(?P<table>.*?)(<!-- end -->)", re.DOTALL)
@@ -92,8 +92,8 @@ MEASURED_ROWS = {
     "itq": "ITQ",
     "rssh": "RSSH",
     "jsh": "JSH",
-    "jpsh": "JPSH, the paper's settings",
-    "jpsh-ours": "**JPSH, our defaults (spectral start, one round)**",
+    "jpsh-paper": "JPSH, the paper's settings",
+    "jpsh": "**JPSH, our defaults (spectral start, one round)**",
     "sah": "**SAH**",
 }
 
@@ -159,7 +159,7 @@ def _places(table: MeasureTable) -> list[tuple[str, Comparison]]:
 
 def range_over_runs() -> str:
     """Least and most mAP over the runs of JPSH, which differ by their anchors and starting codes."""
-    experiment = paper_experiment("table-2").restricted(methods=["jpsh", "jpsh-ours"])
+    experiment = paper_experiment("table-2").restricted(methods=["jpsh-paper", "jpsh"])
     rows = []
     for table in measure_tables(experiment, paper_results()):
         if table.measure.name != "mAP_stable":

@@ -30,6 +30,7 @@ MODULES = [
     "hashers",
     "index",
     "metrics",
+    "recommend",
     "rows",
     "search",
     "stores",

@@ -16,7 +16,7 @@ N_BITS = 256
 """Bits of a code where nobody has fitted a method."""
 
 
-class Found(NamedTuple):
+class FoundDocument(NamedTuple):
     """A result: the id, its distance (smaller is nearer), and the payload."""
 
     id: str
@@ -74,7 +74,7 @@ class DocumentSearch:
 
     def nearest(
         self, vector: Any, k: int, filter: dict[str, Any] | None = None, subset: Iterable[str] | None = None
-    ) -> list[Found]:
+    ) -> list[FoundDocument]:
         """The k nearest rows of one query, nearest first; fewer where there are fewer."""
         chosen = None if subset is None else self._own(subset)
         if self.search is None or not len(self.search) or k < 1 or (chosen is not None and not chosen):
@@ -89,7 +89,7 @@ class DocumentSearch:
         ids = [id for id in found.ids[0].tolist() if id is not None and id != -1]
         payloads = self.search.payloads(ids)
         return [
-            Found(str(id), float(distance), payload)
+            FoundDocument(str(id), float(distance), payload)
             for id, distance, payload in zip(ids, found.distances[0], payloads)
             if payload is not None
         ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.adapters.documents import DocumentSearch, Found
+from hashlearn.adapters.documents import DocumentSearch, FoundDocument
 from hashlearn.extras import require
 from hashlearn.search import SimilaritySearch
 
@@ -179,7 +179,7 @@ class LangChainVectorStore(vectorstores.VectorStore):
     def _with_scores(self, vector: list[float], k: int, filter: Filter) -> list[tuple[Any, float]]:
         return [(self._document(each.id, each.payload), each.distance) for each in self._found(vector, k, filter)]
 
-    def _found(self, vector: list[float], k: int, filter: Filter) -> list[Found]:
+    def _found(self, vector: list[float], k: int, filter: Filter) -> list[FoundDocument]:
         if not callable(filter):
             return self._rows.nearest(vector, k, filter)
         payloads = self._rows.payloads(self._rows.ids)

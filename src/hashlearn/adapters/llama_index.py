@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hashlearn.adapters.documents import DocumentSearch, Found
+from hashlearn.adapters.documents import DocumentSearch, FoundDocument
 from hashlearn.extras import require
 from hashlearn.search import SimilaritySearch
 
@@ -115,7 +115,7 @@ class LlamaIndexVectorStore(types.BasePydanticVectorStore):
         if self._rows.search is not None:
             self._rows.search.save(persist_path)
 
-    def _found(self, query: Any, k: int) -> list[Found]:
+    def _found(self, query: Any, k: int) -> list[FoundDocument]:
         filter, subset = _as_filter(query.filters), query.node_ids or None  # an empty list says nothing
         if query.filters is not None and filter is None:
             subset = self._chosen(subset, query.filters)
@@ -148,7 +148,7 @@ def _payload(node: Any) -> dict[str, Any]:
     return store_utils.node_to_metadata_dict(node, remove_text=False, flat_metadata=False)
 
 
-def _result(found: list[Found], similarities: list[float]) -> Any:
+def _result(found: list[FoundDocument], similarities: list[float]) -> Any:
     nodes = [store_utils.metadata_dict_to_node(each.payload) for each in found]
     return types.VectorStoreQueryResult(nodes=nodes, similarities=similarities, ids=[each.id for each in found])
 

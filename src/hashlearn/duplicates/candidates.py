@@ -17,7 +17,7 @@ from scipy.stats import binom
 
 from hashlearn.codes import bytes_per_code, pack
 from hashlearn.duplicates.kernels import near_in_products, settle_scores
-from hashlearn.duplicates.vectors import Rows, Vectors
+from hashlearn.duplicates.vectors import MetricRows, Rows
 from hashlearn.index import HammingIndex
 from hashlearn.progress import track
 from hashlearn.threads import one_blas_thread, run_all
@@ -41,7 +41,7 @@ class Candidates(NamedTuple):
 class Described(NamedTuple):
     """Some rows of many: all rows, what a finder's ``describe`` has made of them, and the numbers of those rows."""
 
-    vectors: Vectors
+    vectors: MetricRows
     values: NDArray
     rows: Rows
 
@@ -71,7 +71,7 @@ class SignCodes(NamedTuple):
         settle_scores(block, self.mean, self.projection, tolerances, scores)
         return pack(scores > 0)
 
-    def describe(self, vectors: Vectors) -> NDArray[np.uint8]:
+    def describe(self, vectors: MetricRows) -> NDArray[np.uint8]:
         """Packed codes of all rows."""
         codes = np.empty((len(vectors), bytes_per_code(self.n_bits)), np.uint8)
         for part, block in vectors.map_blocks(self.codes, "encode"):
@@ -79,7 +79,7 @@ class SignCodes(NamedTuple):
         return codes
 
     def pairs(
-        self, vectors: Vectors, codes: NDArray[np.uint8], rows: Rows, square: float, n_jobs: int
+        self, vectors: MetricRows, codes: NDArray[np.uint8], rows: Rows, square: float, n_jobs: int
     ) -> Iterator[Candidates]:
         """Pairs of the named rows, which ascend; the lower row first. The square is not needed: the radius decides."""
         index = HammingIndex(self.n_bits).add(codes[rows], rows)
@@ -113,7 +113,7 @@ class Projection(NamedTuple):
         """The rows of a block in the few dimensions."""
         return ((block - self.mean) @ self.directions).astype(np.float32, copy=False)
 
-    def describe(self, vectors: Vectors) -> NDArray[np.float32]:
+    def describe(self, vectors: MetricRows) -> NDArray[np.float32]:
         """All rows in the few dimensions."""
         reduced = np.empty((len(vectors), self.n_dimensions), np.float32)
         for part, block in vectors.map_blocks(self.reduced, "project"):
@@ -121,7 +121,7 @@ class Projection(NamedTuple):
         return reduced
 
     def pairs(
-        self, vectors: Vectors, reduced: NDArray[np.float32], rows: Rows, square: float, n_jobs: int
+        self, vectors: MetricRows, reduced: NDArray[np.float32], rows: Rows, square: float, n_jobs: int
     ) -> Iterator[Candidates]:
         """Pairs of the named rows, the lower row first.
 

@@ -11,18 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_integer, check_number
 from hashlearn.duplicates.candidates import SignCodes
 from hashlearn.duplicates.groups import Contents, Grouping, Keep, NearPairs
-from hashlearn.duplicates.plan import Plan, Sample, choose_plan, radius_for, refuse_too_many, too_many
+from hashlearn.duplicates.plan import OrderedSample, Plan, choose_plan, radius_for, refuse_too_many, too_many
 from hashlearn.duplicates.result import Duplicates
 from hashlearn.duplicates.state import Checked, State, check_ids, check_labeled_pairs, check_scores
 from hashlearn.duplicates.texts import TextRows, Words, plan_of_texts
 from hashlearn.duplicates.threshold import (
     SEARCHED_PER_ROW,
-    Choice,
+    ThresholdChoice,
     chance_level,
     distance_from_labels,
     emptiest_distance,
 )
-from hashlearn.duplicates.vectors import Metric, Vectors, square_of_distance
+from hashlearn.duplicates.vectors import Metric, MetricRows, square_of_distance
 from hashlearn.duplicates.verify import Curve, TooManyPairs, Verified, differing_bits, measured_curve, verified
 from hashlearn.rows import as_rows
 from hashlearn.threads import check_n_jobs
@@ -117,11 +117,11 @@ def find_duplicates(
     if max_distance is not None and max_distance != "auto":
         check_number("max_distance", max_distance, low=0)
 
-    rows = Vectors(vectors, metric)
+    rows = MetricRows(vectors, metric)
     names, row_scores = check_ids(ids, len(rows)), check_scores(scores, len(rows))
     rule = _rule(keep, row_scores)
     if max_distance == "auto":
-        sample = Sample.of(rows, Contents.of(rows.hashes).row_of, search.seed)
+        sample = OrderedSample.of(rows, Contents.of(rows.hashes).row_of, search.seed)
         furthest = chance_level(sample, metric, SEARCHED_PER_ROW)
         state = _state(rows, furthest, names, row_scores, search)
         choice = emptiest_distance(state.pairs.distances, furthest, chance_level(sample, metric), metric)
@@ -130,7 +130,7 @@ def find_duplicates(
         first, second, labels = check_labeled_pairs(labeled_pairs, len(rows), names)
         choice = distance_from_labels(rows.distances(first, second), labels)
     else:
-        choice = Choice(float(max_distance), f"max_distance={max_distance:g} was given")
+        choice = ThresholdChoice(float(max_distance), f"max_distance={max_distance:g} was given")
     state = _state(rows, choice.distance, names, row_scores, search)
     return Duplicates(state, choice.distance, grouping, rule, choice.reason)
 
@@ -228,7 +228,7 @@ def check_against(
     """
     search = _checked(recall, random_state, 1, n_jobs)
     distance = check_number("max_distance", max_distance, low=0)
-    known = _known(Vectors(against, metric), distance, ids, search)
+    known = _known(MetricRows(against, metric), distance, ids, search)
     rows = as_rows(vectors)
     parts = [known.check(block, n_jobs=n_jobs) for _, block in rows.as_stored()]
     return Checked(*(np.concatenate(values) for values in zip(*parts)))
@@ -277,14 +277,14 @@ def check_texts_against(
     return Checked(*(np.concatenate(values) for values in zip(*parts)))
 
 
-def _known(rows: Vectors, distance: float, ids: ArrayLike | None, search: "_Search") -> Duplicates:
+def _known(rows: MetricRows, distance: float, ids: ArrayLike | None, search: "_PairSearch") -> Duplicates:
     """Rows to compare others with; they are not compared with each other."""
     names = check_ids(ids, len(rows))
     contents = Contents.of(rows.hashes)
     if isinstance(rows, TextRows):
         plan = plan_of_texts(distance)
     else:
-        sample = Sample.of(rows, contents.row_of, search.seed)
+        sample = OrderedSample.of(rows, contents.row_of, search.seed)
         plan = choose_plan(sample, square_of_distance(distance, rows.metric), search.recall, search.seed)
     none = NearPairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     decided, apart = np.zeros(len(rows), np.int8), np.empty((0, 2), np.int64)
@@ -293,7 +293,7 @@ def _known(rows: Vectors, distance: float, ids: ArrayLike | None, search: "_Sear
     return Duplicates(state, distance, "leader", "center", f"max_distance={distance:g} was given")
 
 
-class _Search(NamedTuple):
+class _PairSearch(NamedTuple):
     """How pairs are looked for."""
 
     recall: float
@@ -302,12 +302,12 @@ class _Search(NamedTuple):
     n_jobs: int
 
 
-def _checked(recall: float, random_state: int, max_pairs: int, n_jobs: int | None) -> _Search:
+def _checked(recall: float, random_state: int, max_pairs: int, n_jobs: int | None) -> _PairSearch:
     recall = check_number("recall", recall, high=1)
     if recall <= 0:
         raise ValueError(f"recall must be above 0 and at most 1, got {recall}")
     seed = check_integer("random_state", random_state, low=0, high=2**32 - 1)
-    return _Search(recall, seed, check_integer("max_pairs", max_pairs, low=1), check_n_jobs(n_jobs))
+    return _PairSearch(recall, seed, check_integer("max_pairs", max_pairs, low=1), check_n_jobs(n_jobs))
 
 
 def _rule(keep: Keep | None, scores: NDArray | None) -> Keep:
@@ -317,11 +317,11 @@ def _rule(keep: Keep | None, scores: NDArray | None) -> Keep:
 
 
 def _state(
-    rows: Vectors, distance: float, ids: NDArray | None, scores: NDArray[np.float64] | None, search: _Search
+    rows: MetricRows, distance: float, ids: NDArray | None, scores: NDArray[np.float64] | None, search: _PairSearch
 ) -> State:
     """Look for the pairs within a distance."""
     contents = Contents.of(rows.hashes)
-    sample = None if isinstance(rows, TextRows) else Sample.of(rows, contents.row_of, search.seed)
+    sample = None if isinstance(rows, TextRows) else OrderedSample.of(rows, contents.row_of, search.seed)
     if sample is None:
         plan = plan_of_texts(distance)
     else:
@@ -340,7 +340,7 @@ def _state(
 
 
 def _searched(
-    vectors: Vectors, contents: Contents, plan: Plan, distance: float, search: _Search
+    vectors: MetricRows, contents: Contents, plan: Plan, distance: float, search: _PairSearch
 ) -> tuple[Plan, NDArray, Verified, Curve | None]:
     """Look for the pairs; with codes, again within a larger radius while the pairs found say that too many were missed.
 

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from hashlearn.codes import hamming_distances
 from hashlearn.duplicates.candidates import Finder, Projection, SignCodes
-from hashlearn.duplicates.vectors import RowMetric, Rows, Vectors, distance_of_square, square_of_distance
+from hashlearn.duplicates.vectors import MetricRows, RowMetric, Rows, distance_of_square, square_of_distance
 from hashlearn.linalg.anchors.search import squared_distances
 from hashlearn.threads import one_blas_thread
 
@@ -63,7 +63,7 @@ class Plan(NamedTuple):
         return f"{how}; about {self.candidates:.3g} candidates and {self.seconds:.2g} s of one thread"
 
 
-class Sample(NamedTuple):
+class OrderedSample(NamedTuple):
     """Some rows, in an order that only their contents determine.
 
     Attributes
@@ -82,7 +82,7 @@ class Sample(NamedTuple):
     n: int
 
     @classmethod
-    def of(cls, vectors: Vectors, rows: Rows, seed: int) -> "Sample":
+    def of(cls, vectors: MetricRows, rows: Rows, seed: int) -> "OrderedSample":
         """A sample of the named rows, which are all different."""
         hashes = vectors.hashes[rows]
         mixed = (hashes[:, 0] ^ np.uint64(seed)) * np.uint64(0xD6E8FEB86659FD93)
@@ -109,12 +109,12 @@ class Sample(NamedTuple):
         return float(distance_of_square(np.quantile(self.squares, share).astype(np.float64), metric))
 
 
-def choose_plan(sample: Sample, square: float, recall: float, seed: int) -> Plan:
+def choose_plan(sample: OrderedSample, square: float, recall: float, seed: int) -> Plan:
     """The cheapest plan that is expected to find so many of the near pairs.
 
     Parameters
     ----------
-    sample : Sample
+    sample : OrderedSample
     square : float
         The squared distance within which a pair is near.
     recall : float
@@ -143,7 +143,7 @@ def radius_for(recall: float, n_bits: int, differing: NDArray[np.float64], weigh
     return bisect_left(range(n_bits), wanted, key=lambda radius: weights @ binom.cdf(radius, n_bits, differing))
 
 
-def _codes(sample: Sample, square: float, recall: float, seed: int) -> list[Plan]:
+def _codes(sample: OrderedSample, square: float, recall: float, seed: int) -> list[Plan]:
     """Codes of several lengths, each with the radius that pairs at exactly the largest distance need."""
     differing = _differing_at(sample, square, seed)
     longest = SignCodes.drawn(sample.mean, LENGTHS[-1], seed)
@@ -162,7 +162,7 @@ def _codes(sample: Sample, square: float, recall: float, seed: int) -> list[Plan
     return plans
 
 
-def _projections(sample: Sample, square: float) -> list[Plan]:
+def _projections(sample: OrderedSample, square: float) -> list[Plan]:
     """Projections to fewer dimensions, and to all of them."""
     centered = sample.vectors - sample.mean
     d = len(sample.mean)
@@ -187,7 +187,7 @@ def _verifying(candidates: float, width: int) -> float:
     return candidates * (_FETCH_PAIR + width * _FETCH_ELEMENT)
 
 
-def _differing_at(sample: Sample, square: float, seed: int) -> NDArray[np.float64]:
+def _differing_at(sample: OrderedSample, square: float, seed: int) -> NDArray[np.float64]:
     """The probability that a bit differs, of pairs at exactly the largest distance: rows and rows moved so far."""
     values = (sample.vectors[:_PERTURBED] - sample.mean).astype(np.float64)
     steps = np.random.RandomState(seed).standard_normal(values.shape)
@@ -212,14 +212,14 @@ def bit_difference(left: NDArray, right: NDArray, squares: NDArray) -> NDArray[n
     return np.arccos(np.clip(cosine, -1, 1)) / np.pi
 
 
-def refuse_too_many(sample: Sample, max_distance: float, metric: RowMetric, max_pairs: int) -> None:
+def refuse_too_many(sample: OrderedSample, max_distance: float, metric: RowMetric, max_pairs: int) -> None:
     """Raise where the sample says that far more pairs match than may be kept."""
     expected = sample.matching(square_of_distance(max_distance, metric))
     if expected > 1.5 * max_pairs:
         raise too_many(sample, max_distance, metric, max_pairs, f"about {expected:.3g}")
 
 
-def too_many(sample: Sample, max_distance: float, metric: RowMetric, max_pairs: int, count: str) -> ValueError:
+def too_many(sample: OrderedSample, max_distance: float, metric: RowMetric, max_pairs: int, count: str) -> ValueError:
     """The error that says how many pairs match, and which distance would leave fewer."""
     advised = sample.distance_of_pairs(sample.n / 10, metric)
     return ValueError(

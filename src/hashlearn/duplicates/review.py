@@ -34,7 +34,7 @@ LONGEST_TEXT = 20_000
 _DECIDED = {KEPT: "keep", DROPPED: "drop"}
 
 
-class Shown(NamedTuple):
+class RowDisplay(NamedTuple):
     """What is shown of a row; see :func:`write_review`."""
 
     texts: Sequence[str] | None = None
@@ -112,12 +112,12 @@ def write_review(
     ...     "a cat." in (Path(folder) / "review.html").read_text()
     True
     """
-    page = write_pages(duplicates, path, Shown(texts, picture, note, file), title)
+    page = write_pages(duplicates, path, RowDisplay(texts, picture, note, file), title)
     write_text(path, page)
     remove_other_pages(path, page)
 
 
-def write_pages(duplicates: Duplicates, path: str | Path, shown: Shown, title: str) -> str:
+def write_pages(duplicates: Duplicates, path: str | Path, shown: RowDisplay, title: str) -> str:
     """Write the further pages of a review beside the file of the first one, and return the text of that file.
 
     Their names are new: a page that is there already goes on to have its own until :func:`remove_other_pages`.
@@ -136,7 +136,7 @@ def write_pages(duplicates: Duplicates, path: str | Path, shown: Shown, title: s
     return review_page(duplicates, first, n_pages, title, token, f"{folder.name}/{token}-")
 
 
-def _pages_within_bytes(duplicates: Duplicates, shown: Shown) -> Iterator[list[dict]]:
+def _pages_within_bytes(duplicates: Duplicates, shown: RowDisplay) -> Iterator[list[dict]]:
     """The groups of each page, of which a file is below ``MOST_BYTES``."""
     for parts in track(list(pages_of(group_parts(duplicates))), "pages"):
         groups: list[dict] = []
@@ -225,7 +225,7 @@ def pages_of(parts: Iterable[GroupPart]) -> Iterator[list[GroupPart]]:
         yield page
 
 
-def entries(duplicates: Duplicates, parts: Sequence[GroupPart], shown: Shown) -> list[dict]:
+def entries(duplicates: Duplicates, parts: Sequence[GroupPart], shown: RowDisplay) -> list[dict]:
     """What the page's script needs of some groups, as JSON values."""
     return [
         {
@@ -241,7 +241,7 @@ def entries(duplicates: Duplicates, parts: Sequence[GroupPart], shown: Shown) ->
     ]
 
 
-def _row(duplicates: Duplicates, row: int, distance: float, is_copy: bool, is_kept: bool, shown: Shown) -> dict:
+def _row(duplicates: Duplicates, row: int, distance: float, is_copy: bool, is_kept: bool, shown: RowDisplay) -> dict:
     entry: dict[str, Any] = {
         "id": duplicates.ids[row].item(),
         "distance": None if distance != distance else round(distance, 6),

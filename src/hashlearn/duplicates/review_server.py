@@ -15,7 +15,7 @@ from typing import Any
 
 from hashlearn.duplicates.decisions import DECISIONS, Decision, read_decisions, write_decisions
 from hashlearn.duplicates.result import Duplicates
-from hashlearn.duplicates.review import Shown, entries, group_parts, page_script, pages_of, review_page
+from hashlearn.duplicates.review import RowDisplay, entries, group_parts, page_script, pages_of, review_page
 from hashlearn.durable.json_files import parsed_json
 
 _LARGEST_BODY = 1 << 20
@@ -29,7 +29,7 @@ class ReviewServer:
     duplicates : Duplicates
     decisions : Path
         The table of decisions; what is in it already is shown.
-    shown : Shown
+    shown : RowDisplay
         What is shown of a row; its pictures are made when the browser asks for them.
     title : str
     original : function or None
@@ -49,7 +49,7 @@ class ReviewServer:
         self,
         duplicates: Duplicates,
         decisions: Path,
-        shown: Shown,
+        shown: RowDisplay,
         title: str,
         original: Callable[[int], Path] | None = None,
         port: int = 0,

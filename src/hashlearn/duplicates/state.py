@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.duplicates.groups import Contents, NearPairs
 from hashlearn.duplicates.plan import Plan
-from hashlearn.duplicates.vectors import Rows, Vectors
+from hashlearn.duplicates.vectors import MetricRows, Rows
 from hashlearn.duplicates.verify import Curve
 from hashlearn.rows.inputs import held_ids, ids_are_text
 
@@ -19,7 +19,7 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    vectors : Vectors
+    vectors : MetricRows
     contents : Contents
     pairs : NearPairs
         Pairs of contents within ``largest_distance``.
@@ -39,7 +39,7 @@ class State(NamedTuple):
         Pairs of contents, the lower first, that somebody has judged to be different.
     """
 
-    vectors: Vectors
+    vectors: MetricRows
     contents: Contents
     pairs: NearPairs
     plan: Plan

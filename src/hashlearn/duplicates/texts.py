@@ -37,7 +37,7 @@ from hashlearn.duplicates.kernels import (
     word_distances,
 )
 from hashlearn.duplicates.plan import Plan
-from hashlearn.duplicates.vectors import Facts, Rows, Vectors
+from hashlearn.duplicates.vectors import MetricRows, RowFacts, Rows
 from hashlearn.rows import RowBlocks
 from hashlearn.rows.blocks import Source
 
@@ -116,12 +116,12 @@ class RareWords(NamedTuple):
     def __str__(self) -> str:
         return "texts that share one of their rarest words, exact"
 
-    def describe(self, vectors: Vectors) -> NDArray[np.uint8]:
+    def describe(self, vectors: MetricRows) -> NDArray[np.uint8]:
         """Nothing: the words say all."""
         return np.empty((len(vectors), 0), np.uint8)
 
     def pairs(
-        self, vectors: Vectors, described: NDArray, rows: Rows, square: float, n_jobs: int
+        self, vectors: MetricRows, described: NDArray, rows: Rows, square: float, n_jobs: int
     ) -> Iterator[Candidates]:
         """Pairs of the named rows, the lower one first."""
         assert isinstance(vectors, TextRows)
@@ -202,7 +202,7 @@ class _Shingles(Source):
         return vectors
 
 
-class TextRows(Vectors):
+class TextRows(MetricRows):
     """Texts, compared by their words.
 
     Parameters
@@ -221,11 +221,11 @@ class TextRows(Vectors):
             raise ValueError("texts must be some, got none")
         hashes = np.empty((len(words), 2), np.uint64)
         hashes_of_texts(*words, hashes)
-        self.facts = Facts(hashes, np.ones(len(words)))
+        self.facts = RowFacts(hashes, np.ones(len(words)))
         self.scales = np.ones(len(words), np.float32)
 
     def distances(
-        self, first: Rows, second: Rows, n_jobs: int = 1, others: "Vectors | None" = None
+        self, first: Rows, second: Rows, n_jobs: int = 1, others: "MetricRows | None" = None
     ) -> NDArray[np.float64]:
         right = self if others is None else others
         assert isinstance(right, TextRows)
@@ -233,7 +233,7 @@ class TextRows(Vectors):
         word_distances(*self.words, *right.words, first, second, *self.rarity, out)
         return out
 
-    def joined(self, others: "Vectors") -> "TextRows":
+    def joined(self, others: "MetricRows") -> "TextRows":
         assert isinstance(others, TextRows)
         return TextRows(self.words.joined(others.words), self.rarity)
 

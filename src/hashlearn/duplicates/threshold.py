@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import check_number
 from hashlearn.duplicates.groups import Contents
-from hashlearn.duplicates.plan import Sample
-from hashlearn.duplicates.vectors import Metric, RowMetric, Vectors, distance_of_square, square_of_distance
+from hashlearn.duplicates.plan import OrderedSample
+from hashlearn.duplicates.vectors import Metric, MetricRows, RowMetric, distance_of_square, square_of_distance
 from hashlearn.linalg.anchors.search import squared_distances
 
 PER_ROW = 1e-4
@@ -49,7 +49,7 @@ _JUDGED_ALONE = 2000
 """Judged pairs up to which each is left out once to say how good the distance is; more are left out in groups."""
 
 
-class Choice(NamedTuple):
+class ThresholdChoice(NamedTuple):
     """A distance and why it was chosen.
 
     Attributes
@@ -102,13 +102,13 @@ def distance_by_chance(vectors: Any, low: float, high: float, *, metric: Metric 
     """
     least = check_number("low", low, low=0)
     most = check_number("high", high, low=least)
-    rows = Vectors(vectors, metric)
-    sample = Sample.of(rows, Contents.of(rows.hashes).row_of, seed)
+    rows = MetricRows(vectors, metric)
+    sample = OrderedSample.of(rows, Contents.of(rows.hashes).row_of, seed)
     within = _chance_distance(distance_of_square(sample.squares.astype(np.float64), metric), sample, most)
     return float(np.clip(within, least, most))
 
 
-def _chance_distance(distances: NDArray[np.float64], sample: Sample, high: float) -> float:
+def _chance_distance(distances: NDArray[np.float64], sample: OrderedSample, high: float) -> float:
     """Where the power law through the counts of pairs from ``high`` to ``2 high`` meets the number that is allowed.
 
     With ``N(x) = c x^k``, the pairs between high and 2 high and those between high and sqrt(2) high have the ratio
@@ -123,7 +123,7 @@ def _chance_distance(distances: NDArray[np.float64], sample: Sample, high: float
     return float(high * (PER_ROW * sample.n / at_high) ** (1 / dimension))
 
 
-def chance_level(sample: Sample, metric: RowMetric, per_row: float = PER_ROW) -> float:
+def chance_level(sample: OrderedSample, metric: RowMetric, per_row: float = PER_ROW) -> float:
     """The distance within which so few pairs of unrelated rows are near, for each row, whatever the vectors are.
 
     The power law is measured on the nearest thousandth to hundredth of the pairs of a sample. Rows of the sample that
@@ -139,7 +139,9 @@ def chance_level(sample: Sample, metric: RowMetric, per_row: float = PER_ROW) ->
     return float(distance_of_square(np.array(square), metric))
 
 
-def emptiest_distance(distances: NDArray[np.float64], searched: float, chance: float, metric: RowMetric) -> Choice:
+def emptiest_distance(
+    distances: NDArray[np.float64], searched: float, chance: float, metric: RowMetric
+) -> ThresholdChoice:
     """Where copies end, given the distances of all pairs within a distance that was searched.
 
     Copies are near each other, and other near pairs are far from each other; between the two there are few pairs. The
@@ -148,7 +150,7 @@ def emptiest_distance(distances: NDArray[np.float64], searched: float, chance: f
     """
     squares = np.sort(square_of_distance(distances[distances > 0], metric))
     last = float(square_of_distance(searched, metric)) / _WIDTH
-    by_chance = Choice(chance, f"within {chance:.3g} hardly a pair of unrelated rows is near by chance")
+    by_chance = ThresholdChoice(chance, f"within {chance:.3g} hardly a pair of unrelated rows is near by chance")
     if np.count_nonzero(squares <= last) < _FEWEST:
         return by_chance
     steps = np.geomspace(squares[0], last, 400)
@@ -166,10 +168,10 @@ def emptiest_distance(distances: NDArray[np.float64], searched: float, chance: f
         f"{nearer} pairs are within {distance:.3g}; between them and the other {len(distances) - nearer} pairs "
         f"within {searched:.3g} there are fewest"
     )
-    return Choice(distance, reason)
+    return ThresholdChoice(distance, reason)
 
 
-def distance_from_labels(distances: NDArray[np.float64], labels: NDArray[np.bool_]) -> Choice:
+def distance_from_labels(distances: NDArray[np.float64], labels: NDArray[np.bool_]) -> ThresholdChoice:
     """The largest distance that agrees best with pairs somebody has judged.
 
     It is the distance of one of the duplicates: that with the fewest mistakes, both kinds weighing the same; with
@@ -177,7 +179,9 @@ def distance_from_labels(distances: NDArray[np.float64], labels: NDArray[np.bool
     """
     distance = _best_threshold(distances, labels)
     if labels.all():
-        return Choice(distance, f"the furthest of {len(labels)} pairs that you judged to be duplicates", None, 1.0)
+        return ThresholdChoice(
+            distance, f"the furthest of {len(labels)} pairs that you judged to be duplicates", None, 1.0
+        )
     is_found = _found_without_them(distances, labels)
     hits = int(np.count_nonzero(is_found & labels))
     n_found, n_true = int(np.count_nonzero(is_found)), int(np.count_nonzero(labels))
@@ -187,7 +191,7 @@ def distance_from_labels(distances: NDArray[np.float64], labels: NDArray[np.bool
         f"none; expected precision {precision:.3f} ({_interval(hits, n_found)}) among pairs like these, "
         f"expected recall {recall:.3f} ({_interval(hits, n_true)})"
     )
-    return Choice(distance, reason, precision, recall)
+    return ThresholdChoice(distance, reason, precision, recall)
 
 
 def _best_threshold(distances: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
@@ -230,7 +234,7 @@ def _gap_of_copies(squares: NDArray) -> float:
     return float(np.sqrt(near[widest] * near[widest + 1])) if ratios[widest] >= _GAP else 0.0
 
 
-def _without_repeats(sample: Sample) -> NDArray[np.float64]:
+def _without_repeats(sample: OrderedSample) -> NDArray[np.float64]:
     """Squared distances of all pairs of the sample, of which rows that repeat others are left out."""
     m = len(sample.vectors)
     if m < 2:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_integer
-from hashlearn.duplicates.vectors import Metric, Rows, Vectors, distance_of_square
+from hashlearn.duplicates.vectors import Metric, MetricRows, Rows, distance_of_square
 from hashlearn.linalg.anchors.kmeans import kmeans
 from hashlearn.linalg.anchors.search import squared_distances
 from hashlearn.progress import track
@@ -167,7 +167,7 @@ class _Among:
     """Scaled rows to choose from, by their places among them; also a source of blocks."""
 
     def __init__(self, vectors: Any, metric: Metric, among: ArrayLike | None):
-        self.vectors = vectors if isinstance(vectors, Vectors) else Vectors(vectors, metric)
+        self.vectors = vectors if isinstance(vectors, MetricRows) else MetricRows(vectors, metric)
         self.numbers = np.arange(len(self.vectors)) if among is None else np.asarray(among, np.int64)
         self.shape, self.dtype = (len(self.numbers), self.vectors.width), self.vectors.scales.dtype
 

@@ -31,14 +31,14 @@ _GATHERED_ELEMENTS = 4 << 20
 """Numbers that are gathered at a time to compute distances: 16 MB of float32."""
 
 
-class Facts(NamedTuple):
+class RowFacts(NamedTuple):
     """What one pass learns about the rows: two hashes of each one's content, and its length."""
 
     hashes: NDArray[np.uint64]
     lengths: NDArray[np.float64]
 
 
-class Vectors:
+class MetricRows:
     """Rows of one width with a metric.
 
     Under the cosine, rows count as if they had length one, and everything here that is squared is a squared Euclidean
@@ -59,7 +59,7 @@ class Vectors:
         What a row is multiplied with: one, or the inverse of its length under the cosine.
     """
 
-    def __init__(self, X: Any, metric: Metric, facts: Facts | None = None):
+    def __init__(self, X: Any, metric: Metric, facts: RowFacts | None = None):
         self.metric: RowMetric = check_choice("metric", metric, METRICS)  # type: ignore[assignment]
         self.rows, self._folder = _by_number(_named(as_rows(X)))
         if 0 in self.rows.shape:
@@ -92,7 +92,7 @@ class Vectors:
         return track(map_blocks(self.rows.since(0, 3), scaled), task, self.rows.since(0, 3).n_blocks)
 
     def distances(
-        self, first: Rows, second: Rows, n_jobs: int = 1, others: "Vectors | None" = None
+        self, first: Rows, second: Rows, n_jobs: int = 1, others: "MetricRows | None" = None
     ) -> NDArray[np.float64]:
         """The distance of every pair of rows, in the metric; ``second`` are rows of ``others`` if that is given."""
         squares = np.empty(len(first), self.scales.dtype)
@@ -104,18 +104,18 @@ class Vectors:
         run_all([partial(compute, *part) for part in split(len(first), n_jobs)] if len(first) else [], n_jobs)
         return distance_of_square(squares.astype(np.float64), self.metric)
 
-    def new(self, X: Any) -> "Vectors":
+    def new(self, X: Any) -> "MetricRows":
         """New rows that can be compared with these."""
-        rows = Vectors(X, self.metric)  # type: ignore[arg-type]
+        rows = MetricRows(X, self.metric)  # type: ignore[arg-type]
         if rows.width != self.width:
             raise ValueError(f"X must have {self.width} columns, as the known rows, got {rows.width}")
         return rows
 
-    def joined(self, others: "Vectors") -> "Vectors":
+    def joined(self, others: "MetricRows") -> "MetricRows":
         """These rows and those of others below them."""
         pieces = [self.rows.source, others.rows.source]
-        facts = Facts(*(np.concatenate(both) for both in zip(self.facts, others.facts)))
-        both = Vectors(RowBlocks(Pieces(pieces, ["the rows", "the new rows"])), self.metric, facts)  # type: ignore[arg-type]
+        facts = RowFacts(*(np.concatenate(both) for both in zip(self.facts, others.facts)))
+        both = MetricRows(RowBlocks(Pieces(pieces, ["the rows", "the new rows"])), self.metric, facts)  # type: ignore[arg-type]
         both._folder = (self._folder, others._folder)
         return both
 
@@ -134,7 +134,7 @@ def _of_scaled(block: NDArray, first: int, scales: NDArray, function: Any) -> An
     return function(block * scales[first : first + len(block), None])
 
 
-def _squared_distances(left: Vectors, first: Rows, right: Vectors, second: Rows, out: NDArray) -> None:
+def _squared_distances(left: MetricRows, first: Rows, right: MetricRows, second: Rows, out: NDArray) -> None:
     values = [_as_matrix(left.rows), _as_matrix(right.rows)]
     if all(matrix is not None and matrix.dtype == out.dtype for matrix in values):
         squared_pair_distances(values[0], left.scales, values[1], right.scales, first, second, out)
@@ -148,7 +148,7 @@ def _squared_distances(left: Vectors, first: Rows, right: Vectors, second: Rows,
         squared_pair_distances(a, ones, b, ones, a_rows, b_rows, out[part])
 
 
-def _gathered(vectors: Vectors, rows: Rows, dtype: np.dtype) -> tuple[NDArray, Rows]:
+def _gathered(vectors: MetricRows, rows: Rows, dtype: np.dtype) -> tuple[NDArray, Rows]:
     """The rows, each once and read in ascending order, and where each of them is among these."""
     unique, places = np.unique(rows, return_inverse=True)
     return vectors.take(unique).astype(dtype, copy=False), places
@@ -167,19 +167,19 @@ def _named(rows: RowBlocks) -> RowBlocks:
     return rows
 
 
-def _facts(rows: RowBlocks) -> Facts:
+def _facts(rows: RowBlocks) -> RowFacts:
     hashes = np.empty((len(rows), 2), np.uint64)
     lengths = np.empty(len(rows))
     for part, facts in track(map_blocks(rows, facts_of_block), "read vectors", rows.n_blocks):
         hashes[part], lengths[part] = facts
-    return Facts(hashes, lengths)
+    return RowFacts(hashes, lengths)
 
 
-def facts_of_block(block: NDArray, first: int) -> Facts:
+def facts_of_block(block: NDArray, first: int) -> RowFacts:
     """Hashes and lengths of the rows of a block of floats, for a pass."""
     word, negative_zero = _WORDS[block.dtype.itemsize]
     block = np.ascontiguousarray(block)
-    facts = Facts(np.empty((len(block), 2), np.uint64), np.empty(len(block)))
+    facts = RowFacts(np.empty((len(block), 2), np.uint64), np.empty(len(block)))
     facts_of_rows(block, block.view(word), np.uint64(negative_zero), *facts)
     return facts
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hashlearn.duplicates.candidates import Candidates, SignCodes
 from hashlearn.duplicates.plan import bit_difference
-from hashlearn.duplicates.vectors import Rows, Vectors, square_of_distance
+from hashlearn.duplicates.vectors import MetricRows, Rows, square_of_distance
 
 _CONFIDENCE = 1.96  # standard deviations: 95 %
 
@@ -53,7 +53,12 @@ class TooManyPairs(Exception):
 
 
 def verified(
-    candidates: Iterable[Candidates], left: Vectors, right: Vectors, max_distance: float, max_pairs: int, n_jobs: int
+    candidates: Iterable[Candidates],
+    left: MetricRows,
+    right: MetricRows,
+    max_distance: float,
+    max_pairs: int,
+    n_jobs: int,
 ) -> Verified:
     """The candidates whose vectors are near; they come in pieces, and only the near ones are kept."""
     kept: list[tuple[NDArray, ...]] = []
@@ -71,7 +76,7 @@ def verified(
     return Verified(*(np.concatenate(parts) for parts in zip(*kept)), counts)  # type: ignore[call-arg]
 
 
-def differing_bits(found: Verified, vectors: Vectors, codes: SignCodes) -> NDArray[np.float64]:
+def differing_bits(found: Verified, vectors: MetricRows, codes: SignCodes) -> NDArray[np.float64]:
     """For each found pair, the probability that one bit of the codes differs."""
     rows, places = np.unique(np.concatenate([found.first, found.second]), return_inverse=True)
     squares = np.empty(len(rows))

@@ -5,7 +5,7 @@ usearch and numpy. Every database is an extra: ``pip install 'hashlearn[lance]'`
 ``[sqlite]``, ``[duckdb]``.
 """
 
-from hashlearn.stores.base import Block, CorrectionScale, Description, Engine, Record
+from hashlearn.stores.base import Block, CorrectionScale, Description, StoreEngine, StoreRecord
 from hashlearn.stores.export import to_faiss, to_numpy, to_parquet, to_usearch
 from hashlearn.stores.loading import load_codes
 from hashlearn.stores.store import Store
@@ -15,9 +15,9 @@ __all__ = [
     "Block",
     "CorrectionScale",
     "Description",
-    "Engine",
-    "Record",
     "Store",
+    "StoreEngine",
+    "StoreRecord",
     "load_codes",
     "open_store",
     "to_faiss",

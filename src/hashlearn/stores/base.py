@@ -102,7 +102,7 @@ class Rows(NamedTuple):
         return Rows(self.ids[rows], self.codes[rows], self.payloads[rows], vectors, corrections)
 
 
-class Record(NamedTuple):
+class StoreRecord(NamedTuple):
     """One row of a store; ``correction`` is the byte beside the code, where the store has them."""
 
     id: Any
@@ -144,7 +144,7 @@ class Place(NamedTuple):
     read_only: bool
 
 
-class Engine(Protocol):
+class StoreEngine(Protocol):
     """A database that keeps codes.
 
     ``description`` is None until there is a store at the place: :meth:`create` makes one. Ids are integers of at least

@@ -30,7 +30,7 @@ _locks: defaultdict[str, Any] = defaultdict(RLock)
 
 
 class DuckEngine(SqlEngine):
-    """Codes in a file of DuckDB; see :class:`hashlearn.stores.base.Engine`."""
+    """Codes in a file of DuckDB; see :class:`hashlearn.stores.base.StoreEngine`."""
 
     distance = "CAST(bit_count(xor(code, CAST(CAST(? AS BLOB) AS BIT))) AS INTEGER)"
     code_bytes = "CAST(code AS BLOB)"

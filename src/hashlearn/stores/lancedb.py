@@ -34,7 +34,7 @@ PROBES = 32
 
 
 class LanceEngine:
-    """Codes in a table of LanceDB; see :class:`hashlearn.stores.base.Engine`."""
+    """Codes in a table of LanceDB; see :class:`hashlearn.stores.base.StoreEngine`."""
 
     errors: tuple[type[Exception], ...] = (ValueError, OSError, RuntimeError)
     indexes: Sequence[str] = ("ivf",)

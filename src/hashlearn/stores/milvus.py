@@ -44,7 +44,7 @@ _replacing = Lock()
 
 
 class MilvusEngine:
-    """Codes in a collection of Milvus; see :class:`hashlearn.stores.base.Engine`."""
+    """Codes in a collection of Milvus; see :class:`hashlearn.stores.base.StoreEngine`."""
 
     errors: tuple[type[Exception], ...]
     indexes: Sequence[str] = ("ivf",)

@@ -19,7 +19,7 @@ METADATA_KEY = b"hashlearn"
 
 
 class ParquetEngine(DuckEngine):
-    """Codes in parquet files; see :class:`hashlearn.stores.base.Engine`."""
+    """Codes in parquet files; see :class:`hashlearn.stores.base.StoreEngine`."""
 
     distance = "CAST(bit_count(xor(CAST(code AS BIT), CAST(CAST(? AS BLOB) AS BIT))) AS INTEGER)"
     code_bytes = "code"

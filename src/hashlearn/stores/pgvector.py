@@ -24,7 +24,7 @@ _COPY_ENDS = b"\xff\xff"
 
 
 class PostgresEngine(SqlEngine):
-    """Codes in a table of PostgreSQL; see :class:`hashlearn.stores.base.Engine`."""
+    """Codes in a table of PostgreSQL; see :class:`hashlearn.stores.base.StoreEngine`."""
 
     among = "id = ANY(?)"
     code_bytes = "substring(bit_send(code) FROM 5)"  # after the number of bits

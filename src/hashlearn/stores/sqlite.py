@@ -27,7 +27,7 @@ BUSY_SECONDS = 5
 
 
 class SqliteEngine(SqlEngine):
-    """Codes in a file of SQLite; see :class:`hashlearn.stores.base.Engine`."""
+    """Codes in a file of SQLite; see :class:`hashlearn.stores.base.StoreEngine`."""
 
     distance = "CAST(vec_distance_hamming(vec_bit(code), vec_bit(?)) AS INTEGER)"
     among = "id IN (SELECT value FROM json_each(?))"

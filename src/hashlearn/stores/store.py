@@ -20,7 +20,17 @@ from hashlearn.stores.arguments import (
     payload_of,
     payload_texts,
 )
-from hashlearn.stores.base import Block, CorrectionScale, Description, Engine, Hits, IdType, Record, Rows, id_array
+from hashlearn.stores.base import (
+    Block,
+    CorrectionScale,
+    Description,
+    Hits,
+    IdType,
+    Rows,
+    StoreEngine,
+    StoreRecord,
+    id_array,
+)
 from hashlearn.stores.filters import parse_filter
 
 BLOCK_ROWS = 1 << 16
@@ -49,7 +59,7 @@ class Store:
     Neighbors(distances=array([[4, 8]], dtype=int32), ids=array([['b', 'c']], dtype=object))
     """
 
-    def __init__(self, engine: Engine, description: Description, uri: str, exact: bool):
+    def __init__(self, engine: StoreEngine, description: Description, uri: str, exact: bool):
         self._engine = engine
         self._description = description
         self.uri = uri
@@ -149,7 +159,7 @@ class Store:
         with self._explained():
             return self._engine.delete(distinct(checked))
 
-    def get(self, ids: ArrayLike) -> list[Record]:
+    def get(self, ids: ArrayLike) -> list[StoreRecord]:
         """Read rows back, without their vectors.
 
         Parameters
@@ -159,7 +169,7 @@ class Store:
 
         Returns
         -------
-        list of Record
+        list of StoreRecord
             ``id``, ``code``, ``payload`` and ``correction``, in the order of the ids; ids that are not there are left
             out.
         """
@@ -172,7 +182,7 @@ class Store:
         for id in checked.tolist():
             if id in found:
                 _, code, payload, correction = found[id]
-                records.append(Record(id, np.frombuffer(code, np.uint8), payload_of(payload), correction))
+                records.append(StoreRecord(id, np.frombuffer(code, np.uint8), payload_of(payload), correction))
         return records
 
     def vectors(self, ids: ArrayLike) -> NDArray[np.float32]:

@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.stores.arguments import check_correction_scale
-from hashlearn.stores.base import ID_TYPES, MAX_BITS, CorrectionScale, Description, Engine, IdType, Place
+from hashlearn.stores.base import ID_TYPES, MAX_BITS, CorrectionScale, Description, IdType, Place, StoreEngine
 from hashlearn.stores.duckdb import DuckEngine
 from hashlearn.stores.lancedb import LanceEngine
 from hashlearn.stores.milvus import MilvusEngine
@@ -33,7 +33,7 @@ from hashlearn.stores.pgvector import PostgresEngine
 from hashlearn.stores.sqlite import SqliteEngine
 from hashlearn.stores.store import Store, explained
 
-ENGINES: dict[str, Callable[[Place], Engine]] = {
+ENGINES: dict[str, Callable[[Place], StoreEngine]] = {
     "lance": LanceEngine,
     "postgresql": PostgresEngine,
     "milvus": MilvusEngine,
@@ -236,7 +236,7 @@ def _checked(n_bits: Any, id_type: Any, model: Any, n_features: Any, corrections
     return said
 
 
-def _described(engine: Engine, place: Place, wanted: dict[str, Any], create: bool) -> Description:
+def _described(engine: StoreEngine, place: Place, wanted: dict[str, Any], create: bool) -> Description:
     """What the store says, after it was made if need be; refused where the caller says something else."""
     if engine.description is None:
         _check_creation(place, wanted, create)
@@ -255,7 +255,7 @@ def _said(value: Any) -> str:
     return repr(tuple(value) if isinstance(value, CorrectionScale) else value)
 
 
-def _check_index(engine: Engine, place: Place, index: str, wanted: dict[str, Any]) -> None:
+def _check_index(engine: StoreEngine, place: Place, index: str, wanted: dict[str, Any]) -> None:
     if index not in engine.indexes:
         offered = " or ".join(map(repr, engine.indexes)) or "none but None: it searches exactly"
         raise ValueError(f"index must be {offered} for {place.shown}, got {index!r}")
