@@ -1,8 +1,8 @@
 """LanceDB: a table in a folder or in object storage.
 
-LanceDB reads codes several times faster than it compares them (0.40, 64 bits), breaks ties arbitrarily and cannot filter
-by JSON. So an exact search reads ids and codes in blocks and compares them here, and a filter tests the payloads of the
-nearest rows until enough rows meet it. LanceDB's own search is used with ``index="ivf"``.
+LanceDB reads codes several times faster than it compares them (0.40, 64 bits), breaks ties arbitrarily and cannot
+filter by JSON. So an exact search reads ids and codes in blocks and compares them here, and a filter tests the payloads
+of the nearest rows until enough rows meet it. LanceDB's own search is used with ``index="ivf"``.
 """
 
 import json
@@ -25,7 +25,7 @@ from hashlearn.stores.filters import Condition, matches
 METADATA_KEY = b"hashlearn"
 """The key of the description in the metadata of the table's schema."""
 PRIMARY_KEY = {"lance-schema:unenforced-primary-key:position": "1"}
-"""A lock: without it, two writers that merge the same new id at the same time would both insert it."""
+"""Makes the ids a primary key: otherwise two writers that merge the same new id at once would both insert it."""
 BLOCK_ROWS = 1 << 16
 IDS_AT_ONCE = 10_000
 ATTEMPTS = 20

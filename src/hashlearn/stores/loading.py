@@ -21,7 +21,7 @@ from hashlearn.stores.store import BLOCK_ROWS, Store
 NOTE = "loading "
 """The beginning of the key of the note that says how far a load has come; the digest of the job follows."""
 SECONDS_BETWEEN_NOTES = 5.0
-"""How much work a process that is killed may have to do again."""
+"""A load that is killed repeats at most the work of this time."""
 
 VECTOR_BYTES = 1 << 26
 """Bytes of vectors that are written at a time, if a store keeps vectors."""

@@ -1,8 +1,8 @@
 """SQLite with sqlite-vec: codes in a table, and again in a ``vec0`` table of ``bit[n]`` for searching.
 
-A ``vec0`` table finds at most 4,096 nearest codes, takes no condition on payloads and breaks ties arbitrarily. If one of
-these matters, the plain table answers, which is slower and always exact. Codes whose length is not a multiple of 8 are
-padded. Codes with corrections are not searched here and have no ``vec0`` table.
+A ``vec0`` table finds at most 4,096 nearest codes, takes no condition on payloads and breaks ties arbitrarily. If one
+of these matters, the plain table answers, which is slower and always exact. Codes whose length is not a multiple of 8
+are padded. Codes with corrections are not searched here and have no ``vec0`` table.
 """
 
 import json
