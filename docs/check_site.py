@@ -23,6 +23,8 @@ SITE = Path(__file__).resolve().parent / "_build" / "html"
 LOOKED_AT = (
     "index.html",
     "howto/stores.html",
+    "explanation/results.html",
+    "measurements/embeddings.html",
     "gallery/plot_4_jpsh_step_by_step.html",
     "reference/generated/hashlearn.JPSH.html",
 )

@@ -373,7 +373,7 @@ def quick_search_runs() -> list[dict]:
 
 
 def scan_ratios(n_queries: int, n_bits: int, other: str) -> list[float]:
-    """The time of a peer, or of a limit of the machine, divided by the time of our flat scan; one number for each run."""
+    """The time of a peer, or of a limit of the machine, divided by the time of our flat scan; one number a run."""
     cases = [case for run in quick_search_runs() for case in run["cases"] if case["kind"] == "case"]
     fit = [case for case in cases if (case["n_queries"], case["n_bits"]) == (n_queries, n_bits)]
     times = [case["seconds"] | case["limits"] for case in fit]
