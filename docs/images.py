@@ -8,7 +8,6 @@ It needs ``pip install hashlearn[report,app]``, Playwright and Chromium, which d
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import numpy as np
+from check_site import chromium
 from PIL import Image
 
 from hashlearn.experiments import ResultFolder, Results, paper_experiment
@@ -125,14 +125,6 @@ def screenshot(html: str) -> Image.Image:
         subprocess.run(command, check=True, capture_output=True)
         with Image.open(picture) as image:
             return image.convert("RGB")
-
-
-def chromium() -> str:
-    """The program of the browser."""
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        raise FileNotFoundError("Chromium is not installed")
-    return found
 
 
 def cropped(picture: Image.Image) -> Image.Image:
