@@ -1,4 +1,4 @@
-"""New rows against known ones. Nothing that is known is compared again."""
+"""New rows against known rows. Known rows are not compared with each other again."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from hashlearn.duplicates.verify import TooManyPairs, Verified, verified
 
 
 def added(state: State, X: Any, ids: ArrayLike | None, scores: ArrayLike | None, n_jobs: int) -> State:
-    """The state with new rows, compared with all that are known and with each other."""
+    """The state with new rows, which are compared with all known rows and with each other."""
     new = state.vectors.new(X)
     all_ids = joined_ids(state.ids, check_ids(ids, len(new)))
     new_scores = check_scores(scores, len(new))
@@ -50,7 +50,7 @@ def added(state: State, X: Any, ids: ArrayLike | None, scores: ArrayLike | None,
 
 
 def near_known(state: State, new: MetricRows, rows: Rows, n_jobs: int, described: NDArray | None = None) -> Verified:
-    """Near pairs of a known row and one of the named new ones that is no copy."""
+    """Near pairs of a known row and a selected new row that is not a copy."""
     finder: Finder = state.plan.finder
     of_new = finder.describe(new) if described is None else described
     square = square_of_distance(state.largest_distance, new.metric)

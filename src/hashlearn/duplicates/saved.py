@@ -31,7 +31,7 @@ _CHECKED_ROWS = 64
 
 
 class Saved(NamedTuple):
-    """What a folder holds: a state, and how it is looked at."""
+    """The content of a folder: a state, and the settings of the result."""
 
     state: State
     max_distance: float
@@ -41,7 +41,7 @@ class Saved(NamedTuple):
 
 
 def write_state(saved: Saved, folder: str | Path) -> None:
-    """Write a state to a folder, in place of the one that may be there."""
+    """Write a state to a folder; it replaces an older state."""
     FORMAT.save(folder, lambda generation: _write(saved, generation))
 
 
@@ -179,7 +179,7 @@ def _finder(facts: dict[str, Any], arrays: dict[str, NDArray]) -> Finder:
 
 
 def _check_vectors(values: NDArray, facts: RowFacts, path: Path) -> None:
-    """Some of the rows are looked at: a file that was cut or mixed up shows."""
+    """Check some of the rows: this finds a file that was cut or mixed up."""
     if values.ndim != 2 or len(values) != len(facts.lengths):
         raise ValueError(f"{path} should hold {len(facts.lengths)} rows, it has shape {values.shape}")
     rows = np.unique(np.linspace(0, len(values) - 1, _CHECKED_ROWS).astype(np.int64))
@@ -188,7 +188,7 @@ def _check_vectors(values: NDArray, facts: RowFacts, path: Path) -> None:
 
 
 def _encoded_ids(ids: NDArray | None) -> dict[str, NDArray]:
-    """Integers as they are, strings as the bytes of all and the length of each."""
+    """Ids as arrays: integers unchanged, strings as all their bytes and the length of each."""
     if ids is None:
         return {}
     if ids.dtype.kind != "U":

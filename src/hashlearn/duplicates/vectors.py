@@ -1,4 +1,4 @@
-"""The rows that are compared: read in blocks, each known by its content, distances of pairs on demand."""
+"""The rows that are compared: read in blocks, identified by their contents, with distances of pairs on demand."""
 
 import tempfile
 from collections.abc import Iterator
@@ -28,11 +28,11 @@ _WORDS: dict[int, tuple[Any, int]] = {4: (np.uint32, 1 << 31), 8: (np.uint64, 1 
 """Bytes of a float -> the integer of that size, and the pattern of -0.0."""
 
 _GATHERED_ELEMENTS = 4 << 20
-"""Numbers that are gathered at a time to compute distances: 16 MB of float32."""
+"""Numbers that are read at a time to compute distances: 16 MB of float32."""
 
 
 class RowFacts(NamedTuple):
-    """What one pass learns about the rows: two hashes of each one's content, and its length."""
+    """The result of one pass over the rows: two hashes of the content of each row, and its length."""
 
     hashes: NDArray[np.uint64]
     lengths: NDArray[np.float64]
@@ -47,16 +47,16 @@ class MetricRows:
     Parameters
     ----------
     X : whatever :func:`hashlearn.rows.as_rows` opens
-        A stream and a dask array are copied to a temporary file first, because rows are asked for by number.
+        A stream or a dask array is copied to a temporary file first, because rows are read by number.
     metric : {"cosine", "euclidean"}
 
     Attributes
     ----------
     rows : RowBlocks
     hashes : ndarray of shape (n, 2), uint64
-        What tells the content of a row; equal rows have equal hashes.
+        Hashes of the content of each row; equal rows have equal hashes.
     scales : ndarray of shape (n,)
-        What a row is multiplied with: one, or the inverse of its length under the cosine.
+        The factor of each row: one, or the inverse of its length under the cosine.
     """
 
     def __init__(self, X: Any, metric: Metric, facts: RowFacts | None = None):
@@ -83,7 +83,7 @@ class MetricRows:
         return self.facts.hashes
 
     def take(self, rows: Rows) -> NDArray:
-        """The named rows, scaled, in that order."""
+        """The given rows, scaled, in that order."""
         return self.rows.take(rows) * self.scales[rows, None]
 
     def map_blocks(self, function: Any, task: str) -> Iterator[tuple[slice, Any]]:
@@ -149,13 +149,13 @@ def _squared_distances(left: MetricRows, first: Rows, right: MetricRows, second:
 
 
 def _gathered(vectors: MetricRows, rows: Rows, dtype: np.dtype) -> tuple[NDArray, Rows]:
-    """The rows, each once and read in ascending order, and where each of them is among these."""
+    """The rows, each read once in ascending order, and the position of each given row among them."""
     unique, places = np.unique(rows, return_inverse=True)
     return vectors.take(unique).astype(dtype, copy=False), places
 
 
 def _as_matrix(rows: RowBlocks) -> NDArray | None:
-    """The rows as one matrix in memory or in a mapped file, where that is what they are."""
+    """The rows as one matrix, if they are in memory or in a mapped file; otherwise None."""
     values = getattr(rows.source, "values", None)
     if isinstance(values, np.ndarray) and values.flags.c_contiguous and values.dtype.isnative:
         return np.asarray(values)
@@ -195,12 +195,12 @@ def _refuse_zeros(lengths: NDArray[np.float64]) -> None:
 
 
 def _by_number(rows: RowBlocks) -> tuple[RowBlocks, Any]:
-    """The rows where each can be asked for by its number, and the temporary folder they are kept in, if any."""
+    """The rows in a form that allows access by number, and their temporary folder, if any."""
     if not isinstance(rows.source, Stream) and rows.workers is None:
         return rows, None
     folder = tempfile.TemporaryDirectory(prefix="hashlearn-")
     path = Path(folder.name) / "vectors"
-    with path.open("wb", buffering=0) as file:  # a full disk is an error here, and would be a crash in a mapped file
+    with path.open("wb", buffering=0) as file:  # a full disk raises an error here; in a mapped file it would crash
         for _, block in map_blocks(rows, _block_itself):
             write_all(file, np.ascontiguousarray(block, rows.dtype))
     values = np.memmap(path, rows.dtype, "r", shape=rows.shape)

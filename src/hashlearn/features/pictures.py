@@ -1,7 +1,7 @@
-"""Pictures as people have them: read upright and within limits, cut to squares, made small.
+"""Picture files: read upright and within limits, cut to squares, made small.
 
-A picture of a stranger may be damaged, may be something else, and may promise far more pixels than the file has bytes.
-Only the header is read before its size is known, and only formats without programs in them are opened.
+A picture file may be damaged, may be another kind of file, and a small file may have very many pixels. Only the header
+is read before the size is known, and only formats that hold no programs are opened.
 """
 
 import io
@@ -19,11 +19,11 @@ from hashlearn.rows.formats.problems import FileProblem, reading
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 UNREAD_SUFFIXES = (".heic", ".heif", ".avif", ".cr2", ".nef", ".arw", ".dng", ".psd", ".svg")
-"""Of pictures that are named among the skipped ones instead of passed over."""
+"""Endings of pictures that cannot be read: these files are listed as skipped, other files are ignored."""
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 MAX_PIXELS = 80_000_000
-"""Of a picture that is decoded whole. Pillow warns above 89 million."""
+"""The most pixels of a picture that is decoded. Pillow warns above 89 million."""
 
 THUMBNAIL_SIDE = 192
 
@@ -43,15 +43,15 @@ class PictureNames(NamedTuple):
 
 
 def picture_names(folder: str | Path) -> PictureNames:
-    """The names of the pictures below a folder, subfolders included; hidden files are passed over.
+    """The names of the pictures below a folder, subfolders included; hidden files are ignored.
 
-    Links are not followed out of the folder: a picture of another place is skipped.
+    Links that lead out of the folder are not followed: such a picture is skipped.
     """
     top = Path(folder)
     if not top.is_dir():
         raise ValueError(f"folder must be a folder of images, got {folder}")
     inside = top.resolve()
-    resolved = cache(Path.resolve)  # of the folders: it takes longer than all the rest
+    resolved = cache(Path.resolve)  # resolving a folder takes longer than everything else here
     names, skipped = [], []
     for path in top.rglob("*"):
         name = path.relative_to(top).as_posix()
@@ -76,13 +76,12 @@ def read_picture(source: str | Path | bytes, side: int | None = None) -> Any:
     ----------
     source : path, or the bytes of a file
     side : int or None
-        Where the shorter side need not be longer than this, a large JPEG is decoded at a fraction of its size, which
-        is many times faster.
+        The shorter side that is needed: a larger JPEG is decoded at a fraction of its size, which is many times faster.
 
     Raises
     ------
     FileProblem
-        One line: no picture, a damaged one, or one of more than ``MAX_PIXELS`` pixels.
+        If it is no picture, is damaged, or has more than ``MAX_PIXELS`` pixels; one line.
     """
     transpose = require("PIL.ImageOps", "images").exif_transpose
     with opened_picture(source) as image, reading(_name_of(source), "image"):
@@ -94,7 +93,7 @@ def read_picture(source: str | Path | bytes, side: int | None = None) -> Any:
 
 @contextmanager
 def opened_picture(source: str | Path | bytes) -> Iterator[Any]:
-    """The image in a file, of which only the header has been read, once it is known to be small enough."""
+    """The image in a file, of which only the header has been read; it has at most ``MAX_PIXELS`` pixels."""
     pillow = require("PIL.Image", "images")
     name = _name_of(source)
     with reading(name, "image"):
@@ -121,7 +120,8 @@ def square(picture: Any, side: int) -> NDArray[np.uint8]:
 
 
 def thumbnail(picture: Any, side: int = THUMBNAIL_SIDE) -> bytes:
-    """A picture made small, as a JPEG file without the data of the camera; one that is small keeps its pixels (PNG)."""
+    """A small copy of a picture, as a JPEG file without camera data; a picture that is small already keeps its pixels
+    (PNG)."""
     file = io.BytesIO()
     if max(picture.size) <= side // 2:
         picture.save(file, "PNG")

@@ -1,6 +1,6 @@
-"""Codes in other people's databases, behind one contract.
+"""Codes in databases, behind one contract.
 
-LanceDB, PostgreSQL with pgvector, Milvus, SQLite with sqlite-vec, DuckDB and parquet files; and codes out to faiss,
+LanceDB, PostgreSQL with pgvector, Milvus, SQLite with sqlite-vec, DuckDB and parquet files; and export to faiss,
 usearch and numpy. Every database is an extra: ``pip install 'hashlearn[lance]'``, ``[pgvector]``, ``[milvus]``,
 ``[sqlite]``, ``[duckdb]``.
 """
