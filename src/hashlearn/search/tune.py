@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from hashlearn.checks import check_integer, check_number
 from hashlearn.codes.results import count_found
 from hashlearn.hashers.saving import n_bits_of
+from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.rows.blocks import Source
 from hashlearn.search.code_search import CodeSearch
@@ -110,7 +111,10 @@ def tune(
     if not lengths:
         return tuning
     sample = _Sample.of(database, asked, truth, rng)
-    needed = {n: sample.candidates_needed(_with_n_bits(search.hasher, n), target_recall) for n in lengths}
+    needed = {
+        n: sample.candidates_needed(_with_n_bits(search.hasher, n), target_recall)
+        for n in track(lengths, "tune other lengths")
+    }
     return replace(tuning, by_n_bits={n: max(k, c) for n, c in needed.items() if c is not None})
 
 
