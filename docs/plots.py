@@ -17,7 +17,7 @@ from matplotlib.ticker import NullLocator
 from tables import LENGTHS, UNIT_SETS, benchmark_runs, paper_results, scan_ratios
 
 from hashlearn.experiments import ResultFolder, Results, paper_experiment, read_experiment
-from hashlearn.experiments.summary import MeasureTable, measure_tables
+from hashlearn.experiments.results import MeasureTable, measure_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 EMBEDDINGS = ("ag-news-minilm", "cifar-10-cnn", "mnist")

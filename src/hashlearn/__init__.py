@@ -8,6 +8,7 @@ import lazy_loader
 
 from hashlearn import progress
 from hashlearn.hashers.names import CLASS_NAMES
+from hashlearn.progress import set_progress
 from hashlearn.version import __version__
 
 EXPORTS = {
@@ -38,7 +39,7 @@ MODULES = [
 
 __getattr__, _, _ = lazy_loader.attach(__name__, submodules=MODULES, submod_attrs=EXPORTS)
 
-__all__ = [*sorted(name for names in EXPORTS.values() for name in names), "__version__", "progress"]
+__all__ = [*sorted(name for names in EXPORTS.values() for name in names), "__version__", "progress", "set_progress"]
 
 
 def __dir__() -> list[str]:
