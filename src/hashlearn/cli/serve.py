@@ -44,7 +44,7 @@ def run(
     from hashlearn.model import load
     from hashlearn.search import SimilaritySearch
     from hashlearn.server import Settings, create_app
-    from hashlearn.server.encoder_features import configured_features
+    from hashlearn.server.features import configured_features
     from hashlearn.server.page import add_page
     from hashlearn.server.run import run_server
 

@@ -8,12 +8,11 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hashlearn.search import SimilaritySearch
-from hashlearn.server.auth import Auth
 from hashlearn.server.errors import add_error_handlers
 from hashlearn.server.features import Features
+from hashlearn.server.front import Auth, RequestLimits
 from hashlearn.server.json_route import Direct
-from hashlearn.server.limits import Limits
-from hashlearn.server.routes import codes, health, info, points
+from hashlearn.server.routes import about, codes, points
 from hashlearn.server.routes import search as search_routes
 from hashlearn.server.service import Service
 from hashlearn.server.settings import Settings
@@ -59,9 +58,10 @@ def create_app(search: SimilaritySearch, settings: Settings | None = None, featu
     )
     service = app.state.service = Service(search, settings or Settings(), features)
     add_error_handlers(app)
-    for routes in (search_routes, codes, points, info, health):  # the first ones are found soonest
-        app.router.routes.extend(routes.router.routes)
-    limited = Limits(Direct(super(Application, app).__call__, service, app.router.routes), service)
+    routers = (search_routes.router, codes.router, points.router, about.info_router, about.router)
+    for router in routers:  # the first ones are found soonest
+        app.router.routes.extend(router.routes)
+    limited = RequestLimits(Direct(super(Application, app).__call__, service, app.router.routes), service)
     app.front = Telemetry(Auth(limited, service.settings), service.metrics)
     return app
 

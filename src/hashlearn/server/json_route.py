@@ -52,7 +52,7 @@ class JsonRoute(APIRoute):
 
 
 class Direct:
-    """ASGI middleware inside of :class:`~hashlearn.server.limits.Limits`, which answers Problems.
+    """ASGI middleware inside of :class:`~hashlearn.server.front.RequestLimits`, which answers Problems.
 
     A request to a path without parameters goes to its JSON route at once; the router has all others.
     """

@@ -44,7 +44,7 @@ class SearchRequest(_Request):
     code_encoding: Literal["base64", "hex"] = Field("base64", description="Of codes that are strings.")
 
 
-class Neighbors(BaseModel):
+class SearchResult(BaseModel):
     """The neighbors of one query, nearest first; ties go to the row that was added first."""
 
     ids: list[int] | list[str]
@@ -55,7 +55,7 @@ class Neighbors(BaseModel):
 class SearchResponse(BaseModel):
     """The neighbors of each query, in the order of the queries."""
 
-    results: list[Neighbors]
+    results: list[SearchResult]
 
 
 class CodesRequest(_Request):
@@ -141,7 +141,7 @@ class PointResponse(BaseModel):
     vector: list[float] | None = Field(None, description="If the search keeps vectors.")
 
 
-class Limits(BaseModel):
+class InfoLimits(BaseModel):
     """The most that a request may ask for."""
 
     max_body_bytes: int
@@ -159,7 +159,7 @@ class Info(BaseModel):
     method: str
     metric: str
     features: bool
-    limits: Limits
+    limits: InfoLimits
 
 
 class ErrorDetail(BaseModel):

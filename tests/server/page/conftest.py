@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hashlearn.server import create_app
-from hashlearn.server.encoder_features import EncoderFeatures
+from hashlearn.server.features import EncoderFeatures
 from hashlearn.server.own_collection import HowToHash, digits_collection, texts_collection
 from hashlearn.server.page import add_page
 

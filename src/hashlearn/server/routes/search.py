@@ -7,10 +7,10 @@ from fastapi import APIRouter
 from numpy.typing import NDArray
 
 from hashlearn.server.arrays import base64_bytes, code_matrix, vector_matrix
+from hashlearn.server.batching import Cut, Queries, Wanted, search_filtered
 from hashlearn.server.errors import Problem, unprocessable
 from hashlearn.server.json_route import JsonRoute
 from hashlearn.server.models import ERRORS, SearchRequest, SearchResponse
-from hashlearn.server.searching import Cut, Query, Wanted, search_filtered
 from hashlearn.server.service import Served, Service
 
 router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["search"])
@@ -28,7 +28,7 @@ async def search(service: Served, body: SearchRequest) -> Any:
     if by == "codes" and service.search.query != "code":
         raise Problem(422, "this search compares vectors with codes: send vectors", "code")
     wanted = Wanted(by, body.k, body.rerank, body.candidates)
-    query = Query(rows, Cut(body.radius, body.payloads))
+    query = Queries(rows, Cut(body.radius, body.payloads))
     if body.filter is not None:
         return await service.run(search_filtered, service.search, wanted, query, body.filter)
     return await service.searches.do(wanted, query)

@@ -1,8 +1,17 @@
-"""The OpenAPI schema as a page for people: plain HTML, no script, no request to another host."""
+"""What is served, is it alive, is it ready, what does it do, and what can it be asked."""
 
 from collections.abc import Iterator
 from html import escape
 from typing import Any
+
+from fastapi import APIRouter, Request
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+
+from hashlearn.server.errors import error_response
+from hashlearn.server.json_route import JsonRoute
+from hashlearn.server.models import ERRORS, Info, InfoLimits
+from hashlearn.server.service import Served
 
 _HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -77,3 +86,49 @@ def _type(field: dict[str, Any]) -> str:
     if "items" in field:
         return f"list of {_type(field['items'])}"
     return str(field.get("type", "object"))
+
+
+info_router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["info"])
+router = APIRouter()
+
+
+@info_router.get("/v1/info", response_model=Info)
+async def info(service: Served) -> Any:
+    """The rows, the codes and the limits."""
+    search, settings = service.search, service.settings
+    return {
+        "rows": len(search),
+        "n_bits": search.n_bits,
+        "n_features": service.n_features,
+        "method": type(search.hasher).__name__,
+        "metric": search.metric,
+        "features": service.features is not None,
+        "limits": {name: getattr(settings, name) for name in InfoLimits.model_fields},
+    }
+
+
+@router.get("/healthz", tags=["health"])
+async def healthz() -> dict[str, str]:
+    """The process is alive."""
+    return {"status": "alive"}
+
+
+@router.get("/readyz", tags=["health"], responses=ERRORS)
+async def readyz(service: Served) -> Response:
+    """The search is warm: the first query is as fast as the next."""
+    if not service.ready:
+        return error_response(503, "the server is warming up", headers={"Retry-After": "1"})
+    return JSONResponse({"status": "ready"})
+
+
+@router.get("/metrics", tags=["health"], response_class=PlainTextResponse)
+async def metrics(service: Served) -> Response:
+    """Counts and times in the format of Prometheus."""
+    service.metrics.rows.set(len(service.search))
+    return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/docs", include_in_schema=False)
+async def docs(request: Request) -> Response:
+    """The endpoints, as a page."""
+    return HTMLResponse(api_page(request.app.openapi()))
