@@ -6,8 +6,8 @@ from typing import Protocol, runtime_checkable
 from numpy.typing import NDArray
 
 from hashlearn.features import Encoder, encoder_named, load_encoder
+from hashlearn.features.decoder import shared_decoder
 from hashlearn.features.own_files import DECODED_SIDE
-from hashlearn.features.pictures import read_picture
 
 
 @runtime_checkable
@@ -42,7 +42,7 @@ class EncoderFeatures:
         """A vector for each image file."""
         if self.kind != "image":
             raise ValueError("images cannot be searched for here: the collection is of texts")
-        return self.encoder.encode([read_picture(image, DECODED_SIDE) for image in images])
+        return self.encoder.encode([shared_decoder().decode(image, DECODED_SIDE) for image in images])
 
     def encode_texts(self, texts: list[str]) -> NDArray:
         """A vector for each text."""
