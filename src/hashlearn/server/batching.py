@@ -6,6 +6,7 @@ sooner, for one thread at a time has the interpreter. Nobody waits for what is s
 """
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Executor
 from itertools import islice
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from prometheus_client import Histogram
 
+from hashlearn.deadline import DeadlineExceeded, HasEnd, LastOf, check_deadline, current_deadline, until
 from hashlearn.search import SimilaritySearch
-from hashlearn.server.errors import Problem, problem_of
-from hashlearn.server.json_route import written
+from hashlearn.server.errors import Problem, problem_of, written
 from hashlearn.server.telemetry import LOGGER, log_event
+from hashlearn.server.workers import expire_current
 
 Work = Callable[[Hashable, list[Any]], Sequence[Any]]
 """Gets a kind and the items of that kind; returns a result for each. A result that is an exception is raised."""
@@ -30,10 +32,11 @@ them over in the next; the third is for clients that were answered in the first 
 
 
 class Waiting(NamedTuple):
-    """Something to be done, and where its result goes."""
+    """Something to be done, where its result goes, and until when somebody waits for it."""
 
     item: Any
     done: asyncio.Future
+    deadline: HasEnd | None
 
 
 class Together:
@@ -48,13 +51,16 @@ class Together:
         How many calls of ``work`` may run at one time.
     sizes : Histogram
         Is told how many items each call had.
+    keeps_late : bool
+        Whether a result that comes after the time of its request is its answer all the same, as that of a write.
     """
 
-    def __init__(self, work: Work, pool: Executor, n_threads: int, sizes: Histogram):
+    def __init__(self, work: Work, pool: Executor, n_threads: int, sizes: Histogram, *, keeps_late: bool = False):
         self.work = work
         self.pool = pool
         self.n_threads = n_threads
         self.sizes = sizes
+        self.keeps_late = keeps_late
         self.n_running = 0
         self.waiting: dict[Hashable, list[Waiting]] = {}
         self.n_arrived = 0
@@ -62,11 +68,31 @@ class Together:
 
     async def do(self, kind: Hashable, item: Any) -> Any:
         """The result of an item, when its turn has come."""
-        done = asyncio.get_running_loop().create_future()
-        self.waiting.setdefault(kind, []).append(Waiting(item, done))
+        waiting = Waiting(item, asyncio.get_running_loop().create_future(), current_deadline())
+        self.waiting.setdefault(kind, []).append(waiting)
         self.n_arrived += 1
         self._listen()
-        return await done
+        try:
+            return await asyncio.shield(waiting.done)
+        except asyncio.CancelledError:
+            if self._withdrawn(kind, waiting):
+                raise
+            expire_current()
+            await asyncio.wait([waiting.done])
+            waiting.done.exception()  # nobody else asks for it
+            if self.keeps_late:
+                return waiting.done.result()
+            raise
+
+    def _withdrawn(self, kind: Hashable, waiting: Waiting) -> bool:
+        """Take an item back that no thread has begun with."""
+        queue = self.waiting.get(kind, [])
+        if not any(each is waiting for each in queue):
+            return False
+        self.waiting[kind] = [each for each in queue if each is not waiting]
+        if not self.waiting[kind]:
+            del self.waiting[kind]
+        return True
 
     def _listen(self) -> None:
         """Start threads for what waits, as soon as nothing more arrives."""
@@ -98,8 +124,10 @@ class Together:
 
     def _run(self, loop: asyncio.AbstractEventLoop, kind: Hashable, batch: list[Waiting]) -> None:
         """On a thread."""
+        deadlines = [waiting.deadline for waiting in batch if waiting.deadline is not None]
         try:
-            results = self.work(kind, [waiting.item for waiting in batch])
+            with until(LastOf(deadlines) if len(deadlines) == len(batch) else None):
+                results = self.work(kind, [waiting.item for waiting in batch])
         except Exception as error:
             results = [error] * len(batch)
         loop.call_soon_threadsafe(self._deliver, batch, results)
@@ -116,6 +144,11 @@ class Together:
         self._listen()
 
 
+_CODES_AT_A_TIME = 1 << 28
+_CANDIDATES_AT_A_TIME = 1 << 18
+_CANDIDATES_PER_NEIGHBOR = 4
+_NEIGHBORS_AT_FIRST = 1024
+_BYTES_AT_A_TIME = 4 * 1024 * 1024
 _FIELDS = {name: name for name in ("k", "rerank", "candidates", "filter", "radius")}
 
 
@@ -157,13 +190,18 @@ def search_together(search: SimilaritySearch, wanted: Wanted, queries: list[Quer
     except (ValueError, TypeError):  # one of them is to blame, and the others are not
         return [_answer_or_error(search, wanted, query) for query in queries]
     cuts = [query.cut for query in queries for _ in query.rows]
-    answers = iter(_neighbors(search, distances, ids, cuts))
-    return [written({"results": list(islice(answers, len(query.rows)))}) for query in queries]
+    results = iter(_results(search, distances, ids, cuts))
+    return [_joined(list(islice(results, len(query.rows)))) for query in queries]
 
 
-def search_filtered(search: SimilaritySearch, wanted: Wanted, query: Queries, filter: dict[str, Any]) -> bytes:
-    """The answer to a request with a filter, which is searched for itself."""
-    return _answer(search, wanted, query, filter=filter)
+def search_alone(
+    search: SimilaritySearch, wanted: Wanted, query: Queries, filter: dict[str, Any] | None, most_bytes: int
+) -> bytes:
+    """The answer to a request with a filter, or with many queries or neighbors, which is searched for itself."""
+    answer = _answer(search, wanted, query, most_bytes, filter=filter)
+    if len(answer) > most_bytes:
+        raise _too_long(most_bytes)
+    return answer
 
 
 def _answer_or_error(search: SimilaritySearch, wanted: Wanted, query: Queries) -> Any:
@@ -173,18 +211,59 @@ def _answer_or_error(search: SimilaritySearch, wanted: Wanted, query: Queries) -
         return error
 
 
-def _answer(search: SimilaritySearch, wanted: Wanted, query: Queries, **options: Any) -> bytes:
+def _answer(
+    search: SimilaritySearch, wanted: Wanted, query: Queries, most_bytes: int | None = None, **options: Any
+) -> bytes:
     try:
         distances, ids = _found(search, wanted, query.rows, **options)
     except (ValueError, TypeError) as error:
         raise problem_of(error, _FIELDS) or error from None
-    return written({"results": _neighbors(search, distances, ids, [query.cut] * len(query.rows))})
+    return _joined(_results(search, distances, ids, [query.cut] * len(query.rows), most_bytes))
 
 
 def _found(search: SimilaritySearch, wanted: Wanted, rows: NDArray, **options: Any) -> Any:
-    if wanted.by == "codes":
-        return search.search_codes(rows, wanted.k, **options)
-    return search.search(rows, wanted.k, **wanted.options(), **options)
+    """Distances and ids; many queries are searched in parts, between which the deadline is looked at."""
+    n_candidates = wanted.candidates or _CANDIDATES_PER_NEIGHBOR * wanted.k
+    step = max(1, min(_CODES_AT_A_TIME // max(1, len(search)), _CANDIDATES_AT_A_TIME // n_candidates))
+    parts = []
+    for start in range(0, len(rows), step):
+        check_deadline()
+        part = rows[start : start + step]
+        if wanted.by == "codes":
+            parts.append(search.search_codes(part, wanted.k, **options))
+        else:
+            parts.append(search.search(part, wanted.k, **wanted.options(), **options))
+    if len(parts) == 1:
+        return parts[0]
+    return tuple(np.concatenate(arrays) for arrays in zip(*parts))
+
+
+def _results(
+    search: SimilaritySearch, distances: NDArray, ids: NDArray, cuts: list[Cut], most_bytes: int | None = None
+) -> list[bytes]:
+    """The neighbors of each query as JSON; payloads are looked up for many of them at a time."""
+    results: list[bytes] = []
+    n_bytes, step = 0, max(1, _NEIGHBORS_AT_FIRST // max(1, ids.shape[1]))
+    start = 0
+    while start < len(ids):
+        check_deadline()
+        part = slice(start, start + step)
+        made = [written(each) for each in _neighbors(search, distances[part], ids[part], cuts[part])]
+        results += made
+        n_bytes += sum(map(len, made))
+        if most_bytes is not None and n_bytes > most_bytes:
+            raise _too_long(most_bytes)
+        start += step
+        step = max(1, min(4 * step, _BYTES_AT_A_TIME * start // max(1, n_bytes)))
+    return results
+
+
+def _joined(results: list[bytes]) -> bytes:
+    return b'{"results":[' + b",".join(results) + b"]}"
+
+
+def _too_long(most_bytes: int) -> Problem:
+    return Problem(422, f"k times the queries is too much: the answer would have more than {most_bytes:,} bytes", "k")
 
 
 def _neighbors(search: SimilaritySearch, distances: NDArray, ids: NDArray, cuts: list[Cut]) -> list[dict]:
@@ -226,8 +305,7 @@ def write_together(search: SimilaritySearch, kind: Hashable, changes: list[Chang
         with search.transaction():
             results = [_result_or_error(change) for change in changes]
     except Exception as error:
-        LOGGER.error("a write could not be saved", exc_info=error)
-        refused = Problem(503, "the write could not be saved; nothing was changed")
+        refused = _not_saved(error)
         return [result if isinstance(result, Exception) else refused for result in results] or [refused] * len(changes)
     return results
 
@@ -246,5 +324,14 @@ def _result_or_error(change: Change) -> Any:
         return change()
     except (ValueError, TypeError) as error:
         return problem_of(error, _WRITTEN_FIELDS) or error
+    except DeadlineExceeded as error:
+        return error
+    except (OSError, sqlite3.Error, MemoryError) as error:
+        return _not_saved(error)
     except Exception as error:
         return error
+
+
+def _not_saved(error: BaseException) -> Problem:
+    LOGGER.error("a write could not be saved", exc_info=error)
+    return Problem(503, "the write could not be saved; nothing was changed", headers={"Retry-After": "1"})

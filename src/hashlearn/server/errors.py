@@ -27,6 +27,11 @@ _ARGUMENT = re.compile(r"(?P<argument>\w+)(?P<rest>.*)")
 _TAG = re.compile(r"\W|^(str|int|float|bytes|bool|json|function)$")
 
 
+def written(answer: Any) -> bytes:
+    """A value as JSON. The thread that made a large value should write it: its objects are far from other cores."""
+    return to_json(answer, inf_nan_mode="null")
+
+
 class Problem(HTTPException):
     """An answer that says what is wrong with a request, or why the server cannot take it now."""
 

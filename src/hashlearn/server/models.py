@@ -132,6 +132,91 @@ class PointsResponse(BaseModel):
     written: int
 
 
+class IdsRequest(_Request):
+    """Ids of rows."""
+
+    ids: list[Id] = Field(min_length=1)
+
+
+class GetRequest(IdsRequest):
+    """Rows to be read."""
+
+    vectors: bool = Field(False, description="Whether the answer has the vectors, as base64 of float32 numbers.")
+
+
+class DeleteRequest(IdsRequest):
+    """Rows to be removed."""
+
+    must_exist: bool = Field(False, description="Whether nothing is removed, and 422 is answered, if one is not there.")
+
+
+class DeleteResponse(BaseModel):
+    """How many rows were removed; the others were not there."""
+
+    removed: int
+
+
+class FilterRequest(_Request):
+    """Which rows are meant: those that meet a condition on the payloads, or all."""
+
+    filter: dict[str, Any] | None = Field(None, description="A condition on the payloads.")
+
+
+class ScrollRequest(FilterRequest):
+    """Rows in the order in which they were added, a page at a time."""
+
+    limit: int = Field(100, ge=1, description="Rows of a page.")
+    after: str | None = Field(None, max_length=200, description="The ``after`` of the page before.")
+    vectors: bool = Field(False, description="Whether the answer has the vectors, as base64 of float32 numbers.")
+
+
+class CountResponse(BaseModel):
+    """How many rows there are."""
+
+    count: int
+
+
+class FacetsRequest(FilterRequest):
+    """A field of the payloads whose values are counted."""
+
+    field: str = Field(min_length=1, max_length=1024)
+    limit: int = Field(100, ge=1, description="The most frequent values only.")
+
+
+class FacetEntry(BaseModel):
+    """A value, and how many rows have it."""
+
+    value: str | float | bool
+    count: int
+
+
+class FacetsResponse(BaseModel):
+    """The values of a field, the most frequent first."""
+
+    facets: list[FacetEntry]
+
+
+class PointEntry(BaseModel):
+    """A row of a list."""
+
+    id: int | str
+    code: str = Field(description="base64")
+    payload: Payload
+    vector: str | None = Field(None, description="base64 of float32 numbers, if they were asked for and are kept.")
+
+
+class PointList(BaseModel):
+    """Rows."""
+
+    points: list[PointEntry]
+
+
+class ScrollResponse(PointList):
+    """A page of rows; ``after`` is null where it is the last one."""
+
+    after: str | None
+
+
 class PointResponse(BaseModel):
     """A row."""
 
@@ -160,6 +245,40 @@ class Info(BaseModel):
     metric: str
     features: bool
     limits: InfoLimits
+
+
+class SearchEntry(BaseModel):
+    """A search of the server; ``rows`` is null while it is not open."""
+
+    name: str
+    open: bool
+    rows: int | None
+
+
+class SearchList(BaseModel):
+    """The searches of the server."""
+
+    searches: list[SearchEntry]
+
+
+class ModelEntry(BaseModel):
+    """A search as OpenAI's clients list models; what follows ``owned_by`` is known while it is open."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+    method: str | None = None
+    n_bits: int | None = None
+    n_features: int | None = None
+    metric: str | None = None
+
+
+class ModelList(BaseModel):
+    """An answer as OpenAI's clients read it."""
+
+    object: Literal["list"]
+    data: list[ModelEntry]
 
 
 class ErrorDetail(BaseModel):

@@ -2,13 +2,14 @@
 
 import asyncio
 import errno
+import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from ipaddress import ip_address
 from typing import Any
 
 import uvicorn
@@ -18,9 +19,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hashlearn.server.errors import error_body
 from hashlearn.server.telemetry import log_event, log_to_stderr
+from hashlearn.server.workers import Workers
 
 _HEAD_BYTES = 64 * 1024
-_REASONS = {408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
+_REASONS = {400: b"Bad Request", 408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -29,7 +31,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, head_seconds: float, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._head_seconds = head_seconds
-        self._head_bytes = 0
+        self._head_bytes = self._parsed_bytes = 0
         self._in_head = True
         self._giving_up: asyncio.TimerHandle | None = None
 
@@ -42,23 +44,47 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if not self._in_head:
+        if self.transport.is_closing():  # what a client sends after it was refused
             return
-        self._head_bytes += len(data)
-        if self._head_bytes > _HEAD_BYTES:
-            self._refuse(431, f"path and headers must be at most {_HEAD_BYTES} bytes")
-        elif self._giving_up is None:
+        if self._in_head:
+            self._head_bytes += min(len(data), _head_length(data))
+            if self._head_bytes > _HEAD_BYTES:
+                self._refuse(431, f"path and headers must be at most {_HEAD_BYTES} bytes")
+                return
+        super().data_received(data)
+        if self._in_head and self._giving_up is None:
             self._wait_for_head()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._in_head, self._head_bytes = True, 0
+        self._parsed_bytes = 0
+        self.scope["abort"] = self.transport.abort  # type: ignore[typeddict-unknown-key]
+
+    def on_url(self, url: bytes) -> None:
+        self._count_parsed(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count_parsed(len(name) + len(value) + 4)
+        super().on_header(name, value)
+
+    def _count_parsed(self, n: int) -> None:
+        self._parsed_bytes += n
+        if self._parsed_bytes > _HEAD_BYTES:  # of a request that came behind another one
+            self._refuse(431, f"path and headers must be at most {_HEAD_BYTES} bytes")
+            raise ValueError("refused")
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, "the request is no HTTP that can be understood")
 
     def on_headers_complete(self) -> None:
-        self._in_head = False
+        self._in_head, self._head_bytes = False, 0
         self._stop_waiting()
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._in_head = True
 
     def _wait_for_head(self) -> None:
         message = f"path and headers must arrive within {self._head_seconds:g} seconds"
@@ -79,8 +105,16 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 _KEEP_ALIVE_SECONDS = 75
+_SECONDS_TO_ANSWER, _SECONDS_TO_END = 5, 9
+"""After the signal: when requests that run are given up, and when the process ends whatever it does."""
 _SWITCH_SECONDS = 0.0005
 """How long a thread may keep the interpreter while another one waits for it: the answers of all requests wait."""
+
+
+def _head_length(data: bytes) -> int:
+    """Bytes of what has arrived that belong to path and headers, if it begins with them."""
+    end = data.find(b"\r\n\r\n")
+    return len(data) if end < 0 else end
 
 
 def run_server(
@@ -90,7 +124,9 @@ def run_server(
     on_listening: Callable[[str], None] | None = None,
     log_level: str = "info",
 ) -> None:
-    """Serve an application until SIGTERM or SIGINT; then requests that run are answered before this returns.
+    """Serve an application until SIGTERM or SIGINT; then requests that run have 5 seconds to be answered.
+
+    Within 10 seconds the process ends, whatever runs: a write is made as a whole or not at all.
 
     Parameters
     ----------
@@ -112,7 +148,7 @@ def run_server(
     if on_listening is not None:
         on_listening(url)
     sys.setswitchinterval(_SWITCH_SECONDS)
-    settings = app.state.service.settings
+    settings = app.state.workers.settings
     config = uvicorn.Config(
         app,
         http=partial(BoundedProtocol, head_seconds=settings.timeout_seconds),  # type: ignore[arg-type]
@@ -122,28 +158,45 @@ def run_server(
         date_header=True,
         proxy_headers=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=int(settings.timeout_seconds) + 1,
+        timeout_graceful_shutdown=_SECONDS_TO_ANSWER + 1,
     )
     server = uvicorn.Server(config)
     # Requests have a thread each: further ones of BLAS would only take cores from them.
-    with _ended_by_signals(server), threadpool_limits(1, user_api="blas"):
+    with _ended_by_signals(server, app.state.workers), threadpool_limits(1, user_api="blas"):
         server.run(sockets=[listening])
     log_event("stopped")
 
 
 @contextmanager
-def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
+def _ended_by_signals(server: uvicorn.Server, workers: Workers) -> Iterator[None]:
     """Signals end the server, not the process: uvicorn sends them on when it has stopped, and that is no failure."""
+    timers = [
+        threading.Timer(_SECONDS_TO_ANSWER, workers.give_up),
+        threading.Timer(_SECONDS_TO_END, _end_now),
+    ]
+    for timer in timers:
+        timer.daemon = True
 
     def end(*_: object) -> None:
-        server.should_exit = True
+        if not server.should_exit:
+            server.should_exit = True
+            for timer in timers:
+                timer.start()
 
     before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
+        for timer in timers:
+            timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _end_now() -> None:
+    """End the process in the midst of its work, as a kill would: what was answered as written is on disk."""
+    log_event("stopped by force")
+    os._exit(1)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -160,14 +213,6 @@ def bind(host: str, port: int) -> socket.socket:
         listening.close()
         raise ValueError(_why_not_bound(error, host, port)) from None
     return listening
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _why_not_bound(error: OSError, host: str, port: int) -> str:

@@ -124,6 +124,7 @@ class Metrics:
         return generate_latest(self.registry)
 
 
+_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 _UNKNOWN = "unknown"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 
@@ -153,7 +154,7 @@ class Telemetry:
         async def noted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 scope["status"] = message["status"]
-                message["headers"].append((b"x-request-id", number.encode()))
+                message["headers"] += [(b"x-request-id", number.encode()), _NO_SNIFFING]
             await send(message)
 
         self.n_running += 1

@@ -1,22 +1,22 @@
 """What is served, is it alive, is it ready, what does it do, and what can it be asked."""
 
+import hashlib
+from base64 import b64encode
 from collections.abc import Iterator
 from html import escape
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from hashlearn.server.errors import error_response
 from hashlearn.server.json_route import JsonRoute
-from hashlearn.server.models import ERRORS, Info, InfoLimits
+from hashlearn.server.models import ERRORS, Info, InfoLimits, ModelList, SearchList
+from hashlearn.server.searches import Searches
 from hashlearn.server.service import Served
 
-_HEAD = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>hashlearn: HTTP API</title>
-<style>
+_STYLE = """
 :root { color-scheme: light dark }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem }
 code { font-family: ui-monospace, monospace }
@@ -24,15 +24,30 @@ h2 { margin-top: 2.5rem; border-top: 1px solid GrayText; padding-top: 1rem; over
 div { overflow-x: auto }
 table { border-collapse: collapse }
 td, th { text-align: left; vertical-align: top; padding: .2rem 1rem .2rem 0 }
-</style></head><body><main>
+"""
+_HEAD = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>hashlearn: HTTP API</title>
+<style>{style}</style></head><body><main>
 """
 _DEPTH = 3
+_STYLE_HASH = b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+DOCS_HEADERS = {
+    # Nothing but the style above: no script, no other host, no frame.
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
 
 
 def api_page(schema: dict[str, Any]) -> str:
     """A page with every endpoint of an OpenAPI schema, and the fields of its request and of its answer."""
     info = schema["info"]
-    parts = [_HEAD, f"<h1>{escape(info['title'])}: HTTP API</h1><p>{escape(info['description'])} "]
+    parts = [
+        _HEAD.replace("{style}", _STYLE),
+        f"<h1>{escape(info['title'])}: HTTP API</h1><p>{escape(info['description'])} ",
+    ]
     parts.append('The same as a schema for programs: <a href="openapi.json">openapi.json</a>.</p>')
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():
@@ -88,7 +103,11 @@ def _type(field: dict[str, Any]) -> str:
     return str(field.get("type", "object"))
 
 
+AllSearches = Annotated[Searches, Depends(lambda request: request.app.state.searches)]
+"""All searches, as an argument of an endpoint."""
+
 info_router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["info"])
+server_router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["info"])
 router = APIRouter()
 
 
@@ -107,6 +126,32 @@ async def info(service: Served) -> Any:
     }
 
 
+@server_router.get("/v1/searches", response_model=SearchList)
+async def list_searches(searches: AllSearches) -> Any:
+    """The searches of this server, by name."""
+    return {"searches": searches.listed()}
+
+
+@server_router.get("/v1/models", response_model=ModelList)
+async def list_models(searches: AllSearches) -> Any:
+    """The same for clients of OpenAI's API; ``method`` and the rest are known of searches that are open."""
+    known = {service.name: _model(service) for service in searches.open_services()}
+    return {"object": "list", "data": [{**_MODEL, "id": name, **known.get(name, {})} for name in searches.names]}
+
+
+_MODEL = {"object": "model", "created": 0, "owned_by": "hashlearn"}
+
+
+def _model(service: Any) -> dict[str, Any]:
+    search = service.search
+    return {
+        "method": type(search.hasher).__name__,
+        "n_bits": search.n_bits,
+        "n_features": service.n_features,
+        "metric": search.metric,
+    }
+
+
 @router.get("/healthz", tags=["health"])
 async def healthz() -> dict[str, str]:
     """The process is alive."""
@@ -114,21 +159,23 @@ async def healthz() -> dict[str, str]:
 
 
 @router.get("/readyz", tags=["health"], responses=ERRORS)
-async def readyz(service: Served) -> Response:
+async def readyz(request: Request) -> Response:
     """The search is warm: the first query is as fast as the next."""
-    if not service.ready:
+    if not request.app.state.workers.ready:
         return error_response(503, "the server is warming up", headers={"Retry-After": "1"})
     return JSONResponse({"status": "ready"})
 
 
 @router.get("/metrics", tags=["health"], response_class=PlainTextResponse)
-async def metrics(service: Served) -> Response:
+async def metrics(request: Request) -> Response:
     """Counts and times in the format of Prometheus."""
-    service.metrics.rows.set(len(service.search))
-    return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+    searches: Searches = request.app.state.searches
+    counted = searches.workers.metrics
+    counted.rows.set(sum(len(service.search) for service in searches.open_services()))
+    return Response(counted.text(), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/docs", include_in_schema=False)
 async def docs(request: Request) -> Response:
     """The endpoints, as a page."""
-    return HTMLResponse(api_page(request.app.openapi()))
+    return HTMLResponse(api_page(request.app.openapi()), headers=DOCS_HEADERS)

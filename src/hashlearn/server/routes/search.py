@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from numpy.typing import NDArray
 
 from hashlearn.server.arrays import base64_bytes, code_matrix, vector_matrix
-from hashlearn.server.batching import Cut, Queries, Wanted, search_filtered
+from hashlearn.server.batching import Cut, Queries, Wanted, search_alone
 from hashlearn.server.errors import Problem, unprocessable
 from hashlearn.server.json_route import JsonRoute
 from hashlearn.server.models import ERRORS, SearchRequest, SearchResponse
@@ -15,6 +15,10 @@ from hashlearn.server.service import Served, Service
 
 router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["search"])
 
+_FEW_NEIGHBORS = 2000
+"""Of requests that are searched together; whoever asks for more does not hold up others."""
+_MANY_NEIGHBORS = 20_000
+"""From here on an answer is long: few of them are made at a time."""
 _QUERIES = ("vector", "vectors", "id", "code", "codes", "text", "image")
 
 
@@ -29,9 +33,13 @@ async def search(service: Served, body: SearchRequest) -> Any:
         raise Problem(422, "this search compares vectors with codes: send vectors", "code")
     wanted = Wanted(by, body.k, body.rerank, body.candidates)
     query = Queries(rows, Cut(body.radius, body.payloads))
-    if body.filter is not None:
-        return await service.run(search_filtered, service.search, wanted, query, body.filter)
-    return await service.searches.do(wanted, query)
+    n_neighbors = body.k * len(rows)
+    if body.filter is None and n_neighbors <= _FEW_NEIGHBORS:
+        return await service.searches.do(wanted, query)
+    if n_neighbors > _MANY_NEIGHBORS:
+        await service.workers.place_for_large_answer()
+    most = service.settings.max_answer_bytes
+    return await service.run(search_alone, service.search, wanted, query, body.filter, most)
 
 
 async def _queries(service: Service, body: SearchRequest) -> tuple[str, NDArray]:
