@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import suppress
 
 import httpx
 import numpy as np
@@ -52,9 +53,7 @@ def test_a_request_for_this_host_is_answered(open_server, host):
     assert open_server.client.get("/v1/info", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "http://localhost:1", "file://", "http://[", "localhost"]
-)
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "file://", "http://[", "x"])
 def test_a_write_of_a_page_of_another_site_is_403(open_server, origin):
     headers = {"Host": "localhost:8000", "Origin": origin}
     for answer in (
@@ -245,10 +244,8 @@ def test_sigterm_ends_a_server_whatever_runs(folder, looks, status):
 
 
 def _ask_quietly(url):
-    try:
+    with suppress(httpx.HTTPError):
         httpx.get(url, timeout=60)
-    except httpx.HTTPError:
-        pass
 
 
 # -- answers that nobody reads ----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from prometheus_client import Histogram
 
 from hashlearn.deadline import DeadlineExceeded, HasEnd, LastOf, check_deadline, current_deadline, until
 from hashlearn.search import SimilaritySearch
-from hashlearn.server.errors import Problem, problem_of, written
+from hashlearn.server.errors import SOON, Problem, problem_of, written
 from hashlearn.server.telemetry import LOGGER, log_event
 from hashlearn.server.workers import expire_current
 
@@ -334,4 +334,4 @@ def _result_or_error(change: Change) -> Any:
 
 def _not_saved(error: BaseException) -> Problem:
     LOGGER.error("a write could not be saved", exc_info=error)
-    return Problem(503, "the write could not be saved; nothing was changed", headers={"Retry-After": "1"})
+    return Problem(503, "the write could not be saved; nothing was changed", headers=SOON)

@@ -6,7 +6,6 @@ work has ended.
 
 import asyncio
 import binascii
-import errno
 from base64 import b64decode
 from contextlib import AsyncExitStack
 from hmac import compare_digest
@@ -16,7 +15,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hashlearn.deadline import Deadline, until
-from hashlearn.server.errors import Problem, error_response
+from hashlearn.server.errors import SOON, Problem, error_response, lack_of
 from hashlearn.server.settings import Settings, is_loopback
 from hashlearn.server.workers import Workers, request_ends
 
@@ -29,7 +28,6 @@ _DISCARDED = 256 * 1024 * 1024
 """Bytes of a body too long that are read and dropped: most clients send all of it before they read the answer."""
 _CHUNK = 64 * 1024
 """Bytes of an answer that are given to the connection at a time; the next ones wait until these are on their way."""
-_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _NAMES_KEPT = 64
 
 
@@ -208,7 +206,7 @@ class RequestLimits:
         self.workers.check_ready()
         if self.n_running >= self.settings.max_concurrency:
             message = f"the server answers {self.settings.max_concurrency} requests at a time and is busy"
-            raise Problem(503, message, headers={"Retry-After": "1"})
+            raise Problem(503, message, headers=SOON)
 
     async def _within_time(self, scope: Scope, receive: Receive, send: Send) -> None:
         seconds = self.settings.timeout_seconds
@@ -228,14 +226,13 @@ class RequestLimits:
             if not body.is_read:
                 raise Problem(408, f"the body must arrive within {seconds:g} seconds") from None
             if self.workers.is_stopping:
-                raise Problem(503, "the server stops", headers={"Retry-After": "1"}) from None
+                raise Problem(503, "the server stops", headers=SOON) from None
             raise Problem(504, f"the request took longer than {seconds:g} seconds") from None
-        except MemoryError:
-            raise Problem(503, "the server has no memory for this", headers={"Retry-After": "1"}) from None
-        except OSError as error:
-            if error.errno not in _NO_DESCRIPTORS:
+        except (MemoryError, OSError) as error:
+            problem = lack_of(error)
+            if problem is None:
                 raise
-            raise Problem(503, "the server has too many files open", headers={"Retry-After": "1"}) from None
+            raise problem from None
 
 
 def problem_response(problem: Problem) -> ASGIApp:

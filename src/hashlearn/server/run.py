@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -105,7 +106,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 _KEEP_ALIVE_SECONDS = 75
-_SECONDS_TO_ANSWER, _SECONDS_TO_END = 5, 9
+_SECONDS_TO_ANSWER, _SECONDS_TO_END = 4, 8
 """After the signal: when requests that run are given up, and when the process ends whatever it does."""
 _SWITCH_SECONDS = 0.0005
 """How long a thread may keep the interpreter while another one waits for it: the answers of all requests wait."""
@@ -124,7 +125,7 @@ def run_server(
     on_listening: Callable[[str], None] | None = None,
     log_level: str = "info",
 ) -> None:
-    """Serve an application until SIGTERM or SIGINT; then requests that run have 5 seconds to be answered.
+    """Serve an application until SIGTERM or SIGINT; then requests that run have 4 seconds to be answered.
 
     Within 10 seconds the process ends, whatever runs: a write is made as a whole or not at all.
 
@@ -160,37 +161,41 @@ def run_server(
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_SECONDS_TO_ANSWER + 1,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config, app.state.workers)
     # Requests have a thread each: further ones of BLAS would only take cores from them.
-    with _ended_by_signals(server, app.state.workers), threadpool_limits(1, user_api="blas"):
+    with server.ended_by_signals(), threadpool_limits(1, user_api="blas"):
         server.run(sockets=[listening])
     log_event("stopped")
 
 
-@contextmanager
-def _ended_by_signals(server: uvicorn.Server, workers: Workers) -> Iterator[None]:
-    """Signals end the server, not the process: uvicorn sends them on when it has stopped, and that is no failure."""
-    timers = [
-        threading.Timer(_SECONDS_TO_ANSWER, workers.give_up),
-        threading.Timer(_SECONDS_TO_END, _end_now),
-    ]
-    for timer in timers:
-        timer.daemon = True
+class _Server(uvicorn.Server):
+    """uvicorn's server, which ends within a time after the signal."""
 
-    def end(*_: object) -> None:
-        if not server.should_exit:
-            server.should_exit = True
-            for timer in timers:
+    def __init__(self, config: uvicorn.Config, workers: Workers):
+        super().__init__(config)
+        self._timers = [
+            threading.Timer(_SECONDS_TO_ANSWER, workers.give_up),
+            threading.Timer(_SECONDS_TO_END, _end_now),
+        ]
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            for timer in self._timers:
+                timer.daemon = True
                 timer.start()
+        super().handle_exit(sig, frame)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for timer in timers:
-            timer.cancel()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    @contextmanager
+    def ended_by_signals(self) -> Iterator[None]:
+        """Signals end the server, not the process: uvicorn sends them on when it has stopped; that is no failure."""
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for timer in self._timers:
+                timer.cancel()
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def _end_now() -> None:

@@ -9,7 +9,7 @@ from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 from hashlearn.deadline import Deadline, current_deadline, remaining_seconds
-from hashlearn.server.errors import Problem
+from hashlearn.server.errors import SOON, Problem
 from hashlearn.server.settings import Settings
 from hashlearn.server.telemetry import Metrics
 
@@ -55,7 +55,7 @@ class Workers:
 
     def check_ready(self) -> None:
         if not self.ready:
-            raise Problem(503, "the server is warming up", headers={"Retry-After": "1"})
+            raise Problem(503, "the server is warming up", headers=SOON)
 
     async def run(self, work: Callable[..., Result], *arguments: Any, pool: Executor | None = None) -> Result:
         """Call a function that computes on one of the threads, beside other requests."""
@@ -68,7 +68,7 @@ class Workers:
                 await self._large_answers.acquire()
         except TimeoutError:
             message = f"{_LARGE_ANSWERS} long answers are being read; ask for fewer neighbors, or later"
-            raise Problem(503, message, headers={"Retry-After": "1"}) from None
+            raise Problem(503, message, headers=SOON) from None
         ends = request_ends.get()
         if ends is None:
             self._large_answers.release()
