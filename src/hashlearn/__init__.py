@@ -11,6 +11,7 @@ from hashlearn.hashers.names import CLASS_NAMES
 from hashlearn.version import __version__
 
 EXPORTS = {
+    "client": ["AsyncClient", "Client"],
     "codes": ["Corrections", "hamming_distances", "pack", "unpack"],
     "duplicates": ["Duplicates", "find_duplicates"],
     "hashers": ["METHODS", "Hasher", "HasherUnion", "fit_lengths", *CLASS_NAMES.values()],

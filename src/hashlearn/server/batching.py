@@ -149,7 +149,7 @@ _CANDIDATES_AT_A_TIME = 1 << 18
 _CANDIDATES_PER_NEIGHBOR = 4
 _NEIGHBORS_AT_FIRST = 1024
 _BYTES_AT_A_TIME = 4 * 1024 * 1024
-_FIELDS = {name: name for name in ("k", "rerank", "candidates", "filter", "radius")}
+_FIELDS = {name: name for name in ("k", "rerank", "candidates", "filter", "subset", "radius")}
 
 
 class Wanted(NamedTuple):
@@ -195,10 +195,10 @@ def search_together(search: SimilaritySearch, wanted: Wanted, queries: list[Quer
 
 
 def search_alone(
-    search: SimilaritySearch, wanted: Wanted, query: Queries, filter: dict[str, Any] | None, most_bytes: int
+    search: SimilaritySearch, wanted: Wanted, query: Queries, among: dict[str, Any], most_bytes: int
 ) -> bytes:
-    """The answer to a request with a filter, or with many queries or neighbors, which is searched for itself."""
-    answer = _answer(search, wanted, query, most_bytes, filter=filter)
+    """The answer to a request that is searched for itself: with a filter or a subset, or for many neighbors."""
+    answer = _answer(search, wanted, query, most_bytes, **among)
     if len(answer) > most_bytes:
         raise _too_long(most_bytes)
     return answer

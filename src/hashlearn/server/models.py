@@ -39,6 +39,7 @@ class SearchRequest(_Request):
     )
     candidates: int | None = Field(None, ge=1, description="How many codes are ordered anew.")
     filter: dict[str, Any] | None = Field(None, description="A condition on the payloads.")
+    subset: list[Id] | None = Field(None, description="Look only among the rows with these ids.")
     radius: float | None = Field(None, ge=0, description="Leaves out neighbors whose distance is larger.")
     payloads: bool = Field(True, description="Whether the answer has the payloads.")
     code_encoding: Literal["base64", "hex"] = Field("base64", description="Of codes that are strings.")
@@ -243,6 +244,8 @@ class Info(BaseModel):
     n_features: int
     method: str
     metric: str
+    query: str = Field(description='How a query is compared with codes: by its own "code", or as a "real" vector.')
+    keep_vectors: str | None = Field(description="How vectors are kept, if they are.")
     features: bool
     limits: InfoLimits
 

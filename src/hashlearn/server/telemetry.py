@@ -154,7 +154,10 @@ class Telemetry:
         async def noted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 scope["status"] = message["status"]
-                message["headers"] += [(b"x-request-id", number.encode()), _NO_SNIFFING]
+                headers = message["headers"]
+                headers.append((b"x-request-id", number.encode()))
+                if _NO_SNIFFING not in headers:
+                    headers.append(_NO_SNIFFING)
             await send(message)
 
         self.n_running += 1

@@ -121,6 +121,8 @@ async def info(service: Served) -> Any:
         "n_features": service.n_features,
         "method": type(search.hasher).__name__,
         "metric": search.metric,
+        "query": search.query,
+        "keep_vectors": search.keep_vectors,
         "features": service.features is not None,
         "limits": {name: getattr(settings, name) for name in InfoLimits.model_fields},
     }

@@ -19,6 +19,7 @@ _FEW_NEIGHBORS = 2000
 """Of requests that are searched together; whoever asks for more does not hold up others."""
 _MANY_NEIGHBORS = 20_000
 """From here on an answer is long: few of them are made at a time."""
+_LARGEST_SUBSET = 100_000
 _QUERIES = ("vector", "vectors", "id", "code", "codes", "text", "image")
 
 
@@ -26,6 +27,8 @@ _QUERIES = ("vector", "vectors", "id", "code", "codes", "text", "image")
 async def search(service: Served, body: SearchRequest) -> Any:
     """The nearest rows of each query."""
     service.check_most("k", body.k, service.settings.max_k)
+    if body.subset is not None:
+        service.check_most("subset", len(body.subset), _LARGEST_SUBSET)
     if body.candidates is not None:
         service.check_most("candidates", body.candidates, service.settings.max_candidates)
     by, rows = await _queries(service, body)
@@ -34,12 +37,12 @@ async def search(service: Served, body: SearchRequest) -> Any:
     wanted = Wanted(by, body.k, body.rerank, body.candidates)
     query = Queries(rows, Cut(body.radius, body.payloads))
     n_neighbors = body.k * len(rows)
-    if body.filter is None and n_neighbors <= _FEW_NEIGHBORS:
+    if body.filter is None and body.subset is None and n_neighbors <= _FEW_NEIGHBORS:
         return await service.searches.do(wanted, query)
     if n_neighbors > _MANY_NEIGHBORS:
         await service.workers.place_for_large_answer()
-    most = service.settings.max_answer_bytes
-    return await service.run(search_alone, service.search, wanted, query, body.filter, most)
+    among = {"filter": body.filter, "subset": body.subset}
+    return await service.run(search_alone, service.search, wanted, query, among, service.settings.max_answer_bytes)
 
 
 async def _queries(service: Service, body: SearchRequest) -> tuple[str, NDArray]:
