@@ -50,6 +50,15 @@ def run(
     timeout: Annotated[float, typer.Option(min=0.001, help="Seconds of a request.")] = 30.0,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads that search; by default the cores.")] = None,
     refresh: Annotated[float, typer.Option(min=0.001, help="Seconds between looks for rows that others saved.")] = 2.0,
+    max_open: Annotated[
+        int, typer.Option(min=1, help="Searches that are open at one time, where there are several.")
+    ] = 64,
+    idle: Annotated[
+        float, typer.Option(min=0.001, help="Seconds after which a search that nobody asks for is closed, of several.")
+    ] = 300.0,
+    recall_share: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the queries whose recall is measured, beside the requests.")
+    ] = 0.01,
     page: Annotated[bool, typer.Option(help="Also a page for people, at /.")] = True,
 ) -> None:
     """Serve saved searches over HTTP."""
@@ -73,6 +82,9 @@ def run(
         refresh_seconds=refresh,
         host=host,
         host_names=tuple(host_name or ()),
+        max_open=max_open,
+        idle_seconds=idle,
+        recall_share=recall_share,
     )
     if len(searches) > 1 or _is_folder_of_searches(searches[0]):
         if model is not None or encoder is not None or model_folder is not None:

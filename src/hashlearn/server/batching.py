@@ -7,7 +7,8 @@ sooner, for one thread at a time has the interpreter. Nobody waits for what is s
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Hashable, Sequence
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor
 from itertools import islice
 from typing import Any, NamedTuple
@@ -37,6 +38,7 @@ class Waiting(NamedTuple):
     item: Any
     done: asyncio.Future
     deadline: HasEnd | None
+    since: float
 
 
 class Together:
@@ -51,16 +53,27 @@ class Together:
         How many calls of ``work`` may run at one time.
     sizes : Histogram
         Is told how many items each call had.
+    waits : Histogram or None
+        Is told how long the first item of each call waited for a thread.
     keeps_late : bool
         Whether a result that comes after the time of its request is its answer all the same, as that of a write.
     """
 
-    def __init__(self, work: Work, pool: Executor, n_threads: int, sizes: Histogram, *, keeps_late: bool = False):
+    def __init__(
+        self,
+        work: Work,
+        pool: Executor,
+        n_threads: int,
+        sizes: Histogram,
+        *,
+        waits: Histogram | None = None,
+        keeps_late: bool = False,
+    ):
         self.work = work
         self.pool = pool
         self.n_threads = n_threads
         self.sizes = sizes
-        self.keeps_late = keeps_late
+        self.waits, self.keeps_late = waits, keeps_late
         self.n_running = 0
         self.waiting: dict[Hashable, list[Waiting]] = {}
         self.n_arrived = 0
@@ -68,7 +81,7 @@ class Together:
 
     async def do(self, kind: Hashable, item: Any) -> Any:
         """The result of an item, when its turn has come."""
-        waiting = Waiting(item, asyncio.get_running_loop().create_future(), current_deadline())
+        waiting = Waiting(item, asyncio.get_running_loop().create_future(), current_deadline(), time.perf_counter())
         self.waiting.setdefault(kind, []).append(waiting)
         self.n_arrived += 1
         self._listen()
@@ -124,6 +137,8 @@ class Together:
 
     def _run(self, loop: asyncio.AbstractEventLoop, kind: Hashable, batch: list[Waiting]) -> None:
         """On a thread."""
+        if self.waits is not None:
+            self.waits.observe(time.perf_counter() - batch[0].since)  # that of the one who waited longest
         deadlines = [waiting.deadline for waiting in batch if waiting.deadline is not None]
         try:
             with until(LastOf(deadlines) if len(deadlines) == len(batch) else None):
@@ -181,17 +196,22 @@ class Queries(NamedTuple):
     cut: Cut
 
 
-def search_together(search: SimilaritySearch, wanted: Wanted, queries: list[Queries]) -> list[Any]:
-    """The answers to requests, as JSON, or the exception that a request ends with."""
-    if len(queries) == 1:
-        return [_answer_or_error(search, wanted, queries[0])]
+def search_together(
+    search: SimilaritySearch, stages: Mapping[str, Histogram], wanted: Wanted, queries: list[Queries]
+) -> list[Any]:
+    """The answers to requests, as JSON, or the exception that a request ends with; ``stages`` are told the times."""
+    start = time.perf_counter()
     try:
         distances, ids = _found(search, wanted, np.concatenate([query.rows for query in queries]))
     except (ValueError, TypeError):  # one of them is to blame, and the others are not
         return [_answer_or_error(search, wanted, query) for query in queries]
+    found = time.perf_counter()
     cuts = [query.cut for query in queries for _ in query.rows]
     results = iter(_results(search, distances, ids, cuts))
-    return [_joined(list(islice(results, len(query.rows)))) for query in queries]
+    answers = [_joined(list(islice(results, len(query.rows)))) for query in queries]
+    stages["search"].observe(found - start)
+    stages["write"].observe(time.perf_counter() - found)
+    return answers
 
 
 def search_alone(

@@ -236,6 +236,24 @@ class InfoLimits(BaseModel):
     max_candidates: int
 
 
+class MeasuredRecall(BaseModel):
+    """The share of the true neighbors that the latest queries found, and the interval that has it in 19 of 20 cases."""
+
+    recall: float
+    low: float
+    high: float
+    n_queries: int
+
+
+class MeasuredDrift(BaseModel):
+    """How the latest rows differ from those that were there before."""
+
+    shares: float = Field(description="Mean difference of how often a bit is one.")
+    novelty: float = Field(description="Chance that a new row is further from the old ones than these are, less 1/2.")
+    n_rows: int
+    is_large: bool
+
+
 class Info(BaseModel):
     """What is served."""
 
@@ -247,6 +265,8 @@ class Info(BaseModel):
     query: str = Field(description='How a query is compared with codes: by its own "code", or as a "real" vector.')
     keep_vectors: str | None = Field(description="How vectors are kept, if they are.")
     features: bool
+    recall: MeasuredRecall | None
+    drift: MeasuredDrift | None
     limits: InfoLimits
 
 

@@ -127,7 +127,7 @@ class Searches:
         async with place.changing:
             service, place.service = place.service, None
             if service is not None:
-                await asyncio.to_thread(service.search.close)
+                await asyncio.to_thread(service.close)
                 log_event("closed", search=place.name)
 
     def _find(self, name: str | None) -> SearchPlace:

@@ -16,6 +16,7 @@ from hashlearn.server.batching import Change, Together, search_together, write_t
 from hashlearn.server.errors import problem_of, unprocessable
 from hashlearn.server.features import Features
 from hashlearn.server.telemetry import log_event
+from hashlearn.server.watch import Watch
 from hashlearn.server.workers import Workers
 
 Result = TypeVar("Result")
@@ -34,6 +35,8 @@ class Service:
 
     Attributes
     ----------
+    watch : Watch
+        Measures the recall and the drift.
     searches : Together
         Queries that wait for a thread.
     writes : Together
@@ -43,12 +46,22 @@ class Service:
     def __init__(self, search: SimilaritySearch, workers: Workers, features: Features | None, name: str = "search"):
         self.search, self.workers, self.features, self.name = search, workers, features, name
         self.settings, self.metrics = workers.settings, workers.metrics
+        self.watch = Watch(search, name, self.settings.recall_share, self.metrics)
         self.searches = Together(
-            partial(search_together, search), workers.searching, workers.n_searching, self.metrics.searched_together
+            partial(search_together, search, self.metrics.stages),
+            workers.searching,
+            workers.n_searching,
+            self.metrics.searched_together,
+            waits=self.metrics.stages["wait"],
         )
         self.writes = Together(
             partial(write_together, search), workers.writing, 1, self.metrics.saved_together, keeps_late=True
         )
+
+    def close(self) -> None:
+        """Close the search."""
+        self.watch.close()
+        self.search.close()
 
     @property
     def ready(self) -> bool:

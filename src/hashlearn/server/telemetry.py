@@ -15,6 +15,8 @@ from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hashlearn.server.errors import fault_response
+from hashlearn.upkeep.drift import DriftReport
+from hashlearn.upkeep.recall import RecallEstimate
 
 LOGGER = logging.getLogger("hashlearn.server")
 
@@ -108,6 +110,30 @@ class Metrics:
             "hashlearn_writes_together", "Writes made durable in one go.", buckets=_SIZES, registry=self.registry
         )
 
+        self.stage_seconds = Histogram(
+            "hashlearn_stage_seconds",
+            "Time of a part of a search: waiting for a thread, searching, writing the answer.",
+            ["stage"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.stages = {stage: self.stage_seconds.labels(stage) for stage in ("wait", "search", "write")}
+        self._recall = Gauge(
+            "hashlearn_recall",
+            "Share of the true neighbors that queries found, and its interval.",
+            ["search", "bound"],
+            registry=self.registry,
+        )
+        self._recall_queries = Gauge(
+            "hashlearn_recall_queries", "Queries that the recall is of.", ["search"], registry=self.registry
+        )
+        self._drift = Gauge(
+            "hashlearn_drift",
+            "How new rows differ from those that were there: bits, novelty, and whether that is much.",
+            ["search", "of"],
+            registry=self.registry,
+        )
+
         self._of_request: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
@@ -118,6 +144,17 @@ class Metrics:
         requests, times = self._of_request[key]
         requests.inc()
         times.observe(seconds)
+
+    def tell_recall(self, search: str, estimate: RecallEstimate) -> None:
+        """Tell the recall of a search."""
+        for bound, value in (("mean", estimate.recall), ("low", estimate.low), ("high", estimate.high)):
+            self._recall.labels(search, bound).set(value)
+        self._recall_queries.labels(search).set(estimate.n_queries)
+
+    def tell_drift(self, search: str, report: DriftReport) -> None:
+        """Tell how new rows of a search differ from the old ones."""
+        for of, value in (("bits", report.shares), ("novelty", report.novelty), ("large", report.is_large)):
+            self._drift.labels(search, of).set(value)
 
     def text(self) -> bytes:
         """All of them, in the format of Prometheus."""

@@ -78,7 +78,7 @@ def measured_recall(search: SimilaritySearch, n_queries: int, random_state: int)
     """The recall of rows of the search as queries, each with a little noise: a row finds itself too easily."""
     rng = np.random.default_rng(random_state)
     ids = search.ids[rng.choice(len(search), min(n_queries, len(search)), replace=False)]
-    vectors = np.stack([record.vector for record in search.get(ids)])
+    vectors = np.array([record.vector for record in search.get(ids)], np.float32)
     noise = rng.standard_normal(vectors.shape) * (0.1 * vectors.std(axis=0))
     queries = (vectors + noise).astype(np.float32)
     recalls = [recall_of_query(search, query, _K) for query in queries]

@@ -77,8 +77,9 @@ def estimated_recall(recalls: list[float]) -> RecallEstimate | None:
     The neighbors of a query are found or missed together, so they count as fewer observations than they are: as many
     as would have the variance that was seen.
 
-    >>> estimated_recall([1.0, 0.9, 1.0, 0.7]).recall
-    0.9
+    >>> estimate = estimated_recall([1.0, 0.5, 1.0, 0.5])
+    >>> estimate.recall, estimate.low < 0.6, estimate.high > 0.9
+    (0.75, True, True)
     """
     n = len(recalls)
     if not n:

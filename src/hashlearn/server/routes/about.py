@@ -124,6 +124,8 @@ async def info(service: Served) -> Any:
         "query": search.query,
         "keep_vectors": search.keep_vectors,
         "features": service.features is not None,
+        "recall": None if service.watch.recall is None else service.watch.recall._asdict(),
+        "drift": None if service.watch.drift is None else _drift(service.watch.drift),
         "limits": {name: getattr(settings, name) for name in InfoLimits.model_fields},
     }
 
@@ -139,6 +141,10 @@ async def list_models(searches: AllSearches) -> Any:
     """The same for clients of OpenAI's API; ``method`` and the rest are known of searches that are open."""
     known = {service.name: _model(service) for service in searches.open_services()}
     return {"object": "list", "data": [{**_MODEL, "id": name, **known.get(name, {})} for name in searches.names]}
+
+
+def _drift(report: Any) -> dict[str, Any]:
+    return {**report._asdict(), "is_large": report.is_large}
 
 
 _MODEL = {"object": "model", "created": 0, "owned_by": "hashlearn"}

@@ -41,6 +41,7 @@ async def put_points(service: Served, body: PointsRequest) -> Any:
     X = vector_matrix("points.{}.vector", [point.vector for point in body.points], service.n_features)
     payloads = [point.payload or {} for point in body.points]
     await service.write(partial(service.search.upsert, X, ids, payloads))
+    service.watch.written(X)
     return {"written": len(ids)}
 
 

@@ -38,6 +38,8 @@ async def search(service: Served, body: SearchRequest) -> Any:
     query = Queries(rows, Cut(body.radius, body.payloads))
     n_neighbors = body.k * len(rows)
     if body.filter is None and body.subset is None and n_neighbors <= _FEW_NEIGHBORS:
+        if by == "vectors":
+            service.watch.asked(rows[0], body.k, wanted.options())
         return await service.searches.do(wanted, query)
     if n_neighbors > _MANY_NEIGHBORS:
         await service.workers.place_for_large_answer()
