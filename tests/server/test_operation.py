@@ -6,7 +6,7 @@ import threading
 import numpy as np
 from served import Server, error_of
 
-from hashlearn import SimilaritySearch
+from hashlearn import ITQ, SimilaritySearch
 
 
 def test_health_info_and_schema(server):
@@ -81,6 +81,20 @@ def test_rows_that_another_process_saves_are_taken_over(make_search, tmp_path):
         assert server.put({"id": 4243, "vector": [0.0] * 64}).status_code == 200
         other.refresh()
         assert 4243 in other
+
+
+def test_rows_that_another_process_writes_to_a_store_are_taken_over(digits, tmp_path):
+    X, _ = digits
+    uri = f"sqlite:///{tmp_path / 'rows.db'}"
+    hasher = ITQ(n_bits=32, random_state=0).fit(X)
+    hasher.save(tmp_path / "model")
+    other = SimilaritySearch(hasher, store=uri).add(X[:100])
+    with Server(uri, "--model", tmp_path / "model", "--refresh", 0.2) as server:
+        server.ready()
+        other.upsert(X[100:101], [4242], [{"by": "another"}])
+        server.wait_for("refreshed")
+        assert server.post("/v1/search", {"vector": X[100].tolist(), "k": 1}).json()["results"][0]["ids"] == [4242]
+        assert server.client.get("/v1/points/4242").json()["payload"] == {"by": "another"}
 
 
 def test_a_fault_of_ours_is_a_500_without_its_cause(make_search, tmp_path):

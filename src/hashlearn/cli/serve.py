@@ -50,9 +50,7 @@ def run(
     timeout: Annotated[float, typer.Option(min=0.001, help="Seconds of a request.")] = 30.0,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads that search; by default the cores.")] = None,
     refresh: Annotated[float, typer.Option(min=0.001, help="Seconds between looks for rows that others saved.")] = 2.0,
-    max_open: Annotated[
-        int, typer.Option(min=1, help="Searches that are open at one time, where there are several.")
-    ] = 64,
+    max_open: Annotated[int, typer.Option(min=1, help="Searches open at one time, of several.")] = 64,
     idle: Annotated[
         float, typer.Option(min=0.001, help="Seconds after which a search that nobody asks for is closed, of several.")
     ] = 300.0,

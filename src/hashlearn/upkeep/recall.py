@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hashlearn.search import SimilaritySearch
 
-_Z = 1.96
+_Z = 2.1  # a little more than the 1.96 of a normal distribution: recalls have long tails
 _WINDOW = 1000
 _SAME = 1e-5
 """Distances that differ by less, relatively, are ties."""
@@ -85,10 +85,9 @@ def estimated_recall(recalls: list[float]) -> RecallEstimate | None:
     if not n:
         return None
     mean = sum(recalls) / n
-    variance = sum((recall - mean) ** 2 for recall in recalls) / max(1, n - 1)
-    n_observations = float(n)
-    if variance > 0:
-        n_observations = max(n, mean * (1 - mean) * n / variance)
+    # One more query of recall 1/2: a few that were all found do not prove that there is no other kind of query.
+    variance = (sum((recall - mean) ** 2 for recall in recalls) + (0.5 - mean) ** 2) / n
+    n_observations = max(float(n), mean * (1 - mean) * n / variance) if variance else float(n)
     center = (mean + _Z**2 / (2 * n_observations)) / (1 + _Z**2 / n_observations)
     spread = mean * (1 - mean) / n_observations + _Z**2 / (4 * n_observations**2)
     half = _Z * math.sqrt(spread) / (1 + _Z**2 / n_observations)
