@@ -17,9 +17,9 @@ class Server:
     def __init__(self, *arguments):
         self.begin([sys.executable, "-m", "hashlearn", "serve", *arguments])
 
-    def begin(self, command):
+    def begin(self, command, port=0):
         """Start the command of a server."""
-        command = [*map(str, command), "--port", "0"]
+        command = [*map(str, command), "--port", str(port)]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.lines = []
         self.reader = threading.Thread(target=self._read, daemon=True)

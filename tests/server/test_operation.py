@@ -1,12 +1,13 @@
 """What an operator relies on: health, metrics, logs, a clean end, and errors without secrets."""
 
 import signal
+import sys
 import threading
 
 import numpy as np
 from served import Server, error_of
 
-from hashlearn import ITQ, SimilaritySearch
+from hashlearn import ITQ, Client, SimilaritySearch
 
 
 def test_health_info_and_schema(server):
@@ -47,6 +48,46 @@ def test_a_request_is_a_line_of_the_log_with_the_number_of_its_answer(server):
     server.post("/v1/search", {"id": 1, "k": 3})  # lines are written in order
     lines = [line for line in server.events() if line.get("request") == number]
     assert [(line["method"], line["path"], line["status"]) for line in lines] == [("POST", "/v1/search", 200)]
+
+
+def test_the_number_that_a_proxy_gives_a_request_is_kept(server):
+    for sent, kept in [("trace-42.a", True), ("two words", False), ("x" * 65, False)]:
+        response = server.client.get("/v1/info", headers={"X-Request-ID": sent})
+        assert (response.headers["X-Request-ID"] == sent) is kept
+
+
+def test_snapshots_are_made_by_who_may_write(make_search, tmp_path):
+    folder = make_search(tmp_path / "digits")
+    with Server(folder, "--snapshots", tmp_path / "copies", "--write-key", "secret") as server:
+        server.ready()
+        key = {"Authorization": "Bearer secret"}
+        assert server.post("/v1/snapshots", {"name": "monday"}).status_code == 401
+        made = server.post("/v1/snapshots", {"name": "monday"}, headers=key)
+        assert (made.status_code, made.json()) == (201, {"name": "monday", "rows": 1000})
+        for name in ("monday", "../other", ".hidden", "a/b", ""):
+            assert server.post("/v1/snapshots", {"name": name}, headers=key).status_code == 422
+        assert server.client.get("/v1/snapshots").json() == {"snapshots": ["monday"]}
+    assert len(SimilaritySearch.open(tmp_path / "copies" / "digits" / "monday")) == 1000
+
+
+def test_a_server_makes_way_for_the_next_one(make_search, tmp_path):
+    """Both listen at one port; a client that asks all the time sees no error."""
+    folder = make_search(tmp_path / "digits")
+    with Server(folder, "--reuse-port") as first:
+        first.ready()
+        port = first.url.rpartition(":")[2]
+        with Client(first.url) as client:
+            second = Server.__new__(Server)
+            second.begin([sys.executable, "-m", "hashlearn", "serve", folder, "--reuse-port"], port)
+            with second:
+                second.ready()
+                answers = [client.count()]
+                ending = threading.Thread(target=first.end, args=(signal.SIGTERM,))
+                ending.start()
+                while ending.is_alive():
+                    answers.append(client.count())
+                answers.append(client.count())
+                assert set(answers) == {1000}
 
 
 def test_the_server_does_not_say_what_it_runs_on(server):

@@ -54,6 +54,12 @@ def run(
     idle: Annotated[
         float, typer.Option(min=0.001, help="Seconds after which a search that nobody asks for is closed, of several.")
     ] = 300.0,
+    snapshots: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Where clients with the key to write may have snapshots made.")
+    ] = None,
+    reuse_port: Annotated[
+        bool, typer.Option("--reuse-port", help="Share the port with the server before; listen when warm.")
+    ] = False,
     recall_share: Annotated[
         float, typer.Option(min=0, max=1, help="Share of the queries whose recall is measured, beside the requests.")
     ] = 0.01,
@@ -82,12 +88,13 @@ def run(
         host_names=tuple(host_name or ()),
         max_open=max_open,
         idle_seconds=idle,
+        snapshots=snapshots,
         recall_share=recall_share,
     )
     if len(searches) > 1 or _is_folder_of_searches(searches[0]):
         if model is not None or encoder is not None or model_folder is not None:
             raise ValueError("--model, --encoder and --model-folder are for a single search")
-        run_server(create_app(searches, settings), host, port)
+        run_server(create_app(searches, settings), host, port, reuse_port=reuse_port)
         return
     (search,) = searches
     served = SimilaritySearch.open(search) if model is None else SimilaritySearch(load(model), store=search)
@@ -96,7 +103,9 @@ def run(
     app = create_app(served, settings, features, name)
     if page:
         add_page(app, title=Path(search).resolve().name)
-    run_server(app, host, port)
+    if reuse_port:
+        app.state.service.warm()  # who comes meanwhile is answered by the server before
+    run_server(app, host, port, reuse_port=reuse_port)
 
 
 def _is_folder_of_searches(place: str) -> bool:

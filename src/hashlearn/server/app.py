@@ -13,7 +13,7 @@ from hashlearn.server.errors import add_error_handlers
 from hashlearn.server.features import Features
 from hashlearn.server.front import Auth, Hosts, RequestLimits
 from hashlearn.server.json_route import Direct, named_routes
-from hashlearn.server.routes import about, codes, points
+from hashlearn.server.routes import about, codes, points, snapshots
 from hashlearn.server.routes import search as search_routes
 from hashlearn.server.searches import Searches
 from hashlearn.server.service import Service
@@ -77,7 +77,13 @@ def create_app(
         raise ValueError("features are for a single search; several have the encoders in their folders")
     app.state.searches, app.state.service = searches, searches.only
     add_error_handlers(app)
-    of_search = [*search_routes.router.routes, *codes.router.routes, *points.router.routes, *about.info_router.routes]
+    of_search = [
+        *search_routes.router.routes,
+        *codes.router.routes,
+        *points.router.routes,
+        *snapshots.router.routes,
+        *about.info_router.routes,
+    ]
     if searches.only is not None:
         app.router.routes.extend(of_search)  # the first ones are found soonest
     app.router.routes.extend(about.server_router.routes)

@@ -270,6 +270,25 @@ class Info(BaseModel):
     limits: InfoLimits
 
 
+class SnapshotRequest(_Request):
+    """What a snapshot is to be called."""
+
+    name: str = Field(pattern="^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$")
+
+
+class SnapshotEntry(BaseModel):
+    """A snapshot; every row of it was read back."""
+
+    name: str
+    rows: int
+
+
+class SnapshotList(BaseModel):
+    """The names of the snapshots of a search."""
+
+    snapshots: list[str]
+
+
 class SearchEntry(BaseModel):
     """A search of the server; ``rows`` is null while it is not open."""
 

@@ -124,6 +124,7 @@ def run_server(
     port: int = 8000,
     on_listening: Callable[[str], None] | None = None,
     log_level: str = "info",
+    reuse_port: bool = False,
 ) -> None:
     """Serve an application until SIGTERM or SIGINT; then requests that run have 4 seconds to be answered.
 
@@ -141,8 +142,10 @@ def run_server(
         Is given the URL, once the port is ours.
     log_level : {"info", "warning"}
         Whether each request is logged, or only what went wrong.
+    reuse_port : bool
+        Whether another server that says the same may listen at the port, too: the next one, before this one ends.
     """
-    listening = bind(host, port)
+    listening = bind(host, port, reuse_port)
     log_to_stderr(log_level)
     url = _url(host, listening.getsockname()[1])
     log_event("listening", url=url)
@@ -204,7 +207,7 @@ def _end_now() -> None:
     os._exit(1)
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int, reuse_port: bool = False) -> socket.socket:
     """A socket at an address, or a ValueError of one line."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -212,6 +215,8 @@ def bind(host: str, port: int) -> socket.socket:
         raise ValueError(f"host must be a name or an address of this machine, got {host!r}") from None
     listening = socket.socket(family, kind, protocol)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if reuse_port:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         listening.bind(address)
     except OSError as error:

@@ -45,6 +45,8 @@ class Settings:
         Most searches that are open at one time, where a server has several.
     idle_seconds : float
         A search that nobody has asked for this long is closed, where a server has several.
+    snapshots : str or None
+        The folder below which clients with the key to write may have snapshots made. None: they may not.
     recall_share : float
         Share of the queries that are answered exactly as well, to measure the recall; 0 for none.
 
@@ -69,6 +71,7 @@ class Settings:
     host_names: tuple[str, ...] = ()
     max_open: int = 64
     idle_seconds: float = 300.0
+    snapshots: str | None = None
     recall_share: float = 0.01
 
     def __post_init__(self) -> None:

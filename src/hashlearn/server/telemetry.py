@@ -3,6 +3,7 @@
 import itertools
 import logging
 import os
+import re
 import sys
 import time
 import traceback
@@ -162,8 +163,17 @@ class Metrics:
 
 
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _UNKNOWN = "unknown"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+
+
+def _id_sent(scope: Scope) -> str | None:
+    """The number that a client or a proxy gave a request, if it can stand in a log."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+            return value.decode()
+    return None
 
 
 class Telemetry:
@@ -185,7 +195,7 @@ class Telemetry:
             await self.app(scope, receive, send)
             return
         start = time.perf_counter()
-        number = scope["request_id"] = f"{self.process}-{next(self.numbers)}"
+        number = scope["request_id"] = _id_sent(scope) or f"{self.process}-{next(self.numbers)}"
         scope["status"] = 0
 
         async def noted(message: Message) -> None:

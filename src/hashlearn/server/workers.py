@@ -57,9 +57,11 @@ class Workers:
         if not self.ready:
             raise Problem(503, "the server is warming up", headers=SOON)
 
-    async def run(self, work: Callable[..., Result], *arguments: Any, pool: Executor | None = None) -> Result:
-        """Call a function that computes on one of the threads, beside other requests."""
-        return await ended((pool or self.computing).submit(copy_context().run, work, *arguments))
+    async def run(
+        self, work: Callable[..., Result], *arguments: Any, pool: Executor | None = None, keeps_late: bool = False
+    ) -> Result:
+        """Call a function that computes on one of the threads, beside other requests; see :func:`ended`."""
+        return await ended((pool or self.computing).submit(copy_context().run, work, *arguments), keeps_late)
 
     async def place_for_large_answer(self) -> None:
         """Wait until a long answer may be made; the place is given back when the answer has been sent."""
@@ -88,8 +90,11 @@ class Workers:
             await asyncio.to_thread(pool.shutdown, cancel_futures=pool is not self.writing)
 
 
-async def ended(work: Future[Result]) -> Result:
-    """The result of work on a thread. A request that is given up tells its work, and ends when the work has ended."""
+async def ended(work: Future[Result], keeps_late: bool = False) -> Result:
+    """The result of work on a thread. A request that is given up tells its work, and ends when the work has ended.
+
+    With ``keeps_late`` a result that comes after the time of the request is its answer all the same.
+    """
     waiting = asyncio.wrap_future(work)
     try:
         return await asyncio.shield(waiting)
@@ -97,6 +102,8 @@ async def ended(work: Future[Result]) -> Result:
         if not work.cancel():
             expire_current()
             await asyncio.wait([waiting])
+            if keeps_late:
+                return waiting.result()
             if not waiting.cancelled():
                 waiting.exception()  # nobody else asks for it
         raise
