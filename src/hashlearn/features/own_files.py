@@ -19,6 +19,10 @@ DECODED_SIDE = 256
 """No encoder needs more pixels than this on the shorter side of a picture."""
 
 
+LONGEST_FIELD = 16 * 1024 * 1024
+"""Characters of a field of a CSV file; Python's own limit, 131,072, is less than a long article."""
+
+
 class EncodedImages(NamedTuple):
     """The pictures of a folder as vectors.
 
@@ -127,6 +131,7 @@ def texts_of_csv(path: str | Path, column: str) -> TextTable:
 def rows_of_csv(path: Path, column: str) -> Iterator[dict[str, str]]:
     """The rows of a CSV file whose first line names the columns, one of which must be there."""
     # Excel writes a signature before UTF-8.
+    csv.field_size_limit(max(LONGEST_FIELD, csv.field_size_limit()))  # one setting for the process: it is never lowered
     with reading(path, "csv"), path.open(encoding="utf-8-sig", newline="") as file:
         line = file.readline()
         file.seek(0)

@@ -1,12 +1,8 @@
-"""Picture files: read upright and within limits, cut to squares, made small.
-
-A picture file may be damaged, may be another kind of file, and a small file may have very many pixels. Only the header
-is read before the size is known, and only formats that hold no programs are opened.
-"""
+"""Pictures as people have them: read upright and within limits, cut to squares, made small."""
 
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,15 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.extras import require
+from hashlearn.features.picture_gate import OWN_FILES, PictureRefusal, decoded, middle, opened
 from hashlearn.rows.formats.problems import FileProblem, reading
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 UNREAD_SUFFIXES = (".heic", ".heif", ".avif", ".cr2", ".nef", ".arw", ".dng", ".psd", ".svg")
 """Endings of pictures that cannot be read: these files are listed as skipped, other files are ignored."""
-
-FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
-MAX_PIXELS = 80_000_000
-"""The most pixels of a picture that is decoded. Pillow warns above 89 million."""
 
 THUMBNAIL_SIDE = 192
 
@@ -75,48 +68,37 @@ def read_picture(source: str | Path | bytes, side: int | None = None) -> Any:
     Parameters
     ----------
     source : path, or the bytes of a file
+        Of your own. Those of strangers: :class:`~hashlearn.features.decoder.PictureDecoder`.
     side : int or None
-        The shorter side that is needed: a larger JPEG is decoded at a fraction of its size, which is many times faster.
+        Where the shorter side need not be longer than this, it becomes less than two of these.
 
     Raises
     ------
     FileProblem
-        If it is no picture, is damaged, or has more than ``MAX_PIXELS`` pixels; one line.
+        One line: no picture, a damaged one, or one beyond the limits of :mod:`~hashlearn.features.picture_gate`.
     """
-    transpose = require("PIL.ImageOps", "images").exif_transpose
-    with opened_picture(source) as image, reading(_name_of(source), "image"):
-        if side is not None:
-            scale = side / min(image.size)
-            image.draft("RGB", (round(image.width * scale), round(image.height * scale)))
-        return transpose(image).convert("RGB")
+    with opened_picture(source) as image, _refusing(source):
+        return decoded(image, side, OWN_FILES)
 
 
 @contextmanager
 def opened_picture(source: str | Path | bytes) -> Iterator[Any]:
-    """The image in a file, of which only the header has been read; it has at most ``MAX_PIXELS`` pixels."""
-    pillow = require("PIL.Image", "images")
-    name = _name_of(source)
-    with reading(name, "image"):
-        try:
-            image = pillow.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=FORMATS)
-        except pillow.UnidentifiedImageError:
-            raise FileProblem(name, f"not a readable image file; these are read: {', '.join(FORMATS)}") from None
-        except pillow.DecompressionBombError:
-            raise FileProblem(name, f"too many pixels, at most {MAX_PIXELS:,} are read") from None
-    with image:
-        if image.width * image.height > MAX_PIXELS:
-            raise FileProblem(name, f"{image.width} x {image.height} pixels, at most {MAX_PIXELS:,} are read")
+    """The image in a file, of which only the header has been read, once it is known to be small enough."""
+    require("PIL.Image", "images")
+    with ExitStack() as stack:
+        with _refusing(source):
+            file = io.BytesIO(source) if isinstance(source, bytes) else source
+            image = stack.enter_context(opened(file, OWN_FILES))
         yield image
 
 
 def square(picture: Any, side: int) -> NDArray[np.uint8]:
-    """The square in the middle, its shorter side scaled to ``side``; shape (side, side, 3)."""
-    scale = side / min(picture.size)
-    if scale != 1:
-        bilinear = require("PIL.Image", "images").Resampling.BILINEAR
-        picture = picture.resize([max(side, round(length * scale)) for length in picture.size], bilinear)
-    left, top = (picture.width - side) // 2, (picture.height - side) // 2
-    return np.asarray(picture.crop((left, top, left + side, top + side)))
+    """The square in the middle, scaled to ``side``; shape (side, side, 3)."""
+    box = middle(picture)
+    if box[2] - box[0] == side:
+        return np.asarray(picture.crop(box))
+    bilinear = require("PIL.Image", "images").Resampling.BILINEAR
+    return np.asarray(picture.crop(box).resize((side, side), bilinear))
 
 
 def thumbnail(picture: Any, side: int = THUMBNAIL_SIDE) -> bytes:
@@ -132,8 +114,15 @@ def thumbnail(picture: Any, side: int = THUMBNAIL_SIDE) -> bytes:
     return file.getvalue()
 
 
-def _name_of(source: str | Path | bytes) -> Path:
-    return Path("image") if isinstance(source, bytes) else Path(source)
+@contextmanager
+def _refusing(source: str | Path | bytes) -> Iterator[None]:
+    """Turn what is wrong with a picture into one line that names its file."""
+    name = Path("image") if isinstance(source, bytes) else Path(source)
+    with reading(name, "image"):
+        try:
+            yield
+        except PictureRefusal as refusal:
+            raise FileProblem(name, str(refusal)) from None
 
 
 def _is_text(name: str) -> bool:

@@ -4,8 +4,8 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from hashlearn.server.metrics import Metrics
-from hashlearn.server.together import Together
+from hashlearn.server.batching import Together
+from hashlearn.server.telemetry import Metrics
 
 
 class Recorded:
