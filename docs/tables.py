@@ -506,7 +506,7 @@ def engine_recalls(dataset: str) -> str:
     recalls: dict[str, dict[str, float]] = {}
     for run in runs:
         for curve in run["curves"]:
-            if curve["engine"].startswith("hashlearn"):
+            if curve["engine"].startswith("hashlearn") and isinstance(curve["points"][0]["setting"], list):
                 points = {"{} / {}".format(*point["setting"]): point["recall"] for point in curve["points"]}
                 recalls[curve["engine"]] = points
     names = list(recalls)
