@@ -409,6 +409,11 @@ class SimilaritySearch:
         return self._rows.folder
 
     @property
+    def moment(self) -> Any:
+        """An object that stands for the rows as they are now: after a change it is another one."""
+        return self._rows.moment
+
+    @property
     def store(self) -> Any:
         """The store, or its URI, that the rows live in; None if they do not."""
         return self._rows.place
@@ -628,6 +633,21 @@ class SimilaritySearch:
             Number of rows.
         """
         return len(self) if filter is None else self._asked(lambda rows: rows.count(filter))
+
+    def matching(self, filter: dict | None = None) -> NDArray[np.bool_]:
+        """Which rows meet a filter.
+
+        Parameters
+        ----------
+        filter : dict or None
+            A condition on the payloads; see :mod:`hashlearn.stores.filters`. None is met by all.
+
+        Returns
+        -------
+        ndarray of shape (len(search),), bool
+            In the order of :attr:`ids`, as ``subset`` of :meth:`search` takes it.
+        """
+        return self._asked(lambda rows: rows.matching(filter))
 
     def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
         """The values that a payload field has, and how many rows have each.

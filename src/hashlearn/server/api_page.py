@@ -4,33 +4,22 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-_HEAD = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>hashlearn: HTTP API</title>
-<style>
-:root { color-scheme: light dark }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem }
-code { font-family: ui-monospace, monospace }
-h2 { margin-top: 2.5rem; border-top: 1px solid GrayText; padding-top: 1rem; overflow-wrap: anywhere }
-div { overflow-x: auto }
-table { border-collapse: collapse }
-td, th { text-align: left; vertical-align: top; padding: .2rem 1rem .2rem 0 }
-</style></head><body><main>
-"""
+from hashlearn.html import render
+
 _DEPTH = 3
 
 
 def api_page(schema: dict[str, Any]) -> str:
     """A page with every endpoint of an OpenAPI schema, and the fields of its request and of its answer."""
     info = schema["info"]
-    parts = [_HEAD, f"<h1>{escape(info['title'])}: HTTP API</h1><p>{escape(info['description'])} "]
+    parts = [f"<h1>{escape(info['title'])}: HTTP API</h1><p>{escape(info['description'])} "]
     parts.append('The same as a schema for programs: <a href="openapi.json">openapi.json</a>.</p>')
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():
             parts.append(f"<h2><code>{method.upper()} {escape(path)}</code></h2>")
             parts.append(f"<p>{escape(operation.get('description', ''))}</p>")
             parts += _tables(schema, operation)
-    return "".join([*parts, "</main></body></html>"])
+    return render("server/api.html", body="".join(parts))
 
 
 def _tables(schema: dict[str, Any], operation: dict[str, Any]) -> Iterator[str]:
@@ -40,7 +29,8 @@ def _tables(schema: dict[str, Any], operation: dict[str, Any]) -> Iterator[str]:
         rows = list(_rows(schema, body, "", _DEPTH))
         if rows:
             head = "<tr><th>field</th><th>type</th><th>meaning</th></tr>"
-            yield f"<h3>{title}</h3><div><table>{head}{''.join(rows)}</table></div>"
+            table = f"<table>{head}{''.join(rows)}</table>"
+            yield f'<h3>{title}</h3><div class="scroll" tabindex="0" role="group">{table}</div>'
 
 
 def _rows(schema: dict[str, Any], part: dict[str, Any], before: str, depth: int) -> Iterator[str]:

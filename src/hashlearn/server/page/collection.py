@@ -28,15 +28,21 @@ class Item(NamedTuple):
         Its text, cut where it is long.
     fields : list of (name, value)
         What else is known of it.
-    has_picture : bool
+    picture : (width, height) or None
+        The size of its picture; None where it has none.
     code : packed code
     """
 
     id: Any
     text: str | None
     fields: list[tuple[str, str]]
-    has_picture: bool
+    picture: tuple[int, int] | None
     code: NDArray[np.uint8]
+
+    @property
+    def name(self) -> str:
+        """What people call it: the last part of the name of a file."""
+        return str(self.id).rpartition("/")[2]
 
 
 class Sample(NamedTuple):
@@ -75,6 +81,7 @@ class Collection:
     ):
         self.search, self.title, self.pictures, self.notes = search, title, pictures, list(notes)
         self._sample: Sample | None = None
+        self._ids: tuple[Any, NDArray] | None = None
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -87,6 +94,14 @@ class Collection:
     @property
     def keeps_vectors(self) -> bool:
         return self.search.keep_vectors is not None
+
+    @property
+    def ids(self) -> NDArray:
+        """All ids, ascending; remembered until items come or go."""
+        moment, kept = self.search.moment, self._ids
+        if kept is None or moment is None or kept[0] is not moment:
+            kept = self._ids = moment, self.search.ids
+        return kept[1]
 
     def id_of(self, text: str) -> Any:
         """The id that a text in an address stands for, or a ValueError."""
@@ -102,7 +117,7 @@ class Collection:
 
     def random_ids(self, n: int, random_state: int | None = None) -> list[Any]:
         """Ids of some items."""
-        ids = self.search.ids
+        ids = self.ids
         chosen = np.random.default_rng(random_state).choice(len(ids), min(n, len(ids)), replace=False)
         return ids[chosen].tolist()
 
@@ -125,7 +140,7 @@ class Collection:
         return vectors / np.where(lengths > 0, lengths, 1)
 
     def _drawn(self) -> Sample:
-        ids = self.search.ids
+        ids = self.ids
         n = len(ids)
         if n > SAMPLE_SIZE:
             ids = ids[np.sort(np.random.default_rng(0).choice(n, SAMPLE_SIZE, replace=False))]
@@ -142,8 +157,10 @@ class Collection:
         text = payload.get(TEXT_FIELD)
         fields = [(str(name), str(value)[:80]) for name, value in payload.items() if name != TEXT_FIELD]
         shown = None if text is None else _cut(str(text))
-        has_picture = self.pictures is not None and record.id in self.pictures
-        return Item(record.id, shown, fields[:_MOST_FIELDS], has_picture, record.code)
+        picture = None
+        if self.pictures is not None and record.id in self.pictures:
+            picture = self.pictures.size(record.id)
+        return Item(record.id, shown, fields[:_MOST_FIELDS], picture, record.code)
 
 
 def _cut(text: str) -> str:

@@ -93,7 +93,7 @@ def _coded(choice: Choice, trained_on: NDArray, vectors: NDArray) -> Coded:
 def columns(collection: Collection, sample: Sample, coded: Sequence[Coded], query: Any, k: int) -> list[Column]:
     """The nearest items of the sample by the vectors and by each choice, side by side."""
     vector = collection.unit(np.asarray(query.vector, np.float32)[None])
-    own = np.flatnonzero(sample.ids == query.item.id) if query.item is not None else np.empty(0, np.int64)
+    own = np.flatnonzero(np.isin(sample.ids, [item.id for item in query.items]))
     assert sample.vectors is not None  # or nothing could have been coded
     truth = true_neighbors(sample.vectors, vector, min(k + len(own), len(sample.ids)))[0]
     truth = truth[~np.isin(truth, own)][:k]
