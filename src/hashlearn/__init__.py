@@ -26,6 +26,7 @@ MODULES = [
     "datasets",
     "duplicates",
     "experiments",
+    "explore",
     "features",
     "hashers",
     "index",

@@ -37,9 +37,11 @@ def landmark_points(vectors: NDArray, random_state: int = 0) -> NDArray[np.float
     random_state : int
     """
     n = len(vectors)
-    n_components = min(50, n, vectors.shape[1])
-    flat = PCA(n_components, random_state=random_state).fit_transform(vectors) if n_components else vectors
     start = np.zeros((n, 2))
+    if n < 2:
+        return start.astype(np.float32)
+    n_components = min(50, n, vectors.shape[1])
+    flat = PCA(n_components, random_state=random_state).fit_transform(vectors)
     start[:, : min(2, n_components)] = flat[:, :2]
     if n < 10 or find_spec("openTSNE") is None:
         return start.astype(np.float32)

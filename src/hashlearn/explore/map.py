@@ -14,8 +14,9 @@ from safetensors.numpy import save as as_safetensors
 
 from hashlearn.codes import unpack
 from hashlearn.durable.files import write_bytes
-from hashlearn.explore.clusters import cluster_names, clusters_of
+from hashlearn.explore.clusters import cluster_color, cluster_names, clusters_of
 from hashlearn.explore.layout import Landmarks, landmark_points
+from hashlearn.html import render
 from hashlearn.linalg.projections import unit_rows
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ SIDE = 65_535
 N_EXAMPLES = 6
 N_SHOWN = 12
 _ASKED = 1000
+N_DRAWN = 4000
+"""Points in a notebook, at most."""
+_WIDTH = 720
 _LANDMARKS = ("codes", "points", "clusters")
 _FORMAT, _VERSION = "hashlearn map", "1"
 _MOST_NEW = 0.5
@@ -90,6 +94,20 @@ class CollectionMap:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} rows, {len(self.clusters)} clusters)"
+
+    def _repr_html_(self) -> str:
+        """The map for a notebook: an SVG drawing of some points, with the names of the clusters."""
+        chosen = np.arange(len(self))
+        if len(chosen) > N_DRAWN:
+            chosen = np.random.default_rng(0).choice(len(chosen), N_DRAWN, replace=False)
+        scale = _WIDTH / SIDE
+        clusters = []
+        for number, cluster in enumerate(self.clusters):
+            points = self.points[chosen[self.labels[chosen] == number]] * scale
+            path = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in points.tolist())
+            center = (cluster.center[0] * scale, cluster.center[1] * scale)
+            clusters.append((cluster, cluster_color(number), path, center))
+        return render("notebook/map.html", map=self, clusters=clusters, width=_WIDTH, n_drawn=len(chosen))
 
     def fits(self, search: "SimilaritySearch") -> bool:
         """Whether the search has the codes that the map was made for."""

@@ -21,6 +21,7 @@ from hashlearn.datasets.cache import cache_folder
 from hashlearn.durable.files import write_text
 from hashlearn.durable.json_files import json_digest, read_json
 from hashlearn.features import Encoder, encoder_named, folder_of_images, load_encoder, save_encoder, texts_of_csv
+from hashlearn.features.looks import looks_of
 from hashlearn.features.pictures import Skipped, picture_names
 from hashlearn.hashers.registry import method_named
 from hashlearn.progress import track
@@ -29,7 +30,7 @@ from hashlearn.search import SimilaritySearch
 from hashlearn.server.encoder_features import ENCODER_FILE
 from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictures
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 SEARCH, ENCODER, NOTES = "search", f"search/{ENCODER_FILE}", "collection.json"
 ROWS_AT_A_TIME = 4096
 
@@ -76,7 +77,8 @@ def images_collection(folder: str | Path, how: HowToHash) -> OwnCollection:
 
     def encode() -> Encoded:
         images = folder_of_images(top, encoder_named(how.encoder, "image", how.model_folder))
-        return Encoded(images.vectors, images.names, None, images.encoder, images.skipped)
+        looks = looks_of(top, images.names)
+        return Encoded(images.vectors, images.names, looks, images.encoder, images.skipped)
 
     made = _kept(("images", str(top.resolve())), [how, state, [name for name, _ in found.skipped]], encode, how)
     pictures = FolderPictures(top, made.search.ids.tolist())

@@ -120,7 +120,7 @@ def test_filters_hold_for_lists_results_and_exports(digits):
 def test_a_facet_counts_what_the_other_filters_leave(digits):
     answer = digits.get("/?f.label=3")
     counts = dict(re.findall(r'name="f.label" value="(\d)".*?<span class="count">(\d+)</span>', answer.text))
-    assert counts == {str(label): str((Y == label).sum()) for label in range(10) if str(label) in counts}
+    assert counts == {str(label): str((label == Y).sum()) for label in range(10) if str(label) in counts}
     assert len(counts) >= 8
     assert 'value="3" checked' in answer.text
 
@@ -153,7 +153,9 @@ def test_how_the_codes_see_it_is_the_order_of_the_codes(digits):
     codes = digits.app.state.service.search.hasher.transform(X)
     distances = hamming_distances(codes[7:8], codes, 32)[0]
     order = [row for row in np.argsort(distances, kind="stable").tolist() if row != 7][:20]
-    assert [int(key) for key in re.findall(r'class="strip-name" href="/page/inside\?k=20&amp;id=(\d+)"', answer.text)] == order
+    assert [
+        int(key) for key in re.findall(r'class="strip-name" href="/page/inside\?k=20&amp;id=(\d+)"', answer.text)
+    ] == order
     assert shown_distances(answer) == distances[order].tolist()
     assert answer.text.count('class="strip"') == 21
 

@@ -191,8 +191,3 @@ def nearness(share: float, said: str) -> Markup:
         '<svg class="near" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label="{0}">'
         '<title>{0}</title><rect width="{1:.0f}" height="4"/></svg>'
     ).format(said, max(2.0, 100 * share))
-
-
-def cluster_color(number: int) -> str:
-    """The color of a cluster on the map: neighbors in number are far apart on the wheel of colors."""
-    return f"hsl({number * 137.5 % 360:.0f} 62% {(46, 58, 38)[number % 3]}%)"

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from hashlearn.codes import unpack
-from hashlearn.explore import SIDE, CollectionMap, kept_map, map_of
+from hashlearn.explore import SIDE, CollectionMap, cluster_color, kept_map, map_of
 from hashlearn.hashers.registry import METHODS as HASHERS
 from hashlearn.html import render
 from hashlearn.server.features import Features
@@ -281,7 +281,7 @@ class Views:
     def _map_values(self, made: CollectionMap) -> dict[str, Any]:
         """What a template needs to show the map: clusters with their numbers, colors and examples."""
         clusters = [
-            (number, cluster, charts.cluster_color(number), self.collection.items(cluster.examples))
+            (number, cluster, cluster_color(number), self.collection.items(cluster.examples))
             for number, cluster in enumerate(made.clusters)
             if cluster.size
         ]
