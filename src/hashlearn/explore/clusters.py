@@ -56,7 +56,7 @@ def cluster_names(clusters: NDArray[np.uint8], ids: Sequence[Any], payloads: Seq
 
 def cluster_color(number: int) -> str:
     """The color of a cluster on the map: neighbors in number are far apart on the wheel of colors."""
-    return f"hsl({number * 137.5 % 360:.0f} 62% {(46, 58, 38)[number % 3]}%)"
+    return f"hsl({number * 137.5 % 360:.0f} 62% {(48, 62, 54)[number % 3]}%)"
 
 
 def _words(id: Any, payload: dict[str, Any]) -> set[str]:

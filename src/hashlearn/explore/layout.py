@@ -18,6 +18,7 @@ from sklearn.neighbors import NearestNeighbors
 from hashlearn.extras import require
 from hashlearn.index import HammingIndex
 from hashlearn.progress import track
+from hashlearn.threads import n_threads
 
 PERPLEXITY = 30
 ITERATIONS = 500
@@ -56,7 +57,7 @@ def _tsne(flat: NDArray, start: NDArray, random_state: int) -> NDArray[np.float3
     known = tsne.nearest_neighbors.PrecomputedNeighbors(neighbors, distances)
     affinities = tsne.affinity.PerplexityBasedNN(perplexity=perplexity, knn_index=known)
     scaled = start / (np.std(start[:, 0]) or 1.0) * 1e-4
-    points = tsne.TSNEEmbedding(scaled, affinities, random_state=random_state)
+    points = tsne.TSNEEmbedding(scaled, affinities, random_state=random_state, n_jobs=n_threads())
     for done in track(range(0, ITERATIONS, _REPORTS), "laying out the map"):
         early = done < _EARLY
         points.optimize(_REPORTS, exaggeration=12 if early else None, momentum=0.5 if early else 0.8, inplace=True)

@@ -18,9 +18,11 @@ export async function drawMap(map) {
   const view = { scale: 1, x: side / 2, y: side / 2 };
   let width = 0, height = 0, pixel = 1, lasso = null, tool = "move";
 
-  const fit = () => Math.min(width, height) / side * 0.94;
-  const toScreen = (x, y) => [(x - view.x) * fit() * view.scale + width / 2, (y - view.y) * fit() * view.scale + height / 2];
-  const toMap = (x, y) => [(x - width / 2) / (fit() * view.scale) + view.x, (y - height / 2) / (fit() * view.scale) + view.y];
+  // Pixels of a step on the map, across and down: the whole map fills the frame.
+  const across = () => width / side * 0.94 * view.scale;
+  const down = () => height / side * 0.94 * view.scale;
+  const toScreen = (x, y) => [(x - view.x) * across() + width / 2, (y - view.y) * down() + height / 2];
+  const toMap = (x, y) => [(x - width / 2) / across() + view.x, (y - height / 2) / down() + view.y];
 
   function draw() {
     const paper = canvas.getContext("2d");
@@ -28,14 +30,14 @@ export async function drawMap(map) {
     const image = paper.createImageData(w, h);
     const pixels = new Uint32Array(image.data.buffer);
     const counts = new Uint8Array(w * h);
-    const zoom = fit() * view.scale * pixel;
+    const wide = across() * pixel, tall = down() * pixel;
     // Few points on the screen are drawn large, many small; a point that falls on others makes them stronger.
     const radius = Math.max(0, Math.min(5, Math.round(Math.sqrt(w * h / n) * 0.12 * Math.sqrt(view.scale))));
-    const left = w / 2 - view.x * zoom, top = h / 2 - view.y * zoom;
+    const left = w / 2 - view.x * wide, top = h / 2 - view.y * tall;
     const pale = 0x909090;
     for (let i = 0; i < n; i++) {
       const chosen = isChosen(i);
-      const px = (xs[i] * zoom + left) | 0, py = (ys[i] * zoom + top) | 0;
+      const px = (xs[i] * wide + left) | 0, py = (ys[i] * tall + top) | 0;
       if (px < radius || py < radius || px >= w - radius || py >= h - radius) continue;
       const color = chosen ? colors[labels[i]] : pale;
       for (let dy = -radius; dy <= radius; dy++) {
@@ -52,7 +54,7 @@ export async function drawMap(map) {
       }
     }
     paper.putImageData(image, 0, 0);
-    if ("pictures" in map.dataset) drawPictures(paper, zoom, left, top);
+    if ("pictures" in map.dataset) drawPictures(paper);
     if (lasso?.length > 1) {
       paper.beginPath();
       for (const [x, y] of lasso) paper.lineTo(...toScreen(x, y).map(value => value * pixel));
@@ -67,10 +69,10 @@ export async function drawMap(map) {
 
   // Where few items are seen, their pictures stand in for their points; nearer ones cover others.
   const pictures = new Map();
-  function drawPictures(paper, zoom, left, top) {
+  function drawPictures(paper) {
     const seen = [];
     for (let i = 0; i < n && seen.length <= MOST_PICTURES; i++) {
-      const x = xs[i] * zoom + left, y = ys[i] * zoom + top;
+      const [x, y] = toScreen(xs[i], ys[i]).map(value => value * pixel);
       if (isChosen(i) && x > 0 && y > 0 && x < canvas.width && y < canvas.height) seen.push([i, x, y]);
     }
     if (seen.length > MOST_PICTURES) return;
@@ -80,7 +82,7 @@ export async function drawMap(map) {
         const picture = new Image();
         picture.addEventListener("load", redraw);
         pictures.set(i, picture);
-        idOf(i).then(id => id && (picture.src = `/page/thumbnail?id=${encodeURIComponent(id)}`));
+        picture.src = `/page/thumbnail?place=${i}`;
       }
       const picture = pictures.get(i);
       if (!picture.naturalWidth) continue;
@@ -93,7 +95,6 @@ export async function drawMap(map) {
       paper.strokeRect(x - w / 2, y - h / 2, w, h);
     }
   }
-  const idOf = async i => (await (await fetch(`/page/place?place=${i}`)).json()).id;
 
   // Names of large clusters first; one that would cover another waits for a closer look.
   function placeNames() {
@@ -143,7 +144,7 @@ export async function drawMap(map) {
   const over = map.querySelector("[data-over]");
   let asked = -1;
   const point = async (x, y) => {
-    const found = nearest(...toMap(x, y), 12 / (fit() * view.scale));
+    const found = nearest(...toMap(x, y), 12 / across());
     if (found < 0) {
       asked = -1;
       over.hidden = true;
@@ -192,8 +193,8 @@ export async function drawMap(map) {
       const length = place => Math.hypot(place[0] - other[0], place[1] - other[1]);
       zoomAt(length(here) / (length(before) || 1), (here[0] + other[0]) / 2, (here[1] + other[1]) / 2);
     } else {
-      view.x -= (here[0] - before[0]) / (fit() * view.scale);
-      view.y -= (here[1] - before[1]) / (fit() * view.scale);
+      view.x -= (here[0] - before[0]) / across();
+      view.y -= (here[1] - before[1]) / down();
     }
     touches.set(event.pointerId, here);
     redraw();
@@ -202,7 +203,7 @@ export async function drawMap(map) {
     touches.delete(event.pointerId);
     if (tool === "lasso" && lasso?.length > 2) choose(lasso, side);
     else if (moved < 4) {
-      const found = nearest(...toMap(event.offsetX, event.offsetY), 12 / (fit() * view.scale));
+      const found = nearest(...toMap(event.offsetX, event.offsetY), 12 / across());
       if (found >= 0) fetch(`/page/place?place=${found}`).then(async answer => {
         const { id } = await answer.json();
         if (id) location.assign(`/?id=${encodeURIComponent(id)}`);
@@ -216,8 +217,8 @@ export async function drawMap(map) {
     zoomAt(Math.exp(-event.deltaY / 300), event.offsetX, event.offsetY);
   }, { passive: false });
   canvas.addEventListener("keydown", event => {
-    const step = 60 / (fit() * view.scale);
-    const moves = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] };
+    const [x, y] = [60 / across(), 60 / down()];
+    const moves = { ArrowLeft: [-x, 0], ArrowRight: [x, 0], ArrowUp: [0, -y], ArrowDown: [0, y] };
     if (moves[event.key]) {
       event.preventDefault();
       view.x += moves[event.key][0];

@@ -182,14 +182,12 @@ async def mask(request: Request, service: Served) -> Response:
 @router.get("/page/place")
 async def place(request: Request, service: Served) -> Response:
     """The item at a place in the order of the ids, for the pointer on the map."""
-    text = request.query_params.get("place", "")
+    views, text = _views(request), request.query_params.get("place", "")
 
     def found() -> dict[str, Any]:
-        collection = _views(request).collection
-        if not text.isdecimal() or len(text) > 18 or int(text) >= len(collection):
-            return {}
-        (item,) = collection.items([collection.ids[int(text)]]) or (None,)
-        if item is None:
+        try:
+            (item,) = views.collection.items([_id_at(views, text)])
+        except ValueError:  # no such place, or the item has gone
             return {}
         said = ", ".join(f"{name}: {value}" for name, value in item.fields[:3])
         return {
@@ -298,11 +296,20 @@ def _thumbnail(views: Views, parameters: Any) -> Response:
     if pictures is None:
         return Response(status_code=404)
     try:
-        key = views.collection.id_of(parameters.get("id", ""))
+        by_place = "place" in parameters
+        key = _id_at(views, parameters["place"]) if by_place else views.collection.id_of(parameters.get("id", ""))
     except ValueError:
         return Response(status_code=404)
     content = pictures.large(key) if parameters.get("size") == "large" else pictures.thumbnail(key)
     return Response(status_code=404) if content is None else _picture(content)
+
+
+def _id_at(views: Views, text: str) -> Any:
+    """The id at a place in the order of the ids, or a ValueError."""
+    ids = views.collection.ids
+    if not text.isdecimal() or len(text) > 18 or int(text) >= len(ids):
+        raise ValueError(f"place must be below {len(ids)}, got {text[:40]!r}")
+    return ids[int(text) : int(text) + 1].tolist()[0]
 
 
 def _picture(content: bytes) -> Response:
