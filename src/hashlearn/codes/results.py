@@ -44,7 +44,7 @@ class Neighbors(NamedTuple):
 
         Places that no code fills are left out.
         """
-        pandas: Any = require("pandas", "test")
+        pandas: Any = require("pandas", "pandas")
         ids, distances = np.atleast_2d(self.ids), np.atleast_2d(self.distances)
         n_queries, k = ids.shape
         there = np.array([id is not None and id != NO_ID for id in ids.ravel().tolist()], bool)

@@ -23,7 +23,7 @@ from hashlearn.threads import n_threads
 PERPLEXITY = 30
 ITERATIONS = 500
 N_NEAREST = 3
-"""Landmarks that a row is placed between."""
+"""MapLandmarks that a row is placed between."""
 CODES_AT_A_TIME = 1 << 14
 _REPORTS = 25
 _EARLY = 125
@@ -64,7 +64,7 @@ def _tsne(flat: NDArray, start: NDArray, random_state: int) -> NDArray[np.float3
     return np.asarray(points, np.float32)
 
 
-class Landmarks:
+class MapLandmarks:
     """Rows with known points and clusters; other rows are placed between them.
 
     Parameters

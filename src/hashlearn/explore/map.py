@@ -15,7 +15,7 @@ from safetensors.numpy import save as as_safetensors
 from hashlearn.codes import unpack
 from hashlearn.durable.files import write_bytes
 from hashlearn.explore.clusters import cluster_color, cluster_names, clusters_of
-from hashlearn.explore.layout import Landmarks, landmark_points
+from hashlearn.explore.layout import MapLandmarks, landmark_points
 from hashlearn.html import render
 from hashlearn.linalg.projections import unit_rows
 
@@ -39,7 +39,7 @@ _MOST_NEW = 0.5
 """Where more of the rows than this are new, the map is made anew."""
 
 
-class Cluster(NamedTuple):
+class MapCluster(NamedTuple):
     """Rows that are alike.
 
     Attributes
@@ -65,13 +65,13 @@ class CollectionMap:
     points : ndarray of shape (n, 2), uint16
     labels : ndarray of shape (n,), uint8
         The cluster of each row.
-    clusters : list of Cluster
+    clusters : list of MapCluster
         The largest first.
     alone : list of ids
         Rows whose nearest neighbor is farther away than those of most rows.
     pairs : list of [id, id]
         Rows that are nearly the same, of those that were looked at.
-    landmarks : Landmarks
+    landmarks : MapLandmarks
     checksum : int
         Of the codes that the map was made for.
     """
@@ -80,8 +80,8 @@ class CollectionMap:
         self,
         points: NDArray[np.uint16],
         labels: NDArray[np.uint8],
-        clusters: Sequence[Cluster],
-        landmarks: Landmarks,
+        clusters: Sequence[MapCluster],
+        landmarks: MapLandmarks,
         checksum: int,
         alone: list[Any],
         pairs: list[list[Any]],
@@ -159,7 +159,7 @@ def _new(search: "SimilaritySearch", random_state: int) -> CollectionMap:
     records = search.get(ids[chosen].tolist())
     vectors = _vectors(search, records)
     points, clusters = landmark_points(vectors, random_state), clusters_of(vectors, random_state)
-    landmarks = Landmarks(codes[chosen], points, clusters, search.hasher)
+    landmarks = MapLandmarks(codes[chosen], points, clusters, search.hasher)
     if n == len(chosen):
         all_points, labels = points, clusters
     else:
@@ -237,17 +237,17 @@ def _alone_and_pairs(search: "SimilaritySearch", records: list[Any]) -> tuple[li
     return [_plain(id) for id in alone], [[_plain(id) for id in pair] for pair in pairs]
 
 
-def _clusters(names: list[str], points: NDArray, labels: NDArray, ids: NDArray) -> list[Cluster]:
+def _clusters(names: list[str], points: NDArray, labels: NDArray, ids: NDArray) -> list[MapCluster]:
     found = []
     for cluster, name in enumerate(names):
         rows = np.flatnonzero(labels == cluster)
         if not len(rows):
-            found.append(Cluster(name, 0, (0, 0), []))
+            found.append(MapCluster(name, 0, (0, 0), []))
             continue
         middle = np.median(points[rows], axis=0)
         away = np.abs(points[rows].astype(np.int64) - middle.astype(np.int64)).sum(axis=1)
         examples = ids[rows[np.argsort(away, kind="stable")[:N_EXAMPLES]]]
-        found.append(Cluster(name, len(rows), (int(middle[0]), int(middle[1])), examples.tolist()))
+        found.append(MapCluster(name, len(rows), (int(middle[0]), int(middle[1])), examples.tolist()))
     return found
 
 
@@ -296,9 +296,9 @@ def _opened(path: Path, search: "SimilaritySearch") -> CollectionMap | None:
                 return None
             said = json.loads(metadata["map"])
             codes, around, clusters_there = (file.get_tensor(f"landmark_{name}") for name in _LANDMARKS)
-            landmarks = Landmarks(codes, around, clusters_there, search.hasher)
+            landmarks = MapLandmarks(codes, around, clusters_there, search.hasher)
             points, labels = file.get_tensor("points"), file.get_tensor("labels")
-        clusters = [Cluster(name, size, (x, y), examples) for name, size, (x, y), examples in said["clusters"]]
+        clusters = [MapCluster(name, size, (x, y), examples) for name, size, (x, y), examples in said["clusters"]]
         return CollectionMap(points, labels, clusters, landmarks, said["checksum"], said["alone"], said["pairs"])
     except (OSError, SafetensorError, ValueError, KeyError, TypeError):
         return None

@@ -32,7 +32,7 @@ export async function drawMap(map) {
     const counts = new Uint8Array(w * h);
     const wide = across() * pixel, tall = down() * pixel;
     // Few points on the screen are drawn large, many small; a point that falls on others makes them stronger.
-    const radius = Math.max(0, Math.min(5, Math.round(Math.sqrt(w * h / n) * 0.12 * Math.sqrt(view.scale))));
+    const radius = Math.max(0, Math.min(5, Math.round(Math.sqrt(w * h / n) * 0.2 * Math.sqrt(view.scale))));
     const left = w / 2 - view.x * wide, top = h / 2 - view.y * tall;
     const pale = 0x909090;
     for (let i = 0; i < n; i++) {

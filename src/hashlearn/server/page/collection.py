@@ -45,7 +45,7 @@ class Item(NamedTuple):
         return str(self.id).rpartition("/")[2]
 
 
-class Sample(NamedTuple):
+class ItemSample(NamedTuple):
     """Some items of the collection, or all where they are few.
 
     Attributes
@@ -80,7 +80,7 @@ class Collection:
         self, search: SimilaritySearch, title: str, pictures: Pictures | None = None, notes: Sequence[str] = ()
     ):
         self.search, self.title, self.pictures, self.notes = search, title, pictures, list(notes)
-        self._sample: Sample | None = None
+        self._sample: ItemSample | None = None
         self._ids: tuple[Any, NDArray] | None = None
         self._lock = threading.Lock()
 
@@ -125,7 +125,7 @@ class Collection:
         """The codes of all items, in the order of their ids."""
         return self.search.codes()
 
-    def sample(self) -> Sample:
+    def sample(self) -> ItemSample:
         """A sample, drawn anew when items came or went."""
         with self._lock:
             if self._sample is None or self._sample.n_items != len(self.search):
@@ -139,7 +139,7 @@ class Collection:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.where(lengths > 0, lengths, 1)
 
-    def _drawn(self) -> Sample:
+    def _drawn(self) -> ItemSample:
         ids = self.ids
         n = len(ids)
         if n > SAMPLE_SIZE:
@@ -150,7 +150,7 @@ class Collection:
         if self.keeps_vectors:
             vectors = self.unit(np.array([record.vector for record in records], np.float32))
         kept = np.array([record.id for record in records], ids.dtype)
-        return Sample(kept, codes, vectors, n)
+        return ItemSample(kept, codes, vectors, n)
 
     def _item(self, record: Any) -> Item:
         payload = record.payload if isinstance(record.payload, dict) else {}

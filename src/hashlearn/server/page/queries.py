@@ -22,7 +22,7 @@ _LONGEST_TEXT = 2000
 _LONGEST_VECTOR_TEXT = 1 << 20
 
 
-class Query(NamedTuple):
+class PageQuery(NamedTuple):
     """A query, ready to be searched.
 
     Attributes
@@ -120,7 +120,9 @@ def typed_query(parameters: Mapping[str, str], collection: Collection, takes: st
         return {"text" if takes == "text" else "id": typed}
 
 
-def query_of(parameters: Any, collection: Collection, features: Features | None, posted: PostedQueries) -> Query | None:
+def query_of(
+    parameters: Any, collection: Collection, features: Features | None, posted: PostedQueries
+) -> PageQuery | None:
     """The query that an address names, or None where it names none.
 
     Raises
@@ -139,22 +141,22 @@ def query_of(parameters: Any, collection: Collection, features: Features | None,
     return None
 
 
-def _of_item(text: str, collection: Collection) -> Query:
+def _of_item(text: str, collection: Collection) -> PageQuery:
     key = collection.id_of(text)
     (record,) = collection.search.get([key])
     (item,) = collection.items([key])
-    return Query(record.code, _known_vector(record, collection), item.name, {"id": str(key)}, (item,))
+    return PageQuery(record.code, _known_vector(record, collection), item.name, {"id": str(key)}, (item,))
 
 
-def _of_text(text: str, collection: Collection, features: Features | None) -> Query:
+def _of_text(text: str, collection: Collection, features: Features | None) -> PageQuery:
     """The query of a text: its vector. A search by words as well belongs here and into ``ranking.neighbors``."""
     if features is None:
         raise ValueError("this collection has no encoder of texts")
     vector = features.encode_texts([text])[0]
-    return Query(_code_of(vector, collection), vector, f"“{text}”", {"text": text}, words=text)
+    return PageQuery(_code_of(vector, collection), vector, f"“{text}”", {"text": text}, words=text)
 
 
-def _of_examples(like: list[str], unlike: list[str], collection: Collection) -> Query:
+def _of_examples(like: list[str], unlike: list[str], collection: Collection) -> PageQuery:
     """More like these, less like those: the mean of the first, moved away from the mean of the others."""
     if len(like) + len(unlike) > MOST_EXAMPLES:
         raise ValueError(f"like and unlike must name at most {MOST_EXAMPLES} items, got {len(like) + len(unlike)}")
@@ -171,7 +173,7 @@ def _of_examples(like: list[str], unlike: list[str], collection: Collection) -> 
     if unlike:
         title += " and less like " + ", ".join(item.name for item in items[len(like) :])
     named = {"like": like, "unlike": unlike or None}
-    return Query(_code_of(vector, collection), vector, title, named, items)
+    return PageQuery(_code_of(vector, collection), vector, title, named, items)
 
 
 def _known_vector(record: Any, collection: Collection) -> NDArray | None:
@@ -182,12 +184,12 @@ def _known_vector(record: Any, collection: Collection) -> NDArray | None:
     return record.vector
 
 
-def _of_posted(token: str, collection: Collection, posted: PostedQueries) -> Query:
+def _of_posted(token: str, collection: Collection, posted: PostedQueries) -> PageQuery:
     found = posted.find(token)
     if found is None:
         raise ValueError("this picture or vector is no longer kept here; send it again")
     has_picture = token if found.picture is not None else None
-    return Query(_code_of(found.vector, collection), found.vector, found.title, {"query": token}, token=has_picture)
+    return PageQuery(_code_of(found.vector, collection), found.vector, found.title, {"query": token}, token=has_picture)
 
 
 def _code_of(vector: NDArray, collection: Collection) -> NDArray[np.uint8]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hashlearn.codes import hamming_distances
 from hashlearn.server.page.collection import Collection, Item
-from hashlearn.server.page.queries import Query
+from hashlearn.server.page.queries import PageQuery
 
 DEPTH = 240
 """Results of a query. One search finds all of them, so that the order does not change while people scroll."""
@@ -26,7 +26,7 @@ class LookedAt(NamedTuple):
 EVERYTHING = LookedAt()
 
 
-class Result(NamedTuple):
+class RankedItem(NamedTuple):
     """One result.
 
     Attributes
@@ -54,7 +54,7 @@ class Result(NamedTuple):
 
 
 def neighbors(
-    collection: Collection, query: Query, among: LookedAt = EVERYTHING, k: int = DEPTH
+    collection: Collection, query: PageQuery, among: LookedAt = EVERYTHING, k: int = DEPTH
 ) -> list[tuple[Any, float]]:
     """Ids and distances of the nearest items, as ``search()`` orders them; items of the query are left out."""
     search = collection.search
@@ -68,7 +68,7 @@ def neighbors(
     return _without_query(query, distances[0], ids[0])[:k]
 
 
-def true_ids(collection: Collection, query: Query, among: LookedAt = EVERYTHING) -> list[Any]:
+def true_ids(collection: Collection, query: PageQuery, among: LookedAt = EVERYTHING) -> list[Any]:
     """Ids of the ten nearest by the kept vectors, all of which are compared; nothing where none are kept."""
     search = collection.search
     if query.vector is None or not collection.keeps_vectors:
@@ -80,7 +80,7 @@ def true_ids(collection: Collection, query: Query, among: LookedAt = EVERYTHING)
     return [key for key, _ in _without_query(query, distances[0], ids[0])[:N_TRUE]]
 
 
-def by_codes(collection: Collection, query: Query, k: int) -> list[tuple[Any, float]]:
+def by_codes(collection: Collection, query: PageQuery, k: int) -> list[tuple[Any, float]]:
     """Ids and Hamming distances of the nearest codes, also where the search compares real queries with codes."""
     wanted = min(k + len(query.items), len(collection))
     if not wanted:
@@ -93,7 +93,9 @@ def by_codes(collection: Collection, query: Query, k: int) -> list[tuple[Any, fl
     return _without_query(query, hamming[order], collection.ids[order])[:k]
 
 
-def results(collection: Collection, query: Query, pairs: list[tuple[Any, float]], first: int = 0) -> list[Result]:
+def results(
+    collection: Collection, query: PageQuery, pairs: list[tuple[Any, float]], first: int = 0
+) -> list[RankedItem]:
     """What is shown of ids and distances; ``first`` is the rank before the first of them."""
     items = {item.id: item for item in collection.items([key for key, _ in pairs])}
     pairs = [pair for pair in pairs if pair[0] in items]
@@ -104,7 +106,7 @@ def results(collection: Collection, query: Query, pairs: list[tuple[Any, float]]
     distances = np.array([distance for _, distance in pairs])
     tied = (distances[:, None] == distances[None]).sum(axis=1) > 1
     return [
-        Result(items[key], first + place + 1, distance, int(hamming[place]), bool(tied[place]))
+        RankedItem(items[key], first + place + 1, distance, int(hamming[place]), bool(tied[place]))
         for place, (key, distance) in enumerate(pairs)
     ]
 
@@ -117,6 +119,6 @@ def nearnesses(pairs: list[tuple[Any, float]]) -> list[float]:
     return [(distances[-1] - distance) / (distances[-1] - distances[0]) for distance in distances]
 
 
-def _without_query(query: Query, distances: NDArray, ids: NDArray) -> list[tuple[Any, float]]:
+def _without_query(query: PageQuery, distances: NDArray, ids: NDArray) -> list[tuple[Any, float]]:
     own = {item.id for item in query.items} | {None, -1}
     return [(key, float(distance)) for key, distance in zip(ids.tolist(), distances) if key not in own]

@@ -18,7 +18,7 @@ from hashlearn.server.page import charts, compare, quality, ranking
 from hashlearn.server.page.collection import Collection, Item
 from hashlearn.server.page.facets import Fields
 from hashlearn.server.page.jobs import Job, Jobs
-from hashlearn.server.page.queries import PostedQueries, Query, query_of
+from hashlearn.server.page.queries import PageQuery, PostedQueries, query_of
 from hashlearn.server.page.scope import Scope, scope_of
 from hashlearn.server.page.statistics import distance_counts
 
@@ -35,12 +35,12 @@ QUALITY_JOB, MAP_JOB = "quality", "map"
 _ANSWERS_KEPT = 64
 
 
-class Asked(NamedTuple):
+class PageState(NamedTuple):
     """What an address says.
 
     Attributes
     ----------
-    query : Query or None
+    query : PageQuery or None
     scope : Scope
     k, radius : int, and int or None
         Of the views of the codes.
@@ -49,7 +49,7 @@ class Asked(NamedTuple):
         Payload fields that are shown; None where nobody has chosen.
     """
 
-    query: Query | None
+    query: PageQuery | None
     scope: Scope
     k: int = K
     radius: int | None = None
@@ -72,7 +72,7 @@ class Asked(NamedTuple):
         return {**({} if self.query is None else self.query.parameters), **self.settings}
 
 
-NOTHING_ASKED = Asked(None, Scope({}, {}))
+NOTHING_ASKED = PageState(None, Scope({}, {}))
 
 
 class ListedItem(NamedTuple):
@@ -265,7 +265,7 @@ class Views:
 
     # -- parts ------------------------------------------------------------------------------------------------------
 
-    def _home(self, asked: Asked) -> str:
+    def _home(self, asked: PageState) -> str:
         made, job = self.map(), None
         collection = self.collection
         if made is None and len(collection) and collection.search.store is None:
@@ -287,7 +287,7 @@ class Views:
         ]
         return {"map": made, "clusters": clusters, "side": SIDE}
 
-    def _results(self, asked: Asked) -> str:
+    def _results(self, asked: PageState) -> str:
         items, after = self._page(asked, 0)
         is_small = len(self.collection) <= ranking.MOST_EXACT
         return self._render(
@@ -301,14 +301,14 @@ class Views:
             trust_later=not is_small and self.collection.keeps_vectors,
         )
 
-    def _browsed(self, asked: Asked) -> str:
+    def _browsed(self, asked: PageState) -> str:
         items, after = self._page(asked, 0)
         n_found = int(np.count_nonzero(self._mask(asked.scope)))
         made = self.map()
         shown = {"map": None} if made is None else self._map_values(made)
         return self._render("browse.html", "/", asked, items=items, after=after, n_found=n_found, **shown)
 
-    def _page(self, asked: Asked, first: int) -> tuple[list[ListedItem], int | None]:
+    def _page(self, asked: PageState, first: int) -> tuple[list[ListedItem], int | None]:
         """Some items of what an address is about, and where the next ones begin."""
         stop = first + N_OF_A_PAGE
         if asked.query is None:
@@ -324,7 +324,7 @@ class Views:
         ]
         return shown, stop if len(pairs) > stop else None
 
-    def _pairs(self, asked: Asked) -> list[tuple[Any, float]]:
+    def _pairs(self, asked: PageState) -> list[tuple[Any, float]]:
         """Ids and distances of the results, remembered for the next pages of the same query."""
         assert asked.query is not None
         moment = self.collection.search.moment
@@ -340,7 +340,7 @@ class Views:
                 self._answers.popitem(last=False)
         return pairs
 
-    def _trust(self, asked: Asked) -> tuple[int, int] | None:
+    def _trust(self, asked: PageState) -> tuple[int, int] | None:
         """How many of the true neighbors are found, and how many there are; None where no vectors are kept."""
         assert asked.query is not None
         truth = ranking.true_ids(self.collection, asked.query, self._among(asked.scope))
@@ -360,7 +360,7 @@ class Views:
     def _map_key(self) -> str:
         return f"{MAP_JOB} {len(self.collection)} {id(self.collection.search.moment)}"
 
-    def _asked(self, parameters: Any) -> Asked:
+    def _asked(self, parameters: Any) -> PageState:
         n_bits = self.collection.n_bits
         layout = parameters.get("layout") or "grid"
         if layout not in LAYOUTS:
@@ -369,15 +369,15 @@ class Views:
         radius = _integer(parameters.get("radius"), "radius", n_bits, 0, n_bits)
         shown = parameters.getlist("show") if "show" in parameters else None
         query = query_of(parameters, self.collection, self.features, self.posted)
-        return Asked(query, scope_of(parameters), k, None if radius == n_bits else radius, layout, shown)
+        return PageState(query, scope_of(parameters), k, None if radius == n_bits else radius, layout, shown)
 
-    def _working(self, job: Job, view: str, key: str, asked: Asked) -> str:
+    def _working(self, job: Job, view: str, key: str, asked: PageState) -> str:
         """A page with a bar, or with what went wrong."""
         if job.error:
             return self.problem(job.error, view)
         return self._render("working.html", view, asked, job=job, key=key)
 
-    def _words(self, asked: Asked) -> Any:
+    def _words(self, asked: PageState) -> Any:
         """A function that marks the words of the query in a text."""
         typed = re.findall(r"\w{2,}", "" if asked.query is None else asked.query.words)
         if not typed:
@@ -393,7 +393,7 @@ class Views:
 
         return marked
 
-    def _render(self, template: str, view: str, asked: Asked, **values: Any) -> str:
+    def _render(self, template: str, view: str, asked: PageState, **values: Any) -> str:
         is_list = view == "/"
         return render(
             f"server/{template}",
