@@ -44,7 +44,7 @@ class NeighborsWithRows(Neighbors):
         if self.payloads is None:
             return frame
         rows = [self.payloads] if np.ndim(self.ids) == 1 else self.payloads
-        found = [rows[query][rank - 1] or {} for query, rank in zip(frame["query"], frame["rank"])]  # type: ignore[index]
+        found = [rows[query][rank - 1] or {} for query, rank in zip(frame["query"], frame["rank"])]
         for field in dict.fromkeys(name for payload in found for name in payload if name not in frame):
             frame[field] = [payload.get(field) for payload in found]
         return frame

@@ -126,12 +126,13 @@ def test_a_facet_counts_what_the_other_filters_leave(digits):
 
 
 def test_a_basket_is_exported_with_its_tag(digits):
-    answer = digits.post("/page/export", data={"ids": "5\n7", "format": "csv", "tag": "odd ones"})
+    answer = digits.post("/page/export", data={"ids": '["5", "7"]', "format": "csv", "tag": "odd ones"})
     assert answer.text.splitlines() == ["id,tag,label", f"5,odd ones,{Y[5]}", f"7,odd ones,{Y[7]}"]
-    table = digits.post("/page/export", data={"ids": "5\n7", "format": "parquet"})
+    table = digits.post("/page/export", data={"ids": '["5", "7"]', "format": "parquet"})
     parquet = pytest.importorskip("pyarrow.parquet")
     assert parquet.read_table(io.BytesIO(table.content)).to_pydict() == {"id": [5, 7], "label": Y[[5, 7]].tolist()}
-    assert digits.post("/page/export", data={"ids": "99999"}).status_code == 422
+    for ids in ('["99999"]', "5", "[5]", "{", ""):
+        assert digits.post("/page/export", data={"ids": ids}).status_code == 422
 
 
 def test_more_like_these_and_less_like_those(digits):

@@ -52,7 +52,7 @@ export function offerBasket() {
     form.innerHTML =
       '<input type="hidden" name="ids"><label class="sr" for="tag">Tag</label><input id="tag" name="tag" placeholder="tag (optional)">' +
       ' <button name="format" value="csv">CSV</button> <button name="format" value="ids">Ids</button> <button name="format" value="parquet">Parquet</button>';
-    form.elements.ids.value = ids.join("\n");
+    form.elements.ids.value = JSON.stringify(ids);
     return form;
   };
 

@@ -1,10 +1,10 @@
 // Lists of items: rows of pictures fill the width, and the next part comes when the end is near.
-export function showItems(onNew) {
-  for (const list of document.querySelectorAll("[data-items]")) {
+export function showItems(part, onNew) {
+  for (const list of part.querySelectorAll("[data-items]")) {
     justify(list);
     onNew(list);
   }
-  const more = document.querySelector("[data-more]");
+  const more = part.querySelector("[data-more]");
   if (more) follow(more, onNew);
 }
 
@@ -15,7 +15,7 @@ function justify(list) {
   for (const item of list.querySelectorAll("[data-ratio]")) {
     const ratio = Math.min(4, Math.max(0.4, Number(item.dataset.ratio)));
     item.style.flexGrow = ratio;
-    item.style.flexBasis = `calc(${ratio} * var(--row, 11.5rem) * 0.85)`;
+    item.style.flexBasis = `calc(${ratio} * var(--row) * 0.85)`;
   }
 }
 

@@ -1,8 +1,7 @@
-// Long work: ask how far it is, and show the page anew when it is done.
+// Long work: ask how far it is, and say when it is done.
 const PAUSE = 400;
 
-export async function watchJob(work) {
-  if (!work) return;
+export async function watchJob(work, onDone) {
   const bar = work.querySelector("progress");
   const task = work.querySelector("[data-task]");
   for (;;) {
@@ -16,5 +15,5 @@ export async function watchJob(work) {
       bar.value = progress.finished;
     }
   }
-  location.reload();
+  onDone();
 }

@@ -8,31 +8,44 @@ import { offerBasket } from "./basket.js";
 import { enlarge } from "./large.js";
 import { drawMap } from "./map.js";
 
+const SETTINGS = "[data-settings] :is(select, input[type=number], input[type=checkbox], input[list])";
+const basket = offerBasket();
+
+function show(part) {
+  showItems(part, list => basket.mark(list));
+  drawMap(part.querySelector("[data-map]"));
+  for (const job of part.querySelectorAll("[data-job]")) watchJob(job, () => refresh(job.closest("main, aside")));
+  // A changed setting is applied at once; the button is for those without scripts.
+  for (const field of part.querySelectorAll(SETTINGS)) {
+    field.addEventListener("change", () => field.form.reportValidity() && field.form.requestSubmit());
+  }
+  // Empty fields stay out of the address.
+  for (const form of part.querySelectorAll("form[method=get]")) {
+    form.addEventListener("submit", () => {
+      for (const field of form.elements) if (field.name && field.value === "") field.disabled = true;
+    });
+  }
+  // What takes longer comes after the page.
+  for (const late of part.querySelectorAll("[data-fetch]")) {
+    fetch(late.dataset.fetch).then(async answer => {
+      if (answer.ok) late.innerHTML = await answer.text();
+    });
+  }
+}
+
+// When the work is done, only the part that waited for it is exchanged: what somebody types elsewhere stays.
+async function refresh(part) {
+  const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+  part.replaceChildren(...page.querySelector(part.localName).childNodes);
+  show(part);
+}
+
 offerThemes(document.querySelector("[data-theme-switch]"));
 acceptDrops(document.querySelector("[data-drop]"));
 watchRadius(document.querySelector("[data-radius]"));
-watchJob(document.querySelector("[data-job]"));
-const basket = offerBasket();
-showItems(list => basket.mark(list));
 enlarge();
-drawMap(document.querySelector("[data-map]"));
+show(document);
 
-// A changed setting is applied at once; the button is for those without scripts.
-for (const field of document.querySelectorAll("[data-settings] :is(select, input[type=number], input[type=checkbox], input[list])")) {
-  field.addEventListener("change", () => field.form.reportValidity() && field.form.requestSubmit());
-}
-// Empty fields stay out of the address.
-for (const form of document.querySelectorAll("form[method=get]")) {
-  form.addEventListener("submit", () => {
-    for (const field of form.elements) if (field.name && field.value === "") field.disabled = true;
-  });
-}
-// What takes longer comes after the page.
-for (const part of document.querySelectorAll("[data-fetch]")) {
-  fetch(part.dataset.fetch).then(async answer => {
-    if (answer.ok) part.innerHTML = await answer.text();
-  });
-}
 // On a narrow screen the answer comes first.
 const panel = document.querySelector("[data-panel]");
 if (panel && matchMedia("(max-width: 64rem)").matches) panel.open = false;

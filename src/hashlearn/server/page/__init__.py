@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from hashlearn.server.page.collection import Collection
 from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictures
 from hashlearn.server.page.routes import add_routes
-from hashlearn.server.page.views import Views
+from hashlearn.server.page.views import FEW_ITEMS, Views
 
 __all__ = ["ArrayPictures", "FolderPictures", "Pictures", "add_page"]
 
@@ -30,4 +30,7 @@ def add_page(
     """
     service = app.state.service
     takes = getattr(service.features, "kind", None)
-    add_routes(app, Views(Collection(service.search, title, pictures, notes), service.features, takes))
+    views = Views(Collection(service.search, title, pictures, notes), service.features, takes)
+    if len(service.search) > FEW_ITEMS:
+        views.filters_job()  # begins now, beside the warming up of the search
+    add_routes(app, views)

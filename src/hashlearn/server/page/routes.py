@@ -1,5 +1,6 @@
 """The addresses of the page."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -121,11 +122,17 @@ async def export_basket(request: Request, service: Served) -> Response:
     """The items of a basket, as a file."""
     views = _views(request)
     async with request.form(max_files=0, max_fields=8, max_part_size=1 << 24) as form:
-        named = [line for line in str(form.get("ids", "")).splitlines() if line.strip()]
-        form_name, tag = str(form.get("format", "csv")), str(form.get("tag", "")).strip()[:200]
+        named, form_name = str(form.get("ids", "")), str(form.get("format", "csv"))
+        tag = str(form.get("tag", "")).strip()[:200]
 
     def made() -> Response:
-        return _file(views, [views.collection.id_of(name) for name in named], form_name, tag)
+        try:
+            ids = json.loads(named)
+        except ValueError:
+            ids = None
+        if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
+            raise ValueError("ids must be a JSON list of strings")
+        return _file(views, [views.collection.id_of(each) for each in ids], form_name, tag)
 
     return await _refused(service, request, made)
 
@@ -175,8 +182,12 @@ async def map_points(request: Request, service: Served) -> Response:
 @router.get("/page/mask")
 async def mask(request: Request, service: Served) -> Response:
     """A bit for each item, in the order of the ids: whether the address is about it."""
-    found = await service.run(_views(request).mask, request.query_params)
-    return Response(np.packbits(found).tobytes(), media_type="application/octet-stream", headers=HEADERS)
+
+    def found() -> Response:
+        bits = np.packbits(_views(request).mask(request.query_params))
+        return Response(bits.tobytes(), media_type="application/octet-stream", headers=HEADERS)
+
+    return await _refused(service, request, found)
 
 
 @router.get("/page/place")

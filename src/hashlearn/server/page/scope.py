@@ -76,7 +76,7 @@ class Scope(NamedTuple):
                 raise ValueError(f"cluster must be below {len(made.clusters)}, got {self.cluster}")
             chosen &= made.labels == self.cluster
         if self.area:
-            chosen &= made.inside([(x * SIDE / GRID, y * SIDE / GRID) for x, y in self.area])
+            chosen &= made.inside([(x * (SIDE + 1) / GRID, y * (SIDE + 1) / GRID) for x, y in self.area])
         return chosen
 
     def chips(self, made: CollectionMap | None) -> list[tuple[str, "Scope"]]:

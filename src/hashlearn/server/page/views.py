@@ -31,7 +31,9 @@ VIEWS = {
 K, MOST_K = 12, 100
 N_OF_A_PAGE = 24
 LAYOUTS = ("grid", "list")
-QUALITY_JOB, MAP_JOB = "quality", "map"
+QUALITY_JOB, MAP_JOB, FILTERS_JOB = "quality", "map", "filters"
+FEW_ITEMS = 50_000
+"""Up to this many, the values of payload fields are counted while somebody waits."""
 _ANSWERS_KEPT = 64
 
 
@@ -254,13 +256,17 @@ class Views:
         """The work that makes the map: done once, and again when items came or went."""
         return self.jobs.started(self._map_key(), lambda: map_of(self.collection.search))
 
+    def filters_job(self) -> Job:
+        """The work that reads the payload fields of all items for the first time, which takes seconds for a million."""
+        return self.jobs.started(FILTERS_JOB, lambda: self.fields.filters(NOTHING_ASKED.scope))
+
     def quality_job(self) -> Job:
         """The statistics: computed once, and anew when items came or went."""
         return self.jobs.started(f"{QUALITY_JOB} {len(self.collection)}", lambda: quality.measured(self.collection))
 
     def progress_of(self, key: str) -> Job | None:
         """The work that a page waits for."""
-        named = {QUALITY_JOB: self.quality_job, MAP_JOB: self.map_job}
+        named = {QUALITY_JOB: self.quality_job, MAP_JOB: self.map_job, FILTERS_JOB: self.filters_job}
         return named[key]() if key in named else self.jobs.find(key)
 
     # -- parts ------------------------------------------------------------------------------------------------------
@@ -395,6 +401,7 @@ class Views:
 
     def _render(self, template: str, view: str, asked: PageState, **values: Any) -> str:
         is_list = view == "/"
+        is_counted = len(self.collection) <= FEW_ITEMS or self.filters_job().done
         return render(
             f"server/{template}",
             view=view,
@@ -405,8 +412,9 @@ class Views:
             query=asked.query,
             state=asked.state,
             settings=asked.settings,
-            filters=self.fields.filters(asked.scope) if is_list and len(self.collection) else [],
-            all_fields=self.fields.all_names() if is_list and len(self.collection) else [],
+            filters=self.fields.filters(asked.scope) if is_list and is_counted and len(self.collection) else [],
+            all_fields=self.fields.all_names() if is_list and is_counted and len(self.collection) else [],
+            is_counted=is_counted or not is_list,
             chips=asked.scope.chips(self.map() if asked.scope.uses_map else None),
             words=self._words(asked),
             **values,
