@@ -373,6 +373,9 @@ class StoreRows:
     def count(self, filter: Any) -> int:
         return 0 if self._link.store is None else self._link.store.count(filter)
 
+    def matching(self, filter: Any) -> NDArray[np.bool_]:
+        return self._need_memory("matching")
+
     def facets(self, field: str, filter: Any) -> list[Facet]:
         return self._need_memory("facets")
 

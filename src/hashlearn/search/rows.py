@@ -227,6 +227,11 @@ class CatalogRows:
     def count(self, filter: Any) -> int:
         return len(self._snapshot.rows_meeting(filter))
 
+    def matching(self, filter: Any) -> NDArray[np.bool_]:
+        snapshot = self._snapshot
+        mask = snapshot.chosen(filter, None)
+        return np.ones(len(snapshot), bool) if mask is None else mask[snapshot.places_by_id]
+
     def facets(self, field: str, filter: Any) -> list[Facet]:
         snapshot = self._snapshot
         chosen = np.zeros(snapshot.n_places, bool)

@@ -1,14 +1,15 @@
 """Vectors in, neighbors out: a hasher, an index, ids and payloads as one object, and as one folder."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hashlearn import explore
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes.results import Neighbors
 from hashlearn.rows.inputs import as_vectors, plain_rows
@@ -23,6 +24,9 @@ from hashlearn.search.rows import CatalogRows
 from hashlearn.search.snapshot import Index, Options, first_of
 from hashlearn.search.tune import Tuning
 from hashlearn.search.vector_values import DTYPES
+
+if TYPE_CHECKING:
+    from hashlearn.explore import CollectionMap, ShownNeighbors
 
 _LENGTH_CHECKS = 16
 """The lengths of rows are compared with those of the fit in the first calls only."""
@@ -419,6 +423,11 @@ class SimilaritySearch:
         return self._rows.folder
 
     @property
+    def moment(self) -> Any:
+        """An object that stands for the rows as they are now: after a change it is another one."""
+        return self._rows.moment
+
+    @property
     def store(self) -> Any:
         """The store, or its URI, that the rows live in; None if they do not."""
         return self._rows.place
@@ -660,6 +669,21 @@ class SimilaritySearch:
         """
         return len(self) if filter is None else self._asked(lambda rows: rows.count(filter))
 
+    def matching(self, filter: dict | None = None) -> NDArray[np.bool_]:
+        """Which rows meet a filter.
+
+        Parameters
+        ----------
+        filter : dict or None
+            A condition on the payloads; see :mod:`hashlearn.stores.filters`. None is met by all.
+
+        Returns
+        -------
+        ndarray of shape (len(search),), bool
+            In the order of :attr:`ids`, as ``subset`` of :meth:`search` takes it.
+        """
+        return self._asked(lambda rows: rows.matching(filter))
+
     def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
         """The values that a payload field has, and how many rows have each.
 
@@ -709,6 +733,42 @@ class SimilaritySearch:
         """
         n = check_integer("limit", limit, low=1, high=_MOST_ROWS_OF_A_PAGE)
         return self._asked(lambda rows: rows.scroll(filter, n, after))
+
+    def show(
+        self, query: Any, k: int = 10, *, picture: Callable[[Any], str] | None = None, **options: Any
+    ) -> "ShownNeighbors":
+        """The nearest rows of one query, as a notebook displays them: texts, fields and bars (extra ``report``).
+
+        Parameters
+        ----------
+        query : array of shape (n_features,), or the id of a row
+            A row is not its own neighbor; its id needs kept vectors.
+        k : int
+            How many.
+        picture : function, optional
+            From an id to the address of a picture: a file, a URL or a data URI.
+        options : dict
+            As in :meth:`search`.
+
+        Returns
+        -------
+        ShownNeighbors
+            Displayed as HTML in a notebook, and as lines of text elsewhere.
+        """
+        return explore.shown_neighbors(self, query, k, picture, **options)
+
+    def map(self) -> "CollectionMap":
+        """A point in the plane for every row, and clusters with names; near points are alike (extra ``map``).
+
+        It is kept in the folder of the search, and extended when rows were added. Without the package openTSNE, points
+        are the two principal components.
+
+        Returns
+        -------
+        CollectionMap
+            Displayed as a drawing in a notebook.
+        """
+        return explore.map_of(self)
 
     def _check_lengths(self, X: Any) -> None:
         self._length_checks -= 1

@@ -6,6 +6,7 @@ times of change) and how. Where one of these changes, it is made anew and the ol
 
 import hashlib
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from hashlearn.datasets.cache import cache_folder
 from hashlearn.durable.files import write_text
 from hashlearn.durable.json_files import json_digest, read_json
 from hashlearn.features import Encoder, encoder_named, folder_of_images, load_encoder, save_encoder, texts_of_csv
+from hashlearn.features.looks import looks_of
 from hashlearn.features.pictures import Skipped, picture_names
 from hashlearn.hashers.registry import method_named
 from hashlearn.progress import track
@@ -29,9 +31,11 @@ from hashlearn.search import SimilaritySearch
 from hashlearn.server.features import ENCODER_FILE
 from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictures
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 SEARCH, ENCODER, NOTES = "search", f"search/{ENCODER_FILE}", "collection.json"
 ROWS_AT_A_TIME = 4096
+_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d+)?")
+"""Not those with zeros in front: they are names, such as postal codes."""
 
 
 class HowToHash(NamedTuple):
@@ -76,7 +80,8 @@ def images_collection(folder: str | Path, how: HowToHash) -> OwnCollection:
 
     def encode() -> EncodedCollection:
         images = folder_of_images(top, encoder_named(how.encoder, "image", how.model_folder))
-        return EncodedCollection(images.vectors, images.names, None, images.encoder, images.skipped)
+        looks = looks_of(top, images.names)
+        return EncodedCollection(images.vectors, images.names, looks, images.encoder, images.skipped)
 
     made = _kept(("images", str(top.resolve())), [how, state, [name for name, _ in found.skipped]], encode, how)
     pictures = FolderPictures(top, made.search.ids.tolist())
@@ -94,7 +99,7 @@ def texts_collection(path: str | Path, column: str, how: HowToHash) -> OwnCollec
             encoder.encode(table.texts[start : start + ROWS_AT_A_TIME])
             for start in track(range(0, len(table.texts), ROWS_AT_A_TIME), "texts")
         ]
-        payloads = [{"text": text, **fields} for text, fields in zip(table.texts, table.fields)]
+        payloads = [{"text": text, **fields} for text, fields in zip(table.texts, _with_numbers(table.fields))]
         return EncodedCollection(np.concatenate(blocks), np.arange(len(payloads)), payloads, encoder)
 
     made = _kept(("texts", str(file.resolve())), [how, column, _state(file, file.name)], encode, how)
@@ -149,6 +154,19 @@ def digits_collection(how: HowToHash) -> OwnCollection:
     inked = (255 - digits.images * 255 / 16).astype(np.uint8)
     pictures = ArrayPictures(inked.repeat(8, axis=1).repeat(8, axis=2))
     return made._replace(title="Handwritten digits", pictures=pictures)
+
+
+def _with_numbers(rows: list[dict[str, str]]) -> list[dict[str, Any]]:
+    """The rows of a table; a column in which every value is a number becomes numbers, for filters by ranges."""
+    columns: dict[str, bool] = {}
+    for row in rows:
+        for name, value in row.items():
+            columns[name] = columns.get(name, True) and _NUMBER.fullmatch(value) is not None
+    return [{name: _number(value) if columns[name] else value for name, value in row.items()} for row in rows]
+
+
+def _number(text: str) -> float | int:
+    return float(text) if "." in text else int(text)
 
 
 def _with_labels(payloads: list[dict] | None, labels: list[dict] | None, n: int) -> list[dict[str, Any]] | None:
