@@ -50,7 +50,7 @@ def shown_neighbors(
     title = "Nearest to the vector"
     own = None
     if isinstance(query, (str, int, np.integer)):
-        records = search.get([query])
+        records = search.get(np.array([query], object if isinstance(query, str) else np.int64))
         if not records:
             raise ValueError(f"query must be a vector or the id of a row, got {query!r:.60}, which is no id here")
         if records[0].vector is None:

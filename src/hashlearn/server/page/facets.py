@@ -24,7 +24,7 @@ class ShownValue(NamedTuple):
     """A value that can be chosen."""
 
     text: str
-    count: int
+    count: int  # type: ignore[assignment]
     is_chosen: bool
 
 
