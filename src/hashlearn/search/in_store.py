@@ -179,6 +179,9 @@ class MirroredRows(CatalogRows):
                 self._link.put(snapshot.ids_at(places[-len(new) :]), encoded, new.payloads, X)
                 pending.snapshot = self._with_vectors(snapshot)
 
+    def put_guarded(self, X: Any, ids: Any, payloads: Any, guard: Any, *, only_new: bool) -> NoReturn:
+        refuse_guard()
+
     def remove(self, ids: Any) -> None:
         with self.changing() as pending:
             places = np.unique(pending.snapshot.find_all(ids))
@@ -404,6 +407,9 @@ class StoreRows:
             if self._next_id is not None:
                 self._next_id = max(self._next_id, int(new_ids.max()) + 1)
 
+    def put_guarded(self, X: Any, ids: Any, payloads: Any, guard: Any, *, only_new: bool) -> NoReturn:
+        refuse_guard()
+
     def remove(self, ids: Any) -> None:
         store = self._link.store
         there = set() if store is None else {record.id for record in store.get(ids)}
@@ -489,3 +495,7 @@ class StoreRows:
 def _refuse_subset(options: Options) -> None:
     if options.subset is not None:
         raise ValueError("subset must be None where search_in='store'; give a filter instead")
+
+
+def refuse_guard() -> NoReturn:
+    raise ValueError("duplicates must be None where there is a store: the guard is for rows in memory or in a folder")

@@ -22,6 +22,7 @@ from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.catalog import Catalog, Facts, payload_sums
 from hashlearn.search.columns import Columns, Facet
 from hashlearn.search.folder import Loaded, SearchFolder, load, load_changes, new_search_id, vector_facts
+from hashlearn.search.guard import ROWS_AT_A_TIME, Guard, NearRow, flagged, refuse
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_new_ids
 from hashlearn.search.lists import LEAST_ROWS, SearchLists, VectorsAt
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
@@ -280,6 +281,37 @@ class CatalogRows:
                 if pending.snapshot.hasher is hasher:  # otherwise another process has fitted the search anew
                     self.put_encoded(pending, new, only_new)
                     return
+
+    def put_guarded(self, X: Any, ids: Any, payloads: Any, guard: Guard, *, only_new: bool) -> list[NearRow]:
+        """As :meth:`put`, block by block; rows that are near others are treated as the guard says, and returned."""
+        rows = as_rows(X)
+        texts = ["" if text == NO_PAYLOAD else text for text in payload_texts(payloads, len(rows))]
+        all_near = []
+        with self.changing() as pending:
+            if pending.snapshot.vectors is None and pending.snapshot.hasher.query != "code":
+                raise ValueError(
+                    "duplicates needs vectors to compare with; make the search with keep_vectors='float32'"
+                )
+            known = pending.snapshot.id_type
+            if ids is None and known == "str":
+                raise ValueError("ids must be given: those of this search are strings")
+            every = ids_from(pending.facts.next_id, len(rows)) if ids is None else given_new_ids(ids, known, len(rows))
+            for start in range(0, len(rows), ROWS_AT_A_TIME):
+                part = np.arange(start, min(start + ROWS_AT_A_TIME, len(rows)))
+                block = rows.take(part)
+                near = guard.near_rows(pending.snapshot, block, every[part])
+                found = [each for each in near if each is not None]
+                if found and guard.action == "error":
+                    refuse(found[0])
+                all_near += found
+                is_kept = np.array([each is None or guard.action == "flag" for each in near])
+                kept = part[is_kept]
+                said = [
+                    texts[row] if (each := near[row - start]) is None else flagged(texts[row], each) for row in kept
+                ]
+                encoded = pending.snapshot.hasher.encode(block[is_kept])
+                self.put_encoded(pending, NewRows(block[is_kept], every[kept], encoded, said), only_new)
+        return all_near
 
     def remove(self, ids: Any) -> None:
         with self.changing() as pending:

@@ -16,6 +16,7 @@ from hashlearn.rows.inputs import as_vectors, plain_rows
 from hashlearn.search.catalog import OutdatedError
 from hashlearn.search.columns import Facet
 from hashlearn.search.folder import SearchFolder
+from hashlearn.search.guard import Guard, NearRow
 from hashlearn.search.in_store import SEARCH_IN, MirroredRows, StoreLink, StoreRows
 from hashlearn.search.lists import INDEXES
 from hashlearn.search.metric_hasher import MetricHasher
@@ -123,6 +124,8 @@ class SimilaritySearch:
 
     def _begin(self, rows: CatalogRows | StoreRows) -> None:
         self._rows = rows
+        self.near_rows: list[NearRow] = []
+        """New rows that the last call with ``duplicates`` has found to be near others."""
         self._length_checks = _LENGTH_CHECKS
         # Reentrant: an exception inside __exit__ must not deadlock this thread.
         self._changing = threading.RLock()
@@ -161,7 +164,16 @@ class SimilaritySearch:
                 raise
         return self
 
-    def add(self, X: Any, ids: Any = None, payloads: Any = None, *, column: str | None = None) -> Self:
+    def add(
+        self,
+        X: Any,
+        ids: Any = None,
+        payloads: Any = None,
+        *,
+        column: str | None = None,
+        duplicates: str | None = None,
+        max_distance: float | None = None,
+    ) -> Self:
         """Encode vectors and add them.
 
         Parameters
@@ -175,15 +187,40 @@ class SimilaritySearch:
             What else is known of the rows: JSON values, for :meth:`get` and for filters. None is no payload.
         column : str or None
             The column of a table that holds the vectors, where it has several.
+        duplicates : {"skip", "flag", "error"} or None
+            Compare every new row with all rows and with the new rows before it. Of one that is near another, "skip"
+            adds nothing, "flag" adds it with the field ``duplicate_of`` in its payload, and "error" raises ValueError
+            and adds no row at all. :attr:`near_rows` tells which they were.
+        max_distance : float or None
+            How near: a distance of the metric where vectors are kept, otherwise a number of bits.
 
         Returns
         -------
         SimilaritySearch
             This object.
-        """
-        return self._put(plain_rows(X, column), ids, payloads, only_new=True)
 
-    def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
+        Examples
+        --------
+        >>> from hashlearn import LSH
+        >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.01]], np.float32)
+        >>> search = SimilaritySearch(LSH(n_bits=8, random_state=0), keep_vectors="float32").fit(X)
+        >>> len(search.add(X, ids=["a", "b", "c"], duplicates="skip", max_distance=0.1))
+        2
+        >>> [(near.id, near.of) for near in search.near_rows]
+        [('c', 'a')]
+        """
+        return self._put(plain_rows(X, column), ids, payloads, True, Guard.checked(duplicates, max_distance))
+
+    def upsert(
+        self,
+        X: Any,
+        ids: Any,
+        payloads: Any = None,
+        *,
+        column: str | None = None,
+        duplicates: str | None = None,
+        max_distance: float | None = None,
+    ) -> Self:
         """As :meth:`add`, of ids that may be there already: the new rows, payloads included, take their places.
 
         Parameters
@@ -192,15 +229,15 @@ class SimilaritySearch:
             The vectors.
         ids : list or array of n integers >= 0, or of n strings
             Each only once.
-        payloads, column
-            As in :meth:`add`.
+        payloads, column, duplicates, max_distance
+            As in :meth:`add`. A row is not near the row that it replaces.
 
         Returns
         -------
         SimilaritySearch
             This object.
         """
-        return self._put(plain_rows(X, column), ids, payloads, only_new=False)
+        return self._put(plain_rows(X, column), ids, payloads, False, Guard.checked(duplicates, max_distance))
 
     def remove(self, ids: ArrayLike) -> Self:
         """Remove rows.
@@ -341,12 +378,15 @@ class SimilaritySearch:
         with self._changing:
             self._rows.close()
 
-    def _put(self, X: Any, ids: Any, payloads: Any, *, only_new: bool) -> Self:
+    def _put(self, X: Any, ids: Any, payloads: Any, only_new: bool, guard: Guard | None) -> Self:
         with self._changing:
             self._settle()
             if self._length_checks:
                 self._check_lengths(X)
-            self._rows.put(X, ids, payloads, only_new=only_new)
+            if guard is None:
+                self._rows.put(X, ids, payloads, only_new=only_new)
+            else:
+                self.near_rows = self._rows.put_guarded(X, ids, payloads, guard, only_new=only_new)
         return self
 
     def _settle(self) -> None:
