@@ -177,7 +177,7 @@ def print_rules(folder: Path) -> None:
     text = (folder / "starts.jsonl").read_text(encoding="utf-8")
     lines = list({(line["dataset"], line["seed"]): line for line in map(json.loads, text.splitlines())}.values())
     print(f"{len(lines)} datasets; lost by a choice: share of the better start's mAP")
-    print(f"{"JPSH":26}{lost(lines, [line['chosen'] for line in lines])}")
+    print(f"{'JPSH':26}{lost(lines, [line['chosen'] for line in lines])}")
     for name, quantity in QUANTITIES.items():
         values = np.array([quantity(line) for line in lines])
         chosen = [np.where(sign * values > sign * limit, "itq", "spectral") for limit in values for sign in (1, -1)]
