@@ -12,6 +12,7 @@ from hashlearn.progress import set_progress
 from hashlearn.version import __version__
 
 EXPORTS = {
+    "client": ["AsyncClient", "Client"],
     "codes": ["Corrections", "hamming_distances", "pack", "unpack"],
     "duplicates": ["Duplicates", "find_duplicates"],
     "hashers": ["METHODS", "Hasher", "HasherUnion", "fit_lengths", *CLASS_NAMES.values()],
@@ -27,10 +28,12 @@ MODULES = [
     "datasets",
     "duplicates",
     "experiments",
+    "explore",
     "features",
     "hashers",
     "index",
     "metrics",
+    "recommend",
     "rows",
     "search",
     "stores",

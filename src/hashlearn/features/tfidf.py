@@ -51,7 +51,7 @@ class TfidfEncoder:
         except ValueError:
             raise ValueError(f"texts must hold words to learn from, got {len(items)} without any") from None
         n_components = min(self.n_components, weighted.shape[1], max(1, weighted.shape[0] - 1))
-        # With the exact solver the directions depend on the texts alone; it needs one dimension more than it gives.
+        # The exact solver depends on the texts alone; it needs one dimension more than it returns.
         exact = n_components < min(weighted.shape)
         svd = TruncatedSVD(n_components, algorithm="arpack" if exact else "randomized", random_state=0).fit(weighted)
         self._set(vectorizer.get_feature_names_out().tolist(), vectorizer.idf_, svd.components_.T)

@@ -10,13 +10,13 @@ from sklearn.pipeline import Pipeline
 
 from hashlearn.checks import check_choice
 from hashlearn.codes import Corrections, pack
-from hashlearn.hashers.base import SMALL_ROWS, Hasher, has_learned
+from hashlearn.hashers.base import SMALL_ROWS, Hasher, has_learned, lock_learned
 from hashlearn.hashers.pipelines import as_hasher, check_hasher
 from hashlearn.hashers.saving import n_bits_of
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import RowBlocks, as_rows, check_holds_rows
 from hashlearn.rows.blocks import Source, dense
-from hashlearn.search.pair_distances import METRICS
+from hashlearn.search.rerank import METRICS
 
 QUERIES = ("code", "real")
 _SAMPLE = 1000
@@ -84,6 +84,8 @@ class MetricHasher:
                 f"query must be 'real' for {type(last).__name__}: its codes are not compared by their bits"
             )
         self.lengths = lengths
+        if has_learned(last):
+            lock_learned(last)
         self.reader: Hasher = as_hasher(hasher)
         self._is_unit = self.metric == "cosine"
 

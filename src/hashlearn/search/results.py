@@ -33,7 +33,22 @@ class NeighborsWithRows(Neighbors):
         In row q those of the neighbors of query q; None where nothing was found.
     vectors : ndarray of shape (n_queries, k, n_features) or None
         NaN where nothing was found; None where no vectors are kept.
+    probed, recall
+        As of :class:`~hashlearn.index.partitioned.ProbedNeighbors`; None where no lists were searched.
     """
 
     payloads: list[list[dict[str, Any] | None]] | None = None
     vectors: NDArray[np.float32] | None = None
+    probed: NDArray[np.int64] | None = None
+    recall: float | None = None
+
+    def to_pandas(self) -> Any:
+        """As that of :class:`~hashlearn.codes.results.Neighbors`, with a column for each field of the payloads."""
+        frame = super().to_pandas()
+        if self.payloads is None:
+            return frame
+        rows = [self.payloads] if np.ndim(self.ids) == 1 else self.payloads
+        found = [rows[query][rank - 1] or {} for query, rank in zip(frame["query"], frame["rank"])]
+        for field in dict.fromkeys(name for payload in found for name in payload if name not in frame):
+            frame[field] = [payload.get(field) for payload in found]
+        return frame

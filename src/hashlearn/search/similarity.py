@@ -1,27 +1,32 @@
 """Vectors in, neighbors out: a hasher, an index, ids and payloads as one object, and as one folder."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hashlearn import explore
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes.results import Neighbors
 from hashlearn.rows.inputs import as_vectors, plain_rows
 from hashlearn.search.catalog import OutdatedError
 from hashlearn.search.columns import Facet
 from hashlearn.search.folder import SearchFolder
-from hashlearn.search.in_store import PLACES, MirroredRows, StoreLink, StoreRows
+from hashlearn.search.in_store import SEARCH_IN, MirroredRows, StoreLink, StoreRows
+from hashlearn.search.lists import INDEXES
 from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.results import NeighborsWithRows, Page, Record
 from hashlearn.search.rows import CatalogRows
-from hashlearn.search.snapshot import Index, Options
-from hashlearn.search.tuning import Tuning
+from hashlearn.search.snapshot import Index, Options, first_of
+from hashlearn.search.tune import Tuning
 from hashlearn.search.vector_values import DTYPES
+
+if TYPE_CHECKING:
+    from hashlearn.explore import CollectionMap, ShownNeighbors
 
 _LENGTH_CHECKS = 16
 """The lengths of rows are compared with those of the fit in the first calls only."""
@@ -62,6 +67,10 @@ class SimilaritySearch:
         Where rows live instead: the URI of a store (see :mod:`hashlearn.stores.uri`), or one that is open. A change is
         in the database when its call returns, and rows that are there already are found. A new store is made for the
         first rows, with vectors if ``keep_vectors`` says so.
+    index : {"auto", "flat", "lists"}
+        Where a search that keeps vectors looks for candidates. "flat": among all codes. "lists": once there are 1,000
+        rows, in the nearest of many lists of rows only, which takes far less time where there are many rows. "auto":
+        in lists from 100,000 rows on. The call that makes them takes longer. Rows of a store are searched flat.
     search_in : {"memory", "store"}
         Whether the codes of a store are mirrored in memory and searched there, or searched by the database.
 
@@ -88,11 +97,16 @@ class SimilaritySearch:
         keep_vectors: str | None = None,
         folder: str | Path | None = None,
         store: Any = None,
+        index: str = "auto",
         search_in: str = "memory",
     ):
         if keep_vectors is not None:
             check_choice("keep_vectors", keep_vectors, DTYPES)
-        check_choice("search_in", search_in, PLACES)
+        check_choice("search_in", search_in, SEARCH_IN)
+        if check_choice("index", index, INDEXES) == "lists" and (keep_vectors is None or store is not None):
+            raise ValueError(
+                "index='lists' needs keep_vectors and no store: candidates of lists are compared by vectors"
+            )
         own = MetricHasher(hasher, metric, query)
         self._wanted_folder = folder
         if store is not None:
@@ -103,7 +117,7 @@ class SimilaritySearch:
         elif search_in == "memory":
             if folder is not None and SearchFolder(folder).is_search:
                 raise ValueError(f"folder must be new or empty, got {folder}: open it with SimilaritySearch.open")
-            self._begin(CatalogRows(own, keep_vectors))
+            self._begin(CatalogRows(own, keep_vectors, index))
         else:
             raise ValueError("search_in='store' needs a store")
 
@@ -115,7 +129,7 @@ class SimilaritySearch:
 
     def __getstate__(self) -> Any:
         with self._changing:
-            return self._rows.as_now()
+            return self._rows.pickled_parts()
 
     def __setstate__(self, made: Any) -> None:
         make, arguments = made
@@ -409,6 +423,11 @@ class SimilaritySearch:
         return self._rows.folder
 
     @property
+    def moment(self) -> Any:
+        """An object that stands for the rows as they are now: after a change it is another one."""
+        return self._rows.moment
+
+    @property
     def store(self) -> Any:
         """The store, or its URI, that the rows live in; None if they do not."""
         return self._rows.place
@@ -417,6 +436,11 @@ class SimilaritySearch:
     def index(self) -> Index:
         """A copy, at no cost, of the index of the codes. Its ids are numbers of rows, in the order of their adding."""
         return self._rows.index
+
+    @property
+    def has_lists(self) -> bool:
+        """Are candidates looked for in lists, so that a search finds the share of neighbors that its recall says?"""
+        return self._rows.has_lists
 
     def get(self, ids: ArrayLike) -> list[Record]:
         """Read rows back.
@@ -486,6 +510,7 @@ class SimilaritySearch:
         X: Any,
         k: int = 10,
         *,
+        recall: float | None = None,
         candidates: int | None = None,
         rerank: Any = None,
         filter: dict | None = None,
@@ -503,8 +528,13 @@ class SimilaritySearch:
         k : int
             At least 1. Where there are fewer rows, the places left over have id -1, or None among strings, and distance
             2147483647, or infinity where distances are real.
+        recall : float or None
+            The share of the true k nearest, by the kept vectors, that is to be found. 1.0 compares all vectors and
+            finds all of them. None is what was said to :meth:`tune`, or 0.95, where the search has lists
+            (:attr:`has_lists`). A search without lists must be tuned before it can be asked for a recall below 1.
         candidates : int or None
-            How many codes are found, to be put in another order then. None is what :meth:`tune` has found, or 4 k.
+            How many codes are found, among all of them, to be put in another order then. None is what :meth:`tune` has
+            found, or 4 k.
         rerank : None, False, "codes", "asymmetric", "vectors", or an array, memmap or file of vectors
             What the result is ordered by. ``"codes"`` or False: the distances of the codes. ``"asymmetric"``: the
             scores of the query against the bits of the candidates. ``"vectors"``: the distances of the vectors that are
@@ -525,22 +555,32 @@ class SimilaritySearch:
         -------
         distances, ids : arrays of shape (n_queries, k), or (k,) for one vector
             Nearest first, ties by the row that was added first. Distances are those that the result is ordered by:
-            Hamming distances (int32), or real ones (float32).
+            Hamming distances (int32), or real ones (float32). Where lists were searched or a recall was asked for, the
+            result has two more attributes: ``recall``, the share of the true neighbors that is expected in it, and
+            ``probed``, how many lists each query looked at.
+
+        Notes
+        -----
+        The result is exact with ``recall=1.0``: the k nearest vectors. It is exact for the codes, too, where it is
+        ordered by them (``rerank="codes"``). Everything else finds candidates by codes first, so that some of the
+        nearest vectors may be missing.
         """
         queries, was_one_row = as_vectors(X, column)
         if self._length_checks:
             self._check_lengths(queries)
-        options = Options(rerank, candidates, filter, subset, n_jobs)
+        options = Options(rerank, candidates, filter, subset, n_jobs, recall)
         if not include:
             found = self._asked(lambda rows: rows.search(queries, k, options))
-            return Neighbors(found.distances[0], found.ids[0]) if was_one_row else found
+            return first_of(found) if was_one_row else found
         wanted = {check_choice("include", name, _INCLUDED) for name in _listed(include)}
         found, payloads, vectors = self._asked(lambda rows: rows.search_with(queries, k, options, wanted))
+        probed, expected = (getattr(found, name, None) for name in ("probed", "recall"))
         if was_one_row:
-            found = Neighbors(found.distances[0], found.ids[0])
+            found = first_of(found)
             payloads, vectors = (part if part is None else part[0] for part in (payloads, vectors))
         with_rows = NeighborsWithRows(*found)
         with_rows.payloads, with_rows.vectors = payloads, vectors
+        with_rows.probed, with_rows.recall = probed, expected
         return with_rows
 
     def search_codes(
@@ -629,6 +669,21 @@ class SimilaritySearch:
         """
         return len(self) if filter is None else self._asked(lambda rows: rows.count(filter))
 
+    def matching(self, filter: dict | None = None) -> NDArray[np.bool_]:
+        """Which rows meet a filter.
+
+        Parameters
+        ----------
+        filter : dict or None
+            A condition on the payloads; see :mod:`hashlearn.stores.filters`. None is met by all.
+
+        Returns
+        -------
+        ndarray of shape (len(search),), bool
+            In the order of :attr:`ids`, as ``subset`` of :meth:`search` takes it.
+        """
+        return self._asked(lambda rows: rows.matching(filter))
+
     def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
         """The values that a payload field has, and how many rows have each.
 
@@ -678,6 +733,42 @@ class SimilaritySearch:
         """
         n = check_integer("limit", limit, low=1, high=_MOST_ROWS_OF_A_PAGE)
         return self._asked(lambda rows: rows.scroll(filter, n, after))
+
+    def show(
+        self, query: Any, k: int = 10, *, picture: Callable[[Any], str] | None = None, **options: Any
+    ) -> "ShownNeighbors":
+        """The nearest rows of one query, as a notebook displays them: texts, fields and bars (extra ``report``).
+
+        Parameters
+        ----------
+        query : array of shape (n_features,), or the id of a row
+            A row is not its own neighbor; its id needs kept vectors.
+        k : int
+            How many.
+        picture : function, optional
+            From an id to the address of a picture: a file, a URL or a data URI.
+        options : dict
+            As in :meth:`search`.
+
+        Returns
+        -------
+        ShownNeighbors
+            Displayed as HTML in a notebook, and as lines of text elsewhere.
+        """
+        return explore.shown_neighbors(self, query, k, picture, **options)
+
+    def map(self) -> "CollectionMap":
+        """A point in the plane for every row, and clusters with names; near points are alike (extra ``map``).
+
+        It is kept in the folder of the search, and extended when rows were added. Without the package openTSNE, points
+        are the two principal components.
+
+        Returns
+        -------
+        CollectionMap
+            Displayed as a drawing in a notebook.
+        """
+        return explore.map_of(self)
 
     def _check_lengths(self, X: Any) -> None:
         self._length_checks -= 1

@@ -166,12 +166,19 @@ class SignSearch:
             products = X[part] @ self.projection
             scores[part] = (X[part] if self.from_rows else products) @ self.guess
             products *= products.dtype.type(self.scale)
-            np.clip(np.rint(products, out=products), -LIMIT, LIMIT, out=products)
+            to_whole_numbers(products)
             # p - G s of the guess; whole numbers, exact in double precision
             residuals = products - signs_of(scores[part]).astype(np.float64) @ gram
             search_signs(scores[part], residuals.astype(np.int32), self.gram, self.patience, self.restarts)
         scores *= scores.dtype.type(4 / self.scale)
         return scores
+
+
+def to_whole_numbers(products: NDArray) -> None:
+    """Round products in place, within LIMIT; those of rows that are too large for their precision are NaN before."""
+    np.rint(products, out=products)
+    np.fmin(products, LIMIT, out=products)
+    np.fmax(products, -LIMIT, out=products)
 
 
 class _Signs(NamedTuple):

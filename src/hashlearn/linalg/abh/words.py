@@ -15,7 +15,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from hashlearn.compiled import compiled
-from hashlearn.linalg.abh.signs import GUESS_RIDGE, LIMIT, SEED, copy_numbers, next_chance
+from hashlearn.linalg.abh.signs import GUESS_RIDGE, LIMIT, SEED, copy_numbers, next_chance, to_whole_numbers
 from hashlearn.rows import row_slices
 
 GROUP_BITS = 4
@@ -118,7 +118,8 @@ class WordSearch:
         for part in row_slices(len(X), _WIDTHS_IN_USE * len(self.gram)):
             scores[part] = X[part] @ self.guess - self.guess_offset
             costs = X[part] @ self.projection * X.dtype.type(self.scale)
-            costs = (np.clip(np.rint(costs), -LIMIT, LIMIT) + self.squares).astype(np.int32)
+            to_whole_numbers(costs)
+            costs = (costs + self.squares).astype(np.int32)
             search_words(scores[part], costs, self.gram, self.attempts)
         scores *= scores.dtype.type(1 / self.scale)
         return scores
