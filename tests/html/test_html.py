@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from hashlearn.experiments.report.styles import N_COLORS
+from hashlearn.experiments.show.styles import N_COLORS
 from hashlearn.html import FOLDER, STATIC, environment, inline, render
 
 FILES = sorted(path for path in FOLDER.rglob("*") if path.suffix in (".html", ".css", ".js"))
