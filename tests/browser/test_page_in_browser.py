@@ -121,7 +121,7 @@ def test_filters_narrow_the_results_and_stay_in_the_address(browse):
     box.click()
     page.wait_for_url("**f.brightness=*")
     assert "id=china07.jpg" in page.url
-    assert page.locator(".chips").inner_text().strip().startswith(f"brightness: {value}")
+    assert f"brightness: {value}" in page.locator(".chips").inner_text()
     page.reload()
     assert page.locator(f'[type=checkbox][name="f.brightness"][value="{value}"]').is_checked()
     page.locator(".chips a").first.click()

@@ -252,11 +252,10 @@ def _clusters(names: list[str], points: NDArray, labels: NDArray, ids: NDArray) 
 
 
 def _scaled(points: NDArray, landmark_points: NDArray) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
-    """Points, and those of the landmarks, within the square of the map; the shape is kept."""
+    """Points, and those of the landmarks, within the square of the map, which they fill in both directions."""
     low, high = points.min(axis=0), points.max(axis=0)
-    scale = SIDE / (float((high - low).max()) or 1.0)
-    shift = low - (SIDE / scale - (high - low)) / 2
-    return ((points - shift) * scale).astype(np.uint16), ((landmark_points - shift) * scale).astype(np.float32)
+    scale = SIDE / np.where(high > low, high - low, 1)
+    return ((points - low) * scale).astype(np.uint16), ((landmark_points - low) * scale).astype(np.float32)
 
 
 def _checksum(codes: NDArray[np.uint8]) -> int:
