@@ -106,7 +106,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 _KEEP_ALIVE_SECONDS = 75
-_SECONDS_TO_ANSWER, _SECONDS_TO_END = 4, 8
+_SECONDS_TO_ANSWER, _SECONDS_TO_END = 6, 9
 """After the signal: when requests that run are given up, and when the process ends whatever it does."""
 _SWITCH_SECONDS = 0.0005
 """How long a thread may keep the interpreter while another one waits for it: the answers of all requests wait."""
@@ -126,7 +126,7 @@ def run_server(
     log_level: str = "info",
     reuse_port: bool = False,
 ) -> None:
-    """Serve an application until SIGTERM or SIGINT; then requests that run have 4 seconds to be answered.
+    """Serve an application until SIGTERM or SIGINT; then requests that run have 6 seconds to be answered.
 
     Within 10 seconds the process ends, whatever runs: a write is made as a whole or not at all.
 

@@ -48,7 +48,7 @@ class Workers:
         # One thread reads requests and writes answers. A core of its own for it, and what waits is searched together.
         self.n_searching = max(1, settings.n_threads - 1)
         self.searching = ThreadPoolExecutor(self.n_searching, thread_name_prefix="hashlearn-search")
-        self.computing = ThreadPoolExecutor(settings.n_threads, thread_name_prefix="hashlearn")
+        self.computing = ThreadPoolExecutor(max(1, settings.n_threads // 2), thread_name_prefix="hashlearn")
         self.decoding = ThreadPoolExecutor(1, thread_name_prefix="hashlearn-pictures")
         self.writing = ThreadPoolExecutor(_WRITING_THREADS, thread_name_prefix="hashlearn-writing")
         self._large_answers = asyncio.Semaphore(_LARGE_ANSWERS)
