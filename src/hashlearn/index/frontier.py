@@ -26,6 +26,9 @@ N_QUERIES = {1: 500, 10: 500, 100: 200, 1000: 50}
 RATIOS = np.array([1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256])
 """Candidates for each neighbor, as far as there are not more of them than are measured."""
 
+_SHARE_OF_ROWS = 16
+"""One row in 16 is a candidate at the most: comparing all vectors costs little more then."""
+
 _MOST_CANDIDATES = {1: 256, 10: 2560, 100: 2400, 1000: 4000}
 _COVERAGES = (0.6, 0.75, 0.85, 0.9, 0.93, 0.95, 0.965, 0.98, 0.99, 0.995, 0.999)
 _SHARPNESSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # over the mean level of all lists above the nearest
@@ -141,7 +144,7 @@ def measured(
     recalls = np.zeros((len(neighbors), len(shares), len(RATIOS)))
     codes = np.zeros(len(shares))
     for i, k in enumerate(neighbors):
-        n, most = N_QUERIES[k], _MOST_CANDIDATES[k]
+        n, most = N_QUERIES[k], min(_MOST_CANDIDATES[k], max(4 * k, int(sizes.sum()) // _SHARE_OF_ROWS))
         counts = np.minimum(np.ceil(RATIOS * k), most)
         for j, share in enumerate(shares):
             found = search(queries[:n], most, Probes(partition.n_lists, share, sharpness))

@@ -48,6 +48,8 @@ _LEAST_PROBES = 16
 _LISTS_PER_ROOT = 2.0  # of the number of rows
 _FEWER_LEFT_OUT = 8  # times less of the weight, where a filter leaves too few rows
 _NEARLY_ALL = 0.9999
+_ROWS_PER_NEIGHBOR = 20  # of the recalls that are measured: more neighbors are looked for among all rows
+_LEAST_QUERIES, _ROWS_PER_QUERY = 100, 10  # to measure with
 _ARRAYS_OF_PARTITION = ("centers", "words", "directions", "shrinkage", "weights")
 
 
@@ -337,9 +339,11 @@ class PartitionedIndex:
             if len(source) != len(numbers) or (len(numbers) and numbers[-1] >= len(present)):
                 raise ValueError(f"X must have a vector for each of {len(numbers)} rows, got {len(source)}")
             there = present[numbers]
-            most = min(max(N_QUERIES), int(np.count_nonzero(there)) - 1)
+            n_there = int(np.count_nonzero(there))
+            most = min(max(N_QUERIES), max(n_there // _ROWS_PER_NEIGHBOR, min(10, n_there - 1)))
             if queries is None:
                 itself = check_random_state(0).permutation(np.flatnonzero(there))[: max(N_QUERIES.values())]
+                itself = itself[: max(_LEAST_QUERIES, n_there // _ROWS_PER_QUERY)]
                 asked = source.take(itself).astype(np.float32, copy=False)
             else:
                 asked = _check_queries(queries, state.partition)
