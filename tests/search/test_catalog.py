@@ -21,8 +21,8 @@ from sklearn.exceptions import NotFittedError
 from hashlearn import LSH, SimilaritySearch
 from hashlearn.search import catalog as catalog_module
 from hashlearn.search import columns, rows
-from hashlearn.search.catalog import Catalog
-from hashlearn.search.facts import Facts
+from hashlearn.search.catalog import Catalog, Facts
+from hashlearn.search.vectors import VectorFile
 
 X = np.random.default_rng(0).standard_normal((24, 4)).astype(np.float32)
 HASHER = LSH(n_bits=8, random_state=0).fit(X)
@@ -222,6 +222,7 @@ TARGETS = [
     ("payloads", "payload"),
     ("fresh", "row"),
     ("fresh", "code"),
+    ("fresh", "vector"),
     ("buried", "row"),
     ("buried", "change"),
 ]
@@ -785,3 +786,49 @@ def test_the_facts_are_those_that_were_written():
     facts = Facts(*["a" * 16, 3, "h", "m", "dot", "code", None, None, "str", 1, 2, 3, 4, 5, None, None, 0, None])
     assert Facts.from_json(facts.to_json(), "place") == facts
     assert facts.n_places == 1
+
+
+@pytest.mark.parametrize("harm", ["zeros", "shorter"])
+def test_vectors_that_a_power_failure_took_are_written_again(harm, tmp_path):
+    search = made(tmp_path / "s", "int8")
+    search.add(X[11:14], ["p", "q", "r"])
+    expected = content(search)
+    search.close()
+    (path,) = (tmp_path / "s").glob("vectors-*.hlv")
+    held = VectorFile.open(path)
+    n_synced = held.layout.size(8)  # the vectors that were saved; later ones are in the catalog too
+    data = path.read_bytes()
+    path.write_bytes(data[:n_synced] if harm == "shorter" else data[:n_synced] + bytes(len(data) - n_synced))
+    assert content_of(tmp_path / "s") == expected
+    assert path.read_bytes()[:n_synced] == data[:n_synced], "what was on the disk was not touched"
+    with closing(SimilaritySearch.open(tmp_path / "s")) as opened:
+        opened.compact()
+        assert content(opened)[0] == expected[0]
+
+
+def test_a_vector_in_the_catalog_that_was_edited_is_refused(tmp_path):
+    made(tmp_path / "s").close()
+    (path,) = (tmp_path / "s").glob("vectors-*.hlv")
+    data, n_synced = path.read_bytes(), VectorFile.open(path).layout.size(8)
+    path.write_bytes(data[:n_synced] + bytes(len(data) - n_synced))
+    with closing(sqlite3.connect(tmp_path / "s" / "catalog.db")) as db, db:
+        db.execute("UPDATE fresh SET vector = x'00' WHERE vector IS NOT NULL")
+    with pytest.raises(ValueError, match="a vector was edited"):
+        SimilaritySearch.open(tmp_path / "s")
+
+
+def test_a_filter_inside_of_a_transaction_in_memory_waits_for_nobody():
+    search = SimilaritySearch(HASHER).add(np.repeat(X, 20, axis=0), payloads=[{"n": n} for n in range(480)])
+    with search.transaction():
+        search.remove([3])
+        assert search.count({"n": {"$lt": 10}}) == 10, "changes are seen when the block ends"
+    assert search.count({"n": {"$lt": 10}}) == 9
+
+
+def test_a_column_of_numbers_that_all_differ_is_compared_as_each_number_is():
+    values = [0, 1.5, -2, 10**18, 1e300, 1e-9, *range(2, 300)]
+    search = SimilaritySearch(HASHER).add(np.resize(X, (len(values), 4)), payloads=[{"n": n} for n in values])
+    for bound in (0, 1.5, 2, 1e18, 150):
+        assert search.count({"n": {"$gt": bound}}) == sum(value > bound for value in values)
+        assert search.count({"n": bound}) == sum(value == bound for value in values)
+    assert {facet.value for facet in search.facets("n")} == set(values)

@@ -84,7 +84,7 @@ class Mirror:
         for id in there:
             del self.rows[id]
 
-    def give_up(self, ids, filter, field):
+    def roll_back(self, ids, filter, field):
         with self.search.transaction():
             self.search.upsert(np.zeros((len(ids), 3)), ids, [{field: "given up"}] * len(ids))
             self.check(filter, field)  # readers see the state before
@@ -135,7 +135,7 @@ def test_columns_say_what_the_payloads_say(steps, filter, field, few, disk):
                 mirror.search.compact()
             elif step == "fail":
                 with pytest.raises(ZeroDivisionError):
-                    mirror.give_up(list(given_rows), filter, field)
+                    mirror.roll_back(list(given_rows), filter, field)
             elif disk:
                 mirror.search.close()
                 mirror.search = SimilaritySearch.open(Path(folder, "search"))

@@ -74,7 +74,7 @@ def test_a_column_of_ids_is_a_dict(data, kind, digests):
             new = [id for id in data.draw(lists[kind]) if id not in known]
             gone = data.draw(st.sets(st.sampled_from(sorted(known)))) if known else set()
             given_up = data.draw(st.booleans())
-            longer = IdColumn.of(of(new, kind)) if column is None else column.more(of(new, kind))
+            longer = IdColumn.of(of(new, kind)) if column is None else column.appended(of(new, kind))
             if given_up and column is not None:
                 # somebody looked for them inside of the change, before it was given up
                 mask = packed_mask(np.array([*alive, *[True] * len(new)], bool))
@@ -109,7 +109,7 @@ def test_nothing_is_found_in_gaps(data, kind):
     found = column.find(of(wanted, kind), packed_mask(mask))
     assert found.tolist() == [where.get(id, -1) for id in wanted]
     more = [id for id in others if id not in where]
-    longer = column.more(of(more, kind))
+    longer = column.appended(of(more, kind))
     mask = np.append(mask, np.ones(len(more), bool))
     assert longer.find(of(more, kind), packed_mask(mask)).tolist() == list(range(n, n + len(more)))
     assert longer.ids.at(places).tolist() == values
@@ -119,7 +119,7 @@ def test_many_ids_are_found_as_the_table_grows():
     column, n = IdColumn.of(Ids.of(np.arange(10))), 10
     older = column
     while n < 5000:
-        column = column.more(Ids.of(np.arange(n, n + 97)))
+        column = column.appended(Ids.of(np.arange(n, n + 97)))
         n += 97
         assert column.find(Ids.of(np.array([0, n - 1, n])), everywhere(n)).tolist() == [0, n - 1, -1]
     assert column.find(Ids.of(np.arange(n)), everywhere(n)).tolist() == list(range(n))
@@ -134,7 +134,7 @@ def test_values_that_grow_never_change_for_who_holds_them(steps):
     for number, (which, n) in enumerate(steps):
         growing, values = states[which % len(states)]
         new = [100 * number + i for i in range(n)]
-        states.append((growing.more(np.array(new, np.int64)), values + new))
+        states.append((growing.appended(np.array(new, np.int64)), values + new))
     for growing, values in states:
         assert growing.values.tolist() == values
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_choice
 from hashlearn.hashers.lsh import LSH
 from hashlearn.search import SimilaritySearch
-from hashlearn.search.pair_distances import METRICS
+from hashlearn.search.rerank import METRICS
 
 N_BITS = 256
 """Bits of a code where nobody has fitted a method."""

@@ -32,7 +32,7 @@ from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, plain_rows
 from hashlearn.rows.blocks import dense
 from hashlearn.search import SimilaritySearch
-from hashlearn.search.pair_distances import METRICS
+from hashlearn.search.rerank import METRICS
 
 SAMPLE_ROWS = 10_000
 MOST_QUERIES = 500

@@ -366,9 +366,10 @@ class CodeTable:
             new_ids = ids_from(self.next_id, len(codes))
         else:
             new_ids = check_new_ids(ids, len(codes))
-            known = self.find(new_ids)[2]
-            if known.any():
-                raise ValueError(f"ids must be new, got {new_ids[known][0]}, which is already in the index")
+            if len(new_ids) and new_ids.min() < self.next_id:
+                known = self.find(new_ids)[2]
+                if known.any():
+                    raise ValueError(f"ids must be new, got {new_ids[known][0]}, which is already in the index")
         return self._with(NewCodes(codes, new_ids, self._check_corrections(corrections, len(codes))))
 
     def upserted(self, codes: NDArray[np.uint8], ids: ArrayLike, corrections: ArrayLike | None = None) -> "CodeTable":
@@ -436,7 +437,7 @@ class CodeTable:
         """With codes whose ids are not there, in any order."""
         if not len(rows.ids):
             return self
-        if np.any(np.diff(rows.ids) < 0):
+        if len(rows.ids) > 1 and np.any(np.diff(rows.ids) < 0):
             rows = rows.take(np.argsort(rows.ids))
         next_id = int(rows.ids[-1]) + 1
         if not self.segments:
@@ -578,7 +579,7 @@ def check_new_ids(ids: ArrayLike, n_wanted: int, of: str = "codes") -> NDArray[n
     array = check_ids(ids, "ids", n_wanted, of)
     if len(array) and array.min() < 0:
         raise ValueError(f"ids must not be negative, got {array.min()}")
-    ascending = np.sort(array)
+    ascending = np.sort(array) if len(array) > 1 else array
     repeated = ascending[1:][ascending[1:] == ascending[:-1]]
     if len(repeated):
         raise ValueError(f"ids must be unique, got {repeated[0]} more than once")

@@ -10,7 +10,7 @@ from hashlearn.metrics.neighbors import true_neighbors
 from hashlearn.metrics.ranked import recall_of_ids
 from hashlearn.rows import plain_rows
 from hashlearn.search.code_search import CodeSearch
-from hashlearn.search.pair_distances import METRICS
+from hashlearn.search.rerank import METRICS
 
 
 def neighbor_scorer(

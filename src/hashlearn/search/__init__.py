@@ -6,8 +6,7 @@ from hashlearn.search.exact import nearest_vectors
 from hashlearn.search.rerank import rerank_asymmetric, rerank_exact
 from hashlearn.search.results import Page, Record
 from hashlearn.search.similarity import SimilaritySearch
-from hashlearn.search.tune import tune
-from hashlearn.search.tuning import Tuning
+from hashlearn.search.tune import Tuning, tune
 from hashlearn.search.vector_values import Calibration
 from hashlearn.search.vectors import VectorFile, VectorView
 

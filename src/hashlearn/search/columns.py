@@ -10,6 +10,8 @@ import operator
 import sys
 import threading
 import warnings
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from hashlearn.search.catalog import Catalog
 from hashlearn.search.ids import Growing, Ids
-from hashlearn.search.kernels.texts import code_spans, digests_of_texts, field_spans
+from hashlearn.search.kernels.texts import code_spans, digests_of_texts, field_spans, list_spans
 from hashlearn.stores.filters import Among, Compares, Condition, Differs, Joined, Test, kind_of, of_kind
 
 _FEW_ROWS = 256
@@ -27,6 +29,7 @@ _MISSING = -1
 _COMPARISONS: dict[str, Any] = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 
 Mask = NDArray[np.bool_]
+Block = tuple[NDArray[np.int64], Ids]
 
 
 class Facet(NamedTuple):
@@ -57,6 +60,8 @@ class Column:
 
     def numbers_of(self, values: list[Any]) -> NDArray[np.int32]:
         """The numbers of values; those that are new get the next ones."""
+        if set(map(type, values)) <= {int, float}:
+            return self._numbers_of_numbers(values)
         found = np.empty(len(values), np.int32)
         new: list[Any] = []
         for i, value in enumerate(values):
@@ -71,11 +76,18 @@ class Column:
             found[i] = number
         self.values.extend(new)
         numeric = (float(value) if kind_of(value) == "number" else np.nan for value in new)
-        self._numbers = self._numbers.more(np.fromiter(numeric, np.float64, len(new)))
+        self._numbers = self._numbers.appended(np.fromiter(numeric, np.float64, len(new)))
         return found
 
+    def _numbers_of_numbers(self, values: list[Any]) -> NDArray[np.int32]:
+        """As :meth:`numbers_of`, fast: numbers are compared by their values, and so each gets the next one."""
+        first = len(self.values)
+        self._numbers = self._numbers.appended(np.array(values, np.float64))
+        self.values.extend(values)
+        return np.arange(first, first + len(values), dtype=np.int32)
+
     def append(self, codes: NDArray[np.int32]) -> None:
-        self.codes = self.codes.more(codes)
+        self.codes = self.codes.appended(codes)
 
     def taken(self, places: NDArray[np.int64]) -> "Column":
         """The same values for some of the places."""
@@ -218,7 +230,9 @@ class Columns:
         key = np.frombuffer(json.dumps(field, ensure_ascii=False).encode(), np.uint8)
         codes = np.full(len(sums) - first, _MISSING, np.int32)
         n_read = 0
-        for rows, payloads in self.catalog.payload_blocks(self._first_row + first, self._first_row + len(sums)):
+        blocks = self.catalog.payload_blocks(self._first_row + first, self._first_row + len(sums))
+        # A catalog in memory has one lock, which the thread of an open transaction holds.
+        for rows, payloads in blocks if self.catalog.path is None else _read_ahead(blocks):
             places = rows - self._first_row
             self.catalog.check_texts(payloads, sums[places])
             # A row whose sum is 0 has no payload, whatever the catalog has under its number.
@@ -226,6 +240,18 @@ class Columns:
             n_read += int(np.count_nonzero(sums[places]))
         self.catalog.check_count(n_read, int(np.count_nonzero(sums[first:])))
         column.append(codes)
+
+
+def _read_ahead(blocks: Generator[Block, None, None]) -> Iterator[Block]:
+    """The same blocks; another thread makes the next one meanwhile, and it alone runs the generator."""
+    with ThreadPoolExecutor(1) as reader:
+        try:
+            following = reader.submit(next, blocks, None)
+            while (block := following.result()) is not None:
+                following = reader.submit(next, blocks, None)
+                yield block
+        finally:
+            reader.submit(blocks.close)
 
 
 def _level_of_caller() -> int:
@@ -248,8 +274,9 @@ def _numbered(column: Column, payloads: Ids, key: NDArray[np.uint8]) -> NDArray[
     n_values = code_spans(payloads.text, first, last, digests, slots, codes, examples)
     if not n_values:
         return codes
-    content = payloads.text.tobytes()
-    spans = zip(first[examples[:n_values]].tolist(), last[examples[:n_values]].tolist())
-    values = json.loads(b"[" + b",".join(content[start:end] for start, end in spans) + b"]")
+    examples = examples[:n_values]
+    listed = np.empty(int((last[examples] - first[examples]).sum()) + n_values, np.uint8)
+    list_spans(payloads.text, first[examples], last[examples], listed)
+    values = json.loads(b"[" + listed[:-1].tobytes() + b"]")
     numbers = np.append(column.numbers_of(values), np.int32(_MISSING))
     return numbers[codes]

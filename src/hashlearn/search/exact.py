@@ -19,7 +19,7 @@ from hashlearn.linalg.moments import mean_and_spread
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, as_rows, is_source
-from hashlearn.search.pair_distances import METRICS, RowsReader, VectorPairs, as_distances, pair_distances
+from hashlearn.search.rerank import METRICS, RowsReader, VectorPairs, as_distances, pair_distances
 
 _DISTANCES_PER_BLOCK = 1 << 22
 _PAIRS_KEPT = 1 << 20

@@ -19,19 +19,32 @@ import os
 import re
 import secrets
 import shutil
-from contextlib import closing, suppress
+import struct
+import zlib
+from contextlib import closing, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from hashlearn.durable.files import sync
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.codes import Corrections
+from hashlearn.durable.files import naming, sync
 from hashlearn.hashers.saving import digest_of, load_with_digest, n_bits_of, save_hasher
 from hashlearn.index import AsymmetricIndex, HammingIndex
+from hashlearn.index.code_table import packed_mask, unpacked_mask
 from hashlearn.index.file import fingerprint
-from hashlearn.search.catalog import Catalog
-from hashlearn.search.facts import Acknowledged, Facts
+from hashlearn.search.catalog import Catalog, Facts, LoadedRows
+from hashlearn.search.columns import Columns
+from hashlearn.search.ids import Growing, IdColumn
 from hashlearn.search.metric_hasher import Lengths, MetricHasher
+from hashlearn.search.snapshot import Index, Snapshot, empty_index
+from hashlearn.search.tune import Tuning
 from hashlearn.search.vectors import VectorFile
 
+_CRC = struct.Struct("<I")
+_ACKNOWLEDGED = struct.Struct("<Q16s")
 CATALOG = "catalog.db"
 ACKNOWLEDGED = "acknowledged"
 OLD_MANIFEST = "search.json"
@@ -40,6 +53,55 @@ OLD_MANIFEST = "search.json"
 _OWN = re.compile(r"(hasher-[0-9a-f]{16}|codes-[0-9a-f]{16}\.hli|vectors-[0-9a-f]{16}\.hlv)\Z")
 _LEFT = re.compile(r"\.(codes|vectors)-.*\.hashlearn-tmp\Z")
 _BESIDE = re.compile(r"catalog\.db(-wal|-shm|-journal)?\Z|acknowledged\Z|\..*\.hashlearn-(tmp|lock)\Z")
+
+
+class Acknowledgement(NamedTuple):
+    """What the file says: the number of a change, and the random name of the search."""
+
+    change: int
+    search: str
+    path: Path
+
+    def check(self, facts: Facts, catalog: Path) -> None:
+        """Raise where the catalog is of another search, or lacks a change that was acknowledged."""
+        if self.search != facts.search:
+            raise ValueError(f"{catalog} is of another search than {self.path}; the folder was mixed")
+        if facts.change < self.change:
+            raise ValueError(
+                f"{catalog} has {facts.change} changes, {self.change} were made: its log, {catalog.name}-wal, is "
+                "damaged, missing, or cannot be merged here (open the folder once where it can be written)"
+            )
+
+
+class Acknowledged:
+    """The number of the last change whose call has returned, in a file of its own.
+
+    It has 28 bytes: the number (8), the random name of the search (16), and the CRC-32 of both (4).
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def write(self, facts: Facts) -> None:
+        """Write the number of the last change, without waiting for the disk."""
+        content = _ACKNOWLEDGED.pack(facts.change, facts.search.encode())
+        with naming(self.path):
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+            try:
+                os.write(descriptor, content + _CRC.pack(zlib.crc32(content)))
+            finally:
+                os.close(descriptor)
+
+    def read(self) -> Acknowledgement:
+        """What was written last."""
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            raise ValueError(f"{self.path} is missing: the folder was not copied whole") from None
+        if len(content) != _ACKNOWLEDGED.size + 4 or zlib.crc32(content[:-4]) != _CRC.unpack(content[-4:])[0]:
+            raise ValueError(f"{self.path} does not match its checksum; it was edited or damaged")
+        change, search = _ACKNOWLEDGED.unpack(content[:-4])
+        return Acknowledgement(change, search.decode("ascii", "replace"), self.path)
 
 
 class SearchFolder:
@@ -198,3 +260,183 @@ def new_search_id() -> str:
 
 def _drawn() -> str:
     return secrets.token_hex(8)
+
+
+class Loaded(NamedTuple):
+    """A snapshot of a folder, the facts it is of, and the file of its vectors."""
+
+    snapshot: Snapshot
+    facts: Facts
+    vectors: VectorFile | None
+
+
+def load(folder: SearchFolder, catalog: Catalog, *, inside: bool = False) -> Loaded:
+    """All rows of a folder; ``inside`` of the change that was begun, or as they were committed last."""
+    while True:
+        facts = catalog.facts(inside=inside)
+        try:
+            with nullcontext() if inside else catalog.reading():
+                facts = catalog.facts(inside=inside)
+                return _load(folder, catalog, facts, inside)
+        except (FileNotFoundError, ValueError):  # another process may have just replaced the files
+            if catalog.last_change(inside=inside) == facts.change:
+                raise
+
+
+def load_changes(folder: SearchFolder, catalog: Catalog, before: Loaded, *, inside: bool) -> Loaded | None:
+    """What others have changed since; None if nothing."""
+    if catalog.last_change(inside=inside) == before.snapshot.change:
+        return None
+    try:
+        with nullcontext() if inside else catalog.reading():
+            facts, known = catalog.facts(inside=inside), before.facts
+            same = (facts.search, facts.first_row, facts.hasher) == (known.search, known.first_row, known.hasher)
+            if same and facts.change > known.change and facts.next_row >= known.next_row:
+                return _extended(folder, catalog, before, facts, inside)
+    except (_ReadAll, FileNotFoundError):
+        pass
+    return load(folder, catalog, inside=inside)
+
+
+class _ReadAll(Exception):
+    """The changes of others are such that all rows must be read again."""
+
+
+def _load(folder: SearchFolder, catalog: Catalog, facts: Facts, inside: bool) -> Loaded:
+    hasher = folder.load_hasher(facts)
+    rows = catalog.load_rows(facts.first_row, facts.next_row, facts.id_type, inside=inside)
+    _check_rows(catalog, facts, rows)
+    places = rows.rows - facts.first_row
+    n = facts.n_places
+    alive = np.zeros(n, bool)
+    alive[places] = True
+    sums = np.zeros(n, np.uint32)
+    sums[places] = rows.payload_sums
+    vectors = folder.open_vectors(facts)
+    if vectors is not None:
+        _restore_vectors(catalog, facts, vectors, inside)
+    snapshot = Snapshot(
+        hasher=hasher,
+        index=_index(folder, catalog, facts, hasher, alive, inside),
+        ids=IdColumn.with_gaps(rows.ids, places, n) if facts.id_type is not None and n else None,
+        payload_sums=Growing(sums),
+        alive=packed_mask(alive),
+        n_rows=facts.n_rows,
+        first_row=facts.first_row,
+        change=facts.change,
+        columns=Columns(catalog, facts.first_row),
+        vectors=None if vectors is None or not n else vectors.first(n),
+        tuning=None if facts.tuning is None else Tuning.from_dict(facts.tuning),
+    )
+    return Loaded(snapshot, facts, vectors)
+
+
+def _check_rows(catalog: Catalog, facts: Facts, rows: LoadedRows) -> None:
+    if (len(rows.rows), rows.total) != (facts.n_rows, facts.sum):
+        raise ValueError(
+            f"{catalog.path}: {len(rows.rows)} rows, {facts.n_rows} were saved, or others; it was edited or damaged"
+        )
+
+
+def _restore_vectors(catalog: Catalog, facts: Facts, vectors: VectorFile, inside: bool) -> None:
+    """Write vectors of the catalog that have not reached the vector file, as after a failure of the power."""
+    places = catalog.rows_with_vectors(inside=inside) - facts.first_row
+    if catalog.read_only or not len(places):
+        return
+    if not vectors.has_room_for(facts.n_places) or not vectors.first(facts.n_places).is_whole(places):
+        loaded = catalog.load_vectors(inside=inside)
+        if any(not isinstance(record, bytes) or len(record) != vectors.layout.record_bytes for _, record in loaded):
+            raise ValueError(f"{catalog.path}: a vector was edited or damaged")
+        vectors.write_again((row - facts.first_row, record) for row, record in loaded)
+
+
+def _index(
+    folder: SearchFolder, catalog: Catalog, facts: Facts, hasher: MetricHasher, alive: NDArray[np.bool_], inside: bool
+) -> Index:
+    """The index of a folder: the codes of its code file, and the fresh ones."""
+    index = empty_index(hasher) if facts.codes is None else folder.open_codes(facts, hasher)
+    n_in_file = 0 if facts.codes is None else facts.codes["places"]
+    if facts.codes is not None:
+        in_file = index.ids
+        gone = in_file[~alive[in_file]]
+        if len(gone):
+            index.remove(gone)
+        if len(index) != np.count_nonzero(alive[:n_in_file]):
+            raise ValueError(f"{folder.path / facts.codes['file']} lacks codes of rows that are there")
+    fresh_rows, codes, corrections = _fresh_codes(catalog, facts.first_row + n_in_file, hasher, inside)
+    fresh = fresh_rows - facts.first_row
+    here = (fresh < len(alive)) & alive[np.minimum(fresh, len(alive) - 1)] if len(fresh) else np.empty(0, bool)
+    if np.count_nonzero(here) != np.count_nonzero(alive[n_in_file:]):
+        raise ValueError(f"{catalog.path} lacks codes of rows that are there; it was edited or damaged")
+    return _with_codes(index, fresh[here], codes[here], None if corrections is None else corrections[here], hasher)
+
+
+def _fresh_codes(
+    catalog: Catalog, first_row: int, hasher: MetricHasher, inside: bool
+) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8] | None]:
+    n_bytes = -(-hasher.n_bits // 8)
+    rows, codes = catalog.load_codes(first_row, n_bytes + hasher.has_weights, inside=inside)
+    return rows, codes[:, :n_bytes], codes[:, n_bytes] if hasher.has_weights else None
+
+
+def _with_codes(
+    index: Index,
+    places: NDArray[np.int64],
+    codes: NDArray[np.uint8],
+    corrections: NDArray[np.uint8] | None,
+    hasher: MetricHasher,
+) -> Index:
+    if not len(places):
+        return index
+    if isinstance(index, AsymmetricIndex):
+        affine = hasher.affine
+        own = None if affine is None or corrections is None else Corrections(corrections.copy(), *affine)
+        return index.add(np.ascontiguousarray(codes), places, own)
+    return index.add(np.ascontiguousarray(codes), places)
+
+
+def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Facts, inside: bool) -> Loaded:
+    """What a few changes of others make of a snapshot."""
+    snapshot, known = before.snapshot, before.facts
+    rows = catalog.load_rows(known.next_row, facts.next_row, facts.id_type, inside=inside)
+    n_before, n = snapshot.n_places, facts.n_places
+    new = rows.rows - facts.first_row
+    buried = catalog.buried_since(snapshot.change, inside=inside) - facts.first_row
+    buried = buried[buried < n_before]
+    if len(buried) and not unpacked_mask(snapshot.alive, n_before)[buried].all():
+        raise _ReadAll
+    snapshot = snapshot.without(np.unique(buried))
+    index = snapshot.index.copy()
+    if len(new):
+        fresh_rows, codes, corrections = _fresh_codes(catalog, known.next_row, snapshot.hasher, inside)
+        here = np.isin(fresh_rows, rows.rows)
+        if np.count_nonzero(here) != len(new):
+            raise _ReadAll
+        corrections = None if corrections is None else corrections[here]
+        index = _with_codes(index, fresh_rows[here] - facts.first_row, codes[here], corrections, snapshot.hasher)
+    sums = np.zeros(n - n_before, np.uint32)
+    sums[new - n_before] = rows.payload_sums
+    alive = np.zeros(n, bool)
+    alive[:n_before] = unpacked_mask(snapshot.alive, n_before)
+    alive[new] = True
+    ids = snapshot.ids
+    if n > n_before:
+        added = IdColumn.with_gaps(rows.ids, new - n_before, n - n_before)
+        ids = added if ids is None else ids.appended(added.ids, added.digests)
+    vectors = before.vectors
+    if facts.vectors != known.vectors:
+        vectors = folder.open_vectors(facts)
+    changed = replace(
+        snapshot,
+        index=index,
+        ids=ids,
+        payload_sums=snapshot.payload_sums.appended(sums),
+        alive=packed_mask(alive),
+        n_rows=facts.n_rows,
+        change=facts.change,
+        vectors=None if vectors is None or not n else vectors.first(n),
+        tuning=None if facts.tuning is None else Tuning.from_dict(facts.tuning),
+    )
+    if np.count_nonzero(alive) != facts.n_rows:
+        raise _ReadAll
+    return Loaded(changed, facts, vectors)

@@ -20,6 +20,7 @@ from hashlearn.search.kernels.texts import (
     find_numbers,
     find_texts,
     insert_places,
+    split_lines,
 )
 from hashlearn.stores.base import IdType
 
@@ -44,7 +45,7 @@ class Growing:
         self.values = values
         self._space = space or _Space(values, len(values))
 
-    def more(self, new: NDArray) -> "Growing":
+    def appended(self, new: NDArray) -> "Growing":
         n, n_after, space = len(self.values), len(self.values) + len(new), self._space
         with space.taking:
             has_room = space.used == n and len(space.room) >= n_after
@@ -73,13 +74,13 @@ class Ids(NamedTuple):
 
     @classmethod
     def of_lines(cls, lines: bytes, n: int) -> "Ids":
-        """Of n strings with a line feed between them."""
+        """Of n strings with a line feed between them; raises where there are not n."""
         if not n:
             return cls(None, np.empty(0, np.uint8), np.empty(0, np.int64))
-        text = np.frombuffer(lines, np.uint8)
-        breaks = text == _NEWLINE
-        ends = np.append(np.flatnonzero(breaks), len(text)) - np.arange(n)
-        return cls(None, text[~breaks], ends)
+        text, ends = np.empty(len(lines), np.uint8), np.empty(n, np.int64)
+        if split_lines(np.frombuffer(lines, np.uint8), text, ends) != n:
+            raise ValueError(f"not {n} lines")
+        return cls(None, text[: ends[-1]], ends)
 
     @property
     def id_type(self) -> IdType:
@@ -160,7 +161,7 @@ class _Table:
 
 
 class IdColumn:
-    """The ids of all places of a search, and how to find them. It never changes; :meth:`more` gives another."""
+    """The ids of all places of a search, and how to find them. It never changes; :meth:`appended` gives another."""
 
     def __init__(
         self, numbers: Growing | None, text: Growing, ends: Growing, digests: Growing, table: _Table | None = None
@@ -203,17 +204,17 @@ class IdColumn:
     def __len__(self) -> int:
         return len(self._digests.values)
 
-    def more(self, new: Ids, digests: NDArray[np.uint64] | None = None) -> "IdColumn":
+    def appended(self, new: Ids, digests: NDArray[np.uint64] | None = None) -> "IdColumn":
         """With ids behind the others."""
-        numbers = None if self._numbers is None or new.numbers is None else self._numbers.more(new.numbers)
+        numbers = None if self._numbers is None or new.numbers is None else self._numbers.appended(new.numbers)
         base = len(self._text.values)
         # Where a change was given up, places behind these were found by ids that are not there: begin anew.
         table = self._table if self._table.n_inserted <= len(self) else None
         return IdColumn(
             numbers,
-            self._text.more(new.text),
-            self._ends.more(new.ends + base),
-            self._digests.more(new.digests() if digests is None else digests),
+            self._text.appended(new.text),
+            self._ends.appended(new.ends + base),
+            self._digests.appended(new.digests() if digests is None else digests),
             table,
         )
 

@@ -1,9 +1,10 @@
 """Rows that live in somebody else's database: mirrored in memory and searched there, or searched by the database."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -17,20 +18,20 @@ from hashlearn.hashers.base import has_learned
 from hashlearn.hashers.saving import digest_of
 from hashlearn.rows import as_rows
 from hashlearn.search.columns import Facet
+from hashlearn.search.folder import Loaded
 from hashlearn.search.ids import given_new_ids
-from hashlearn.search.load import Loaded
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
 from hashlearn.search.rerank import rerank_read
 from hashlearn.search.results import Page, Record
 from hashlearn.search.rows import CatalogRows, NewRows, Pending
 from hashlearn.search.snapshot import CANDIDATES_PER_RESULT, CANDIDATES_WITHIN, Index, Options, Snapshot, only_within
-from hashlearn.search.tuning import Tuning
+from hashlearn.search.tune import Tuning
 from hashlearn.stores.arguments import NO_PAYLOAD, payload_texts
 from hashlearn.stores.base import IdType
 from hashlearn.stores.store import Store
 from hashlearn.stores.uri import is_there, open_store
 
-PLACES = ("memory", "store")
+SEARCH_IN = ("memory", "store")
 
 
 class StoreVectors(NamedTuple):
@@ -169,7 +170,7 @@ class MirroredRows(CatalogRows):
         new = NewRows(X, ids, encoded, ["" if text == NO_PAYLOAD else text for text in texts])
         with self.changing() as pending:
             before = len(pending.snapshot.payload_sums.values)
-            self._put(pending, new, only_new)
+            self.put_encoded(pending, new, only_new)
             snapshot = pending.snapshot
             if snapshot.ids is not None and len(new):
                 places = (
@@ -203,15 +204,15 @@ class MirroredRows(CatalogRows):
         self._now = now._replace(snapshot=replace(now.snapshot, tuning=before.tuning))
         return not self._holds_the_same(before, self._snapshot)
 
-    def as_now(self) -> Any:
+    def pickled_parts(self) -> Any:
         return MirroredRows, (self._link,)
 
     def close(self) -> None:
         super().close()
         self._link.close()
 
-    def _write_vectors(self, pending: Pending, X: Any, first: int) -> Any:
-        return pending.snapshot.vectors
+    def _write_vectors(self, pending: Pending, X: Any, first: int) -> tuple[Any, Iterable[None]]:
+        return pending.snapshot.vectors, repeat(None)
 
     def _vectors_of(self, file: Any, n: int, ids: Any) -> Any:
         store = self._link.store
@@ -235,7 +236,7 @@ class MirroredRows(CatalogRows):
             texts = payload_texts([payloads[row] for row in order.tolist()], len(ids))
             new = NewRows(None, ids[order], encoded, ["" if text == NO_PAYLOAD else text for text in texts])
             with rows.changing() as pending:
-                rows._put(pending, new, True)
+                rows.put_encoded(pending, new, True)
         self._catalog = rows._catalog
         return rows._now._replace(snapshot=self._with_vectors(rows._now.snapshot))
 
@@ -433,7 +434,7 @@ class StoreRows:
         self._next_id = None
         return not was_there and self._link.store is not None
 
-    def as_now(self) -> Any:
+    def pickled_parts(self) -> Any:
         return StoreRows, (self._link,)
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from hashlearn.hashers.saving import n_bits_of
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import RowBlocks, as_rows, check_holds_rows
 from hashlearn.rows.blocks import Source, dense
-from hashlearn.search.pair_distances import METRICS
+from hashlearn.search.rerank import METRICS
 
 QUERIES = ("code", "real")
 _SAMPLE = 1000

@@ -3,10 +3,10 @@
 import copy
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -20,17 +20,14 @@ from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import ids_from
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.rows.blocks import Source
-from hashlearn.search.catalog import Catalog, payload_sums
+from hashlearn.search.catalog import Catalog, Facts, payload_sums
 from hashlearn.search.columns import Columns, Facet
-from hashlearn.search.facts import Facts
-from hashlearn.search.folder import SearchFolder, new_search_id, vector_facts
+from hashlearn.search.folder import Loaded, SearchFolder, load, load_changes, new_search_id, vector_facts
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_new_ids
-from hashlearn.search.load import Loaded, load, news
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
 from hashlearn.search.results import Page, Record
 from hashlearn.search.snapshot import Index, Options, Snapshot, empty_index, with_places
-from hashlearn.search.tune import tune
-from hashlearn.search.tuning import Tuning
+from hashlearn.search.tune import Tuning, tune
 from hashlearn.search.vector_values import Calibration
 from hashlearn.search.vectors import VectorFile
 from hashlearn.stores.arguments import NO_PAYLOAD, payload_texts
@@ -40,6 +37,8 @@ _FRESH_SHARE = 8
 """A code file is written when there are more fresh rows than 8192, and than an eighth of the rows in the code file."""
 _LEAST_BURIED = 20_000
 """A search is compacted when there are more removed rows than this, and than rows that are left."""
+_FEW_VECTORS = 64
+"""Vectors of one call up to which they are written to the catalog too."""
 _BLOCK = 1 << 14
 
 
@@ -261,13 +260,14 @@ class CatalogRows:
     def put(self, X: Any, ids: Any, payloads: Any, *, only_new: bool) -> None:
         """Add rows, in the place of those that have the same ids unless all must be new."""
         while True:
-            hasher = self._snapshot.hasher if self._pending is None else self._pending.snapshot.hasher
+            pending = self._open_change
+            hasher = self._snapshot.hasher if pending is None else pending.snapshot.hasher
             encoded = hasher.encode(X)
             texts = payload_texts(payloads, len(encoded.codes))
             new = NewRows(X, ids, encoded, ["" if text == NO_PAYLOAD else text for text in texts])
             with self.changing() as pending:
                 if pending.snapshot.hasher is hasher:  # otherwise another process has fitted the search anew
-                    self._put(pending, new, only_new)
+                    self.put_encoded(pending, new, only_new)
                     return
 
     def remove(self, ids: Any) -> None:
@@ -282,7 +282,7 @@ class CatalogRows:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Make all changes inside of the block at its end, or none."""
-        if self._pending is not None:
+        if self._open_change is not None:
             raise RuntimeError("a transaction is open already in this thread")
         with self.changing():
             yield
@@ -290,8 +290,8 @@ class CatalogRows:
     @contextmanager
     def changing(self) -> Iterator[Pending]:
         """A change, or a step of the change that is open. If the block raises, the change or the step is not made."""
-        if self._pending is not None:
-            yield from self._step(self._pending)
+        if self._open_change is not None:
+            yield from self._step(self._open_change)
             return
         try:
             self._catalog.begin()
@@ -300,18 +300,23 @@ class CatalogRows:
             before = pending.snapshot, pending.facts
             yield pending
             if (pending.snapshot, pending.facts) == before:
-                self._catalog.give_up()
+                self._catalog.roll_back()
                 return
             if pending.must_flush:
                 self._flush(pending)
             self._commit(pending)
         except BaseException:
-            self._catalog.give_up()
+            self._catalog.roll_back()
             _settle(self._folder, self._catalog)
             raise
         finally:
             self._pending = None
         self._tidy(before[1])
+
+    @property
+    def _open_change(self) -> Pending | None:
+        """The change that is under way. An interrupt may leave one behind that the catalog has rolled back."""
+        return self._pending if self._catalog.is_changing else None
 
     def _step(self, pending: Pending) -> Iterator[Pending]:
         before = copy.copy(pending)
@@ -345,7 +350,8 @@ class CatalogRows:
             if snapshot.n_places - snapshot.n_rows > max(_LEAST_BURIED, snapshot.n_rows):
                 self.compact()
 
-    def _put(self, pending: Pending, new: NewRows, only_new: bool) -> None:
+    def put_encoded(self, pending: Pending, new: NewRows, only_new: bool) -> None:
+        """As :meth:`put`, of rows that are encoded, in a change that is under way."""
         n = len(new)
         ids = self._ids_of(pending, new)
         if not n:
@@ -360,12 +366,12 @@ class CatalogRows:
         first, places = facts.next_row, np.arange(snapshot.n_places, snapshot.n_places + n)
         sums = payload_sums(new.payloads)
         rows = first + np.arange(n)
-        vectors = self._write_vectors(pending, new.X, int(places[0]))
+        vectors, records = self._write_vectors(pending, new.X, int(places[0]))
         if (known >= 0).any():
             self._bury(pending, known[known >= 0])
             snapshot, facts = pending.snapshot, pending.facts
         self._catalog.put_payloads(pair for pair in zip(rows.tolist(), new.payloads) if pair[1])
-        total = self._write_rows(pending, rows, ids, sums, new.encoded)
+        total = self._write_rows(pending, rows, ids, sums, new.encoded, records)
         index = snapshot.index.copy()
         if isinstance(index, AsymmetricIndex):
             index.add(new.encoded.codes, places, new.encoded.corrections)
@@ -374,8 +380,8 @@ class CatalogRows:
         pending.snapshot = replace(
             snapshot,
             index=index,
-            ids=IdColumn.of(ids) if snapshot.ids is None else snapshot.ids.more(ids),
-            payload_sums=snapshot.payload_sums.more(sums),
+            ids=IdColumn.of(ids) if snapshot.ids is None else snapshot.ids.appended(ids),
+            payload_sums=snapshot.payload_sums.appended(sums),
             alive=with_places(snapshot.alive, snapshot.n_places, snapshot.n_places + n),
             n_rows=snapshot.n_rows + n,
             vectors=vectors,
@@ -400,7 +406,13 @@ class CatalogRows:
         return Ids.of(ids_from(pending.facts.next_id, n))
 
     def _write_rows(
-        self, pending: Pending, rows: NDArray[np.int64], ids: Ids, sums: NDArray[np.uint32], encoded: Encoded
+        self,
+        pending: Pending,
+        rows: NDArray[np.int64],
+        ids: Ids,
+        sums: NDArray[np.uint32],
+        encoded: Encoded,
+        records: Iterable[bytes | None],
     ) -> int:
         """Write what a folder must have of new rows; returns the total of their sums."""
         if self._folder is None:
@@ -412,13 +424,17 @@ class CatalogRows:
         if pending.must_flush or n_fresh > max(_LEAST_FRESH, n_in_file // _FRESH_SHARE):
             pending.must_flush = True
         else:
-            self._catalog.put_codes(rows, _with_corrections(encoded.codes, encoded.corrections))
+            self._catalog.put_codes(rows, _with_corrections(encoded.codes, encoded.corrections), records)
         return total
 
-    def _write_vectors(self, pending: Pending, X: Any, first: int) -> Any:
-        """The kept vectors with those of new rows, which are on the disk when this returns."""
+    def _write_vectors(self, pending: Pending, X: Any, first: int) -> tuple[Any, Iterable[bytes | None]]:
+        """The kept vectors with those of new rows, and records of the new ones for the catalog.
+
+        A few vectors are written to the catalog too, so that a change waits for the disk once and not twice. Of many
+        the records are None: they are on the disk when this returns.
+        """
         if self._keep is None:
-            return None
+            return None, repeat(None)
         rows = as_rows(X)
         file = pending.vectors
         if file is None:
@@ -435,10 +451,14 @@ class CatalogRows:
         if rows.shape[1] != file.n_features:
             raise ValueError(f"X must have {file.n_features} features, got {rows.shape[1]}")
         clipped = file.n_clipped
-        file.write(rows, first)
+        records: Iterable[bytes | None] = repeat(None)
+        if file.path is not None and len(rows) <= _FEW_VECTORS:
+            records = map(bytes, file.write_few(rows, first))
+        else:
+            file.write(rows, first)
         pending.vectors = file
         pending.facts = pending.facts._replace(n_clipped=pending.facts.n_clipped + file.n_clipped - clipped)
-        return file.first(first + len(rows))
+        return file.first(first + len(rows)), records
 
     def _bury(self, pending: Pending, places: NDArray[np.int64]) -> None:
         """Remove the rows at distinct places."""
@@ -468,6 +488,8 @@ class CatalogRows:
         assert self._folder is not None
         snapshot = pending.snapshot
         codes = self._folder.save_codes(snapshot.index, snapshot.n_places)
+        if pending.vectors is not None:
+            pending.vectors.sync()
         self._catalog.drop_codes()
         pending.facts = pending.facts._replace(codes=codes)
         pending.snapshot = replace(snapshot, index=self._folder.open_codes(pending.facts, snapshot.hasher))
@@ -475,7 +497,7 @@ class CatalogRows:
 
     def compact(self) -> None:
         """Drop what is left of removed rows, and write code file and vectors anew."""
-        if self._pending is not None:
+        if self._open_change is not None:
             raise RuntimeError("compact must not be called inside of a transaction")
         with self.changing() as pending:
             snapshot, facts = pending.snapshot, pending.facts
@@ -527,7 +549,7 @@ class CatalogRows:
             fresh._calibration = calibration
             vars(self).update(vars(fresh))
             return
-        if self._pending is not None:
+        if self._open_change is not None:
             raise RuntimeError("fit must not be called inside of a transaction")
         with self.changing() as pending:
             name, digest = self._folder.save_hasher(hasher.hasher)
@@ -559,7 +581,7 @@ class CatalogRows:
                 with suppress(TimeoutError):
                     _collect(target, self._catalog)
             return
-        if self._pending is not None:
+        if self._open_change is not None:
             raise RuntimeError("save must not be called inside of a transaction")
         target.prepare()
         catalog = Catalog(target.catalog_path)
@@ -585,8 +607,8 @@ class CatalogRows:
         """Put all rows into another folder, in one change of its catalog; returns them as they are there."""
         with self._catalog.reading():
             snapshot, facts, source = self._now
-            catalog.begin()
             try:
+                catalog.begin()
                 known = catalog.known_facts()
                 hasher, model = target.save_hasher(snapshot.hasher.hasher)
                 codes = target.save_codes(snapshot.index, snapshot.n_places) if len(snapshot) else None
@@ -615,7 +637,7 @@ class CatalogRows:
                     target.acknowledged.write(facts._replace(change=0))
                 catalog.commit(facts)
             except BaseException:
-                catalog.give_up()
+                catalog.roll_back()
                 raise
         with suppress(OSError):
             target.acknowledged.write(facts)
@@ -660,13 +682,13 @@ class CatalogRows:
     def _catch_up(self, *, inside: bool = True) -> bool:
         if self._folder is None:
             return False
-        loaded = news(self._folder, self._catalog, self._now, inside=inside)
+        loaded = load_changes(self._folder, self._catalog, self._now, inside=inside)
         if loaded is None:
             return False
         self._now = loaded
         return True
 
-    def as_now(self) -> Any:
+    def pickled_parts(self) -> Any:
         """A function and its arguments that make these rows in another process."""
         if self._folder is not None:
             return type(self).open, (self._folder.path,)
@@ -765,11 +787,11 @@ def _settle(folder: SearchFolder | None, catalog: Catalog) -> None:
 
 def _collect(folder: SearchFolder, catalog: Catalog) -> None:
     """Remove files that the facts do not name; inside of a change, because others write theirs before they do."""
-    catalog.begin()
     try:
+        catalog.begin()
         folder.collect(catalog.facts(inside=True))
     finally:
-        catalog.give_up()
+        catalog.roll_back()
 
 
 def _renumbered(index: Index, places: NDArray[np.int64]) -> Index:
@@ -810,7 +832,7 @@ def _restored(
     """The rows that were pickled or copied as these parts."""
     rows = kind(hasher, keep)
     with rows.changing() as pending:
-        rows._put(pending, NewRows(None, ids, encoded, payloads), True)
+        rows.put_encoded(pending, NewRows(None, ids, encoded, payloads), True)
         pending.facts = pending.facts._replace(next_id=next_id)
         pending.snapshot = replace(pending.snapshot, tuning=tuning)
     return rows

@@ -15,12 +15,12 @@ from hashlearn.rows.inputs import as_vectors, plain_rows
 from hashlearn.search.catalog import OutdatedError
 from hashlearn.search.columns import Facet
 from hashlearn.search.folder import SearchFolder
-from hashlearn.search.in_store import PLACES, MirroredRows, StoreLink, StoreRows
+from hashlearn.search.in_store import SEARCH_IN, MirroredRows, StoreLink, StoreRows
 from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.results import NeighborsWithRows, Page, Record
 from hashlearn.search.rows import CatalogRows
 from hashlearn.search.snapshot import Index, Options
-from hashlearn.search.tuning import Tuning
+from hashlearn.search.tune import Tuning
 from hashlearn.search.vector_values import DTYPES
 
 _LENGTH_CHECKS = 16
@@ -92,7 +92,7 @@ class SimilaritySearch:
     ):
         if keep_vectors is not None:
             check_choice("keep_vectors", keep_vectors, DTYPES)
-        check_choice("search_in", search_in, PLACES)
+        check_choice("search_in", search_in, SEARCH_IN)
         own = MetricHasher(hasher, metric, query)
         self._wanted_folder = folder
         if store is not None:
@@ -115,7 +115,7 @@ class SimilaritySearch:
 
     def __getstate__(self) -> Any:
         with self._changing:
-            return self._rows.as_now()
+            return self._rows.pickled_parts()
 
     def __setstate__(self, made: Any) -> None:
         make, arguments = made

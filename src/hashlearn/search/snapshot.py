@@ -15,7 +15,7 @@ from hashlearn.search.columns import Columns
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_ids
 from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.rerank import nearest_candidates, rerank_asymmetric, rerank_exact, rerank_read
-from hashlearn.search.tuning import Tuning
+from hashlearn.search.tune import Tuning
 from hashlearn.search.vectors import VectorView
 from hashlearn.stores.base import IdType
 from hashlearn.stores.filters import parse_filter
@@ -65,7 +65,7 @@ class Snapshot:
     columns : Columns
         Of the payloads; shared by the snapshots of the same places.
     vectors : VectorView, StoreVectors or None
-        By place. A :class:`~hashlearn.search.pair_distances.Reader`.
+        By place. A :class:`~hashlearn.search.rerank.Reader`.
     tuning : Tuning or None
     """
 

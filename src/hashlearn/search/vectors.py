@@ -229,6 +229,10 @@ class VectorFile:
                 mapping = self._mapping = VectorMapping(self.path or _NAMELESS, self._file, self.layout, n)
         return VectorView(mapping, n)
 
+    def has_room_for(self, n: int) -> bool:
+        """Whether the file is long enough for n records."""
+        return os.fstat(self._file.fileno()).st_size >= self.layout.size(n)
+
     def take(self, rows: ArrayLike) -> NDArray[np.float32]:
         """The vectors of these rows, in their order, shape (n, n_features)."""
         return self.view.take(rows)
@@ -258,22 +262,50 @@ class VectorFile:
 
         They count once the caller has written their number. If it raises, the records before ``first`` are unchanged.
         """
-        n_after = first + len(rows)
         with self._writable() as out:
-            size = os.fstat(out.fileno()).st_size
-            if size < self.layout.size(n_after):
-                with self._named():
-                    out.truncate(self.layout.size(n_after + max(_MORE_RECORDS, n_after // 8)))
+            self._make_room(out, first + len(rows))
             for part, block in rows:
-                stored, n_clipped = self.layout.values.stored(block)
-                place = first + part.start
-                with self._named():
-                    write_at(out, self.layout.size(place), self.layout.records_of(stored, place))
-                self.n_clipped += n_clipped
-            if self.path is not None:
-                with self._named():
-                    getattr(os, "fdatasync", os.fsync)(out.fileno())
+                self._write_block(out, block, first + part.start)
+            self._sync(out)
         return len(rows)
+
+    def write_few(self, rows: RowBlocks, first: int) -> NDArray[np.uint32]:
+        """As :meth:`write`, without waiting for the disk; returns the records, for :meth:`write_again`."""
+        with self._writable() as out:
+            self._make_room(out, first + len(rows))
+            return self._write_block(out, rows.take(np.arange(len(rows))), first)
+
+    def write_again(self, records: Iterable[tuple[int, bytes]]) -> None:
+        """Write records that may not have reached the disk, by their numbers."""
+        with self._writable() as out, self._named():
+            for number, record in records:
+                self._make_room(out, number + 1)
+                write_at(out, self.layout.size(number), record)
+            self._sync(out)
+        self._mapping = None
+
+    def sync(self) -> None:
+        """Wait until all that was written is on the disk."""
+        with self._writable() as out:
+            self._sync(out)
+
+    def _make_room(self, out: FileIO, n: int) -> None:
+        if os.fstat(out.fileno()).st_size < self.layout.size(n):
+            with self._named():
+                out.truncate(self.layout.size(n + max(_MORE_RECORDS, n // 8)))
+
+    def _write_block(self, out: FileIO, block: NDArray, first: int) -> NDArray[np.uint32]:
+        stored, n_clipped = self.layout.values.stored(block)
+        records = self.layout.records_of(stored, first)
+        with self._named():
+            write_at(out, self.layout.size(first), records)
+        self.n_clipped += n_clipped
+        return records
+
+    def _sync(self, out: FileIO) -> None:
+        if self.path is not None:
+            with self._named():
+                getattr(os, "fdatasync", os.fsync)(out.fileno())
 
     def copied(self, path: Path | None, rows: Iterable[NDArray[np.int64]], view: "VectorView") -> "VectorFile":
         """Another file, with an id of its own, of blocks of rows of a view; they become its first records."""
@@ -397,6 +429,14 @@ class VectorView(Source):
         """The vectors at these places."""
         return self._mapping.layout.values.floats(self.stored(places))
 
+    def is_whole(self, places: NDArray[np.int64]) -> bool:
+        """Whether the vectors at these places match their checksums."""
+        try:
+            self.stored(places)
+        except ValueError:
+            return False
+        return True
+
     def stored(self, places: NDArray[np.int64]) -> NDArray:
         """The vectors at these places as they are kept, once they are seen to match their checksums."""
         layout = self._mapping.layout
@@ -426,7 +466,7 @@ class VectorView(Source):
         Returns
         -------
         ndarray or None
-            As :func:`hashlearn.search.pair_distances.pair_distances`; None where values are kept as float16, which the
+            As :func:`hashlearn.search.rerank.pair_distances`; None where values are kept as float16, which the
             processor does not compute with.
         """
         layout = self._mapping.layout

@@ -36,7 +36,7 @@ def search_with(hasher: Any, codes: CodeFile, vectors: Any, place: str, metric: 
     from hashlearn.rows import RowBlocks
     from hashlearn.search import VectorView
     from hashlearn.search.code_search import CodeSearch
-    from hashlearn.search.pair_distances import METRICS
+    from hashlearn.search.rerank import METRICS
 
     check_choice("--metric", metric, METRICS)
     with naming(place):

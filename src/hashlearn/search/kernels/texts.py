@@ -11,10 +11,27 @@ _PRIME = np.uint64(0x100000001B3)
 _START = np.uint64(0xCBF29CE484222325)
 _MIX = np.uint64(0xFF51AFD7ED558CCD)
 _SHIFT = np.uint64(32)
-_QUOTE, _BACKSLASH, _COLON, _COMMA = 34, 92, 58, 44
+_NEWLINE, _QUOTE, _COMMA, _BACKSLASH = 10, 34, 44, 92
 _OPEN_LIST, _CLOSE_LIST, _OPEN_DICT, _CLOSE_DICT = 91, 93, 123, 125
 EMPTY = -1
 """A slot without a place, and the place of what is not there."""
+
+
+@compiled
+def split_lines(lines, text, ends):
+    """Copy texts without the line feeds between them, and say where each ends; returns how many there are."""
+    n = at = 0
+    for letter in lines:
+        if letter == _NEWLINE:
+            if n == len(ends) - 1:
+                return n + 2
+            ends[n] = at
+            n += 1
+        else:
+            text[at] = letter
+            at += 1
+    ends[n] = at
+    return n + 1
 
 
 @compiled
@@ -43,7 +60,7 @@ def digests_of_numbers(numbers, found):
 
 
 @compiled
-def row_checks(rows, digests, payload_sums, found):
+def row_sums(rows, digests, payload_sums, found):
     """31 bits for each row that tell whether its number, its id or the sum of its payload were changed."""
     for i in range(len(rows)):
         value = mixed(digests[i] ^ mixed(np.uint64(rows[i]) + _PRIME)) + np.uint64(payload_sums[i])
@@ -214,3 +231,15 @@ def code_spans(text, first, last, digests, slots, codes, examples):
             n_codes += 1
         codes[i] = slots[slot]
     return n_codes
+
+
+@compiled
+def list_spans(text, first, last, found):
+    """Copy some spans of a text, one behind the other, with a comma behind each."""
+    n = 0
+    for i in range(len(first)):
+        for at in range(first[i], last[i]):
+            found[n] = text[at]
+            n += 1
+        found[n] = _COMMA
+        n += 1
