@@ -5,7 +5,7 @@ name                      takes    what it is
 ========================  =======  =========================================================================
 ``gist``                  images   GIST of the square in the middle; nothing is learned or downloaded
 ``spectrum``              images   low frequencies of the whole: for near-duplicates; nothing is learned
-``tfidf+svd``             texts    weighted words, reduced to a few hundred dimensions; learned from the texts
+``tfidf``                 texts    weighted words, by topics and one by one; learned from the texts
 ``shingles``              texts    words and pairs of words, hashed: for near-duplicates; nothing is learned
 a model of fastembed      either   a network of others, fetched once or read from a folder (extra ``embed``)
 ========================  =======  =========================================================================
@@ -67,10 +67,10 @@ class Encoder(Protocol):
 BUILT_IN: dict[str, Any] = {
     "gist": GistEncoder,
     "spectrum": SpectrumEncoder,
-    "tfidf+svd": TfidfEncoder,
+    "tfidf": TfidfEncoder,
     "shingles": ShingleEncoder,
 }
-DEFAULTS = {"image": "gist", "text": "tfidf+svd"}
+DEFAULTS = {"image": "gist", "text": "tfidf"}
 
 
 def encoder_named(name: str | None, kind: str | None, model_folder: str | Path | None = None) -> Encoder:
@@ -79,8 +79,8 @@ def encoder_named(name: str | None, kind: str | None, model_folder: str | Path |
     Parameters
     ----------
     name : str or None
-        ``"gist"``, ``"spectrum"``, ``"tfidf+svd"``, ``"shingles"``, or a model that fastembed knows, such as
-        ``"Qdrant/clip-ViT-B-32-vision"``. None is ``"gist"`` or ``"tfidf+svd"``.
+        ``"gist"``, ``"spectrum"``, ``"tfidf"``, ``"shingles"``, or a model that fastembed knows, such as
+        ``"Qdrant/clip-ViT-B-32-vision"``. None is ``"gist"`` or ``"tfidf"``.
     kind : "image", "text" or None
         What it must take; None where any will do, and the name is given.
     model_folder : str, Path or None
@@ -88,8 +88,8 @@ def encoder_named(name: str | None, kind: str | None, model_folder: str | Path |
 
     Examples
     --------
-    >>> encoder_named("tfidf+svd", "text").fit(["red fox", "red dog", "blue sky"]).encode(["red dog"]).shape
-    (1, 2)
+    >>> encoder_named("tfidf", "text").fit(["red fox", "red dog", "blue sky"]).encode(["red dog"]).shape
+    (1, 450)
     """
     if kind is not None or name is None:
         check_choice("kind", kind, KINDS)

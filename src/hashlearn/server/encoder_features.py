@@ -69,8 +69,8 @@ def configured_features(
     elif Path(encoder).is_file():
         chosen, name = load_encoder(encoder), encoder
     else:
-        if encoder == "tfidf+svd":
-            raise ValueError("encoder must be a file of save_encoder where it learns from texts, got 'tfidf+svd'")
+        if encoder == "tfidf":
+            raise ValueError("encoder must be a file of save_encoder where it learns from texts, got 'tfidf'")
         chosen, name = encoder_named(encoder, None, model_folder), encoder
     width = chosen.encode([]).shape[1]
     if width != n_features:
