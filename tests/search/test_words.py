@@ -13,17 +13,8 @@ from hypothesis import strategies as st
 
 from hashlearn.search.catalog import Catalog, OutdatedError
 from hashlearn.search.word_query import Term, parse_words, tokens_of
-from hashlearn.search.words import (
-    K1,
-    MOST_TERMS,
-    B,
-    Words,
-    begin_words,
-    check_field,
-    clear_words,
-    put_words,
-    text_field,
-)
+from hashlearn.search.word_tables import check_text_field
+from hashlearn.search.words import K1, MOST_TERMS, B, Words
 
 TEXTS = [
     "strong chess engine, to play chess against",
@@ -41,7 +32,7 @@ def catalog_of(texts, first=0, field="text"):
     catalog = Catalog.in_memory()
     catalog.begin()
     catalog.put_payloads((first + row, json.dumps({field: text})) for row, text in enumerate(texts))
-    begin_words(catalog._writer, field, first, first + len(texts))
+    catalog.keep_words(field, first)
     catalog.commit()
     return catalog
 
@@ -152,7 +143,6 @@ def test_new_rows_are_found():
     assert words.best(parse_words("a"), 9, 2).places.tolist() == [0]
     catalog.begin()
     catalog.put_payloads([(2, '{"text":"a"}')])
-    put_words(catalog._writer, 2, 3)
     catalog.commit()
     assert words.best(parse_words("a"), 9, 3).places.tolist() == [0, 2]
 
@@ -160,7 +150,7 @@ def test_new_rows_are_found():
 def test_words_of_other_rows_are_refused():
     catalog = catalog_of(["a"])
     catalog.begin()
-    clear_words(catalog._writer, 5)
+    catalog.clear(5)
     catalog.commit()
     with pytest.raises(OutdatedError):
         Words(catalog, 0).best(parse_words("a"), 1, 1)
@@ -169,22 +159,22 @@ def test_words_of_other_rows_are_refused():
 def test_a_change_that_is_given_up_leaves_no_words():
     catalog = Catalog.in_memory()
     catalog.begin()
-    begin_words(catalog._writer, "text", 0, 0)
-    catalog.give_up()
-    assert text_field(catalog._writer) is None
+    catalog.keep_words("text", 0)
+    catalog.roll_back()
+    assert catalog.text_field() is None
 
 
 def test_values_that_are_no_texts_have_no_words():
     catalog = Catalog.in_memory()
     catalog.begin()
     catalog.put_payloads(enumerate(['{"text":7}', '{"text":null}', '{"other":"a"}', '{"text":["a"]}', '{"text":"a"}']))
-    begin_words(catalog._writer, "text", 0, 5)
+    catalog.keep_words("text", 0)
     catalog.commit()
     assert Words(catalog, 0).best(parse_words("a 7"), 9, 5).places.tolist() == [4]
 
 
 def test_a_long_text_and_a_long_query():
-    long = " ".join(f"word{i % 5000}" for i in range(140_000)) + " needle"
+    long = " ".join(f"word{i % 500}" for i in range(140_000)) + " needle"
     texts = [long, "needle", "word7"]
     assert len(long) > 1_000_000
     assert places(texts, "needle") == [1, 0]
@@ -200,7 +190,7 @@ def test_nul_ends_no_text():
 @pytest.mark.parametrize("field", ["", 'a"b', 7, None, "a\0"])
 def test_names_of_fields(field):
     with pytest.raises(ValueError, match="text_field"):
-        check_field(field)
+        check_text_field(field)
 
 
 def test_fields_with_marks_in_their_names():

@@ -224,6 +224,7 @@ class MirroredRows(CatalogRows):
     def _mirror(self) -> Loaded:
         """All rows of the store, in the order of their ids."""
         rows, store = CatalogRows(self._link.hasher, None), self._link.store
+        rows.keep_words(self.text_field)
         blocks = [] if store is None else list(store.scan(payloads=True))
         if blocks:
             ids = np.concatenate([block.ids for block in blocks])

@@ -143,6 +143,11 @@ class CatalogRows:
     def keep_vectors(self) -> str | None:
         return self._keep
 
+    @property
+    def text_field(self) -> str | None:
+        """The payload field that is searched by words."""
+        return self._catalog.text_field(inside=self._open_change is not None)
+
     def __len__(self) -> int:
         return len(self._snapshot)
 
@@ -273,6 +278,15 @@ class CatalogRows:
     def remove(self, ids: Any) -> None:
         with self.changing() as pending:
             self._bury(pending, np.unique(pending.snapshot.find_all(ids)))
+
+    def keep_words(self, field: str | None) -> None:
+        """Keep the words of a payload field from now on, and those of the rows that are there."""
+        if field == self.text_field:
+            return
+        with self.changing() as pending:
+            first = pending.snapshot.first_row
+            self._catalog.keep_words(field, first)
+            pending.snapshot = replace(pending.snapshot, columns=Columns(self._catalog, first))
 
     def keep_tuning(self, tuning: Tuning) -> None:
         with self.changing() as pending:
@@ -473,9 +487,8 @@ class CatalogRows:
 
     def _forget_places(self, pending: Pending) -> None:
         """Begin with place 0 again; there are no rows."""
-        if self._folder is not None:
-            self._catalog.clear()
         first = pending.facts.next_row
+        self._catalog.clear(first)
         pending.facts = pending.facts._replace(first_row=first, n_rows=0, sum=0, codes=None, vectors=None, id_type=None)
         pending.vectors, pending.must_flush = None, False
         pending.snapshot = replace(
@@ -546,6 +559,7 @@ class CatalogRows:
         calibration = Calibration.of(X) if self._keep == "int8" else None
         if self._folder is None:
             fresh = type(self)(hasher, self._keep)
+            fresh.keep_words(self.text_field)
             fresh._calibration = calibration
             vars(self).update(vars(fresh))
             return
@@ -616,7 +630,8 @@ class CatalogRows:
                 if source is not None:
                     every = _blocks(np.arange(snapshot.n_places))
                     vectors = source.copied(target.new_vectors_path(), every, source.first(snapshot.n_places))
-                catalog.clear()
+                catalog.clear(snapshot.first_row)
+                catalog.keep_words(self._catalog.text_field(), snapshot.first_row)
                 places, total = snapshot.places, 0
                 if snapshot.ids is not None:
                     ids, sums = snapshot.ids.ids.take(places), snapshot.payload_sums.values[places]
@@ -712,6 +727,7 @@ class CatalogRows:
             payloads,
             self._now.facts.next_id,
             snapshot.tuning,
+            self.text_field,
         )
 
     def close(self) -> None:
@@ -828,9 +844,11 @@ def _restored(
     payloads: list[str],
     next_id: int,
     tuning: Tuning | None,
+    text_field: str | None,
 ) -> CatalogRows:
     """The rows that were pickled or copied as these parts."""
     rows = kind(hasher, keep)
+    rows.keep_words(text_field)
     with rows.changing() as pending:
         rows.put_encoded(pending, NewRows(None, ids, encoded, payloads), True)
         pending.facts = pending.facts._replace(next_id=next_id)

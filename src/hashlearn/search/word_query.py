@@ -15,6 +15,7 @@ asked for:
 import re
 import sqlite3
 import threading
+from collections import Counter
 from typing import NamedTuple
 
 TOKENIZER = "unicode61 remove_diacritics 2"
@@ -108,11 +109,12 @@ def parse_words(text: str, *, operators: bool = False) -> WordQuery:
 
 
 def _plain(text: str) -> WordQuery:
+    pieces = Counter(text.replace("\0", " ").split())
     counts: dict[Term, int] = {}
-    for tokens in tokens_of(text.replace("\0", " ").split()):
+    for (_, count), tokens in zip(pieces.items(), tokens_of(list(pieces))):
         parts = [(token,) for token in tokens]
         for each in [tokens, *parts] if len(tokens) > 1 else parts:
-            counts[Term(each)] = counts.get(Term(each), 0) + 1
+            counts[Term(each)] = counts.get(Term(each), 0) + count
     return WordQuery(counts)
 
 

@@ -1,14 +1,4 @@
-"""The words of the texts of a search, in its catalog: which rows have a word, and which rows fit a query best.
-
-========================  ============================================================================================
-table                     a row of it
-========================  ============================================================================================
-``words``                 the words of the text of a row, under the row's number: an FTS5 table without content
-``words_of``              one: the payload ``field`` that is the text, and the row that the words begin at, ``first``
-========================  ============================================================================================
-
-A text is a field of the payload, and its words are written in the transaction that writes the row. Words of rows that
-are gone stay until the search is compacted, like their payloads.
+"""Which rows fit the words of a query best. :mod:`hashlearn.search.word_tables` says where the words are.
 
 Rows are ranked by BM25 (S. Robertson and H. Zaragoza, The Probabilistic Relevance Framework, 2009)::
 
@@ -20,7 +10,6 @@ own function reads every row that has a word of the query again, 3 microseconds 
 word, and the scores are computed from arrays, which are kept for the words that were asked for last.
 """
 
-import json
 import sqlite3
 import threading
 from collections import OrderedDict
@@ -31,18 +20,13 @@ from numpy.typing import NDArray
 
 from hashlearn.search.catalog import Catalog, OutdatedError
 from hashlearn.search.kernels.words import add_weights
-from hashlearn.search.word_query import TOKENIZER, Term, WordQuery, spaced
+from hashlearn.search.word_query import Term, WordQuery
 
 K1, B = 1.2, 0.75
 MOST_TERMS = 64
 """Of a longer query, the terms that tell most: those with the largest ``count_t idf(t)``."""
 _MOST_KEPT = 1 << 23
 """Pairs of a row and a word that are kept in memory, 8 bytes each."""
-_TABLES = (
-    f"CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='{TOKENIZER}')",
-    "CREATE TABLE words_of (field TEXT NOT NULL, first INTEGER NOT NULL)",
-)
-
 Mask = NDArray[np.bool_] | None
 
 
@@ -54,58 +38,6 @@ class Ranked(NamedTuple):
 
 
 NOTHING = Ranked(np.empty(0, np.int64), np.empty(0, np.float32))
-
-
-# -- writing: inside of a change of the catalog --------------------------------------------------------------------
-
-
-def text_field(db: sqlite3.Connection) -> str | None:
-    """The payload field whose words are kept; None where none are."""
-    if not db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'words_of'").fetchone()[0]:
-        return None
-    return db.execute("SELECT field FROM words_of").fetchone()[0]
-
-
-def begin_words(db: sqlite3.Connection, field: str, first: int, last: int) -> None:
-    """Keep the words of a payload field from now on, and those of the rows from ``first`` to below ``last``."""
-    for statement in _TABLES:
-        db.execute(statement)
-    db.execute("INSERT INTO words_of VALUES (?, ?)", (field, first))
-    put_words(db, first, last)
-
-
-def put_words(db: sqlite3.Connection, first: int, last: int) -> None:
-    """Write the words of the rows from ``first`` to below ``last``, if words are kept; their payloads are there."""
-    field = text_field(db)
-    if field is None:
-        return
-    db.create_function("spaced", 1, spaced, deterministic=True)
-    db.create_function("spaced_text", 1, lambda payload: spaced(json.loads(payload)[field]), deterministic=True)
-    path = f'$."{field}"'
-    # For json_extract, a text ends at its first NUL.
-    db.execute(
-        "INSERT INTO words(rowid, text) SELECT row, CASE instr(payload, '\\u0000') "
-        "WHEN 0 THEN spaced(json_extract(payload, ?)) ELSE spaced_text(payload) END "
-        "FROM payloads WHERE row >= ? AND row < ? AND json_type(payload, ?) = 'text'",
-        (path, first, last, path),
-    )
-
-
-def clear_words(db: sqlite3.Connection, first: int) -> None:
-    """Forget all words; the next ones are of rows from ``first`` on."""
-    if text_field(db) is not None:
-        db.execute("INSERT INTO words(words) VALUES ('delete-all')")
-        db.execute("UPDATE words_of SET first = ?", (first,))
-
-
-def check_field(field: str) -> str:
-    """A name that a payload field with texts may have."""
-    if not isinstance(field, str) or not field or '"' in field or "\0" in field:
-        raise ValueError(f"text_field must be the name of a payload field, without quotes, got {field!r:.60}")
-    return field
-
-
-# -- reading -------------------------------------------------------------------------------------------------------
 
 
 class _Posting(NamedTuple):
@@ -156,6 +88,7 @@ class Words:
         if not query.counts:
             return NOTHING
         with self._lock, self._catalog.reading() as db:
+            self._check_rows(db)
             self._read_texts(db, n_places)
             counts = query.counts if len(query.counts) <= MOST_TERMS else self._telling(db, query.counts)
             weighted = [(self._posting(db, term), count) for term, count in counts.items()]
@@ -169,13 +102,16 @@ class Words:
                 mask = has if mask is None else mask & has
         return _best(weighted, n, n_places, mask)
 
+    def _check_rows(self, db: sqlite3.Connection) -> None:
+        """Raise where the rows have other numbers since a compaction."""
+        found = db.execute("SELECT first FROM words_of").fetchone()
+        if found is None or found[0] != self._first_row:
+            raise OutdatedError(f"{self._catalog.path}: the words are of other rows; it was edited or damaged")
+
     def _read_texts(self, db: sqlite3.Connection, n_places: int) -> None:
         known = self._texts
         if n_places <= known.n_places:
             return
-        state = db.execute("SELECT first FROM words_of").fetchone()
-        if state is None or state[0] != self._first_row:
-            raise OutdatedError(f"{self._catalog.path}: the words are of other rows; it was edited or damaged")
         start = self._first_row + known.n_places
         query = "SELECT id, sz FROM words_docsize WHERE id >= ? AND id < ?"
         found = db.execute(query, (start, self._first_row + n_places)).fetchall()
