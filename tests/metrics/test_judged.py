@@ -64,7 +64,9 @@ def test_bad_queries_get_a_line_that_names_the_file(tmp_path, content):
         read_queries(path)
 
 
-@pytest.mark.parametrize("content", ["", "query-id corpus-id score\n", "1 0 a\n1 0 a x\n", "1 0 a 1 2\n", "1 a nan\n1 a nan"])
+@pytest.mark.parametrize(
+    "content", ["", "query-id corpus-id score\n", "1 0 a\n1 0 a x\n", "1 0 a 1 2\n", "1 a nan\n1 a nan"]
+)
 def test_bad_judgements_get_a_line_that_names_the_file(tmp_path, content):
     path = tmp_path / "rel.tsv"
     path.write_text(content)

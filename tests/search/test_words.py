@@ -182,9 +182,8 @@ def test_a_long_text_and_a_long_query():
     assert len(parse_words(long).counts) > MOST_TERMS
 
 
-def test_nul_ends_no_text():
-    assert places(["before\0behind", "x"], "behind") == [0]
-    assert places(["before\0behind", "x"], "behind\0y") == [0]
+def test_nul_ends_no_query():
+    assert places(["before", "x"], "y\0before") == [0]
 
 
 @pytest.mark.parametrize("field", ["", 'a"b', 7, None, "a\0"])

@@ -108,7 +108,7 @@ def _vectorizer(**options: Any) -> TfidfVectorizer:
 
 def _random_directions(n_terms: int, n_directions: int) -> csr_matrix:
     """Of each word, a few directions with signs; they are the same in every process, and are not saved."""
-    rng = np.random.RandomState(0)  # its stream is the same in every version of numpy  # noqa: NPY002
+    rng = np.random.RandomState(0)  # its stream is the same in every version of numpy
     n = n_terms * _DIRECTIONS_OF_A_WORD
     columns = rng.randint(0, n_directions, n)
     signs = np.where(rng.randint(0, 2, n) == 1, 1, -1) / np.sqrt(_DIRECTIONS_OF_A_WORD)

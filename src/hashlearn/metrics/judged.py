@@ -140,7 +140,9 @@ def read_relevance(path: str | Path) -> dict[str, dict[str, float]]:
         if not line.strip() or (number == 1 and not _is_number(parts[-1])):
             continue
         if len(parts) not in (3, 4) or not _is_number(parts[-1]):
-            raise FileProblem(file, f"line {number} must be: query 0 row relevance (TREC) or query row relevance (BEIR)")
+            raise FileProblem(
+                file, f"line {number} must be: query 0 row relevance (TREC) or query row relevance (BEIR)"
+            )
         judged.setdefault(parts[0].strip(), {})[parts[-2].strip()] = float(parts[-1])
     if not judged:
         raise FileProblem(file, "there is no judgement in it")

@@ -1,7 +1,7 @@
 """Several ranked lists as one, and lists that do not repeat themselves.
 
-Lists are joined by reciprocal rank (G. Cormack, C. Clarke, S. Buettcher, SIGIR 2009): the row at rank r of list i, r = 1
-being the best, gets ``w_i / (C + r)``. The sum is scaled so that a row that is first in all lists has the score 1.
+Lists are joined by reciprocal rank (G. Cormack, C. Clarke, S. Buettcher, SIGIR 2009): the row at rank r of list i, with r
+= 1 for the best, gets ``w_i / (C + r)``. The sum is scaled so that a row that is first in all lists has the score 1.
 
 Rows unlike each other are chosen by maximal marginal relevance (J. Carbonell and J. Goldstein, SIGIR 1998): the next
 row is the one with the largest ``(1 - diversity) relevance - diversity max similarity to a row chosen before``.
@@ -58,7 +58,9 @@ def join_ranks(lists: Mapping[str, NDArray[np.int64]], weights: Mapping[str, flo
     scores = sum(parts.values(), np.zeros(len(places)))
     order = np.lexsort((places, -scores))[:n]
     return Joined(
-        places[order], scores[order].astype(np.float32), {name: p[order].astype(np.float32) for name, p in parts.items()}
+        places[order],
+        scores[order].astype(np.float32),
+        {name: p[order].astype(np.float32) for name, p in parts.items()},
     )
 
 

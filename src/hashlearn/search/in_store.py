@@ -349,6 +349,15 @@ class StoreRows:
                         vectors[q, place] = records[id].vector
         return found, payloads, vectors
 
+    text_field = None
+
+    def keep_words(self, field: str | None) -> None:
+        if field is not None:
+            self._need_memory("text_field")
+
+    def ask(self, question: Any, k: int, options: Options, include: set[str]) -> NoReturn:
+        self._need_memory("a search by text, like or diversity")
+
     def search_codes(self, codes: ArrayLike, k: int, options: Options) -> Neighbors:
         _refuse_subset(options)
         store = self._link.store

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_integer
-from hashlearn.codes.packing import unpack_codes
+from hashlearn.codes.packing import unpack
 from hashlearn.codes.results import NO_ID, Neighbors
 from hashlearn.search.hybrid import join_ranks, unlike_each_other
 from hashlearn.search.snapshot import Options, Snapshot
@@ -32,8 +32,8 @@ class Question(NamedTuple):
         Whether texts have operators (:mod:`hashlearn.search.word_query`).
     diversity : float
         From 0 to 1 (:mod:`hashlearn.search.hybrid`).
-    left_out : list of ids
-        Rows that are no answer.
+    like, unlike : lists of ids
+        Rows to be like, and rows to avoid; they are no answer. Without ``like``, None.
     """
 
     texts: list[str] | None
@@ -43,7 +43,8 @@ class Question(NamedTuple):
     weights: Mapping[str, float]
     operators: bool = False
     diversity: float = 0.0
-    left_out: Any = ()
+    like: Any = None
+    unlike: Any = ()
 
     @property
     def n(self) -> int:
@@ -97,11 +98,13 @@ def answer(snapshot: Snapshot, question: Question, k: int, options: Options) -> 
 def _mask(snapshot: Snapshot, question: Question, options: Options) -> NDArray[np.bool_] | None:
     """The places that are looked at; None for all."""
     mask = snapshot.chosen(options.filter, options.subset)
-    if not len(question.left_out) and (mask is None and snapshot.n_rows == snapshot.n_places):
+    if question.like is None and mask is None and snapshot.n_rows == snapshot.n_places:
         return None
     alive = np.zeros(snapshot.n_places, bool)
     alive[snapshot.places] = True
-    alive[snapshot.find_all(question.left_out)] = False
+    if question.like is not None:
+        for named in (question.like, question.unlike):
+            alive[snapshot.find_all(named)] = False
     return alive if mask is None else alive & mask
 
 
@@ -116,7 +119,7 @@ def _by_words(snapshot: Snapshot, question: Question, depth: int, mask: Any) -> 
 
 def _by_meaning(snapshot: Snapshot, question: Question, depth: int, options: Options, mask: Any) -> Any:
     if question.codes is not None:
-        found = snapshot.search_codes_among(question.codes, depth, mask, options.n_jobs)
+        found = snapshot.search_codes_among(question.codes, depth, options, mask)
     else:
         found = snapshot.search_among(question.X, depth, options, mask)
     there = found.ids >= 0
@@ -135,7 +138,7 @@ def _varied(
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     else:
         n_bits = snapshot.hasher.n_bits
-        vectors = (2.0 * unpack_codes(snapshot.index.codes(places), n_bits) - 1) / np.sqrt(n_bits)
+        vectors = (2.0 * unpack(snapshot.index.codes(places), n_bits) - 1) / np.sqrt(n_bits)
     return unlike_each_other(relevance, (1 + vectors @ vectors.T) / 2, k, diversity)
 
 
@@ -156,7 +159,7 @@ def example(snapshot: Snapshot, like: Any, unlike: Any) -> Example:
     if snapshot.hasher.query != "code":
         raise ValueError("like needs kept vectors where real queries are compared with codes: keep_vectors='float16'")
     n_bits = snapshot.hasher.n_bits
-    signs = [2.0 * unpack_codes(snapshot.index.codes(rows), n_bits) - 1 for rows in (liked, avoided)]
+    signs = [2.0 * unpack(snapshot.index.codes(rows), n_bits) - 1 for rows in (liked, avoided)]
     return Example(None, np.packbits(_away(*signs) > 0)[None])
 
 

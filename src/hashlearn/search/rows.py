@@ -25,6 +25,7 @@ from hashlearn.search.columns import Columns, Facet
 from hashlearn.search.folder import Loaded, SearchFolder, load, load_changes, new_search_id, vector_facts
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_new_ids
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
+from hashlearn.search.question import Question, answer, example
 from hashlearn.search.results import Page, Record
 from hashlearn.search.snapshot import Index, Options, Snapshot, empty_index, with_places
 from hashlearn.search.tune import Tuning, tune
@@ -206,7 +207,25 @@ class CatalogRows:
     def search_with(self, X: Any, k: int, options: Options, include: set[str]) -> tuple[Neighbors, Any, Any]:
         """As :meth:`search`, with the payloads and vectors of the neighbors, where ``include`` names them."""
         snapshot = self._snapshot
-        found = snapshot.search(X, k, options)
+        return self._with_rows(snapshot, snapshot.search(X, k, options), include)
+
+    def ask(self, question: Question, k: int, options: Options, include: set[str]) -> tuple[Neighbors, Any, Any, Any]:
+        """As :meth:`search_with`, by words, by meaning or by both; the last part says what each has given."""
+        snapshot = self._snapshot
+        if question.like is not None:
+            question = self._like(snapshot, question)
+        found, parts = answer(snapshot, question, k, options)
+        return *self._with_rows(snapshot, found, include), parts
+
+    def _like(self, snapshot: Snapshot, question: Question) -> Question:
+        """The same question with the vector or code, and the words, of the rows that it names."""
+        X, codes = example(snapshot, question.like, question.unlike)
+        payloads = self._payloads_at(snapshot, snapshot.find_all(question.like, "like"))
+        texts = [payload.get(self.text_field or "") for payload in payloads]
+        text = " ".join(text for text in texts if isinstance(text, str))
+        return question._replace(X=X, codes=codes, texts=[text])
+
+    def _with_rows(self, snapshot: Snapshot, found: Neighbors, include: set[str]) -> tuple[Neighbors, Any, Any]:
         there = found.ids >= 0
         places = found.ids[there]
         payloads = vectors = None

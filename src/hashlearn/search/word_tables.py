@@ -11,7 +11,6 @@ A text is a field of the payload. A trigger writes its words when the payload is
 whatever statement. Words of rows that are gone stay until the search is compacted, like their payloads.
 """
 
-import json
 import sqlite3
 
 from hashlearn.search.word_query import TOKENIZER, spaced
@@ -19,11 +18,6 @@ from hashlearn.search.word_query import TOKENIZER, spaced
 _TABLES = (
     f"CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='{TOKENIZER}')",
     "CREATE TABLE words_of (field TEXT NOT NULL, first INTEGER NOT NULL)",
-)
-# For json_extract, a text ends at its first NUL.
-_TEXT = (
-    "CASE instr({payload}, '\\u0000') WHEN 0 THEN spaced(json_extract({payload}, {path})) "
-    "ELSE spaced_field({payload}, {field}) END"
 )
 
 
@@ -35,9 +29,8 @@ def check_text_field(field: object) -> str:
 
 
 def add_text_functions(db: sqlite3.Connection) -> None:
-    """Give a connection the functions that the trigger calls."""
+    """Give a connection the function that the trigger calls."""
     db.create_function("spaced", 1, spaced, deterministic=True)
-    db.create_function("spaced_field", 2, lambda payload, field: spaced(json.loads(payload)[field]), deterministic=True)
 
 
 def text_field(db: sqlite3.Connection) -> str | None:
@@ -53,16 +46,14 @@ def keep_words(db: sqlite3.Connection, field: str, first: int) -> None:
     for statement in _TABLES:
         db.execute(statement)
     db.execute("INSERT INTO words_of VALUES (?, ?)", (field, first))
-    names = {"path": _quoted(f'$."{field}"'), "field": _quoted(field)}
-    of_old, of_new = (_TEXT.format(payload=payload, **names) for payload in ("payload", "new.payload"))
+    path = _quoted(f'$."{field}"')
     db.execute(
-        f"INSERT INTO words(rowid, text) SELECT row, {of_old} FROM payloads "
-        f"WHERE json_type(payload, {names['path']}) = 'text'"
+        f"INSERT INTO words(rowid, text) SELECT row, spaced(json_extract(payload, {path})) FROM payloads "
+        f"WHERE json_type(payload, {path}) = 'text'"
     )
     db.execute(
-        "CREATE TRIGGER words_of_payload AFTER INSERT ON payloads "
-        f"WHEN json_type(new.payload, {names['path']}) = 'text' "
-        f"BEGIN INSERT INTO words(rowid, text) VALUES (new.row, {of_new}); END"
+        f"CREATE TRIGGER words_of_payload AFTER INSERT ON payloads WHEN json_type(new.payload, {path}) = 'text' "
+        f"BEGIN INSERT INTO words(rowid, text) VALUES (new.row, spaced(json_extract(new.payload, {path}))); END"
     )
 
 

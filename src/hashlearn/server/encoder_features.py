@@ -4,12 +4,9 @@ from pathlib import Path
 
 from numpy.typing import NDArray
 
-from hashlearn.features import Encoder, encoder_named, load_encoder
+from hashlearn.features import ENCODER_FILE, Encoder, encoder_named, load_encoder
 from hashlearn.features.own_files import DECODED_SIDE
 from hashlearn.features.pictures import read_picture
-
-ENCODER_FILE = "encoder.safetensors"
-"""In the folder of a search: what :func:`~hashlearn.features.save_encoder` wrote."""
 
 
 class EncoderFeatures:
