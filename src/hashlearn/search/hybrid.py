@@ -1,7 +1,7 @@
 """Several ranked lists as one, and lists that do not repeat themselves.
 
-Lists are joined by reciprocal rank (G. Cormack, C. Clarke, S. Buettcher, SIGIR 2009): the row at rank r of list i, with r
-= 1 for the best, gets ``w_i / (C + r)``. The sum is scaled so that a row that is first in all lists has the score 1.
+Lists are joined by reciprocal rank (G. Cormack, C. Clarke, S. Buettcher, SIGIR 2009): the row at rank r of list i gets
+``w_i / (C + r)``; the best has rank 1. The sum is scaled so that a row that is first in all lists has the score 1.
 
 Rows unlike each other are chosen by maximal marginal relevance (J. Carbonell and J. Goldstein, SIGIR 1998): the next
 row is the one with the largest ``(1 - diversity) relevance - diversity max similarity to a row chosen before``.
