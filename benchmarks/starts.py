@@ -1,4 +1,4 @@
-"""Which start is better for JPSH on which data, and what ``init="auto"`` takes: docs/explanation/defaults.md.
+"""Which start is better for JPSH on which data, and what ``init="auto"`` takes: docs/measurements/jpsh-defaults.md.
 
     python benchmarks/starts.py mnist cifar-10 cifar-10-cnn ag-news-minilm flickr25k digits
     python benchmarks/starts.py --rows 12000 mnist,white cifar-10-cnn,pca64 ag-news-minilm,half

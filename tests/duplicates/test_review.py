@@ -13,7 +13,7 @@ from PIL import Image
 from hashlearn import find_duplicates
 from hashlearn.duplicates import write_review
 from hashlearn.duplicates.decisions import read_decisions
-from hashlearn.duplicates.review import Shown
+from hashlearn.duplicates.review import RowDisplay
 from hashlearn.duplicates.review_server import ReviewServer
 
 X = with_planted(120, 4, 60, step=0.4)
@@ -226,7 +226,9 @@ def test_nothing_serious_keeps_anybody_from_using_it(open_page, serious_problems
 def test_the_page_of_a_server_saves_in_a_table(tmp_path, chromium):
     found = find_duplicates([[0.0], [0.0], [0.1], [5.0]], 0.5, metric="euclidean", ids=list("abcd"), keep="first")
     place = tmp_path / "known.decisions.csv"
-    server = ReviewServer(found, place, Shown(texts=["x", "x", "y", "z"], picture=lambda row: gray_picture()), "Title")
+    server = ReviewServer(
+        found, place, RowDisplay(texts=["x", "x", "y", "z"], picture=lambda row: gray_picture()), "Title"
+    )
     Thread(target=server.serve, daemon=True).start()
     context = chromium.new_context()
     try:

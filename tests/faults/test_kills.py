@@ -10,7 +10,7 @@ from faults.savings import SAVINGS
 
 MOST = 12
 """Operations of a call that are tried; the first and the last are among them."""
-SYNCED_BY_SQLITE = ("rows of a search",)
+SYNCED_BY_SQLITE = ("rows of a search", "rows with vectors", "transaction")
 WRONG = ("mixed", "lost", "leftovers", "not repeated", "unsaid", "unnamed", "not one line")
 
 

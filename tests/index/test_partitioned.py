@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashlearn.index.kernels.lists import _ask
+from hashlearn.index.kernels.lists import Probes, _ask
 from hashlearn.index.list_table import ListTable
 from hashlearn.index.partition import Partition
 from hashlearn.index.partitioned import PartitionedIndex, _state_of
@@ -52,7 +52,7 @@ def untrained(metric, n_bits, n_lists, d, free=False, scale=1.0, seed=0):
 def own_estimates(index, query, probes):
     """Sums and rows of all codes of the nearest lists, by plain numpy, and the number that a sum stands for."""
     state = index._state
-    asked, _ = _ask(state.lists, state.geometry, query[None], probes)
+    asked, _ = _ask(state.lists, state.geometry, query[None], Probes(probes))
     unit, table = asked.units[0], state.table
     lists, sums, rows = table.lists, [], []
     for number, level in zip(asked.lists[0], asked.levels[0]):

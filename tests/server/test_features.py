@@ -10,7 +10,7 @@ from served import Server, error_of
 
 from hashlearn import LSH, SimilaritySearch
 from hashlearn.features import encoder_named, save_encoder
-from hashlearn.server.encoder_features import ENCODER_FILE, configured_features
+from hashlearn.server.features import ENCODER_FILE, configured_features
 
 TEXTS = ["a red fox", "a red dog", "the blue sky", "the blue sea", "green grass and a fox"]
 

@@ -50,7 +50,7 @@ def run(
     require("fastapi", "app")
     require("PIL", "app")
     from hashlearn.server import Settings, create_app
-    from hashlearn.server.encoder_features import EncoderFeatures
+    from hashlearn.server.features import EncoderFeatures
     from hashlearn.server.own_collection import HowToHash
     from hashlearn.server.page import add_page
     from hashlearn.server.run import bind, run_server

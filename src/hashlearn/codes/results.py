@@ -1,4 +1,4 @@
-"""What a search of codes returns, whether an index or a store has made it."""
+"""The results of a search of codes, in an index or in a store."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 NO_DISTANCE = np.iinfo(np.int32).max
-"""Distance of a place that no code fills: above every distance, so that rows ascend and ``distances <= r`` drops it."""
+"""Distance of an empty place in a result: above every distance, so that rows ascend and ``distances <= r`` is False."""
 NO_ID = -1
-"""Id of a place that no code fills, where ids are integers; None where they are strings."""
+"""Id of an empty place in a result, if ids are integers; None if they are strings."""
 
 
 class Neighbors(NamedTuple):
     """The nearest codes of each query, nearest first, ties by the lowest id.
 
-    Where there are fewer than k codes, the places left over have distance 2147483647, or infinity where distances are
-    real, and id -1, or None among strings.
+    If there are fewer than k codes, the empty places have distance 2147483647 (infinity if distances are real) and id
+    -1 (None if ids are strings).
     """
 
     distances: NDArray[np.int32] | NDArray[np.float32]
@@ -26,14 +26,14 @@ class Neighbors(NamedTuple):
 
 @dataclass(frozen=True)
 class RangeResult:
-    """The codes within a radius of each query: as many as there are, nearest first, ties by the lowest id.
+    """All codes within a radius of each query, nearest first, ties by the lowest id.
 
     Query q has ``distances[offsets[q] : offsets[q + 1]]``, and the same of ``ids``; ``result[q]`` is both.
 
     Attributes
     ----------
     offsets : ndarray of shape (n_queries + 1,), int64
-    distances : ndarray of shape (n_hits,), int32, or float32 where they are real
+    distances : ndarray of shape (n_hits,), int32, or float32 if distances are real
     ids : ndarray of shape (n_hits,), int64 or objects that are strings
     """
 

@@ -1,4 +1,4 @@
-"""What turns raw things into vectors: GIST of images, principal components, encoders of pictures and texts by name."""
+"""Images and texts to vectors: GIST, principal components, encoders of pictures and texts by name."""
 
 from hashlearn.features.encoders import ENCODER_FILE, Encoder, as_encoder, encoder_named, load_encoder, save_encoder
 from hashlearn.features.gist import gist

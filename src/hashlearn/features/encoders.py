@@ -1,4 +1,4 @@
-"""Encoders: pictures or texts to vectors, by name, and saved so that a query is encoded as the collection was.
+"""Encoders: pictures or texts to vectors, by name. A saved encoder encodes queries as it encoded the collection.
 
 ========================  =======  =========================================================================
 name                      takes    what it is
@@ -7,12 +7,12 @@ name                      takes    what it is
 ``spectrum``              images   low frequencies of the whole: for near-duplicates; nothing is learned
 ``tfidf``                 texts    weighted words, by topics and one by one; learned from the texts
 ``shingles``              texts    words and pairs of words, hashed: for near-duplicates; nothing is learned
-a model of fastembed      either   a network of others, fetched once or read from a folder (extra ``embed``)
+a model of fastembed      either   a network, downloaded once or read from a folder (extra ``embed``)
 ``model2vec:NAME``        texts    a static model, by its name or folder (package model2vec)
 ``sentence-...:NAME``     texts    ``sentence-transformers:NAME``, a network by its name or folder (that package)
 ========================  =======  =========================================================================
 
-An encoder is saved as one file: its name and parameters as JSON in the header, its arrays behind. Nothing is unpickled.
+An encoder is saved as one file: its name and parameters as JSON in the header, then its arrays. Nothing is unpickled.
 """
 
 import json
@@ -49,7 +49,7 @@ class Encoder(Protocol):
     kind : "image" or "text"
     name : str
     metric : "euclidean" or "cosine"
-        By which its vectors are compared.
+        The metric for comparing its vectors.
     """
 
     kind: str
@@ -57,7 +57,7 @@ class Encoder(Protocol):
     metric: str
 
     def fit(self, items: Sequence[Any]) -> Self:
-        """Learn from the collection, where there is something to learn."""
+        """Learn from the collection; encoders without training do nothing."""
 
     def encode(self, items: Sequence[Any]) -> NDArray[np.float32]:
         """The vectors, shape (n, n_features)."""
@@ -66,7 +66,7 @@ class Encoder(Protocol):
         """The parameters, as JSON values."""
 
     def tensors(self) -> dict[str, NDArray]:
-        """What was learned."""
+        """The learned arrays, by name."""
 
 
 BUILT_IN: dict[str, Any] = {
@@ -88,9 +88,9 @@ def encoder_named(name: str | None, kind: str | None, model_folder: str | Path |
         ``"gist"``, ``"spectrum"``, ``"tfidf"``, ``"shingles"``, or a model that fastembed knows, such as
         ``"Qdrant/clip-ViT-B-32-vision"``. None is ``"gist"`` or ``"tfidf"``.
     kind : "image", "text" or None
-        What it must take; None where any will do, and the name is given.
+        What the encoder must take; None allows both kinds, and then the name must be given.
     model_folder : str, Path or None
-        The folder with the files of the model of fastembed, which is then not fetched.
+        The folder with the files of a model of fastembed, which is then not downloaded.
 
     Examples
     --------

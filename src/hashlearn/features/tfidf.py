@@ -64,7 +64,7 @@ class TfidfEncoder:
             raise ValueError(f"texts must hold words to learn from, got {len(items)} without any") from None
         sample = vectorizer.transform(items[:: -(-len(items) // _SAMPLE)])
         n_topics = min(self.n_topics, sample.shape[1], max(1, sample.shape[0] - 1))
-        # With the exact solver the topics depend on the texts alone; it needs one dimension more than it gives.
+        # The exact solver depends on the texts alone; it needs one dimension more than it returns.
         exact = n_topics < min(sample.shape)
         svd = TruncatedSVD(n_topics, algorithm="arpack" if exact else "randomized", random_state=0).fit(sample)
         self._set(vectorizer.get_feature_names_out().tolist(), vectorizer.idf_, svd.components_.T)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import Range, check_choice
 from hashlearn.hashers.anchored import AnchoredHasher, JointScorer
+from hashlearn.hashers.base import all_or_nothing
 from hashlearn.hashers.starts import (
     AFTER_OTHERS,
     SPECTRAL_NEIGHBORS,
@@ -299,6 +300,7 @@ class JPSH(AnchoredHasher):
             "rescale": self.rescale,
         }
 
+    @all_or_nothing
     def fit_summary(self, summary):
         """Algorithm 1 of the paper, from the summary that :meth:`summarize` returned.
 

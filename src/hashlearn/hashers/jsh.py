@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from hashlearn.hashers.anchored import AnchoredHasher
-from hashlearn.hashers.base import LinearScorer
+from hashlearn.hashers.base import LinearScorer, all_or_nothing
 from hashlearn.hashers.jpsh import PAIRWISE_RANGES, ROUND_RANGES, pairwise_loss, pairwise_weights, row_penalty, settled
 from hashlearn.hashers.starts import SPECTRAL_NEIGHBORS, is_spectral, signs, starting_codes
 from hashlearn.linalg.rotations import nearest_rotation
@@ -128,6 +128,7 @@ class JSH(AnchoredHasher):
             "rescale": self.rescale,
         }
 
+    @all_or_nothing
     def fit_summary(self, summary):
         """The loop of JPSH's Algorithm 1 with W, V and B only.
 

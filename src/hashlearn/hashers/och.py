@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from hashlearn.checks import check_count, check_integer, check_number
-from hashlearn.hashers.base import LinearHasher, starting_matrix
+from hashlearn.hashers.base import LinearHasher, all_or_nothing, starting_matrix
 from hashlearn.linalg.ordinal import find_landmarks, ordinal_gradient
 from hashlearn.linalg.rotations import nearest_rotation
 
@@ -122,6 +122,7 @@ class OCH(LinearHasher):
         self.as_released = as_released
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         rows, rng = self._rows_to_fit(X), self._rng()
         max_iter, tol = check_integer("max_iter", self.max_iter, low=0), check_number("tol", self.tol, low=0)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from hashlearn.checks import check_count, check_integer, check_number
-from hashlearn.hashers.base import LinearHasher, starting_matrix
+from hashlearn.hashers.base import LinearHasher, all_or_nothing, starting_matrix
 from hashlearn.linalg.ordinal import find_landmarks, ordinal_gradient
 
 
@@ -115,6 +115,7 @@ class OEH(LinearHasher):
         self.as_released = as_released
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         rows, rng = self._rows_to_fit(X), self._rng()
         max_iter, d = check_integer("max_iter", self.max_iter, low=0), rows.shape[1]

@@ -18,6 +18,7 @@ from typing import ClassVar
 
 from hashlearn.checks import Range
 from hashlearn.hashers.anchored import AnchoredHasher
+from hashlearn.hashers.base import all_or_nothing
 from hashlearn.linalg.spectral import spectral_offsets
 
 
@@ -90,6 +91,7 @@ class SAH(AnchoredHasher):
     def summary_needs(self):
         return {"n_distances": self.n_neighbors, "spectral": self.n_neighbors}
 
+    @all_or_nothing
     def fit_summary(self, summary):
         graph, gram, sample = summary.sums["spectral"]
         self._keep_anchors(summary, graph.k)

@@ -1,6 +1,6 @@
 """The file of an index: written beside and renamed, memory-mapped on opening, refused if it is not whole.
 
-It is a file of named arrays (:mod:`hashlearn.index.sections`), of version 3, that begins with ``HLINDEX`` and a line feed.
+A file of named arrays (:mod:`hashlearn.index.sections`), of version 3. It begins with ``HLINDEX`` and a line feed.
 
 ===============  =======================================================================================================
 section          content

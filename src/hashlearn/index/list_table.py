@@ -172,6 +172,13 @@ class ListTable:
             return np.ones(self.next_row, bool)
         return np.unpackbits(self.removed, count=self.next_row, bitorder="little") == 0
 
+    def list_of_row(self) -> NDArray[np.int32]:
+        """The list of every row, shape (next_row,); 0 for rows that are not there."""
+        lists = np.zeros(self.next_row, np.int32)
+        for number, (first, size) in enumerate(zip(self.lists.first_tiles.tolist(), self.lists.sizes.tolist())):
+            lists[self.rows[first * TILE : first * TILE + size]] = number
+        return lists
+
     @property
     def is_out_of_shape(self) -> bool:
         """Whether a copy pays: many tiles are lost, or many codes are removed."""

@@ -13,6 +13,7 @@ What is to be expected of the queries near a row (:mod:`hashlearn.linalg.abh.nea
 rows that are near each other, seen from the center of one of them.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from hashlearn.codes import pack, unpack
 from hashlearn.hashers.abh import ABH, PATIENCE
+from hashlearn.index.grouped_centers import GroupedCenters, grouped_kmeans
 from hashlearn.linalg.abh import near_queries
 from hashlearn.linalg.abh.near_queries import NearQueries, recall
 from hashlearn.linalg.abh.signs import SignSearch
@@ -37,6 +39,9 @@ ROWS_PER_LIST = 64
 
 CODE_ROWS = 20_000
 """Rows that words and corrections are learned from, at most."""
+
+GROUPED_FROM = 6000
+"""Lists from which on their centers are learned and looked for in groups: those of about ten million rows."""
 
 ROUNDS = 10
 HELD_OUT = 200
@@ -61,13 +66,14 @@ class Partition:
     n_bits : int
     arrays : dict of arrays
         ``centers`` (n_lists, d), ``words`` (n_bits or 4 * n_bits, d), ``directions`` (d, r), ``shrinkage`` (r + 1,) and
-        ``weights`` (4,), all of type float32; see :class:`~hashlearn.ABH` for the last three.
+        ``weights`` (4,), all of type float32; see :class:`~hashlearn.ABH` for the last three. ``groups`` (n_groups,),
+        int64, is there where centers are in groups (:mod:`hashlearn.index.grouped_centers`).
     """
 
-    def __init__(self, metric: str, n_bits: int, arrays: dict[str, NDArray[np.float32]]):
+    def __init__(self, metric: str, n_bits: int, arrays: dict[str, NDArray]):
         self.metric, self.n_bits, self.arrays = metric, n_bits, arrays
         self.centers, self.words = arrays["centers"], arrays["words"]
-        self._nearest = AnchorSearch(self.centers)
+        self._lists_of = _nearest_center(self.centers, arrays.get("groups"))
         self._search = _search_of(self.words, n_bits)
         shrinkage = arrays["shrinkage"]
         nothing = np.zeros(self.centers.shape[1], np.float32)
@@ -84,14 +90,19 @@ class Partition:
         sample = _seen(rows.draw(max(CODE_ROWS, ROWS_PER_LIST * n_lists), rng).astype(np.float32, copy=False), metric)
         sample = sample[rng.permutation(len(sample))]
         n_lists = min(n_lists, len(sample))
-        centers = kmeans(RowBlocks(sample), sample[:n_lists].copy(), ROUNDS, "lists").centers
+        groups = None
+        if n_lists < GROUPED_FROM:
+            centers = kmeans(RowBlocks(sample), sample[:n_lists].copy(), ROUNDS, "lists").centers
+        else:
+            centers, groups = grouped_kmeans(sample, n_lists, ROUNDS, ROWS_PER_LIST)
         sample = sample[:CODE_ROWS].copy()
-        labels = AnchorSearch(centers).nearest(sample)[0][:, 0]
+        labels = _nearest_center(centers, groups)(sample)
         hasher = _Words(n_bits, words=words, random_state=rng).fit(sample - centers[labels])
         centers = centers + hasher.mean_.astype(np.float32)
-        labels = AnchorSearch(centers).nearest(sample)[0][:, 0]
+        labels = _nearest_center(centers, groups)(sample)
         learned = _learned_corrections(sample, labels, centers, hasher.words_, n_bits)
-        return cls(metric, n_bits, {"centers": centers, "words": hasher.words_, **learned})
+        in_groups = {} if groups is None else {"groups": groups}
+        return cls(metric, n_bits, {"centers": centers, "words": hasher.words_, **learned, **in_groups})
 
     @property
     def n_lists(self) -> int:
@@ -111,7 +122,7 @@ class Partition:
         lists = np.empty(len(X), np.int32)
         codes, corrections = np.empty((len(X), -(-self.n_bits // 8)), np.uint8), np.empty(len(X), np.float32)
         for part in row_slices(len(X), 8 * len(self.words)):
-            lists[part] = self._nearest.nearest(X[part])[0][:, 0]
+            lists[part] = self._lists_of(X[part])
             centers = self.centers[lists[part]]
             residuals = X[part] - centers
             codes[part] = pack(self._search(residuals) > 0)
@@ -146,6 +157,16 @@ class _Words(ABH):
         pass
 
 
+def _nearest_center(
+    centers: NDArray[np.float32], groups: NDArray[np.int64] | None
+) -> Callable[[NDArray[np.float32]], NDArray[np.integer]]:
+    """A function that tells the center of each row."""
+    if groups is not None:
+        return GroupedCenters(centers, groups)
+    search = AnchorSearch(centers)
+    return lambda X: search.nearest(X)[0][:, 0]
+
+
 def _seen(block: NDArray[np.float32], metric: str) -> NDArray[np.float32]:
     return unit_rows(block) if metric == "cosine" else block
 
@@ -162,7 +183,7 @@ def _learned_corrections(
     n, d = sample.shape
     near_centers = centers[labels]
     residuals = sample - near_centers
-    geometry = near_queries.Geometry.named("euclidean", np.zeros(d, sample.dtype))
+    geometry = near_queries.MetricGeometry.named("euclidean", np.zeros(d, sample.dtype))
     queries = np.arange(min(HELD_OUT, n))
     truth = nearest_of(sample, queries, min(N_NEIGHBORS, n - 1), geometry)
     rows = truth.ravel()

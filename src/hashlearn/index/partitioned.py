@@ -19,16 +19,19 @@ from hashlearn.checks import check_choice, check_integer, check_number, plain_ar
 from hashlearn.codes import bytes_per_code
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.index.base import MAX_BITS, check_k
+from hashlearn.index.frontier import N_QUERIES, Frontier, Plan, measured, nearest_rows
 from hashlearn.index.kernels.lists import (
     KEY_SHIFT,
     QUERIES_PER_BLOCK,
     Allowed,
     Geometry,
     Lists,
+    Probes,
     knn_in_lists,
     within_lists,
 )
 from hashlearn.index.kernels.products import vector_tiles
+from hashlearn.index.kernels.rerank import METRIC_NUMBERS, Vectors, nearest_of_candidates
 from hashlearn.index.kernels.simd import TILE
 from hashlearn.index.list_table import ListArrays, ListTable, tiles_of
 from hashlearn.index.partition import METRICS, Encoded, Partition, encode_block, word_rows
@@ -43,18 +46,32 @@ _ROWS_AT_ONCE = 1 << 24  # encoded before they are written into lists
 _LISTS_PER_PROBE = 16
 _LEAST_PROBES = 16
 _LISTS_PER_ROOT = 2.0  # of the number of rows
+_FEWER_LEFT_OUT = 8  # times less of the weight, where a filter leaves too few rows
+_NEARLY_ALL = 0.9999
 _ARRAYS_OF_PARTITION = ("centers", "words", "directions", "shrinkage", "weights")
 
 
 class ProbedNeighbors(Neighbors):
-    """The nearest rows of each query, and in ``probed``, of shape (n_queries,), how many lists it has looked at."""
+    """The nearest rows of each query, and how they were found.
+
+    Attributes
+    ----------
+    probed : ndarray of shape (n_queries,), int64
+        How many lists each query has looked at.
+    recall : float or None
+        The share of the true nearest rows that is expected among these, in the mean over queries such as those that
+        the index was tuned with; 1.0 where all vectors were compared, None where it is not known.
+    """
 
     probed: NDArray[np.int64]
+    recall: float | None
 
     @classmethod
-    def of(cls, distances: NDArray[np.float32], ids: NDArray[np.int64], probed: NDArray[np.int64]) -> Self:
+    def of(
+        cls, distances: NDArray[Any], ids: NDArray[Any], probed: NDArray[np.int64], recall: float | None = None
+    ) -> Self:
         found = cls(distances, ids)
-        found.probed = probed
+        found.probed, found.recall = probed, recall
         return found
 
 
@@ -65,7 +82,8 @@ class _State(NamedTuple):
     geometry: Geometry
     table: ListTable
     lists: Lists
-    file: Sections | None
+    frontier: Frontier | None = None
+    file: Sections | None = None
 
 
 class PartitionedIndex:
@@ -132,12 +150,16 @@ class PartitionedIndex:
             return {**kept, "content": None}
         table = self._state.table.compacted()
         arrays = table.tiles, table.rows, table.lists, table.n_used, table.next_row, table.removed
-        return {**kept, "content": (self._state.partition, table.n_bytes, arrays)}
+        return {**kept, "content": (self._state.partition, table.n_bytes, arrays, self._state.frontier)}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         content = kept.pop("content")
         vars(self).update(kept)
-        self._begin(None if content is None else _state_of(content[0], ListTable(content[1], *content[2])))
+        if content is None:
+            self._begin(None)
+        else:
+            partition, n_bytes, arrays, frontier = content
+            self._begin(_state_of(partition, ListTable(n_bytes, *arrays), frontier))
 
     def __copy__(self) -> Self:
         other = type(self).__new__(type(self))
@@ -147,6 +169,11 @@ class PartitionedIndex:
 
     def __len__(self) -> int:
         return 0 if self._state is None else len(self._state.table)
+
+    @property
+    def fingerprint(self) -> str | None:
+        """What tells the file that the index was opened from, with all that it holds, from others; None without one."""
+        return None if self._state is None or self._state.file is None else self._state.file.fingerprint
 
     def __repr__(self) -> str:
         lists = "" if self._state is None else f", {self.n_lists} lists"
@@ -282,16 +309,95 @@ class PartitionedIndex:
         """
         return copy.copy(self)
 
+    def tune(self, X: Any, queries: ArrayLike | None = None, *, rows: ArrayLike | None = None) -> Self:
+        """Measure what a search must look at for which recall; :meth:`search` takes a ``recall`` from then on.
+
+        This is done once, when the rows are in the index, and kept with it. Add or remove half of the rows, and it
+        should be done again.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows as for :meth:`fit`
+            The vectors of ``rows``.
+        queries : array of shape (n_queries, n_features), or None
+            What searches will be asked; some hundreds. None draws 500 of the rows, and no row finds itself.
+        rows : array of shape (n,), ascending integers, or None
+            None is 0, 1, 2, ... up to the last there has ever been. Rows that were removed are not looked at.
+
+        Returns
+        -------
+        PartitionedIndex
+            This object.
+        """
+        with self._changing:
+            state = self._fitted
+            source, present = as_rows(X), state.table.present()
+            _check_width("X", source.shape[1], state.partition)
+            numbers = np.arange(len(present)) if rows is None else _integers(rows, "rows")
+            if len(source) != len(numbers) or (len(numbers) and numbers[-1] >= len(present)):
+                raise ValueError(f"X must have a vector for each of {len(numbers)} rows, got {len(source)}")
+            there = present[numbers]
+            most = min(max(N_QUERIES), int(np.count_nonzero(there)) - 1)
+            if queries is None:
+                itself = check_random_state(0).permutation(np.flatnonzero(there))[: max(N_QUERIES.values())]
+                asked = source.take(itself).astype(np.float32, copy=False)
+            else:
+                asked = _check_queries(queries, state.partition)
+                itself = np.full(len(asked), NO_ID, np.int64)
+            if most < 1 or not len(asked):
+                raise ValueError("tune needs at least two rows in the index, and a query")
+            truth = numbers[nearest_rows(source, state.partition, asked, itself, most, there)]
+            frontier = measured(
+                partial(self._candidates_but, itself=np.where(itself == NO_ID, NO_ID, numbers[itself])),
+                state.partition,
+                state.table.lists.sizes,
+                state.table.list_of_row(),
+                asked,
+                truth,
+            )
+            self._state = state._replace(frontier=frontier)
+        return self
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether a search can be asked for a recall."""
+        return self._state is not None and self._state.frontier is not None
+
+    def plan(self, k: int, recall: float, n_allowed: int | None = None) -> Plan:
+        """What a search looks at for a recall, as :meth:`tune` has measured it.
+
+        Parameters
+        ----------
+        k : int
+            Neighbors.
+        recall : float
+            Above 0, at most 1.
+        n_allowed : int or None
+            Of how many rows the nearest are wanted; None is all of them.
+
+        Returns
+        -------
+        Plan
+            ``is_flat`` says that comparing the vectors of all these rows is the cheapest way.
+        """
+        state = self._fitted
+        if state.frontier is None:
+            raise ValueError("recall needs an index that was tuned: call tune(X)")
+        n = len(state.table)
+        return state.frontier.plan(k, check_recall(recall), n, n if n_allowed is None else n_allowed)
+
     def search(
         self,
         Q: ArrayLike,
         k: int = 10,
         *,
         probes: int | None = None,
+        recall: float | None = None,
+        vectors: NDArray | None = None,
         subset: ArrayLike | None = None,
         n_jobs: int | None = None,
     ) -> ProbedNeighbors:
-        """The k rows of the nearest lists with the least estimates, for each query.
+        """The k rows of the nearest lists with the least estimates, or those nearest by their vectors, for each query.
 
         Parameters
         ----------
@@ -301,6 +407,11 @@ class PartitionedIndex:
             At least 1, and at most the number of rows or 65536, whichever is more.
         probes : int or None
             Lists to look at, 1 to :attr:`n_lists`; None is :attr:`default_probes`.
+        recall : float or None
+            The share of the true k nearest rows that is to be found, 1.0 for all of them. It needs ``vectors``, and an
+            index that was tuned. Each query looks at as many lists as it needs.
+        vectors : array of shape (next_row, n_features), float32 or float16, or None
+            The vector of every row, by which candidates are compared.
         subset : boolean array of shape (next_row,), or array of rows, or None
             Look only for these rows.
         n_jobs : int or None
@@ -311,28 +422,70 @@ class PartitionedIndex:
         ProbedNeighbors
             ``distances``, float32, and ``ids``, the rows, of shape (n_queries, k), nearest first, ties by the lowest
             row. Where fewer rows are found, the places left over get row -1 and infinite distance. ``probed`` is how
-            many lists each query looked at; fewer than ``probes`` where others could not change the result.
+            many lists each query looked at; fewer than ``probes`` where others could not change the result. ``recall``
+            is what is expected of the result; it is below the one asked for where the lists do not reach that.
         """
         state = self._fitted
         queries = _check_queries(Q, state.partition)
-        k, probes = check_k(k, len(state.table)), self._check_probes(probes)
+        k = check_k(k, len(state.table))
         allowed = _allowed(state.table, subset)
-        n = len(queries)
-        distances, rows, probed = np.empty((n, k), np.float32), np.empty((n, k), np.int64), np.empty(n, np.int64)
-
-        def look(part: slice) -> bool:
-            out = distances[part], rows[part], probed[part]
-            return knn_in_lists(state.lists, state.geometry, queries[part], probes, k, allowed, *out)
-
-        if state.table.n_codes == 0:
-            distances[:], rows[:], probed[:] = np.inf, NO_ID, 0
+        if recall is None:
+            if vectors is not None:
+                raise ValueError("vectors need a recall: without one, rows are ordered by their estimates")
+            return _look(state, queries, k, Probes(self._check_probes(probes)), allowed, n_jobs)
+        if probes is not None:
+            raise ValueError("probes and recall cannot both be given: a recall says what lists to look at")
+        matrix = _check_matrix(vectors, state)
+        n_allowed = None if allowed.chosen is None else int(np.count_nonzero(allowed.mask(state.table.present())))
+        plan = self.plan(k, recall, n_allowed)
+        distances, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
+        if plan.is_flat:
+            every = np.flatnonzero(allowed.mask(state.table.present()))
+            found = np.broadcast_to(every, (len(queries), len(every)))
             _check_finite(bool(np.isfinite(queries).all()))
-        elif n == 1:
-            _check_finite(look(slice(1)))
+            probed = np.zeros(len(queries), np.int64)
         else:
-            threads = check_n_jobs(n_jobs)
-            _check_finite(all(run_all([partial(look, part) for part in _blocks(n, threads)], threads)))
-        return ProbedNeighbors.of(distances, rows, probed)
+            probing = _look_for(state, queries, plan, allowed, n_jobs)
+            found, probed = probing.ids, probing.probed
+        nearest_of_candidates(matrix, queries, found, METRIC_NUMBERS[self.metric], distances, rows)
+        return ProbedNeighbors.of(distances, rows, probed, plan.recall)
+
+    def candidates(
+        self, Q: ArrayLike, plan: Plan, allowed: NDArray[np.uint8] | None = None, n_jobs: int | None = None
+    ) -> ProbedNeighbors:
+        """What a plan compares by vectors: for each query the rows with the least estimates in its lists.
+
+        Lists are looked at until a query has as many candidates as the plan says, or there are no more rows.
+
+        Parameters
+        ----------
+        Q : array of shape (n_queries, n_features)
+            Vectors.
+        plan : Plan
+            See :meth:`plan`; not a flat one.
+        allowed : array of uint8, or None
+            A bit for every row that may be found, the first the lowest of the first byte; rows behind the last may not.
+        n_jobs : int or None
+            As in :meth:`search`.
+
+        Returns
+        -------
+        ProbedNeighbors
+            As of :meth:`search`, with ``plan.candidates`` columns.
+        """
+        state = self._fitted
+        chosen = _allowed(state.table, None)._replace(chosen=allowed)
+        return _look_for(state, _check_queries(Q, state.partition), plan, chosen, n_jobs)
+
+    def _candidates_but(
+        self, queries: NDArray, k: int, probes: Probes, *, itself: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The candidates of rows, each without itself."""
+        state = self._fitted
+        found = _look(state, queries, check_k(k + 1, len(state.table)), probes, _allowed(state.table, None), -1).ids
+        others = found != itself[: len(found), None]
+        others[others.all(axis=1), -1] = False
+        return found[others].reshape(len(found), -1)
 
     def within(
         self,
@@ -367,7 +520,7 @@ class PartitionedIndex:
         def found(q: int) -> tuple[NDArray[np.float32], NDArray[np.int64], bool]:
             if not state.table.n_codes:
                 return np.empty(0, np.float32), np.empty(0, np.int64), bool(np.isfinite(queries[q]).all())
-            return within_lists(state.lists, state.geometry, queries[q : q + 1], probes, distance, allowed)
+            return within_lists(state.lists, state.geometry, queries[q : q + 1], Probes(probes), distance, allowed)
 
         parts = run_all([partial(found, q) for q in range(len(queries))], check_n_jobs(n_jobs))
         _check_finite(all(is_finite for _, _, is_finite in parts))
@@ -387,13 +540,15 @@ class PartitionedIndex:
         """
         state = self._fitted
         table = state.table.compacted() if state.table.n_removed or _is_scattered(state.table) else state.table
-        sections: dict[str, NDArray] = {name: state.partition.arrays[name] for name in _ARRAYS_OF_PARTITION}
+        sections: dict[str, NDArray] = dict(state.partition.arrays)
         sections |= {name: getattr(table.lists, name) for name in ("sizes", "offsets", "scales")}
         if table.removed is not None:
             sections["removed"] = table.removed
         n_places = table.n_used * TILE
         sections["tiles"] = table.tiles[: n_places * (table.n_bytes + 1)]
         sections["rows"] = table.rows[:n_places]
+        if state.frontier is not None:
+            sections |= state.frontier.sections
         header = {"n_bits": self.n_bits, "metric": self.metric, "next_row": table.next_row, "tile": TILE}
         write_sections(path, MAGIC, VERSION, header, sections)
 
@@ -416,13 +571,13 @@ class PartitionedIndex:
         """
         file = read_sections(path, MAGIC, VERSION, "a partitioned index", on_demand=("tiles", "rows"))
         try:
-            partition, table = _opened(file)
+            partition, table, frontier = _opened(file)
         except KeyError as missing:
             raise ValueError(f"{path}: the file says no {missing}") from None
         except (TypeError, ValueError) as wrong:
             raise ValueError(f"{path}: {wrong}") from None
         index = cls(partition.n_bits, metric=partition.metric, n_lists=partition.n_lists)
-        index._begin(_state_of(partition, table, file))
+        index._begin(_state_of(partition, table, frontier, file))
         return index
 
     def verify(self) -> Self:
@@ -452,7 +607,66 @@ class PartitionedIndex:
         return self.default_probes if probes is None else check_integer("probes", probes, low=1, high=self.n_lists)
 
 
-def _state_of(partition: Partition, table: ListTable, file: Sections | None = None) -> _State:
+def check_recall(recall: Any) -> float:
+    """A share of neighbors to be found; ValueError where it is none."""
+    value = check_number("recall", recall)
+    if not 0 < value <= 1:
+        raise ValueError(f"recall must be above 0 and at most 1, got {recall!r}")
+    return value
+
+
+def _look(
+    state: _State, queries: NDArray[np.float32], k: int, probes: Probes, allowed: Allowed, n_jobs: int | None
+) -> ProbedNeighbors:
+    """The k rows with the least estimates in the lists of each query."""
+    n = len(queries)
+    distances, rows, probed = np.empty((n, k), np.float32), np.empty((n, k), np.int64), np.empty(n, np.int64)
+
+    def look(part: slice) -> bool:
+        out = distances[part], rows[part], probed[part]
+        return knn_in_lists(state.lists, state.geometry, queries[part], probes, k, allowed, *out)
+
+    if state.table.n_codes == 0:
+        distances[:], rows[:], probed[:] = np.inf, NO_ID, 0
+        _check_finite(bool(np.isfinite(queries).all()))
+    elif n == 1:
+        _check_finite(look(slice(1)))
+    else:
+        threads = check_n_jobs(n_jobs)
+        _check_finite(all(run_all([partial(look, part) for part in _blocks(n, threads)], threads)))
+    return ProbedNeighbors.of(distances, rows, probed)
+
+
+def _look_for(
+    state: _State, queries: NDArray[np.float32], plan: Plan, allowed: Allowed, n_jobs: int | None
+) -> ProbedNeighbors:
+    """The candidates of a plan; queries that found too few look at more lists."""
+    probes = plan.probes
+    found = _look(state, queries, plan.candidates, probes, allowed, n_jobs)
+    rows, probed = found.ids, found.probed
+    lacking = np.flatnonzero(rows[:, -1] < 0) if (rows[:, -1] < 0).any() else rows[:0, 0]
+    while len(lacking) and probes.share < 1:
+        probes = probes._replace(share=1 - (1 - probes.share) / _FEWER_LEFT_OUT)
+        if probes.share > _NEARLY_ALL:
+            probes = probes._replace(share=1.0)
+        again = _look(state, queries[lacking], plan.candidates, probes, allowed, n_jobs)
+        found.distances[lacking], rows[lacking], probed[lacking] = again.distances, again.ids, again.probed
+        lacking = lacking[again.ids[:, -1] < 0]
+    found.recall = plan.recall
+    return found
+
+
+def _check_matrix(vectors: Any, state: _State) -> Vectors:
+    wanted = state.table.next_row, state.partition.n_features
+    if not isinstance(vectors, np.ndarray) or vectors.shape != wanted or vectors.dtype not in (np.float32, np.float16):
+        got = f"{vectors.dtype} of {vectors.shape}" if isinstance(vectors, np.ndarray) else type(vectors).__name__
+        raise ValueError(f"vectors must be an array of float32 or float16 of shape {wanted}, got {got}")
+    return Vectors.of(np.ascontiguousarray(vectors))
+
+
+def _state_of(
+    partition: Partition, table: ListTable, frontier: Frontier | None = None, file: Sections | None = None
+) -> _State:
     words = word_rows(partition.words, partition.n_bits, table.n_bytes)
     geometry = Geometry(
         vector_tiles(partition.centers),
@@ -462,7 +676,7 @@ def _state_of(partition: Partition, table: ListTable, file: Sections | None = No
         0.0 if partition.metric == "dot" else partition.cross / 2,
         partition.metric == "cosine",
     )
-    return _State(partition, geometry, table, table.for_kernels(partition.levels()), file)
+    return _State(partition, geometry, table, table.for_kernels(partition.levels()), frontier, file)
 
 
 def _encoded(source: RowBlocks, partition: Partition) -> Iterator[tuple[int, Encoded]]:
@@ -544,13 +758,14 @@ def _is_scattered(table: ListTable) -> bool:
     return not np.array_equal(table.lists.first_tiles, np.cumsum(room) - room)
 
 
-def _opened(file: Sections) -> tuple[Partition, ListTable]:
+def _opened(file: Sections) -> tuple[Partition, ListTable, Frontier | None]:
     """The parts of an index from a file; raises where they contradict each other."""
     said, arrays = file.header, file.arrays
     n_bits = check_integer("n_bits", said["n_bits"], low=1, high=MAX_BITS)
     metric = check_choice("metric", said["metric"], METRICS)
     next_row = check_integer("next_row", said["next_row"], low=0, high=1 << KEY_SHIFT)
-    partition = Partition(metric, n_bits, {name: arrays[name] for name in _ARRAYS_OF_PARTITION})
+    names = (*_ARRAYS_OF_PARTITION, *({"groups"} & arrays.keys()))
+    partition = Partition(metric, n_bits, {name: arrays[name] for name in names})
     n_lists, d = partition.centers.shape
     n_bytes = bytes_per_code(n_bits)
     sizes = arrays["sizes"].astype(np.int64)
@@ -564,4 +779,4 @@ def _opened(file: Sections) -> tuple[Partition, ListTable]:
     table = ListTable(
         n_bytes, arrays["tiles"], arrays["rows"], lists, int(room.sum()), next_row, arrays.get("removed"), 0
     )
-    return partition, table
+    return partition, table, Frontier.read(arrays, n_lists, d)

@@ -45,12 +45,17 @@ Pieces = NDArray | Sequence[NDArray]
 
 
 class Sections(NamedTuple):
-    """What a file says, and its arrays, mapped. ``crc32`` are the checksums of those not compared yet."""
+    """What a file says, and its arrays, mapped.
+
+    ``crc32`` are the checksums of those not compared yet. ``fingerprint`` is a digest of the header, which has the
+    checksums of all arrays, and so of the whole file.
+    """
 
     path: Path
     header: dict[str, Any]
     arrays: dict[str, NDArray]
     crc32: dict[str, int]
+    fingerprint: str
 
     def verify(self) -> None:
         """Compare the arrays that were not read on opening with their checksums."""
@@ -81,7 +86,7 @@ def read_sections(path: str | Path, magic: bytes, version: int, kind: str, on_de
     _require_little_endian()
     path = check_regular(path)
     with path.open("rb") as file:
-        text, offset = _read_header(file, path, magic, version, kind)
+        text, offset, digest = _read_header(file, path, magic, version, kind)
         size = os.fstat(file.fileno()).st_size
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     arrays, later = {}, {}
@@ -101,7 +106,7 @@ def read_sections(path: str | Path, magic: bytes, version: int, kind: str, on_de
         raise ValueError(str(wrong) if known else f"{path}: {wrong}") from None
     if size != offset:
         raise ValueError(f"{path}: {size} bytes long instead of {offset}; the file was truncated or appended to")
-    return Sections(path, said, arrays, later)
+    return Sections(path, said, arrays, later, digest)
 
 
 def fingerprint(path: str | Path) -> str:
@@ -112,8 +117,8 @@ def fingerprint(path: str | Path) -> str:
         return hashlib.sha256(prefix + file.read(min(length, _LONGEST_HEADER) + _CRC.size)).hexdigest()
 
 
-def _read_header(file: BinaryIO, path: Path, magic: bytes, version: int, kind: str) -> tuple[bytes, int]:
-    """The header, once its checksum is seen to be right, and where the first section begins."""
+def _read_header(file: BinaryIO, path: Path, magic: bytes, version: int, kind: str) -> tuple[bytes, int, str]:
+    """The header, once its checksum is seen to be right, where the first section begins, and the fingerprint."""
     prefix = file.read(_PREFIX.size)
     if not prefix.startswith(magic) or len(prefix) < _PREFIX.size:
         raise ValueError(f"{path}: not {kind} of hashlearn")
@@ -124,7 +129,7 @@ def _read_header(file: BinaryIO, path: Path, magic: bytes, version: int, kind: s
     text, crc32 = rest[:length], rest[length:]
     if len(crc32) < _CRC.size or _CRC.unpack(crc32)[0] != zlib.crc32(prefix + text):
         raise ValueError(f"{path}: the header does not match its checksum; the file was truncated, edited or damaged")
-    return text, _aligned(len(prefix) + len(rest))
+    return text, _aligned(len(prefix) + len(rest)), hashlib.sha256(prefix + rest).hexdigest()
 
 
 def _mapped(mapped: mmap.mmap, size: int, offset: int, name: str, section: dict[str, Any]) -> NDArray:

@@ -119,6 +119,11 @@ class Facts(NamedTuple):
     n_clipped : int
         Values of kept vectors that were out of range.
     tuning : dict or None
+    index_kind : {"auto", "flat", "lists"}
+        When the search has lists.
+    lists : dict or None
+        ``file`` and ``fingerprint`` of the file of lists, the number of places it covers, and for how many rows they
+        were made.
     """
 
     search: str
@@ -139,6 +144,8 @@ class Facts(NamedTuple):
     vectors: dict[str, Any] | None
     n_clipped: int
     tuning: dict[str, Any] | None
+    index_kind: str = "auto"
+    lists: dict[str, Any] | None = None
 
     @property
     def n_places(self) -> int:
@@ -160,7 +167,7 @@ class Facts(NamedTuple):
                 raise ValueError(f"{place} has layout {found}; this hashlearn reads up to {VERSION}: update hashlearn")
             if said.pop("sha256") != json_digest(said):
                 raise ValueError(f"{place}: the facts do not match their checksum; it was edited or damaged")
-            return cls(**{name: said[name] for name in cls._fields})
+            return cls(**{name: said[name] for name in cls._fields if name in said or name not in cls._field_defaults})
         except (KeyError, TypeError, AttributeError):
             raise ValueError(f"{place}: no catalog of a similarity search; it was edited or damaged") from None
         except ValueError as error:

@@ -9,6 +9,7 @@ file                   content
 ``hasher-*``           a model folder
 ``codes-*.hli``        the codes of the rows that are not fresh; never changed
 ``vectors-*.hlv``      the kept vectors; only appended to
+``lists-*.hll``        codes in lists, once there are many rows; never changed
 =====================  ===============================================================================================
 
 The names end in 16 random hexadecimal digits. The facts name the files that count. A file is written before the change
@@ -34,10 +35,12 @@ from hashlearn.durable.files import naming, sync
 from hashlearn.hashers.saving import digest_of, load_with_digest, n_bits_of, save_hasher
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import packed_mask, unpacked_mask
+from hashlearn.index.partitioned import PartitionedIndex
 from hashlearn.index.sections import fingerprint
 from hashlearn.search.catalog import Catalog, Facts, LoadedRows
 from hashlearn.search.columns import Columns
 from hashlearn.search.ids import Growing, IdColumn
+from hashlearn.search.lists import SearchLists
 from hashlearn.search.metric_hasher import Lengths, MetricHasher
 from hashlearn.search.snapshot import Index, Snapshot, empty_index
 from hashlearn.search.tune import Tuning
@@ -50,8 +53,10 @@ ACKNOWLEDGED = "acknowledged"
 OLD_MANIFEST = "search.json"
 """The file that folders of earlier layouts have."""
 
-_OWN = re.compile(r"(hasher-[0-9a-f]{16}|codes-[0-9a-f]{16}\.hli|vectors-[0-9a-f]{16}\.hlv)\Z")
-_LEFT = re.compile(r"\.(codes|vectors)-.*\.hashlearn-tmp\Z")
+_OWN = re.compile(
+    r"(hasher-[0-9a-f]{16}|(codes-[0-9a-f]{16}\.hli|vectors-[0-9a-f]{16}\.hlv|lists-[0-9a-f]{16}\.hll))\Z"
+)
+_LEFT = re.compile(r"\.(codes|vectors|lists)-.*\.hashlearn-tmp\Z")
 _BESIDE = re.compile(r"catalog\.db(-wal|-shm|-journal)?\Z|acknowledged\Z|\..*\.hashlearn-(tmp|lock)\Z")
 
 
@@ -182,6 +187,24 @@ class SearchFolder:
             raise ValueError(f"{path} has codes of {index.n_bits} bits, the hasher is of {n_bits_of(hasher.hasher)}")
         return index
 
+    # -- lists ------------------------------------------------------------------------------------------------------
+
+    def save_lists(self, index: PartitionedIndex, n_places: int, n_made_for: int) -> dict[str, Any]:
+        """Write lists, whose rows are places; returns what the facts say of them."""
+        path = self.path / self._new("lists-{}.hll")
+        index.save(path)
+        said = {"file": path.name, "fingerprint": PartitionedIndex.open(path).fingerprint}
+        return {**said, "places": n_places, "made_for": n_made_for}
+
+    def open_lists(self, facts: Facts) -> SearchLists | None:
+        if facts.lists is None:
+            return None
+        path = self.path / facts.lists["file"]
+        index = PartitionedIndex.open(path)
+        if index.fingerprint != facts.lists["fingerprint"] or not index.is_tuned:
+            raise ValueError(f"{path} has other lists than were saved there (the checksum does not fit)")
+        return SearchLists(index, facts.lists["places"], facts.lists["made_for"])
+
     # -- vectors ----------------------------------------------------------------------------------------------------
 
     def new_vectors_path(self) -> Path:
@@ -245,7 +268,8 @@ class SearchFolder:
 def _named(facts: Facts | None) -> set[str]:
     if facts is None:
         return set()
-    return {facts.hasher, *(part["file"] for part in (facts.codes, facts.vectors) if part is not None)}
+    parts = facts.codes, facts.vectors, facts.lists
+    return {facts.hasher, *(part["file"] for part in parts if part is not None)}
 
 
 def vector_facts(file: VectorFile | None) -> dict[str, Any] | None:
@@ -327,6 +351,7 @@ def _load(folder: SearchFolder, catalog: Catalog, facts: Facts, inside: bool) ->
         columns=Columns(catalog, facts.first_row),
         vectors=None if vectors is None or not n else vectors.first(n),
         tuning=None if facts.tuning is None else Tuning.from_dict(facts.tuning),
+        lists=folder.open_lists(facts),
     )
     return Loaded(snapshot, facts, vectors)
 
@@ -426,6 +451,7 @@ def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Fac
     vectors = before.vectors
     if facts.vectors != known.vectors:
         vectors = folder.open_vectors(facts)
+    lists = snapshot.lists if facts.lists == known.lists else folder.open_lists(facts)
     changed = replace(
         snapshot,
         index=index,
@@ -436,6 +462,7 @@ def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Fac
         change=facts.change,
         vectors=None if vectors is None or not n else vectors.first(n),
         tuning=None if facts.tuning is None else Tuning.from_dict(facts.tuning),
+        lists=lists,
     )
     if np.count_nonzero(alive) != facts.n_rows:
         raise _ReadAll

@@ -258,6 +258,7 @@ class StoreRows:
     folder: Path | None = None
     tuning: Tuning | None = None
     moment = None
+    has_lists = False
 
     def __init__(self, link: StoreLink):
         if link.hasher.has_weights:
@@ -327,6 +328,8 @@ class StoreRows:
         return [found.get(id) for id in np.asarray(ids, object).tolist()]
 
     def search(self, X: Any, k: int, options: Options) -> Neighbors:
+        if options.recall is not None:
+            raise ValueError("recall must be None with search_in='store': say how many candidates are compared")
         codes = self.hasher.codes(X)
         if not self._is_by_vectors(options):
             return self.search_codes(codes, k, options)

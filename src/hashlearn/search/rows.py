@@ -19,18 +19,18 @@ from hashlearn.durable.files import sync
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import ids_from
 from hashlearn.rows import RowBlocks, as_rows
-from hashlearn.rows.blocks import Source
 from hashlearn.search.catalog import Catalog, Facts, payload_sums
 from hashlearn.search.columns import Columns, Facet
 from hashlearn.search.folder import Loaded, SearchFolder, load, load_changes, new_search_id, vector_facts
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_new_ids
+from hashlearn.search.lists import LEAST_ROWS, SearchLists, VectorsAt
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
 from hashlearn.search.question import Question, answer, example
 from hashlearn.search.results import Page, Record
-from hashlearn.search.snapshot import Index, Options, Snapshot, empty_index, with_places
+from hashlearn.search.snapshot import Index, Options, Snapshot, empty_index, with_ids, with_places
 from hashlearn.search.tune import Tuning, tune
 from hashlearn.search.vector_values import Calibration
-from hashlearn.search.vectors import VectorFile
+from hashlearn.search.vectors import VectorFile, VectorView
 from hashlearn.stores.arguments import NO_PAYLOAD, payload_texts
 
 _LEAST_FRESH = 8192
@@ -76,9 +76,11 @@ class CatalogRows:
     hasher : MetricHasher
     keep : {"float32", "float16", "int8"} or None
         How vectors are kept, if they are.
+    index : {"auto", "flat", "lists"}
+        When the rows have lists.
     """
 
-    def __init__(self, hasher: MetricHasher, keep: str | None):
+    def __init__(self, hasher: MetricHasher, keep: str | None, index: str = "auto"):
         self._keep = keep
         self._calibration: Calibration | None = None
         self._folder: SearchFolder | None = None
@@ -86,7 +88,7 @@ class CatalogRows:
         self._process = os.getpid()
         self._pending: Pending | None = None
         # All that a reader needs hangs on this one reference, which a change replaces at its end.
-        self._now = Loaded(_empty_snapshot(hasher, self._catalog, 0, 0), _no_facts(hasher, keep), None)
+        self._now = Loaded(_empty_snapshot(hasher, self._catalog, 0, 0), _no_facts(hasher, keep, index), None)
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -126,6 +128,10 @@ class CatalogRows:
     @property
     def index(self) -> Index:
         return self._snapshot.index.copy()
+
+    @property
+    def has_lists(self) -> bool:
+        return self._snapshot.lists is not None
 
     @property
     def tuning(self) -> Tuning | None:
@@ -197,7 +203,7 @@ class CatalogRows:
     def search(self, X: Any, k: int, options: Options) -> Neighbors:
         snapshot = self._snapshot
         found = snapshot.search(X, k, options)
-        return Neighbors(found.distances, snapshot.ids_at(found.ids))
+        return with_ids(found, snapshot.ids_at(found.ids))
 
     def search_codes(self, codes: ArrayLike, k: int, options: Options) -> Neighbors:
         snapshot = self._snapshot
@@ -235,7 +241,7 @@ class CatalogRows:
         if "vector" in include and snapshot.vectors is not None:
             vectors = np.full((*found.ids.shape, snapshot.vectors.n_features), np.nan, np.float32)
             vectors[there] = snapshot.vectors_at(places)
-        return Neighbors(found.distances, snapshot.ids_at(found.ids)), payloads, vectors
+        return with_ids(found, snapshot.ids_at(found.ids)), payloads, vectors
 
     def within(self, X: Any, distance: float, options: Options) -> Any:
         snapshot = self._snapshot
@@ -382,6 +388,31 @@ class CatalogRows:
                 _collect(self._folder, self._catalog)
             if snapshot.n_places - snapshot.n_rows > max(_LEAST_BURIED, snapshot.n_rows):
                 self.compact()
+            else:
+                self._keep_lists()
+
+    def _keep_lists(self) -> None:
+        """Make lists where there are enough rows for them, and put new rows into the lists that there are."""
+        snapshot, facts, _ = self._now
+        if not isinstance(snapshot.vectors, VectorView) or len(snapshot) < LEAST_ROWS.get(facts.index_kind, np.inf):
+            return
+        if snapshot.lists is not None and not snapshot.lists.wants_to_be_made_anew(len(snapshot)):
+            snapshot.covered()
+            return
+        own = snapshot.hasher
+        lists = SearchLists.made(snapshot.places, snapshot.n_places, own.n_bits, own.metric, snapshot.vectors_at)
+        with self.changing() as pending:
+            if pending.snapshot.hasher is own and pending.facts.first_row == facts.first_row:
+                self._put_lists(pending, lists)
+
+    def _put_lists(self, pending: Pending, lists: SearchLists) -> None:
+        """Use lists, which are of their own, with the rows of a change; a folder gets them as a file."""
+        snapshot = replace(pending.snapshot, lists=lists)
+        if self._folder is not None:
+            said = self._folder.save_lists(*snapshot.covered(), lists.n_made_for)
+            pending.facts = pending.facts._replace(lists=said)
+            snapshot = replace(snapshot, lists=self._folder.open_lists(pending.facts))
+        pending.snapshot = snapshot
 
     def put_encoded(self, pending: Pending, new: NewRows, only_new: bool) -> None:
         """As :meth:`put`, of rows that are encoded, in a change that is under way."""
@@ -508,7 +539,9 @@ class CatalogRows:
         """Begin with place 0 again; there are no rows."""
         first = pending.facts.next_row
         self._catalog.clear(first)
-        pending.facts = pending.facts._replace(first_row=first, n_rows=0, sum=0, codes=None, vectors=None, id_type=None)
+        pending.facts = pending.facts._replace(
+            first_row=first, n_rows=0, sum=0, codes=None, vectors=None, lists=None, id_type=None
+        )
         pending.vectors, pending.must_flush = None, False
         pending.snapshot = replace(
             _empty_snapshot(pending.snapshot.hasher, self._catalog, first, pending.facts.change),
@@ -525,6 +558,8 @@ class CatalogRows:
         self._catalog.drop_codes()
         pending.facts = pending.facts._replace(codes=codes)
         pending.snapshot = replace(snapshot, index=self._folder.open_codes(pending.facts, snapshot.hasher))
+        if snapshot.lists is not None:
+            self._put_lists(pending, snapshot.lists.apart())
         pending.must_flush = False
 
     def compact(self) -> None:
@@ -556,9 +591,16 @@ class CatalogRows:
                 first_row=first,
                 columns=snapshot.columns.taken(self._catalog, first, places),
                 vectors=self._vectors_of(vectors, n, ids),
+                lists=None,
             )
             pending.facts = facts._replace(
-                first_row=first, next_row=first + n, n_rows=n, sum=total, codes=None, vectors=vector_facts(vectors)
+                first_row=first,
+                next_row=first + n,
+                n_rows=n,
+                sum=total,
+                codes=None,
+                vectors=vector_facts(vectors),
+                lists=None,
             )
             pending.must_flush = self._folder is not None and n > 0
 
@@ -577,7 +619,7 @@ class CatalogRows:
         """Use another hasher, which was fitted to the rows X; the rows of the hasher before are dropped."""
         calibration = Calibration.of(X) if self._keep == "int8" else None
         if self._folder is None:
-            fresh = type(self)(hasher, self._keep)
+            fresh = type(self)(hasher, self._keep, self._now.facts.index_kind)
             fresh.keep_words(self.text_field)
             fresh._calibration = calibration
             vars(self).update(vars(fresh))
@@ -664,9 +706,14 @@ class CatalogRows:
                     sum=total,
                     codes=codes,
                     vectors=vector_facts(vectors),
+                    lists=None,
                 )
+                if snapshot.lists is not None:
+                    said = target.save_lists(*snapshot.covered(), snapshot.lists.n_made_for)
+                    facts = facts._replace(lists=said)
                 # Opened before others may replace the files.
                 index = empty_index(snapshot.hasher) if codes is None else target.open_codes(facts, snapshot.hasher)
+                lists = target.open_lists(facts)
                 if known is None:
                     target.acknowledged.write(facts._replace(change=0))
                 catalog.commit(facts)
@@ -685,6 +732,7 @@ class CatalogRows:
             payload_sums=Growing(sums),
             columns=Columns(catalog, snapshot.first_row),
             vectors=None if vectors is None else vectors.first(snapshot.n_places),
+            lists=lists,
         )
         return Loaded(copied, facts, vectors)
 
@@ -746,6 +794,7 @@ class CatalogRows:
             payloads,
             self._now.facts.next_id,
             snapshot.tuning,
+            self._now.facts.index_kind,
             self.text_field,
         )
 
@@ -763,7 +812,7 @@ class _ByPosition:
         self._snapshot = snapshot
         self.hasher, self.metric = snapshot.hasher.hasher, snapshot.hasher.metric
         self.ids = np.arange(len(snapshot))
-        self.rows = RowBlocks(_KeptRows(snapshot))
+        self.rows = RowBlocks(VectorsAt(snapshot.places, snapshot.vectors.n_features, snapshot.vectors_at))
 
     def search(self, X: Any, k: int, *, candidates: int, rerank: Any) -> Neighbors:
         """The k nearest by kept vectors, which are those of ``rerank``."""
@@ -772,18 +821,7 @@ class _ByPosition:
         return Neighbors(found.distances, np.where(found.ids < 0, found.ids, positions))
 
 
-class _KeptRows(Source):
-    """The kept vectors of the rows that are there."""
-
-    def __init__(self, snapshot: Snapshot):
-        self._snapshot = snapshot
-        self.shape, self.dtype = (len(snapshot), snapshot.vectors.n_features), np.dtype(np.float32)
-
-    def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
-        return self._snapshot.vectors_at(self._snapshot.places[rows])
-
-
-def _no_facts(hasher: MetricHasher, keep: str | None) -> Facts:
+def _no_facts(hasher: MetricHasher, keep: str | None, index: str) -> Facts:
     """The facts of a search without rows and without a folder."""
     return Facts(
         search="",
@@ -804,6 +842,7 @@ def _no_facts(hasher: MetricHasher, keep: str | None) -> Facts:
         vectors=None,
         n_clipped=0,
         tuning=None,
+        index_kind=index,
     )
 
 
@@ -843,7 +882,8 @@ def _with_corrections(codes: NDArray[np.uint8], corrections: Corrections | None)
 
 
 def _files_of(facts: Facts) -> tuple:
-    return facts.hasher, *(None if part is None else part["file"] for part in (facts.codes, facts.vectors))
+    parts = facts.codes, facts.vectors, facts.lists
+    return facts.hasher, *(None if part is None else part["file"] for part in parts)
 
 
 def _blocks(places: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
@@ -863,10 +903,11 @@ def _restored(
     payloads: list[str],
     next_id: int,
     tuning: Tuning | None,
+    index: str,
     text_field: str | None,
 ) -> CatalogRows:
     """The rows that were pickled or copied as these parts."""
-    rows = kind(hasher, keep)
+    rows = kind(hasher, keep, index)
     rows.keep_words(text_field)
     with rows.changing() as pending:
         rows.put_encoded(pending, NewRows(None, ids, encoded, payloads), True)

@@ -17,10 +17,11 @@ from hashlearn.search.catalog import OutdatedError
 from hashlearn.search.columns import Facet
 from hashlearn.search.folder import SearchFolder
 from hashlearn.search.in_store import SEARCH_IN, MirroredRows, StoreLink, StoreRows
+from hashlearn.search.lists import INDEXES
 from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.results import NeighborsWithRows, Page, Record
 from hashlearn.search.rows import CatalogRows
-from hashlearn.search.snapshot import Index, Options
+from hashlearn.search.snapshot import Index, Options, first_of
 from hashlearn.search.texts import (
     TEXT_FIELD,
     Asked,
@@ -73,6 +74,10 @@ class SimilaritySearch:
         Where rows live instead: the URI of a store (see :mod:`hashlearn.stores.uri`), or one that is open. A change is
         in the database when its call returns, and rows that are there already are found. A new store is made for the
         first rows, with vectors if ``keep_vectors`` says so.
+    index : {"auto", "flat", "lists"}
+        Where a search that keeps vectors looks for candidates. "flat": among all codes. "lists": once there are 1,000
+        rows, in the nearest of many lists of rows only, which takes far less time where there are many rows. "auto":
+        in lists from 100,000 rows on. The call that makes them takes longer. Rows of a store are searched flat.
     search_in : {"memory", "store"}
         Whether the codes of a store are mirrored in memory and searched there, or searched by the database.
     encoder : str, Encoder, model with ``encode``, function, or None
@@ -104,6 +109,7 @@ class SimilaritySearch:
         keep_vectors: str | None = None,
         folder: str | Path | None = None,
         store: Any = None,
+        index: str = "auto",
         search_in: str = "memory",
         encoder: Any = None,
         text_field: str | None = None,
@@ -113,6 +119,10 @@ class SimilaritySearch:
         field = None if text_field is None else check_text_field(text_field)
         self._encoder = None if encoder is None else as_encoder(encoder)
         check_choice("search_in", search_in, SEARCH_IN)
+        if check_choice("index", index, INDEXES) == "lists" and (keep_vectors is None or store is not None):
+            raise ValueError(
+                "index='lists' needs keep_vectors and no store: candidates of lists are compared by vectors"
+            )
         own = MetricHasher(hasher, metric, query)
         self._wanted_folder = folder
         if store is not None:
@@ -123,7 +133,7 @@ class SimilaritySearch:
         elif search_in == "memory":
             if folder is not None and SearchFolder(folder).is_search:
                 raise ValueError(f"folder must be new or empty, got {folder}: open it with SimilaritySearch.open")
-            self._begin(CatalogRows(own, keep_vectors))
+            self._begin(CatalogRows(own, keep_vectors, index))
         else:
             raise ValueError("search_in='store' needs a store")
         self._rows.keep_words(field)
@@ -500,6 +510,11 @@ class SimilaritySearch:
         """A copy, at no cost, of the index of the codes. Its ids are numbers of rows, in the order of their adding."""
         return self._rows.index
 
+    @property
+    def has_lists(self) -> bool:
+        """Are candidates looked for in lists, so that a search finds the share of neighbors that its recall says?"""
+        return self._rows.has_lists
+
     def get(self, ids: ArrayLike) -> list[Record]:
         """Read rows back.
 
@@ -575,6 +590,7 @@ class SimilaritySearch:
         like: Any = None,
         unlike: Any = None,
         diversity: float = 0.0,
+        recall: float | None = None,
         candidates: int | None = None,
         rerank: Any = None,
         filter: dict | None = None,
@@ -605,8 +621,13 @@ class SimilaritySearch:
             In place of a query: rows to be like, and rows to avoid. They are not among the results.
         diversity : float
             From 0 to 1: how much results should differ from each other (maximal marginal relevance).
+        recall : float or None
+            The share of the true k nearest, by the kept vectors, that is to be found. 1.0 compares all vectors and
+            finds all of them. None is what was said to :meth:`tune`, or 0.95, where the search has lists
+            (:attr:`has_lists`). A search without lists must be tuned before it can be asked for a recall below 1.
         candidates : int or None
-            How many codes are found, to be put in another order then. None is what :meth:`tune` has found, or 4 k.
+            How many codes are found, among all of them, to be put in another order then. None is what :meth:`tune` has
+            found, or 4 k.
         rerank : None, False, "codes", "asymmetric", "vectors", or an array, memmap or file of vectors
             What the result is ordered by. ``"codes"`` or False: the distances of the codes. ``"asymmetric"``: the
             scores of the query against the bits of the candidates. ``"vectors"``: the distances of the vectors that are
@@ -628,9 +649,17 @@ class SimilaritySearch:
         distances, ids : arrays of shape (n_queries, k), or (k,) for one vector
             Nearest first, ties by the row that was added first. Distances are those that the result is ordered by:
             Hamming distances (int32), or real ones (float32). By words they are minus the scores, by both 1 minus the
-            joined score, and the attribute ``parts`` says what words and meaning have given to it.
+            joined score, and the attribute ``parts`` says what words and meaning have given to it. Where lists were
+            searched or a recall was asked for, the result has two more attributes: ``recall``, the share of the true
+            neighbors that is expected in it, and ``probed``, how many lists each query looked at.
+
+        Notes
+        -----
+        The result is exact with ``recall=1.0``: the k nearest vectors. It is exact for the codes, too, where it is
+        ordered by them (``rerank="codes"``). Everything else finds candidates by codes first, so that some of the
+        nearest vectors may be missing.
         """
-        options = Options(rerank, candidates, filter, subset, n_jobs)
+        options = Options(rerank, candidates, filter, subset, n_jobs, recall)
         if text is not None or like is not None or unlike is not None or diversity:
             asked = Asked(X, text, by, weights, operators, like, unlike, diversity, column)
             return self._ask(asked, k, options, include)
@@ -641,14 +670,16 @@ class SimilaritySearch:
             self._check_lengths(queries)
         if not include:
             found = self._asked(lambda rows: rows.search(queries, k, options))
-            return Neighbors(found.distances[0], found.ids[0]) if was_one_row else found
+            return first_of(found) if was_one_row else found
         wanted = {check_choice("include", name, _INCLUDED) for name in _listed(include)}
         found, payloads, vectors = self._asked(lambda rows: rows.search_with(queries, k, options, wanted))
+        probed, expected = (getattr(found, name, None) for name in ("probed", "recall"))
         if was_one_row:
-            found = Neighbors(found.distances[0], found.ids[0])
+            found = first_of(found)
             payloads, vectors = (part if part is None else part[0] for part in (payloads, vectors))
         with_rows = NeighborsWithRows(*found)
         with_rows.payloads, with_rows.vectors = payloads, vectors
+        with_rows.probed, with_rows.recall = probed, expected
         return with_rows
 
     def _ask(self, asked: Asked, k: int, options: Options, include: Sequence[str]) -> NeighborsWithRows:

@@ -11,8 +11,12 @@ from hashlearn.checks import check_integer, check_number, plain_array
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import packed_mask, unpacked_mask
+from hashlearn.index.partitioned import ProbedNeighbors, check_recall
+from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.columns import Columns
+from hashlearn.search.exact import nearest_vectors
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_ids
+from hashlearn.search.lists import DEFAULT_RECALL, Covered, SearchLists, VectorsAt
 from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.rerank import nearest_candidates, rerank_asymmetric, rerank_exact, rerank_read
 from hashlearn.search.tune import Tuning
@@ -35,6 +39,7 @@ class Options(NamedTuple):
     filter: dict | None = None
     subset: ArrayLike | None = None
     n_jobs: int | None = None
+    recall: float | None = None
 
 
 def empty_index(hasher: MetricHasher) -> Index:
@@ -67,6 +72,8 @@ class Snapshot:
     vectors : VectorView, StoreVectors or None
         By place. A :class:`~hashlearn.search.rerank.Reader`.
     tuning : Tuning or None
+    lists : SearchLists or None
+        Where candidates are looked for if there are many rows; their rows are places.
     """
 
     hasher: MetricHasher
@@ -80,6 +87,7 @@ class Snapshot:
     columns: Columns
     vectors: Any = None
     tuning: Tuning | None = None
+    lists: SearchLists | None = None
 
     def __len__(self) -> int:
         return self.n_rows
@@ -169,6 +177,12 @@ class Snapshot:
     def search_among(self, X: Any, k: int, options: Options, mask: Mask) -> Neighbors:
         """As :meth:`search`, among the places of a mask instead of a filter and a subset."""
         order = self._order_of(options.rerank)
+        by_vectors = isinstance(order, str) and order == "vectors"
+        if options.recall is not None:
+            return self._reaching(X, k, options, mask, by_vectors)
+        if by_vectors and options.candidates is None and self.lists is not None:
+            wanted = DEFAULT_RECALL if self.tuning is None else self.tuning.target_recall
+            return self._in_lists(X, check_integer("k", k, low=1), wanted, mask, options.n_jobs)
         if isinstance(order, str) and order == "codes":
             return self.by_codes(X, k, mask, options.n_jobs)
         return self._reranked(X, k, order, options.candidates, mask, options.n_jobs)
@@ -194,6 +208,72 @@ class Snapshot:
         n_found = max(1, min(check_integer("candidates", wanted, low=1), len(self)))
         found = self._reranked(X, n_found, order, n_found, mask, options.n_jobs)
         return only_within(found, distance)
+
+    def _reaching(self, X: Any, k: int, options: Options, mask: Mask, by_vectors: bool) -> ProbedNeighbors:
+        """The k nearest rows by vectors, with the recall that is asked for."""
+        recall, k = check_recall(options.recall), check_integer("k", k, low=1)
+        if not by_vectors:
+            raise ValueError("recall needs vectors to order by; make the search with keep_vectors='float32'")
+        if options.candidates is not None:
+            raise ValueError("candidates and recall cannot both be given: a recall says how many candidates there are")
+        if recall == 1:
+            return self._all_compared(X, k, self._looked_at(mask))
+        if self.lists is not None:
+            return self._in_lists(X, k, recall, mask, options.n_jobs)
+        if self.tuning is None or k > self.tuning.k or max(self.tuning.recalls) < recall:
+            raise ValueError(
+                f"recall={recall:g} of {k} neighbors was not measured; call tune(k={k}, target_recall={recall:g}), or "
+                "say recall=1.0 to compare all vectors"
+            )
+        curve = zip(self.tuning.candidates, self.tuning.recalls)
+        candidates, expected = min((n, measured) for n, measured in curve if measured >= recall)
+        found = self._reranked(X, k, "vectors", candidates, mask, options.n_jobs)
+        return ProbedNeighbors.of(*found, np.zeros(len(found.ids), np.int64), expected)
+
+    def covered(self) -> Covered:
+        """The lists, with all but a few of the rows."""
+        assert self.lists is not None
+        return self.lists.covering(self.places, self.n_places, self.vectors_at)
+
+    def _in_lists(self, X: Any, k: int, recall: float, mask: Mask, n_jobs: int | None) -> ProbedNeighbors:
+        """The k nearest rows by vectors, among the candidates of the lists and the rows that are in no list yet."""
+        index, n_covered = self.covered()
+        n_allowed = self.n_rows if mask is None else int(np.count_nonzero(mask[self.places]))
+        if recall == 1 or not n_allowed:
+            return self._all_compared(X, k, self._looked_at(mask))
+        plan = index.plan(k, recall, n_allowed)
+        if plan.is_flat:
+            return self._all_compared(X, k, self._looked_at(mask))
+        queries = as_rows(X)
+        Q = queries.take(np.arange(len(queries)))
+        bits = None
+        if mask is not None or self.n_rows < self.n_places or index.next_row > self.n_places:
+            alive = self.alive if mask is None else self.alive & packed_mask(mask)
+            bits = alive.view(np.uint8)
+        found = index.candidates(Q, plan, bits, n_jobs)
+        places = found.ids
+        if n_covered < self.n_places:
+            outside = np.arange(n_covered, self.n_places)
+            here = unpacked_mask(self.alive, self.n_places)[outside]
+            outside = outside[here if mask is None else here & mask[outside]]
+            places = np.hstack([places, np.broadcast_to(outside, (len(places), len(outside)))])
+        nearest = nearest_candidates(self.vectors, Q, places, k, self.hasher.metric)
+        return ProbedNeighbors.of(*nearest, found.probed, plan.recall)
+
+    def _looked_at(self, mask: Mask) -> NDArray[np.int64]:
+        return self.places if mask is None else self.places[mask[self.places]]
+
+    def _all_compared(self, X: Any, k: int, places: NDArray[np.int64]) -> ProbedNeighbors:
+        """The k nearest of the rows at places, by comparing all of their vectors."""
+        queries = as_rows(X)
+        n = len(queries)
+        distances, ids = np.full((n, k), np.inf, np.float32), np.full((n, k), NO_ID, np.int64)
+        if len(places) and n:
+            n_found = min(k, len(places))
+            rows = RowBlocks(VectorsAt(places, self.vectors.n_features, self.vectors_at))
+            found = nearest_vectors(rows, queries.take(np.arange(n)), n_found, self.hasher.metric)
+            distances[:, :n_found], ids[:, :n_found] = found.distances, places[found.ids]
+        return ProbedNeighbors.of(distances, ids, np.zeros(n, np.int64), 1.0)
 
     def by_codes(self, X: Any, k: int, mask: Mask, n_jobs: int | None) -> Neighbors:
         """The k nearest codes, by their places."""
@@ -298,6 +378,20 @@ def with_places(alive: NDArray[np.uint64], n_before: int, n_after: int) -> NDArr
         return packed_mask(np.concatenate([unpacked_mask(alive, n_before), np.ones(len(new), bool)]))
     np.bitwise_or.at(longer, new >> 6, np.uint64(1) << (new & 63).astype(np.uint64))
     return longer
+
+
+def first_of(found: Neighbors) -> Neighbors:
+    """What the first query has found."""
+    if isinstance(found, ProbedNeighbors):
+        return ProbedNeighbors.of(found.distances[0], found.ids[0], found.probed[0], found.recall)
+    return Neighbors(found.distances[0], found.ids[0])
+
+
+def with_ids(found: Neighbors, ids: NDArray[Any]) -> Neighbors:
+    """What was found, with ids in the place of places."""
+    if isinstance(found, ProbedNeighbors):
+        return ProbedNeighbors.of(found.distances, ids, found.probed, found.recall)
+    return Neighbors(found.distances, ids)
 
 
 def only_within(found: Neighbors, distance: Any) -> RangeResult:

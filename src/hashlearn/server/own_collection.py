@@ -53,7 +53,7 @@ class HowToHash(NamedTuple):
     model_folder: str | None = None
 
 
-class Encoded(NamedTuple):
+class EncodedCollection(NamedTuple):
     """A collection before it is hashed."""
 
     vectors: NDArray
@@ -81,9 +81,9 @@ def images_collection(folder: str | Path, how: HowToHash) -> OwnCollection:
         raise ValueError(f"no images in {folder}")
     state = [_state(top / name, name) for name in found.names]
 
-    def encode() -> Encoded:
+    def encode() -> EncodedCollection:
         images = folder_of_images(top, encoder_named(how.encoder, "image", how.model_folder))
-        return Encoded(images.vectors, images.names, None, images.encoder, images.skipped)
+        return EncodedCollection(images.vectors, images.names, None, images.encoder, images.skipped)
 
     made = _kept(("images", str(top.resolve())), [how, state, [name for name, _ in found.skipped]], encode, how)
     pictures = FolderPictures(top, made.search.ids.tolist())
@@ -94,7 +94,7 @@ def texts_collection(path: str | Path, column: str, how: HowToHash) -> OwnCollec
     """The texts in a column of a CSV file; the other columns are shown with them."""
     file = Path(path)
 
-    def encode() -> Encoded:
+    def encode() -> EncodedCollection:
         table = texts_of_csv(file, column)
         encoder = encoder_named(how.encoder, "text", how.model_folder).fit(table.texts)
         blocks = [
@@ -102,7 +102,7 @@ def texts_collection(path: str | Path, column: str, how: HowToHash) -> OwnCollec
             for start in track(range(0, len(table.texts), ROWS_AT_A_TIME), "texts")
         ]
         payloads = [{"text": text, **fields} for text, fields in zip(table.texts, table.fields)]
-        return Encoded(np.concatenate(blocks), np.arange(len(payloads)), payloads, encoder)
+        return EncodedCollection(np.concatenate(blocks), np.arange(len(payloads)), payloads, encoder)
 
     made = _kept(("texts", str(file.resolve())), [how, column, _state(file, file.name)], encode, how)
     return made._replace(title=file.stem)
@@ -135,10 +135,10 @@ def vectors_collection(
     named = [file, *([] if labels is None else [Path(labels)]), *(path_and_name(place)[0] for place in known.places)]
     states = [_state(each, each.name) for each in named]
 
-    def encode() -> Encoded:
+    def encode() -> EncodedCollection:
         ids = np.arange(len(vectors)) if known.ids is None else known.ids
         payloads = _with_labels(known.payloads, _labelled(labels, len(vectors)), len(vectors))
-        return Encoded(np.asarray(vectors, np.float32), ids, payloads)
+        return EncodedCollection(np.asarray(vectors, np.float32), ids, payloads)
 
     made = _kept(("vectors", str(file.resolve())), [how, str(path), known.places, states], encode, how)
     return made._replace(title=file.stem, pictures=pictures)
@@ -148,9 +148,9 @@ def digits_collection(how: HowToHash) -> OwnCollection:
     """The images of digits that come with scikit-learn."""
     digits = load_digits()
 
-    def encode() -> Encoded:
+    def encode() -> EncodedCollection:
         payloads = [{"label": int(label)} for label in digits.target]
-        return Encoded(digits.data.astype(np.float32), np.arange(len(payloads)), payloads)
+        return EncodedCollection(digits.data.astype(np.float32), np.arange(len(payloads)), payloads)
 
     made = _kept(("digits", ""), [how], encode, how)
     inked = (255 - digits.images * 255 / 16).astype(np.uint8)
@@ -181,7 +181,7 @@ def _state(path: Path, name: str) -> tuple[str, int, int]:
 
 
 def _kept(
-    source: tuple[str, str], made_from: list[Any], encode: Callable[[], Encoded], how: HowToHash
+    source: tuple[str, str], made_from: list[Any], encode: Callable[[], EncodedCollection], how: HowToHash
 ) -> OwnCollection:
     """What the cache has of these files, or what is made of them now and kept there."""
     prefix = hashlib.sha256("\0".join(source).encode()).hexdigest()[:16]
@@ -202,7 +202,7 @@ def _kept(
     return _opened(folder)
 
 
-def _indexed(made: Encoded, how: HowToHash) -> SimilaritySearch:
+def _indexed(made: EncodedCollection, how: HowToHash) -> SimilaritySearch:
     metric = "euclidean" if made.encoder is None else made.encoder.metric
     name = how.method or ("itq" if made.vectors.shape[1] >= how.n_bits else "lsh")
     hasher = method_named(name)(n_bits=how.n_bits, random_state=0)
@@ -210,7 +210,7 @@ def _indexed(made: Encoded, how: HowToHash) -> SimilaritySearch:
     return search.add(made.vectors, made.ids, made.payloads)
 
 
-def _keep(folder: Path, search: SimilaritySearch, made: Encoded) -> None:
+def _keep(folder: Path, search: SimilaritySearch, made: EncodedCollection) -> None:
     """Write it beside its place, then rename it."""
     beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
     try:

@@ -103,11 +103,29 @@ class Geometry(NamedTuple):
     is_unit: bool
 
 
+class Probes(NamedTuple):
+    """Which lists a query looks at: the nearest ones until they hold a share of its weight, ``most`` at the most.
+
+    The weight of a list is its size times 2 to the power of ``-sharpness`` times its level above the nearest: about in
+    proportion to the number of neighbors that it is expected to hold. A share of 1 is ``most`` lists.
+    """
+
+    most: int
+    share: float = 1.0
+    sharpness: float = 0.0
+
+
 class Allowed(NamedTuple):
     """Which rows may be found, by a bit of each in bytes; None for all. ``removed`` rows may not."""
 
     chosen: NDArray[np.uint8] | None
     removed: NDArray[np.uint8] | None
+
+    def mask(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which rows may be found, of those that are there."""
+        if self.chosen is None:
+            return present
+        return np.unpackbits(self.chosen, count=len(present), bitorder="little").view(bool) & present
 
 
 class Asked(NamedTuple):
@@ -165,8 +183,8 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def knn_in_lists(lists, geometry, queries, n_probes, k, allowed, distances, rows, probed):
-    """The k nearest codes of each query among its ``n_probes`` nearest lists.
+def knn_in_lists(lists, geometry, queries, probes, k, allowed, distances, rows, probed):
+    """The k nearest codes of each query among its nearest lists.
 
     Parameters
     ----------
@@ -174,7 +192,8 @@ def knn_in_lists(lists, geometry, queries, n_probes, k, allowed, distances, rows
     geometry : Geometry
     queries : array of shape (n, d), float32, contiguous
         At most ``QUERIES_PER_BLOCK``.
-    n_probes, k : int
+    probes : Probes
+    k : int
     allowed : Allowed
     distances, rows : arrays of shape (n, k), float32 and int64
         Get the estimates and rows, nearest first, ties by the lowest row; infinity and -1 where there are fewer than k.
@@ -187,9 +206,10 @@ def knn_in_lists(lists, geometry, queries, n_probes, k, allowed, distances, rows
         Whether all queries are finite; otherwise nothing is written.
     """
     n = len(queries)
-    asked, is_finite = _ask(lists, geometry, queries, n_probes)
+    asked, is_finite = _ask(lists, geometry, queries, probes)
     if not is_finite:
         return False
+    n_probes = asked.lists.shape[1]
     room = 4 * (k + 2 * TILE)
     found, scratch = _empty(n, room, k + k // 2 + TILE), _scratch(n, room)
     probed[:] = 0
@@ -208,7 +228,7 @@ def knn_in_lists(lists, geometry, queries, n_probes, k, allowed, distances, rows
 
 
 @compiled
-def within_lists(lists, geometry, queries, n_probes, distance, allowed):
+def within_lists(lists, geometry, queries, probes, distance, allowed):
     """All codes whose estimate is not above a distance among the nearest lists of one query.
 
     The arguments are those of :func:`knn_in_lists`.
@@ -219,14 +239,14 @@ def within_lists(lists, geometry, queries, n_probes, distance, allowed):
         Nearest first, ties by the lowest row.
     is_finite : bool
     """
-    asked, is_finite = _ask(lists, geometry, queries, n_probes)
+    asked, is_finite = _ask(lists, geometry, queries, probes)
     hits, n_hits = np.empty(1024, np.int64), 0
     most = np.floor((distance - asked.bases[0]) / asked.units[0]) + 1 if is_finite else -1.0
     if most >= 0:
         room = lists.sizes.max() + TILE
         found, scratch, probed = _empty(1, room, room), _scratch(1, room), np.zeros(1, np.int64)
         found.limits[0] = (np.int64(min(most, 2 * _LARGEST_SUM)) + 1) << KEY_SHIFT
-        for place in range(n_probes):
+        for place in range(asked.lists.shape[1]):
             _look_at(lists, asked, 0, place, allowed, found, scratch, 1, probed)
             count = found.counts[0]
             if n_hits + count > len(hits):
@@ -279,7 +299,7 @@ def _scratch(n, room):
 
 
 @compiled
-def _ask(lists, geometry, queries, n_probes):
+def _ask(lists, geometry, queries, probes):
     """The queries as integers, with their nearest lists; and whether they are finite."""
     n, d = queries.shape
     n_lists, n_entries = len(lists.sizes), lists.n_bytes * 2 * TABLE
@@ -289,6 +309,18 @@ def _ask(lists, geometry, queries, n_probes):
     products(geometry.centers, d, seen, levels)
     weights = np.empty((n, geometry.words.size // d), np.float32)
     products(geometry.words, d, seen, weights)
+    ends, counts = np.empty((n, 3), np.float32), np.zeros(n, np.int64)
+    by_list = np.empty(n_lists, np.float32)
+    for q in range(n if is_finite else 0):
+        near, far = _set_levels(lists.levels, np.float32(geometry.cross), levels[q])
+        ends[q, 0], ends[q, 1] = near, far
+        if probes.share < 1:
+            _weigh(levels[q], lists.sizes, near, np.float32(probes.sharpness), by_list)
+            ends[q, 2] = _level_of_share(levels[q], by_list, near, far, probes.share)
+        else:
+            ends[q, 2] = _level_above(levels[q], n_lists, near, far, probes.most)
+        counts[q] = _n_below(levels[q], n_lists, ends[q, 2])
+    n_probes = min(probes.most, max(1, counts.max())) if probes.share < 1 and n > 0 else probes.most
     asked = Asked(
         np.empty((n, n_entries), np.uint16),
         np.empty(n * n_entries, np.uint8),
@@ -301,8 +333,8 @@ def _ask(lists, geometry, queries, n_probes):
     raw = np.empty(n_entries, np.float32)
     order, spare = np.empty(n_lists + 1, np.int64), np.empty(n_lists, np.int64)
     for q in range(n if is_finite else 0):
-        near, far = _set_levels(lists.levels, np.float32(geometry.cross), levels[q])
-        _rank(levels[q], n_lists, near, far, order, spare, asked.lists[q], asked.levels[q])
+        near, far = ends[q, 0], ends[q, 1]
+        _rank(levels[q], n_lists, near, ends[q, 2], order, spare, asked.lists[q], asked.levels[q])
         least, total, widest = _entries(geometry, weights[q], raw)
         reach = np.float64(far) - near + lists.spread + total
         unit = max(widest / _WIDEST, reach / _LARGEST_SUM, 1e-30)
@@ -345,24 +377,58 @@ def _set_levels(added, cross, levels):
 
 
 @lean
-def _rank(levels, n_lists, near, far, order, spare, nearest, their_levels):
-    """Write the lists of the least levels, ascending, ties by the lower number; -1 where there are fewer with codes.
+def _rank(levels, n_lists, near, limit, order, spare, nearest, their_levels):
+    """Write the lists whose levels are not above a limit, ascending, ties by the lower number; -1 behind the last.
 
     Their levels are written, too, above the nearest.
     """
-    n_probes = len(nearest)
-    limit = _level_above(levels, n_lists, near, far, n_probes)
     count = np.uint64(0)
     for i in range(n_lists):
         bits = np.int64(np.float32(levels[i] - near).view(np.uint32))  # of no negative number: they ascend
         order[count] = (bits << 32) | i
         count += np.uint64(levels[i] <= limit)
     sort_keys(order, np.int64(count), spare)
-    for place in range(n_probes):
+    for place in range(len(nearest)):
         nearest[place] = -1
         if place < count:
             nearest[place] = order[place] & 0xFFFFFFFF
             their_levels[place] = levels[nearest[place]] - near
+
+
+@fast
+def _n_below(levels, n_lists, limit):
+    count = 0
+    for i in range(n_lists):
+        count += levels[i] <= limit
+    return count
+
+
+@lean
+def _weigh(levels, sizes, near, sharpness, weights):
+    """Write the weights of lists (:class:`Probes`); powers of two are linear between whole exponents."""
+    for i in range(weights.size):
+        exponent = max(np.float32(-100), sharpness * (near - levels[i]))
+        bits = np.int32((exponent + np.float32(127)) * np.float32(1 << 23))
+        weights[i] = np.float32(sizes[i]) * bits.view(np.float32)
+
+
+@fast
+def _level_of_share(levels, weights, near, far, share):
+    """The least level, by bisection, whose lists hold a share of all weights."""
+    total = np.float32(0)
+    for i in range(weights.size):
+        total += weights[i]
+    wanted = np.float32(share) * total
+    for _ in range(16):
+        middle = near + (far - near) / 2
+        held = np.float32(0)
+        for i in range(weights.size):
+            held += weights[i] if levels[i] <= middle else np.float32(0)
+        if held < wanted:
+            near = middle
+        else:
+            far = middle
+    return far
 
 
 @fast

@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.features.pictures import THUMBNAIL_SIDE, read_picture, thumbnail
+from hashlearn.features.decoder import shared_decoder
+from hashlearn.features.pictures import THUMBNAIL_SIDE, thumbnail
 from hashlearn.server.features import Features
 from hashlearn.server.page.collection import Collection, Item
 
@@ -85,7 +86,7 @@ def posted_picture(content: bytes, name: str, features: Features | None) -> Post
     if features is None:
         raise ValueError("this collection has no encoder of images")
     vector = features.encode_images([content])[0]
-    return Posted(vector, name[:80] or "picture", thumbnail(read_picture(content, THUMBNAIL_SIDE)))
+    return Posted(vector, name[:80] or "picture", thumbnail(shared_decoder().decode(content, THUMBNAIL_SIDE)))
 
 
 def posted_vector(text: str, n_features: int) -> Posted:

@@ -1,0 +1,258 @@
+"""What a partitioned index must look at for a wanted recall: measured once, on rows that do not find themselves.
+
+Two numbers decide which share of the true neighbors is found: the share of a query's weight that its lists hold
+(:class:`hashlearn.index.kernels.lists.Probes`), and the number of candidates that are compared by their vectors. The
+frontier is the recall of their combinations, for several numbers of neighbors. A plan is the combination that reaches
+the recall at the least cost.
+
+A filter that keeps a share s of the rows makes the k nearest of them about the k / s nearest of all, so its plan is
+that of k / s neighbors, with s times the candidates.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.index.kernels.lists import Probes
+from hashlearn.index.partition import Partition
+from hashlearn.rows import RowBlocks
+
+N_QUERIES = {1: 500, 10: 500, 100: 200, 1000: 50}
+"""Numbers of neighbors that recalls are measured for, and the queries of each."""
+
+RATIOS = np.array([1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256])
+"""Candidates for each neighbor, as far as there are not more of them than are measured."""
+
+_MOST_CANDIDATES = {1: 256, 10: 2560, 100: 2400, 1000: 4000}
+_COVERAGES = (0.6, 0.75, 0.85, 0.9, 0.93, 0.95, 0.965, 0.98, 0.99, 0.995, 0.999)
+_SHARPNESSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # over the mean level of all lists above the nearest
+_TYPICAL = 0.95
+_ALL = 1 - 1e-6  # of the weight
+_WORTH_OF_ALL = 4  # times the cost, for all neighbors where lists do not reach the recall
+_CANDIDATE_COST = 20.0
+_FEATURE_COST = 0.25
+"""A candidate costs as much time as 20 codes, and a quarter of a code for each of its features."""
+
+_ARRAYS = ("neighbors", "shares", "codes", "recalls", "sharpness")
+
+
+class Plan(NamedTuple):
+    """How a search reaches a recall: its lists, its candidates, the recall that is expected, and the cost in codes.
+
+    ``is_flat`` says to compare the vectors of all rows instead, which costs less or is the only way.
+    """
+
+    probes: Probes
+    candidates: int
+    recall: float
+    cost: float
+    is_flat: bool = False
+
+
+class Frontier:
+    """Recalls that were measured.
+
+    Parameters
+    ----------
+    arrays : dict of float64 arrays
+        ``neighbors`` (n_k,), ``shares`` (n_shares,), ``codes`` (n_shares,) that their lists hold in the mean,
+        ``recalls`` (n_k, n_shares, n_ratios), and ``sharpness`` (1,).
+    n_lists, n_features : int
+    """
+
+    def __init__(self, arrays: dict[str, NDArray[np.float64]], n_lists: int, n_features: int):
+        self.arrays, self._n_lists, self._n_features = arrays, n_lists, n_features
+        n_k, n_shares = len(arrays["neighbors"]), len(arrays["shares"])
+        if arrays["recalls"].shape != (n_k, n_shares, len(RATIOS)) or arrays["codes"].shape != (n_shares,):
+            raise ValueError("the recalls that were measured are not of the shape that they say")
+        self.plan = lru_cache(maxsize=64)(self._plan)
+
+    def __reduce__(self) -> tuple:
+        return Frontier, (self.arrays, self._n_lists, self._n_features)
+
+    @classmethod
+    def read(cls, arrays: dict[str, NDArray], n_lists: int, n_features: int) -> "Frontier | None":
+        """From the sections of a file; None where it has none."""
+        if "frontier_recalls" not in arrays:
+            return None
+        return cls({name: arrays[f"frontier_{name}"] for name in _ARRAYS}, n_lists, n_features)
+
+    @property
+    def sections(self) -> dict[str, NDArray[np.float64]]:
+        """The arrays as a file keeps them."""
+        return {f"frontier_{name}": self.arrays[name] for name in _ARRAYS}
+
+    def _plan(self, k: int, recall: float, n_rows: int, n_allowed: int) -> Plan:
+        """The cheapest way to a recall of the k nearest among ``n_allowed`` of the rows."""
+        each = _CANDIDATE_COST + _FEATURE_COST * self._n_features
+        flat = Plan(Probes(self._n_lists), n_allowed, 1.0, each * n_allowed, is_flat=True)
+        recalls = self._recalls(k * n_rows / max(1, n_allowed))
+        wanted = min(recall, float(recalls.max()))
+        misses, codes = np.log(1 - self.arrays["shares"]), self.arrays["codes"]
+        plans = []
+        for ratio, measured in zip(RATIOS, recalls.T):
+            if measured[-1] >= wanted:
+                share = 1 - np.exp(np.interp(wanted, measured, misses))
+                probes = Probes(self._n_lists, float(share), float(self.arrays["sharpness"][0]))
+                candidates = min(int(np.ceil(ratio * k)), max(1, n_allowed))
+                cost = float(np.interp(wanted, measured, codes)) + each * candidates
+                plans.append(Plan(probes, candidates, wanted, cost))
+        best = min(plans, key=lambda plan: plan.cost)
+        worth = 1 if wanted == recall else _WORTH_OF_ALL
+        return flat if recall == 1 or flat.cost <= worth * best.cost else best
+
+    def _recalls(self, k: float) -> NDArray[np.float64]:
+        """Recalls for k neighbors, by shares and ratios: between those of two numbers of neighbors."""
+        logs = np.log(self.arrays["neighbors"])
+        place = np.interp(np.log(k), logs, np.arange(len(logs)))
+        low = int(place)
+        high = min(low + 1, len(logs) - 1)
+        between = (1 - (place - low)) * self.arrays["recalls"][low] + (place - low) * self.arrays["recalls"][high]
+        return np.maximum.accumulate(between, axis=0)
+
+
+def measured(
+    search: Callable[[NDArray, int, Probes], NDArray[np.int64]],
+    partition: Partition,
+    sizes: NDArray[np.int64],
+    list_of_row: NDArray[np.integer],
+    queries: NDArray[np.float32],
+    truth: NDArray[np.int64],
+) -> Frontier:
+    """The recalls of an index.
+
+    Parameters
+    ----------
+    search : function (queries, k, probes) -> rows
+        The candidates of an index.
+    partition : Partition
+    sizes : array of shape (n_lists,)
+    list_of_row : array of shape (next_row,)
+    queries : array of shape (n, d)
+    truth : array of shape (n, most neighbors), int64
+        The true nearest rows of the queries, nearest first.
+    """
+    neighbors = [k for k in N_QUERIES if k <= truth.shape[1]]
+    typical = truth[:, : min(10, truth.shape[1])]
+    sharpness, shares = _chosen_shares(partition, sizes, list_of_row, queries, typical)
+    recalls = np.zeros((len(neighbors), len(shares), len(RATIOS)))
+    codes = np.zeros(len(shares))
+    for i, k in enumerate(neighbors):
+        n, most = N_QUERIES[k], _MOST_CANDIDATES[k]
+        counts = np.minimum(np.ceil(RATIOS * k), most)
+        for j, share in enumerate(shares):
+            found = search(queries[:n], most, Probes(partition.n_lists, share, sharpness))
+            places = np.sort(_places(found, truth[:n, :k]), axis=None)
+            recalls[i, j] = np.searchsorted(places, counts) / places.size
+    weights = _weights(partition, sizes, queries, sharpness)
+    for j, share in enumerate(shares):
+        codes[j] = _codes_of_share(weights, share)
+    arrays = {
+        "neighbors": np.array(neighbors, np.float64),
+        "shares": np.array(shares),
+        "codes": codes,
+        "recalls": recalls,
+        "sharpness": np.array([sharpness]),
+    }
+    return Frontier(arrays, partition.n_lists, partition.n_features)
+
+
+class _Weights(NamedTuple):
+    """Lists in the order of their levels, by query, the share of weight up to each, and the codes up to each."""
+
+    order: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    codes: NDArray[np.int64]
+
+
+def _weights(partition: Partition, sizes: NDArray, queries: NDArray, sharpness: float) -> _Weights:
+    levels = _levels(partition, sizes, queries)
+    order = np.argsort(levels, axis=1, kind="stable")
+    gaps = np.take_along_axis(levels, order, axis=1) - levels.min(axis=1, keepdims=True)
+    weights = sizes[order] * np.exp2(-np.minimum(100, sharpness * gaps.astype(np.float64)))
+    held = np.cumsum(weights, axis=1)
+    return _Weights(order, held / held[:, -1:], np.cumsum(sizes[order], axis=1))
+
+
+def _levels(partition: Partition, sizes: NDArray, queries: NDArray) -> NDArray[np.float32]:
+    levels = partition.levels() - np.float32(partition.cross) * (partition.seen(queries) @ partition.centers.T)
+    return np.where(sizes > 0, levels, np.float32(1e30))
+
+
+def _codes_of_share(weights: _Weights, share: float) -> float:
+    last = np.argmax(weights.shares >= share * (1 - 1e-12), axis=1)
+    return float(np.take_along_axis(weights.codes, last[:, None], axis=1).mean())
+
+
+def _chosen_shares(
+    partition: Partition, sizes: NDArray, list_of_row: NDArray, queries: NDArray, truth: NDArray
+) -> tuple[float, list[float]]:
+    """The sharpness with which the fewest codes are looked at, and shares that hold more and more neighbors."""
+    levels = _levels(partition, sizes, queries)[:, sizes > 0]
+    scale = max(float((levels - levels.min(axis=1, keepdims=True)).mean()), 1e-30)
+    best, chosen = np.inf, (0.0, [_ALL])
+    for sharpness in (factor / scale for factor in _SHARPNESSES):
+        weights = _weights(partition, sizes, queries, sharpness)
+        places = np.argsort(weights.order, axis=1)
+        there = np.take_along_axis(places, list_of_row[truth], axis=1)
+        before = np.where(there > 0, np.take_along_axis(weights.shares, np.maximum(there - 1, 0), axis=1), 0.0)
+        shares = np.quantile(before, _COVERAGES)
+        codes = _codes_of_share(weights, float(np.quantile(before, _TYPICAL)))
+        if codes < best:
+            best, chosen = codes, (sharpness, [*np.unique(np.clip(shares, 1e-6, _ALL - 1e-6)).tolist(), _ALL])
+    return chosen
+
+
+def _places(found: NDArray[np.int64], truth: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places of true neighbors among what was found; beyond the last where they were not."""
+    n = max(int(found.max(initial=0)), int(truth.max(initial=0))) + 2
+    number = np.arange(len(found))[:, None] * n
+    keys = (found + 1 + number).ravel()
+    order = np.argsort(keys)
+    wanted = truth + 1 + number
+    at = np.minimum(np.searchsorted(keys[order], wanted), keys.size - 1)
+    there = keys[order][at] == wanted
+    return np.where(there, order[at] % found.shape[1], found.shape[1])
+
+
+def nearest_rows(
+    rows: RowBlocks,
+    partition: Partition,
+    queries: NDArray,
+    itself: NDArray[np.int64],
+    k: int,
+    present: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """The k nearest of the rows that are present, for each query, without the row that it is (-1 where it is none).
+
+    One pass over the rows, in blocks; equal distances in any order.
+    """
+    seen = partition.seen(queries)
+    distances = np.full((len(queries), k), np.inf, np.float32)
+    nearest = np.full((len(queries), k), -1, np.int64)
+    square = np.float32(0.0 if partition.metric == "dot" else 0.5)
+    for part, block in rows:
+        X = partition.seen(block)
+        here = square * np.einsum("ij,ij->i", X, X) - seen @ X.T
+        here[:, ~present[part]] = np.inf
+        own = np.flatnonzero((itself >= part.start) & (itself < part.stop))
+        here[own, itself[own] - part.start] = np.inf
+        _keep_nearest(here, part.start, distances, nearest)
+    order = np.argsort(distances, axis=1, kind="stable")
+    return np.take_along_axis(nearest, order, axis=1)
+
+
+def _keep_nearest(here: NDArray, first: int, distances: NDArray, nearest: NDArray) -> None:
+    """Put the rows of a block to the nearest so far, query by query; only those below the farthest of them."""
+    k = distances.shape[1]
+    limits = distances.max(axis=1)
+    for q, limit in enumerate(limits):
+        below = np.flatnonzero(here[q] < limit)
+        if len(below):
+            together = np.concatenate([distances[q], here[q, below]])
+            kept = np.argpartition(together, k - 1)[:k]
+            nearest[q] = np.concatenate([nearest[q], below + first])[kept]
+            distances[q] = together[kept]

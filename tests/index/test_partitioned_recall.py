@@ -1,0 +1,187 @@
+"""A partitioned index that is asked for a recall: what it finds against the true neighbors."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hashlearn.index.kernels.lists import Probes, _ask
+from hashlearn.index.partitioned import PartitionedIndex, _allowed, _look
+
+
+def clustered(n, d=24, seed=0, n_clusters=60):
+    """Rows around centers, as wide apart as real ones are: neighbors are in several lists."""
+    rng = np.random.default_rng(seed)
+    centers = np.random.default_rng(7).standard_normal((n_clusters, d))
+    return (centers[rng.integers(0, n_clusters, n)] + 0.7 * rng.standard_normal((n, d))).astype(np.float32)
+
+
+def distances(metric, Q, X):
+    if metric == "dot":
+        return -(Q @ X.T)
+    if metric == "cosine":
+        return 1 - (Q / np.linalg.norm(Q, axis=1, keepdims=True)) @ (X / np.linalg.norm(X, axis=1, keepdims=True)).T
+    return ((Q[:, None] - X[None]) ** 2).sum(axis=2) if len(X) < 2000 else squared(Q, X)
+
+
+def squared(Q, X):
+    Q, X = Q.astype(np.float64), X.astype(np.float64)
+    return (Q**2).sum(1)[:, None] - 2 * Q @ X.T + (X**2).sum(1)
+
+
+def nearest(metric, Q, X, k, rows=None):
+    rows = np.arange(len(X)) if rows is None else rows
+    return rows[np.argsort(distances(metric, Q, X[rows]), axis=1, kind="stable")[:, :k]]
+
+
+def share_found(found, truth):
+    return np.mean([np.isin(true, here).mean() for true, here in zip(truth, found)])
+
+
+@pytest.fixture(scope="module", params=["euclidean", "cosine", "dot"])
+def tuned(request):
+    X = clustered(15_000)
+    index = PartitionedIndex(n_bits=48, metric=request.param, n_lists=150, random_state=0)
+    return index.fit(X).add(X).tune(X), X
+
+
+@pytest.mark.parametrize("recall", [0.8, 0.9, 0.95, 0.99])
+def test_the_recall_asked_for_is_reached_by_queries_that_nobody_tuned_on(tuned, recall):
+    index, X = tuned
+    Q = clustered(600, seed=1)
+    for k in (10, 4):
+        found = index.search(Q, k, recall=recall, vectors=X)
+        reached = share_found(found.ids, nearest(index.metric, Q, X, k))
+        assert found.recall == pytest.approx(recall, abs=1e-9)
+        assert reached == pytest.approx(recall, abs=0.02) or reached > recall
+
+
+def test_more_recall_looks_at_more_lists_and_each_query_at_its_own_number(tuned):
+    index, X = tuned
+    Q = clustered(100, seed=2)
+    probed = [index.search(Q, recall=recall, vectors=X).probed for recall in (0.7, 0.9, 0.99)]
+    assert probed[0].mean() < probed[1].mean() < probed[2].mean()
+    assert len(np.unique(probed[2])) > 5
+    assert (probed[2] < index.n_lists).all()
+
+
+def test_recall_1_is_exact(tuned):
+    index, X = tuned
+    Q = clustered(20, seed=3)
+    found = index.search(Q, 10, recall=1.0, vectors=X)
+    np.testing.assert_array_equal(found.ids, nearest(index.metric, Q, X, 10))
+    assert found.recall == 1
+
+
+@pytest.mark.parametrize("selectivity", [0.5, 0.1, 0.01, 0.001])
+def test_a_filter_costs_no_recall(tuned, selectivity):
+    index, X = tuned
+    Q = clustered(200, seed=4)
+    subset = np.random.default_rng(5).random(len(X)) < selectivity
+    found = index.search(Q, 10, recall=0.95, vectors=X, subset=subset)
+    assert subset[found.ids[found.ids >= 0]].all()
+    truth = nearest(index.metric, Q, X, 10, np.flatnonzero(subset))
+    assert share_found(found.ids, truth) > 0.93
+
+
+def test_a_filter_of_rows_far_from_the_query_finds_as_many_as_there_are(tuned):
+    index, X = tuned
+    Q = X[:5]
+    far = np.argsort(distances(index.metric, Q, X).min(axis=0))[-4000:]
+    found = index.search(Q, 50, recall=0.8, vectors=X, subset=far)
+    assert np.isin(found.ids, far).all()
+
+
+def test_removed_rows_are_not_found_and_do_not_count_as_neighbors():
+    X = clustered(4000)
+    index = PartitionedIndex(n_bits=32, n_lists=40, random_state=0).fit(X).add(X)
+    removed = np.arange(0, 4000, 2)
+    index.remove(removed).tune(X)
+    Q = clustered(100, seed=1)
+    found = index.search(Q, 10, recall=0.95, vectors=X)
+    assert not np.isin(found.ids, removed).any()
+    truth = nearest("euclidean", Q, X, 10, np.arange(1, 4000, 2))
+    assert share_found(found.ids, truth) > 0.9
+
+
+def test_what_was_measured_is_kept_with_the_index(tmp_path, tuned):
+    index, X = tuned
+    index.save(tmp_path / "index.hll")
+    for other in (PartitionedIndex.open(tmp_path / "index.hll"), pickle.loads(pickle.dumps(index)), copy.copy(index)):
+        assert other.is_tuned
+        assert other.plan(10, 0.95) == index.plan(10, 0.95)
+        assert other.plan(10, 0.95, 500) == index.plan(10, 0.95, 500)
+    assert index.copy().add(X[:10]).is_tuned
+    assert not index.copy().fit(X).is_tuned
+
+
+@settings(deadline=None, max_examples=30)
+@given(share=st.floats(1e-6, 1, exclude_max=True), k=st.integers(1, 40), n=st.integers(1, 140))
+def test_queries_that_look_at_different_numbers_of_lists_find_what_each_finds_alone(share, k, n):
+    X, Q = clustered(2000), clustered(n, seed=1)
+    index = _small_index(X)
+    state = index._state
+    probes = Probes(index.n_lists, share, 0.05)
+    found = _look(state, Q, k, probes, _allowed(state.table, None), None)
+    for q in range(0, n, 7):
+        asked, _ = _ask(state.lists, state.geometry, Q[q : q + 1], probes)
+        n_probes = int((asked.lists[0] >= 0).sum())
+        assert n_probes >= 1
+        alone = index.search(Q[q : q + 1], k, probes=n_probes)
+        np.testing.assert_array_equal(alone.ids[0], found.ids[q])
+        assert found.probed[q] <= n_probes
+
+
+_KEPT = {}
+
+
+def _small_index(X):
+    if not _KEPT:
+        _KEPT["index"] = PartitionedIndex(n_bits=32, n_lists=30, random_state=0).fit(X).add(X)
+    return _KEPT["index"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"recall": 0}, "recall must be above 0 and at most 1"),
+        ({"recall": 1.5}, "recall must be above 0 and at most 1"),
+        ({"recall": float("nan")}, "recall"),
+        ({"recall": 0.9, "probes": 3}, "probes and recall cannot both be given"),
+        ({"recall": 0.9, "vectors": None}, "vectors must be an array"),
+        ({"recall": 0.9, "vectors": np.zeros((3, 24), np.float32)}, "vectors must be an array"),
+        ({"recall": None}, "vectors need a recall"),
+    ],
+)
+def test_bad_requests(tuned, arguments, message):
+    index, X = tuned
+    with pytest.raises((ValueError, TypeError), match=message):
+        index.search(X[:2], **{"vectors": X, **arguments})
+
+
+def test_an_index_that_was_not_tuned_says_so():
+    X = clustered(500)
+    index = PartitionedIndex(n_bits=16, n_lists=5, random_state=0).fit(X).add(X)
+    with pytest.raises(ValueError, match="call tune"):
+        index.search(X[:2], recall=0.9, vectors=X)
+    with pytest.raises(ValueError, match="a vector for each of 500 rows"):
+        index.tune(X[:100])
+
+
+@pytest.mark.parametrize("kind", ["equal", "one list", "few rows"])
+def test_rows_of_bad_shape_are_found_all_the_same(kind):
+    X = clustered(600)
+    if kind == "equal":
+        X[:] = 1
+    if kind == "one list":
+        X[:-10] = X[0] + 1e-3 * X[:-10]
+    if kind == "few rows":
+        X = X[:12]
+    n_lists = min(20, len(X) // 2)
+    index = PartitionedIndex(n_bits=16, n_lists=n_lists, random_state=0).fit(X).add(X).tune(X)
+    found = index.search(X[:5], 3, recall=0.99, vectors=X)
+    np.testing.assert_allclose(found.distances[:, 0], 0, atol=1e-3)
+    assert (found.ids >= 0).all()
