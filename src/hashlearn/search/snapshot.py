@@ -172,8 +172,11 @@ class Snapshot:
 
     def search(self, X: Any, k: int, options: Options) -> Neighbors:
         """The k nearest rows of each query, by their places."""
+        return self.search_among(X, k, options, self.chosen(options.filter, options.subset))
+
+    def search_among(self, X: Any, k: int, options: Options, mask: Mask) -> Neighbors:
+        """As :meth:`search`, among the places of a mask instead of a filter and a subset."""
         order = self._order_of(options.rerank)
-        mask = self.chosen(options.filter, options.subset)
         by_vectors = isinstance(order, str) and order == "vectors"
         if options.recall is not None:
             return self._reaching(X, k, options, mask, by_vectors)
@@ -185,7 +188,10 @@ class Snapshot:
         return self._reranked(X, k, order, options.candidates, mask, options.n_jobs)
 
     def search_codes(self, codes: ArrayLike, k: int, options: Options) -> Neighbors:
-        mask = self.chosen(options.filter, options.subset)
+        return self.search_codes_among(codes, k, options, self.chosen(options.filter, options.subset))
+
+    def search_codes_among(self, codes: ArrayLike, k: int, options: Options, mask: Mask) -> Neighbors:
+        """As :meth:`search_codes`, among the places of a mask instead of a filter and a subset."""
         return self.index.search(codes, k, subset=self._by_index_id(mask), n_jobs=options.n_jobs)
 
     def within(self, X: Any, distance: float, options: Options) -> RangeResult:
