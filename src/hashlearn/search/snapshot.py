@@ -165,8 +165,7 @@ class Snapshot:
 
     def rows_meeting(self, filter: Any) -> NDArray[np.int64]:
         """The places of the rows that meet a filter, ascending."""
-        mask = self.chosen(filter, None)
-        return self.places if mask is None else self.places[mask[self.places]]
+        return self._looked_at(self.chosen(filter, None))
 
     # -- search -----------------------------------------------------------------------------------------------------
 
@@ -233,12 +232,13 @@ class Snapshot:
     def covered(self) -> Covered:
         """The lists, with all but a few of the rows."""
         assert self.lists is not None
-        return self.lists.covering(self.places, self.n_places, self.vectors_at)
+        return self.lists.covering(lambda: self.places, self.n_places, self.vectors_at)
 
     def _in_lists(self, X: Any, k: int, recall: float, mask: Mask, n_jobs: int | None) -> ProbedNeighbors:
         """The k nearest rows by vectors, among the candidates of the lists and the rows that are in no list yet."""
         index, n_covered = self.covered()
-        n_allowed = self.n_rows if mask is None else int(np.count_nonzero(mask[self.places]))
+        alive = self.alive if mask is None else self.alive & packed_mask(mask)
+        n_allowed = self.n_rows if mask is None else int(np.bitwise_count(alive).sum())
         if recall == 1 or not n_allowed:
             return self._all_compared(X, k, self._looked_at(mask))
         plan = index.plan(k, recall, n_allowed)
@@ -246,22 +246,21 @@ class Snapshot:
             return self._all_compared(X, k, self._looked_at(mask))
         queries = as_rows(X)
         Q = queries.take(np.arange(len(queries)))
-        bits = None
-        if mask is not None or self.n_rows < self.n_places or index.next_row > self.n_places:
-            alive = self.alive if mask is None else self.alive & packed_mask(mask)
-            bits = alive.view(np.uint8)
+        has_all = mask is None and self.n_rows == self.n_places and index.next_row <= self.n_places
+        bits = None if has_all else alive.view(np.uint8)
         found = index.candidates(Q, plan, bits, n_jobs)
         places = found.ids
         if n_covered < self.n_places:
             outside = np.arange(n_covered, self.n_places)
-            here = unpacked_mask(self.alive, self.n_places)[outside]
-            outside = outside[here if mask is None else here & mask[outside]]
+            outside = outside[(alive[outside >> 6] >> (outside & 63).astype(np.uint64)) & np.uint64(1) != 0]
             places = np.hstack([places, np.broadcast_to(outside, (len(places), len(outside)))])
         nearest = nearest_candidates(self.vectors, Q, places, k, self.hasher.metric)
         return ProbedNeighbors.of(*nearest, found.probed, plan.recall)
 
     def _looked_at(self, mask: Mask) -> NDArray[np.int64]:
-        return self.places if mask is None else self.places[mask[self.places]]
+        if mask is None:
+            return self.places
+        return np.flatnonzero(unpacked_mask(self.alive & packed_mask(mask), self.n_places))
 
     def _all_compared(self, X: Any, k: int, places: NDArray[np.int64]) -> ProbedNeighbors:
         """The k nearest of the rows at places, by comparing all of their vectors."""
