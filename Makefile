@@ -7,7 +7,13 @@ MATHJAX_VERSION := 3.2.2
 AXE := $(VENV)/axe/axe.min.js
 AXE_VERSION := 4.10.3
 
-.PHONY: demo test faults docs docs-check dist clean
+LINT = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+QUICK := tests/codes tests/linalg tests/metrics tests/hashers/test_contract.py tests/hashers/test_oracles.py
+QUICK += tests/rows/test_blocks.py tests/rows/test_passes.py tests/docs/test_docstrings.py
+QUICK += tests/test_compiled.py tests/test_init.py tests/test_names.py tests/test_progress.py tests/test_threads.py
+
+.PHONY: check demo test faults docs docs-check dist clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/hashlearn demo
@@ -15,11 +21,13 @@ demo: $(VENV)/.installed-demo
 test: $(VENV)/.installed-test $(if $(shell command -v npm),$(AXE))
 	@command -v chromium chromium-browser google-chrome >/dev/null || \
 	  echo "No Chromium found: the tests of the page in a browser are skipped. On Debian: apt-get install chromium"
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal --durations=10
+	$(LINT)
+	$(PYTEST) --durations=10
+
+# What to run after every change: the linters and the tests of the mathematics, the methods and the public names.
+check: $(VENV)/.installed-test
+	$(LINT)
+	$(PYTEST) $(QUICK)
 
 # Kills, full disks, damaged files, command lines, readers beside savers, interrupts: some of them are part of the tests,
 # here are many (FAULTS="--kills 100 --seconds 500"). What is done is not done again: repeat it to go on.

@@ -3,7 +3,7 @@
     python benchmarks/both_jobs.py ag-news-minilm cifar-10-cnn mnist
 
 Every contender has 16 bytes a row. By meaning: mAP, precision@100. By neighborhood: 10@10, 10@100. A line for every
-dataset is added to ``results/both_jobs.jsonl``; the table is in docs/explanation/embeddings.md.
+dataset is added to ``results/both_jobs.jsonl``; the table is in docs/measurements/embeddings.md.
 
 Two parts make a code. A part is ranked by its Hamming distance, or by the real numbers of the query, and a weight says
 how much of the sum of both is the part that follows the meaning. Each part's distances are divided by their spread
@@ -21,9 +21,8 @@ from runs import add_out_option, append_run
 from hashlearn import ABH, ITQ, JPSH, SAH, fit_lengths
 from hashlearn.codes import unpack
 from hashlearn.datasets import load
-from hashlearn.experiments.data_sources import SourceRows
-from hashlearn.experiments.judge import judge_real_queries
-from hashlearn.experiments.real_queries import EstimateVectors, estimate_vectors
+from hashlearn.experiments.cache import SourceRows
+from hashlearn.experiments.judge import EstimateVectors, estimate_vectors, judge_real_queries
 from hashlearn.metrics import true_neighbors
 
 SHOWN = ("mAP", "precision_at_100", "recall_at_10", "recall_at_100")

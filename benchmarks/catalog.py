@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hashlearn.experiments.provenance import provenance
+from hashlearn.experiments.results import provenance
 
 N_FEATURES, N_BITS = 64, 128
 COLORS = ("red", "green", "blue", "white", "black")

@@ -3,8 +3,23 @@
 import json
 from pathlib import Path
 
-STYLES = {"ABH": ("C0", "o"), "ITQ": ("C7", "s"), "PQ": ("C1", "^"), "OPQ": ("C3", "v"), "RaBitQ": ("C2", "D")}
-OTHER = ("C5", "P")
+STYLES = {
+    "ABH": ("C0", "o"),
+    "ABH reranked": ("C0", "*"),
+    "ITQ": ("C7", "s"),
+    "PQ": ("C1", "^"),
+    "PQFastScan": ("C5", "P"),
+    "OPQ": ("C3", "v"),
+    "RaBitQ": ("C2", "D"),
+}
+OTHER = ("C4", "X")
+TITLES = {
+    "gist": "CIFAR-10, GIST",
+    "cnn": "CIFAR-10, CNN",
+    "mnist": "MNIST",
+    "text": "AG News, MiniLM",
+    "flickr": "FLICKR25K tags",
+}
 
 
 def latest_cases(path: Path) -> list[dict]:
@@ -16,14 +31,14 @@ def latest_cases(path: Path) -> list[dict]:
 
 def plot(results: Path, path: Path) -> None:
     """Recall 10@10 against bytes a vector, and against the time of a query; a column for each dataset."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
     cases = latest_cases(results)
-    datasets = list(dict.fromkeys(case["data"] for case in cases))
-    figure, axes = plt.subplots(2, len(datasets), figsize=(3.2 * len(datasets), 6), squeeze=False, sharey="col")
+    datasets = [data for data in TITLES if any(case["data"] == data for case in cases)]
+    figure = Figure(figsize=(2.6 * len(datasets), 5.4), layout="constrained")
+    axes = figure.subplots(2, len(datasets), squeeze=False, sharey=True)
+    labeled = {}
     for data, column in zip(datasets, axes.T):
         own = [case for case in cases if case["data"] == data]
         for axis, key, label in zip(
@@ -32,14 +47,19 @@ def plot(results: Path, path: Path) -> None:
             for family in dict.fromkeys(family_of(case["method"]) for case in own):
                 points = sorted((case[key], case["recall_10"]) for case in own if family_of(case["method"]) == family)
                 color, marker = STYLES.get(family, OTHER)
-                axis.plot(*zip(*points), color=color, marker=marker, linestyle="none", alpha=0.8, label=family)
-            axis.set(xscale="log", xlabel=label, title=f"{data}, {own[0]['n_rows']} rows")
+                (labeled[family],) = axis.plot(*zip(*points), color=color, marker=marker, linestyle="none", alpha=0.8)
+            axis.set(xscale="log", xlabel=label, ylim=(0, 1.03))
+            axis.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+            axis.xaxis.set_major_formatter(ScalarFormatter())
+            axis.xaxis.set_minor_locator(NullLocator())
+            axis.spines[["top", "right"]].set_visible(False)
+        column[0].set_title(TITLES[data])
     for axis in axes[:, 0]:
-        axis.set_ylabel("recall 10@10")
-    axes[0][0].legend(fontsize="x-small")
-    figure.tight_layout()
+        axis.set_ylabel("10@10")
+    names = [name for name in (*STYLES, *labeled) if name in labeled]
+    names = list(dict.fromkeys(names))
+    figure.legend([labeled[name] for name in names], names, loc="outside lower center", ncols=len(names), frameon=False)
     figure.savefig(path, dpi=120)
-    plt.close(figure)
 
 
 def family_of(method: str) -> str:

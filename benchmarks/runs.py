@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hashlearn.experiments.provenance import PACKAGES, provenance
+from hashlearn.experiments.results import PACKAGES, provenance
 
 FOLDER = Path(__file__).parent / "results"
 

@@ -23,6 +23,8 @@ SITE = Path(__file__).resolve().parent / "_build" / "html"
 LOOKED_AT = (
     "index.html",
     "howto/stores.html",
+    "explanation/results.html",
+    "measurements/embeddings.html",
     "gallery/plot_4_jpsh_step_by_step.html",
     "reference/generated/hashlearn.JPSH.html",
 )
@@ -73,13 +75,20 @@ def look(site: Path, axe: Path, shots: Path | None) -> Iterator[str]:
     """What is wrong with the site in a browser."""
     from playwright.sync_api import sync_playwright
 
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
     with sync_playwright() as playwright, below_a_path(site) as address:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         for theme, width in itertools.product(("light", "dark"), WIDTHS):
             yield from look_at_pages(browser, site.as_uri(), theme, width, axe, shots)
         yield from look_at_pages(browser, address, "light", "desktop", None, None)
         browser.close()
+
+
+def chromium() -> str:
+    """The program of the browser."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        raise FileNotFoundError("Chromium is not installed")
+    return found
 
 
 def look_at_pages(browser, start, theme, width, axe, shots) -> Iterator[str]:

@@ -50,6 +50,7 @@ PACKAGES = {
     "duplicates": "Near-duplicates among vectors and texts.",
     "stores": "Codes in LanceDB, PostgreSQL, Milvus, SQLite and DuckDB.",
     "experiments": "Experiments described in TOML files.",
+    "recommend": "Which method, length and search to take for some vectors.",
 }
 """Package -> what its page of the reference says first."""
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hashlearn.experiments import Experiment, ResultFolder, Results, paper_experiment, read_experiment
-from hashlearn.experiments.measures import MEASURES
-from hashlearn.experiments.summary import Comparison, MeasureTable, distances, measure_tables
-from hashlearn.experiments.tasks import REFERENCE
-from hashlearn.experiments.text_tables import as_markdown
+from hashlearn.experiments.define.measures import MEASURES
+from hashlearn.experiments.define.tasks import REFERENCE
+from hashlearn.experiments.results import Comparison, MeasureTable, distances, measure_tables
+from hashlearn.experiments.show.text_tables import as_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 MARKED = re.compile(r"(<!-- table: (?P<name>.+?) -->\n)(?P<table>.*?)(<!-- end -->)", re.DOTALL)
@@ -92,8 +92,8 @@ MEASURED_ROWS = {
     "itq": "ITQ",
     "rssh": "RSSH",
     "jsh": "JSH",
-    "jpsh": "JPSH, the paper's settings",
-    "jpsh-ours": "**JPSH, our defaults (spectral start, one round)**",
+    "jpsh-paper": "JPSH, the paper's settings",
+    "jpsh": "**JPSH, our defaults (spectral start, one round)**",
     "sah": "**SAH**",
 }
 
@@ -159,7 +159,7 @@ def _places(table: MeasureTable) -> list[tuple[str, Comparison]]:
 
 def range_over_runs() -> str:
     """Least and most mAP over the runs of JPSH, which differ by their anchors and starting codes."""
-    experiment = paper_experiment("table-2").restricted(methods=["jpsh", "jpsh-ours"])
+    experiment = paper_experiment("table-2").restricted(methods=["jpsh-paper", "jpsh"])
     rows = []
     for table in measure_tables(experiment, paper_results()):
         if table.measure.name != "mAP_stable":
@@ -357,22 +357,27 @@ def benchmark_runs(name: str) -> list[dict]:
 
 def search_ratios() -> str:
     """How many times longer a peer takes than our flat scan, on a million clustered codes."""
-    runs = [run for run in benchmark_runs("search") if run["quick"]]
-    peer, ours, limit = "faiss IndexBinaryFlat", "hashlearn flat", "limit of counting bits"
-
-    def ratios(n_queries: int, n_bits: int, slower: str) -> str:
-        cases = [case for run in runs for case in run["cases"] if case["kind"] == "case"]
-        fit = [case for case in cases if (case["n_queries"], case["n_bits"]) == (n_queries, n_bits)]
-        times = [case["seconds"] | case["limits"] for case in fit]
-        return span((seconds[slower] / seconds[ours] for seconds in times), 2 if slower == limit else 1)
-
+    peer, limit = "faiss IndexBinaryFlat", "limit of counting bits"
     rows = [
         ["", *(f"{n_bits} bits" for n_bits in LENGTHS)],
-        [f"{peer}, 100 queries", *(ratios(100, n_bits, peer) for n_bits in LENGTHS)],
-        [f"{peer}, 1 query", *(ratios(1, n_bits, peer) for n_bits in LENGTHS)],
-        ["counting all bits, 100 queries", *(ratios(100, n_bits, limit) for n_bits in LENGTHS)],
+        [f"{peer}, 100 queries", *(span(scan_ratios(100, n_bits, peer), 1) for n_bits in LENGTHS)],
+        [f"{peer}, 1 query", *(span(scan_ratios(1, n_bits, peer), 1) for n_bits in LENGTHS)],
+        ["counting all bits, 100 queries", *(span(scan_ratios(100, n_bits, limit), 2) for n_bits in LENGTHS)],
     ]
-    return f"{markdown(rows)}\n\n{machines(runs)}"
+    return f"{markdown(rows)}\n\n{machines(quick_search_runs())}"
+
+
+def quick_search_runs() -> list[dict]:
+    """The runs of ``benchmarks/search.py --quick``."""
+    return [run for run in benchmark_runs("search") if run["quick"]]
+
+
+def scan_ratios(n_queries: int, n_bits: int, other: str) -> list[float]:
+    """The time of a peer, or of a limit of the machine, divided by the time of our flat scan; one number a run."""
+    cases = [case for run in quick_search_runs() for case in run["cases"] if case["kind"] == "case"]
+    fit = [case for case in cases if (case["n_queries"], case["n_bits"]) == (n_queries, n_bits)]
+    times = [case["seconds"] | case["limits"] for case in fit]
+    return [seconds[other] / seconds["hashlearn flat"] for seconds in times]
 
 
 def rerank_seconds() -> str:
@@ -383,32 +388,6 @@ def rerank_seconds() -> str:
         seconds = [run["seconds"][name] for run in runs]
         ratios = [run["seconds"]["numpy"] / run["seconds"][name] for run in runs]
         rows.append([name, span([1000 * each for each in seconds], 0), span(ratios, 1)])
-    return f"{markdown(rows)}\n\n{machines(runs)}"
-
-
-def training_ratios() -> str:
-    """What the training benchmark measured, beside what is wanted."""
-    runs = [run for run in benchmark_runs("training") if not run["quick"]]
-    measured: dict[str, list[dict]] = {}
-    for line in [line for run in runs for line in run["ratios"]]:
-        measured.setdefault(line["what"], []).append(line)
-    rows = [["", "measured", "wanted"]]
-    for what, lines in measured.items():
-        target = lines[-1]["target"]
-        wanted = "" if target is None else f"at {'least' if lines[-1]['at_least'] else 'most'} {target:g}"
-        rows.append([what, span((line["ratio"] for line in lines), 2), wanted])
-    return f"{markdown(rows)}\n\n{machines(runs)}"
-
-
-def method_seconds() -> str:
-    """Fit and encoding of every method, as multiples of ITQ's."""
-    runs = [run for run in benchmark_runs("methods") if not run["quick"]]
-    measured: dict[str, list[dict]] = {}
-    for line in [line for run in runs for line in run["methods"]]:
-        measured.setdefault(line["method"], []).append(line)
-    rows = [["", "fit", "encode"]]
-    for name, lines in measured.items():
-        rows.append([name.upper(), *(span((line[what] for line in lines), 1) for what in ("fit", "encode"))])
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
@@ -479,14 +458,15 @@ def neighbor_recall() -> str:
     return markdown(rows)
 
 
-def neighbor_targets() -> str:
-    """What must hold of the search for neighbors, beside what was measured."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    from neighbors_targets import rows
-
-    folder = ROOT / "benchmarks" / "results"
+def neighbor_speed() -> str:
+    """How the times of scanning, encoding and training compare with those of other programs."""
     runs = [run for run in benchmark_runs("neighbors") if not run["quick"] and run["ratios"]]
-    return f"{markdown(rows(folder))}\n\nTimes of the last run of each. {measured_on(runs)}"
+    measured: dict[str, list[float]] = {}
+    for line in [line for run in runs for line in run["ratios"]]:
+        measured.setdefault(line["what"], []).append(line["ratio"])
+    rows = [["", "ratio", "runs"]]
+    rows += [[what, span(ratios, 1), str(len(ratios))] for what, ratios in sorted(measured.items())]
+    return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
 def serving() -> str:
@@ -577,14 +557,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "recommended": recommended,
     "search": search_ratios,
     "rerank": rerank_seconds,
-    "training": training_ratios,
-    "methods": method_seconds,
     "duplicates": duplicate_contenders,
     "faults": faults,
     "serving": serving,
     "soak": soak,
     "neighbors": neighbor_recall,
-    "neighbors targets": neighbor_targets,
+    "neighbors speed": neighbor_speed,
     **{f"engines {dataset}": partial(engines, dataset) for dataset in ("glove", "sift-200k")},
     "engine recalls glove": partial(engine_recalls, "glove"),
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},

@@ -28,7 +28,7 @@ def main() -> None:
         search = SimilaritySearch.open(sys.argv[1] + "-strings")
     written = int(new_id) if new_id.isdecimal() else new_id
     vector = [1.0] * 64
-    with TestClient(create_app(search)) as client:
+    with TestClient(create_app(search), base_url="http://localhost") as client:
         while client.get("/readyz").status_code != 200:
             time.sleep(0.01)
         before = kernels()

@@ -104,16 +104,17 @@ class Index:
     def __init__(self, path):
         content = Path(path).read_bytes()
         magic, version, length = struct.unpack_from("<8sII", content)
-        assert (magic, version) == (b"HLINDEX\n", 2)
+        assert (magic, version) == (b"HLINDEX\n", 3)
         end = 16 + length
         assert struct.unpack_from("<I", content, end) == (zlib.crc32(content[:end]),)
         self.digest = sha256(content[: end + 4])
         self.header = json.loads(content[16:end])
         sections, offset = {}, aligned(end + 4)
         for name, said in self.header["sections"].items():
-            sections[name] = content[offset : offset + said["n_bytes"]]
+            n_bytes = int(np.prod(said["shape"])) * np.dtype(said["dtype"]).itemsize
+            sections[name] = content[offset : offset + n_bytes]
             assert zlib.crc32(sections[name]) == said["crc32"]
-            offset = aligned(offset + said["n_bytes"])
+            offset = aligned(offset + n_bytes)
         assert offset == len(content)
         n, word = self.header["n_codes"], self.header["word_bytes"]
         n_front, n_words, tiles = self.header["n_front"], self.header["n_words"], -(-n // 64)

@@ -15,7 +15,11 @@ class Server:
     """``hashlearn serve`` with arguments, on a port that was free."""
 
     def __init__(self, *arguments):
-        command = [sys.executable, "-m", "hashlearn", "serve", *map(str, arguments), "--port", "0"]
+        self.begin([sys.executable, "-m", "hashlearn", "serve", *arguments])
+
+    def begin(self, command, port=0):
+        """Start the command of a server."""
+        command = [*map(str, command), "--port", str(port)]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.lines = []
         self.reader = threading.Thread(target=self._read, daemon=True)

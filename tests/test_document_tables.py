@@ -36,3 +36,8 @@ def test_a_table_without_a_maker_is_named(tables):
 def test_what_stands_outside_the_marks_is_left_alone(tables):
     text = "# A page\n\n| typed | 1 |\n"
     assert tables.with_tables(text) == text
+
+
+def test_every_maker_has_its_table_in_a_page(tables):
+    shown = {found["name"] for page in tables.pages() for found in tables.MARKED.finditer(page.read_text("utf-8"))}
+    assert set(tables.TABLES) == shown

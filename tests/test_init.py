@@ -8,6 +8,7 @@ import pytest
 import hashlearn
 
 HEAVY = ("sklearn", "scipy", "numba", "matplotlib", "safetensors")
+NUMBERS = (*HEAVY, "numpy", "pandas")
 
 
 def modules_after(statement):
@@ -19,6 +20,10 @@ def modules_after(statement):
 
 def test_import_does_not_wait_for_scikit_learn():
     assert not {name.partition(".")[0] for name in modules_after("import hashlearn")} & set(HEAVY)
+
+
+def test_the_help_of_the_command_line_does_not_wait_for_numpy():
+    assert not {name.partition(".")[0] for name in modules_after("import hashlearn.cli")} & set(NUMBERS)
 
 
 def test_a_name_brings_its_room_when_it_is_asked_for():

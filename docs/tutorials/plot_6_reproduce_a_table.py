@@ -28,8 +28,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from hashlearn.experiments import ResultFolder, Results, read_experiment, run_experiment
-from hashlearn.experiments.summary import measure_tables
-from hashlearn.experiments.text_tables import as_markdown
+from hashlearn.experiments.results import measure_tables
+from hashlearn.experiments.show.text_tables import as_markdown
 
 folder = Path(tempfile.mkdtemp())
 X, y = load_digits(return_X_y=True)

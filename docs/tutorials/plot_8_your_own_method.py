@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from hashlearn import ITQ, LSH, METHODS, Hasher, evaluate, unpack
+from hashlearn.hashers.base import all_or_nothing
 from hashlearn.linalg.moments import Moments
 from hashlearn.linalg.projections import principal_directions, projected
 
@@ -25,6 +26,7 @@ from hashlearn.linalg.projections import principal_directions, projected
 # ---------
 # - ``__init__`` only assigns its arguments: this is scikit-learn's rule.
 # - ``fit`` opens the data with ``_rows_to_fit`` (which also checks them) and sets attributes that end in ``_``.
+# - ``@all_or_nothing`` leaves the hasher as it was if ``fit`` fails or is interrupted.
 # - ``_scores`` gives one score for each bit of a block of rows. A bit is one where its score is above zero.
 #
 # ``Moments.of`` goes over the data in blocks, so the data may be a file that does not fit into memory.
@@ -37,6 +39,7 @@ class MedianPCA(Hasher):
         self.n_bits = n_bits
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         rows = self._rows_to_fit(X)
         moments = Moments.of(rows)

@@ -8,9 +8,11 @@ import lazy_loader
 
 from hashlearn import progress
 from hashlearn.hashers.names import CLASS_NAMES
+from hashlearn.progress import set_progress
 from hashlearn.version import __version__
 
 EXPORTS = {
+    "client": ["AsyncClient", "Client"],
     "codes": ["Corrections", "hamming_distances", "pack", "unpack"],
     "duplicates": ["Duplicates", "find_duplicates"],
     "hashers": ["METHODS", "Hasher", "HasherUnion", "fit_lengths", *CLASS_NAMES.values()],
@@ -26,10 +28,12 @@ MODULES = [
     "datasets",
     "duplicates",
     "experiments",
+    "explore",
     "features",
     "hashers",
     "index",
     "metrics",
+    "recommend",
     "rows",
     "search",
     "stores",
@@ -37,7 +41,7 @@ MODULES = [
 
 __getattr__, _, _ = lazy_loader.attach(__name__, submodules=MODULES, submod_attrs=EXPORTS)
 
-__all__ = [*sorted(name for names in EXPORTS.values() for name in names), "__version__", "progress"]
+__all__ = [*sorted(name for names in EXPORTS.values() for name in names), "__version__", "progress", "set_progress"]
 
 
 def __dir__() -> list[str]:

@@ -5,8 +5,8 @@ import re
 import numpy as np
 
 import hashlearn
-from hashlearn.experiments.recommend import Sample
 from hashlearn.metrics import recall_of_ids, true_neighbors
+from hashlearn.recommend.trials import TrialData
 
 
 def test_it_names_a_command_that_works(run, folder):
@@ -41,7 +41,7 @@ def test_the_printed_line_reaches_the_printed_recall(run, folder):
         line = outcome.out.rsplit("in Python: ", 1)[1].strip()
         assert f'metric="{metric}"' in line
         assert 'keep_vectors="float16"' in line
-        data = Sample(rows, None, 10_000, 3, metric)
+        data = TrialData(rows, None, 10_000, 3, metric)
         search = eval(line, vars(hashlearn).copy() | {name: getattr(hashlearn, name) for name in hashlearn.__all__})
         search.fit(data.database).add(data.database)
         for rerank, number in ((False, said[1]), (None, said[2])):
@@ -55,7 +55,7 @@ def test_the_metric_decides_what_is_near(run, folder):
     """Long vectors are near by the inner product, and their length is nothing to the cosine."""
     rows = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
     rows[:30] *= 20
-    plain, cosine, dot = (Sample(rows, None, 300, 0, metric) for metric in ("euclidean", "cosine", "dot"))
+    plain, cosine, dot = (TrialData(rows, None, 300, 0, metric) for metric in ("euclidean", "cosine", "dot"))
     assert not np.array_equal(plain.neighbors(), cosine.neighbors())
     lengths = np.linalg.norm(dot.database, axis=1)
     assert lengths[dot.neighbors()].min() > np.median(lengths)

@@ -47,6 +47,7 @@ def interrupt_after(monkeypatch, calls, error):
 
 def whole(folder, codes):
     np.testing.assert_array_equal(np.load("codes.npy"), codes)
+    np.testing.assert_array_equal(read_codes("codes.npy").codes, codes)  # by the checksum of the sidecar
     assert not list(folder.glob("*.part*"))
 
 

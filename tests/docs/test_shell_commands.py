@@ -25,7 +25,7 @@ ELSEWHERE = ("--cluster", "Qdrant/", "BAAI/", "experiment ", "index add", "--dec
 
 def lines():
     """(page, command) for every command with arguments."""
-    folders = (ROOT / "docs" / "howto", ROOT / "docs" / "explanation", ROOT / "docs" / "tutorials")
+    folders = [ROOT / "docs" / name for name in ("howto", "explanation", "measurements", "tutorials")]
     pages = [ROOT / "README.md", ROOT / "docs" / "index.md", *(p for f in folders for p in sorted(f.rglob("*.*")))]
     for page in pages:
         if page.suffix in (".md", ".py"):

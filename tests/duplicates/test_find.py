@@ -202,7 +202,7 @@ BAD = [
     ({"keep": "best"}, "keep='best' needs scores"),
     ({"scores": [1.0]}, "scores must have one entry a row"),
     ({"scores": [1.0, np.nan]}, "scores must be finite"),
-    ({"ids": [1, 1]}, "ids must be there once each, got 1 2 times"),
+    ({"ids": [1, 1]}, "ids must be unique, got 1 2 times"),
     ({"ids": [1]}, "ids must have one entry a row"),
     ({"ids": [1.5, 2.5]}, "ids must be integers or strings"),
     ({"max_distance": None, "labeled_pairs": [(0, 1, False)]}, "at least one pair"),

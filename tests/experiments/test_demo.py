@@ -6,7 +6,7 @@ import pytest
 from hashlearn import ITQ, METHODS, Corrections
 from hashlearn.cli import main
 from hashlearn.experiments.demo import digits_split, run_demo
-from hashlearn.experiments.demo_page import cells, demo_page, is_best, problems
+from hashlearn.experiments.show.demo_page import cells, demo_page, is_best, problems
 from hashlearn.metrics import evaluate, true_neighbors
 
 
@@ -84,7 +84,7 @@ def test_the_page_shows_it_all(demo):
 
 
 def test_all_methods_of_the_registry_are_run_by_default(monkeypatch):
-    monkeypatch.setattr("hashlearn.experiments.demo._run", lambda cls, n_bits, *rest: (cls, n_bits))
+    monkeypatch.setattr("hashlearn.experiments.demo._run", lambda hasher, *rest: (type(hasher), hasher.n_bits))
     monkeypatch.setattr("hashlearn.experiments.demo._warm_up", lambda cls, split: None)
     runs = run_demo().runs
     assert runs == tuple((cls, n_bits) for n_bits in (16, 32, 64) for cls in METHODS.values())

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 from hashlearn import LSH, evaluate
 from hashlearn.experiments import ResultFolder, read_experiment, run_experiment
-from hashlearn.experiments.data_sources import source_data
+from hashlearn.experiments.cache import source_data
 from hashlearn.metrics import true_neighbors
 
 X, Y = load_digits(return_X_y=True)

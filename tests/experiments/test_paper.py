@@ -6,8 +6,8 @@ import pytest
 
 from hashlearn import JPSH
 from hashlearn.cli import paper
-from hashlearn.experiments import PAPER_EXPERIMENTS, Place, paper_experiment, paper_table
-from hashlearn.experiments.tasks import tasks_of
+from hashlearn.experiments import PAPER_EXPERIMENTS, PublishedPlace, paper_experiment, paper_table
+from hashlearn.experiments.define.tasks import tasks_of
 
 DATASETS = ("MNIST", "CIFAR-10", "NUS-WIDE", "FLICKR25K")
 PUBLISHED_METHODS = ("LSH", "SH", "PCA-ITQ", "SP", "SGH", "OEH", "OCH", "JSH", "CH", "RSSH", "JPSH")
@@ -15,17 +15,19 @@ BITS = (8, 16, 32, 64, 96, 128)
 
 
 def test_table_2_is_complete():
-    places = {Place(*place) for place in itertools.product(DATASETS, ("mAP", "Pre@100"), BITS, PUBLISHED_METHODS)}
+    places = {
+        PublishedPlace(*place) for place in itertools.product(DATASETS, ("mAP", "Pre@100"), BITS, PUBLISHED_METHODS)
+    }
     assert len(places) == 528
     assert set(paper_table("table-2")) == places
     assert all(0.1 <= value < 1 for value in paper_table("table-2").values())
 
 
 def test_values_as_printed():
-    assert paper_table("table-2")[Place("MNIST", "mAP", 16, "JPSH")] == 0.5561
-    assert paper_table("table-2")[Place("FLICKR25K", "mAP", 8, "PCA-ITQ")] == 0.6949
-    assert paper_table("table-1")[Place("CIFAR-10", "mAP", 16, "PSH")] == 0.1133
-    assert paper_table("table-3")[Place("CIFAR-10", "seconds", 96, "JPSH")] == 62.6788
+    assert paper_table("table-2")[PublishedPlace("MNIST", "mAP", 16, "JPSH")] == 0.5561
+    assert paper_table("table-2")[PublishedPlace("FLICKR25K", "mAP", 8, "PCA-ITQ")] == 0.6949
+    assert paper_table("table-1")[PublishedPlace("CIFAR-10", "mAP", 16, "PSH")] == 0.1133
+    assert paper_table("table-3")[PublishedPlace("CIFAR-10", "seconds", 96, "JPSH")] == 62.6788
     assert (len(paper_table("table-1")), len(paper_table("table-3"))) == (12, 9)
 
 
@@ -73,16 +75,16 @@ def test_settings_are_those_of_the_published_programs():
     def params(method, dataset):
         return known.method(method).hasher(known.dataset(dataset), 16, 0, {}).get_params()
 
-    assert params("jpsh", "flickr25k") == JPSH.paper("flickr25k", 16, random_state=0).get_params()
+    assert params("jpsh-paper", "flickr25k") == JPSH.paper("flickr25k", 16, random_state=0).get_params()
     spectral = {"init": "spectral", "soft_offsets": 2, "pairwise_weight": 0.1}
-    assert params("jpsh-ours", "mnist") == JPSH(16, **spectral, random_state=0).get_params()
-    assert params("jpsh-ours", "nus-wide") == JPSH(16, random_state=0).get_params()
+    assert params("jpsh", "mnist") == JPSH(16, **spectral, random_state=0).get_params()
+    assert params("jpsh", "nus-wide") == JPSH(16, random_state=0).get_params()
     assert params("jpsh0", "mnist") == JPSH.paper("mnist", 16, anchors="random", random_state=0).get_params()
     assert params("oeh", "mnist")["as_released"]
     assert params("och", "mnist")["as_released"]
     for dataset, k, rounds in (("mnist", 5, 10), ("cifar-10", 5, 5), ("nus-wide", 10, 10), ("flickr25k", 10, 10)):
         jsh = params("jsh", dataset)
         assert (jsh["n_anchors"], jsh["lambda3"], jsh["n_neighbors"], jsh["max_iter"]) == (500, 10, k, rounds)
-        psh, jpsh = params("psh", dataset), params("jpsh", dataset)
+        psh, jpsh = params("psh", dataset), params("jpsh-paper", dataset)
         shared = ("n_anchors", "n_anchor_neighbors", "lambda1", "lambda2", "max_iter", "rescale", "bias")
         assert {name: psh[name] for name in shared} == {name: jpsh[name] for name in shared}

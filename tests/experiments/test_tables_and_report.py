@@ -12,7 +12,7 @@ from rich.console import Console
 
 from hashlearn.cli import main
 from hashlearn.experiments import (
-    Place,
+    PublishedPlace,
     ResultFolder,
     Results,
     paper_experiment,
@@ -20,13 +20,13 @@ from hashlearn.experiments import (
     read_experiment,
     run_experiment,
 )
-from hashlearn.experiments.execute import weight_signs
-from hashlearn.experiments.experiment_figures import figures_of, mean_curves, signs_of
-from hashlearn.experiments.experiment_page import ReportedExperiment, report_page
-from hashlearn.experiments.measures import MEASURES
-from hashlearn.experiments.summary import Comparison, agreement, measure_tables, remarks, stat
-from hashlearn.experiments.tasks import tasks_of
-from hashlearn.experiments.text_tables import as_markdown, cell_texts, shown
+from hashlearn.experiments.define.measures import MEASURES
+from hashlearn.experiments.define.tasks import tasks_of
+from hashlearn.experiments.results import Comparison, agreement, measure_tables, remarks, stat
+from hashlearn.experiments.run import weight_signs
+from hashlearn.experiments.show.experiment_figures import figures_of, mean_curves, signs_of
+from hashlearn.experiments.show.experiment_page import ReportedExperiment, report_page
+from hashlearn.experiments.show.text_tables import as_markdown, cell_texts, deviation_notes, shown
 
 
 def text_of(experiment, results):
@@ -56,7 +56,7 @@ def above_the_paper(task):
     """A number .02 above the paper's in run 0 and .04 above in run 1."""
     if task.method is None:
         return 0.5
-    place = Place(task.dataset.published_as, "mAP", task.bits, task.method.published_as)
+    place = PublishedPlace(task.dataset.published_as, "mAP", task.bits, task.method.published_as)
     known = paper_table("table-2").get(place)
     return 0.5 if known is None else known + 0.02 * (1 + task.run)
 
@@ -164,7 +164,7 @@ def test_signs_of_weights_come_back_from_a_line():
 
 def test_the_page_has_every_table_and_figure_and_needs_nothing_else(small, done, tmp_path):
     figures = {
-        "figure-4": paper_experiment("figure-4").restricted(["digits"], ["lsh", "jpsh-ours"], [16], 1),
+        "figure-4": paper_experiment("figure-4").restricted(["digits"], ["lsh", "jpsh"], [16], 1),
         "figures-5-6": paper_experiment("figures-5-6").restricted(["digits"], ["itq", "sah"], [8, 16], 1),
     }
     tiny = tmp_path / "tiny.toml"
@@ -222,7 +222,7 @@ def run(capsys, tmp_path, monkeypatch):
 
 
 def test_curves_of_several_lengths_are_several_rows():
-    experiment = paper_experiment("figure-4").restricted(["mnist"], ["lsh", "jpsh"], [16, 64], 2)
+    experiment = paper_experiment("figure-4").restricted(["mnist"], ["lsh", "jpsh-paper"], [16, 64], 2)
     (group,) = figures_of(experiment, Results(made_up(experiment, above_the_paper)))
     assert [row.heading for row in group.rows] == ["MNIST, 16 bits", "MNIST, 64 bits"]
     assert all(len(row.drawings) == 3 for row in group.rows)
@@ -298,7 +298,7 @@ def test_the_papers_commands_are_the_same(run, tmp_path):
         (("paper", "run", "table-2", "--runs", "0"), "Invalid value for '--runs'"),
         (("experiment", "run", "missing.toml"), "missing.toml: No such file or directory"),
         (("experiment", "run", "table-2"), "an experiment must be a .toml file, got 'table-2'"),
-        (("paper", "show", "table-2"), "--results must be a folder"),
+        (("paper", "show", "table-2", "--results", "nowhere"), "--results must be a folder"),
         (("paper", "show", "table-2", "--results", "."), "no results of table-2 in .: hashlearn paper run table-2"),
         (("paper", "report", "--results", "."), "no results of table-1, "),
         (("paper", "report", "--out", "no/where.html"), "--out must lie in an existing folder"),
@@ -312,3 +312,25 @@ def test_bad_input_is_one_line(arguments, complaint, run, tmp_path):
     assert re.match(f"hashlearn: error: {complaint}", err), err
     assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_says_over_how_many_runs_its_deviations_are(tmp_path):
+    (tmp_path / "runs.toml").write_text(
+        "datasets = ['digits']\nbits = [8]\n[[parts]]\nmethods = ['lsh', 'itq']\nruns = 3\n"
+        "[[parts]]\nmethods = ['sh']\nruns = 2\n"
+    )
+    experiment = read_experiment(tmp_path / "runs.toml")
+    tables = measure_tables(experiment, Results(made_up(experiment, lambda task: 0.1 * task.run)))
+    assert deviation_notes(tables) == ["± is the standard deviation over 3 runs for LSH, ITQ; over 2 runs for SH."]
+    alike = experiment.restricted(runs=3)
+    tables = measure_tables(alike, Results(made_up(alike, lambda task: 0.1 * task.run)))
+    assert deviation_notes(tables) == ["± is the standard deviation over 3 runs."]
+    single = experiment.restricted(runs=1)
+    assert deviation_notes(measure_tables(single, Results(made_up(single, lambda task: 0.5)))) == []
+
+
+def test_the_papers_results_are_shown_where_you_have_none_of_your_own(run):
+    code, out, err = run("paper", "show", "table-2", "--datasets", "mnist", "--bits", "16", "--methods", "jpsh,lsh")
+    assert (code, err) == (0, "")
+    assert "JPSH, our defaults" in out
+    assert "± is the standard deviation over" in out

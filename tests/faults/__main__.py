@@ -16,7 +16,7 @@ from pathlib import Path
 from faults.pieces import SIZES, Tally, pieces
 
 from hashlearn.durable.files import write_text
-from hashlearn.experiments.provenance import provenance
+from hashlearn.experiments.results import provenance
 
 OUT = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "faults.jsonl"
 

@@ -27,7 +27,7 @@ from hashlearn.cli.support.code_files import read_codes
 from hashlearn.cli.support.partial_codes import PartialCodes
 from hashlearn.datasets import cifar
 from hashlearn.durable.files import opened_within, write_at
-from hashlearn.experiments.result_lines import ResultFolder
+from hashlearn.experiments.results import ResultFolder
 from hashlearn.rows.formats import read_vectors
 from hashlearn.search.vectors import VectorFile
 

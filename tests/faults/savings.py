@@ -22,9 +22,9 @@ from hashlearn import ITQ, HammingIndex, SimilaritySearch, load, save
 from hashlearn.cli import main
 from hashlearn.cli.support.code_files import read_codes
 from hashlearn.durable.files import LEFTOVER, replacing_together, write_text
-from hashlearn.experiments.data_cache import CachedData
-from hashlearn.experiments.result_lines import ResultFolder
-from hashlearn.experiments.settings import ArrayFile, DatasetSettings
+from hashlearn.experiments.cache import CachedData
+from hashlearn.experiments.define.settings import ArrayFile, DatasetSettings
+from hashlearn.experiments.results import ResultFolder
 from hashlearn.search import rows
 
 X = np.random.RandomState(0).randn(60, 8)

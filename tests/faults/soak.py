@@ -26,7 +26,7 @@ import numpy as np
 from replay import HASHER, LAST, QUERIES, QUERY_CODES, after, found, nearest, operation
 
 from hashlearn import SimilaritySearch
-from hashlearn.experiments.provenance import provenance
+from hashlearn.experiments.results import provenance
 
 N_READERS = 8
 OUT = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "readers.jsonl"

@@ -29,7 +29,7 @@ with warnings.catch_warnings(record=True) as said:
     from hashlearn.server.page import add_page
     app = create_app(SimilaritySearch.open(sys.argv[1]))
     add_page(app, title="read-only")
-    with TestClient(app) as client:
+    with TestClient(app, base_url="http://localhost") as client:
         while client.get("/readyz").status_code != 200:
             time.sleep(0.1)
         page, found = client.get("/"), client.post("/v1/search", json={"vectors": X[:1].tolist(), "k": 2})

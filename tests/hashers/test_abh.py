@@ -221,3 +221,22 @@ def test_codes_of_other_rows_are_refused():
         hasher.corrections(X, hasher.transform(X[:10]))
     with pytest.raises(ValueError, match="codes"):
         hasher.decode(np.zeros((3, 5), np.uint8))
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-19, 1e19, 1e25])
+def test_rows_whose_squared_distances_are_no_single_precision_numbers_are_refused(scale):
+    with pytest.raises(ValueError, match="X must spread by 1e-15 to 1e\\+15 around its mean, got"):
+        ABH(8).fit(X * np.float32(scale))
+
+
+@pytest.mark.parametrize("scale", [1e-15, 1e13])
+def test_codes_do_not_depend_on_the_unit_of_the_data(scale):
+    scale = 2.0 ** np.round(np.log2(scale))  # products with powers of two are exact
+    hasher = ABH(8, random_state=0).fit(X * np.float32(scale))
+    np.testing.assert_array_equal(hasher.transform(X * np.float32(scale)), fitted(8).transform(X))
+
+
+@pytest.mark.parametrize("words", ["signed", "free"])
+def test_the_largest_numbers_have_codes(words):
+    largest = np.finfo(np.float32).max * np.where(np.random.default_rng(0).random((50, 64)) < 0.5, -1, 1)
+    assert fitted(8, words=words).transform(largest.astype(np.float32)).shape == (50, 1)

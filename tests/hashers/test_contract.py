@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from hashlearn import METHODS, pack, unpack
+from hashlearn import METHODS, SimilaritySearch, load, pack, unpack
 from hashlearn.rows import blocks
 
 SMALL = {
@@ -215,3 +215,40 @@ def test_codes_do_not_depend_on_the_number_of_threads(name):
         with threadpool_limits(threads):
             codes.append(METHODS[name](n_bits=16, random_state=0).set_params(**settings).fit_transform(X))
     np.testing.assert_array_equal(codes[0], codes[1])
+
+
+@every_method
+def test_a_learned_array_that_is_changed_in_place_changes_the_codes_as_in_a_saved_copy(name, tmp_path):
+    rows = X.astype(np.float32)
+    hasher = make(name).fit(rows)
+    before = hasher.transform(rows), hasher.transform(rows[:3])
+    for learned, value in vars(hasher).items():
+        if learned.endswith("_") and isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            value *= -1.5
+    hasher.save(tmp_path / "model")
+    saved = load(tmp_path / "model")
+    for some, old in zip((rows, rows[:3]), before):
+        np.testing.assert_array_equal(hasher.transform(some), saved.transform(some))
+        assert (hasher.transform(some) != old).any()
+
+
+@every_method
+def test_a_fit_that_is_interrupted_leaves_the_hasher_as_it_was(name):
+    def interrupted():
+        yield X[:150].astype(np.float32)
+        raise KeyboardInterrupt
+
+    hasher = make(name).fit(X)
+    learned, codes = dict(vars(hasher)), hasher.transform(X)
+    with pytest.raises(KeyboardInterrupt):
+        hasher.fit(interrupted)
+    assert vars(hasher) == learned
+    np.testing.assert_array_equal(hasher.transform(X), codes)
+
+
+def test_the_hasher_of_a_search_cannot_be_changed_in_place():
+    rows = X.astype(np.float32)
+    hasher = make("itq").fit(rows)
+    SimilaritySearch(hasher).add(rows)
+    with pytest.raises(ValueError, match="read-only"):
+        hasher.projection_ *= -1

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import hashlearn
 from hashlearn.durable import files
-from hashlearn.index import HammingIndex, file
+from hashlearn.index import HammingIndex, sections
 from hashlearn.index.code_table import CodeTable
 from hashlearn.index.file import read_table, write_table
 from hashlearn.index.kernels.tiles import byte_layout, word_layout
@@ -64,9 +64,9 @@ def test_an_opened_index_can_be_changed_and_saved_over_itself(saved):
 
 
 def test_opening_copies_nothing_and_reads_no_codes(saved, monkeypatch):
-    real = file.zlib.crc32
+    real = sections.zlib.crc32
     monkeypatch.setattr(
-        file.zlib,
+        sections.zlib,
         "crc32",
         lambda data, *start: real(data) if len(data) < 4096 else pytest.fail("codes were read"),
     )
@@ -96,7 +96,7 @@ def test_a_changed_bit_is_seen_before_the_codes_are_used(saved, use, place):
     saved.write_bytes(content)
     index = HammingIndex.open(saved)
     for _ in range(2):
-        with pytest.raises(ValueError, match=r"codes\.hli: the (codes|ids) do not match their checksum"):
+        with pytest.raises(ValueError, match=r"codes\.hli: the section '(front|back|ids)' does not match its checksum"):
             use(index)
 
 
@@ -138,7 +138,7 @@ def test_a_later_version_is_refused_by_name(saved):
     content = bytearray(saved.read_bytes())
     content[8] = 9
     saved.write_bytes(content)
-    with pytest.raises(ValueError, match="version 9 of the index format; this hashlearn reads version 2"):
+    with pytest.raises(ValueError, match="version 9 of the format; this hashlearn reads version 3"):
         HammingIndex.open(saved)
 
 
@@ -160,8 +160,8 @@ class FullDisk:
 
 @pytest.mark.parametrize("room", [0, 4096, 9000, 12500])
 def test_a_full_disk_leaves_the_old_file_and_no_other(saved, room, monkeypatch):
-    before, real = saved.read_bytes(), file._write
-    monkeypatch.setattr(file, "_write", lambda file, *rest: real(FullDisk(file, room), *rest))
+    before, real = saved.read_bytes(), sections._write
+    monkeypatch.setattr(sections, "_write", lambda file, *rest: real(FullDisk(file, room), *rest))
     with pytest.raises(OSError, match="No space left"):
         HammingIndex(64).add(random_codes(2000, 64)).save(saved)
     assert saved.read_bytes() == before
@@ -256,7 +256,7 @@ def test_a_file_does_not_hold_codes_added_while_it_is_saved(tmp_path):
 def with_header(path, header):
     """The file with another header, and the checksum that belongs to it."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    head = b"HLINDEX\n" + struct.pack("<II", 2, len(text)) + text
+    head = b"HLINDEX\n" + struct.pack("<II", 3, len(text)) + text
     head += struct.pack("<I", zlib.crc32(head))
     path.write_bytes(head.ljust(-(-len(head) // 4096) * 4096, b"\0") + path.read_bytes()[4096:])
 
@@ -277,9 +277,11 @@ def header_of(path):
         ({"next_id": -5}, "next_id must be at least 0"),
         ({"n_front": 7}, "laid out in a way"),
         ({"bit_order": "little"}, "laid out in a way"),
-        ({"sections": {}}, "the header says no section"),
+        ({"sections": {}}, "truncated or appended to"),
         ({"sections": {"front": 3}}, "codes.hli: "),
-        ({"sections": {"other": {"n_bytes": 8, "crc32": 0}}}, "or not known"),
+        ({"sections": {"other": {"n_bytes": 8, "crc32": 0}}}, "the header says no 'dtype'"),
+        ({"sections": {"other": {"dtype": "|u1", "shape": [-8], "crc32": 0}}}, "too short for the section"),
+        ({"sections": {"other": {"dtype": "|O", "shape": [8], "crc32": 0}}}, "of a type this hashlearn does not know"),
         ({"metadata": 3}, "codes.hli: "),
         ({"sections": None}, "codes.hli: "),
     ],

@@ -240,7 +240,7 @@ def test_a_file_that_is_not_whole_is_refused(tmp_path):
     untrained("euclidean", 32, 7, 6).add(vectors("normal", 500, 6)).save(path)
     content = path.read_bytes()
     for damaged, message in (
-        (content[:-4096], "cut short"),
+        (content[:-4096], "truncated"),
         (content[:100], "header does not match"),
         (content + b"\0", "appended to"),
         (b"x" + content[1:], "not a partitioned index"),
@@ -250,7 +250,7 @@ def test_a_file_that_is_not_whole_is_refused(tmp_path):
             PartitionedIndex.open(path)
     place = len(content) - 8192 + 10  # within the codes
     path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-    with pytest.raises(ValueError, match="do not match their checksum"):
+    with pytest.raises(ValueError, match="does not match its checksum"):
         PartitionedIndex.open(path).verify()
 
 

@@ -83,10 +83,16 @@ def test_anchors_from_a_sample(method):
     np.testing.assert_array_equal(all_rows.anchors_, whole.anchors_)
     assert sampled.anchors_.shape == whole.anchors_.shape
     assert not np.array_equal(sampled.anchors_, whole.anchors_)
-    with pytest.raises(ValueError, match="n_anchors=30 is more than the data has rows: n_samples=20"):
+    with pytest.raises(ValueError, match="n_anchors=30 is more than kmeans_sample=20"):
         fit(kmeans_sample=20)
     with pytest.raises(TypeError, match="kmeans_sample must be an integer"):
         fit(kmeans_sample=2.5)
+
+
+@pytest.mark.parametrize("method", [JPSH, JSH, PSH, SAH])
+def test_the_number_of_anchors_depends_on_the_data_and_not_on_the_sample(method):
+    anchors = method(n_bits=4, n_anchors="auto", kmeans_sample=30, random_state=0).fit(X).anchors_
+    assert len(anchors) == len(X) // 10
 
 
 @pytest.mark.parametrize("method", [CH, ITQ, SGH, SP])
@@ -113,6 +119,6 @@ def test_memory_does_not_grow_with_the_rows(method):
         tracemalloc.stop()
         return grown
 
-    peak(1000)  # what is made once
+    peak(40_000)  # what is made once
     # A number a row (the draw of the first anchors) is allowed, its nearest anchors are not.
     assert peak(120_000) - peak(40_000) < 80_000 * 17

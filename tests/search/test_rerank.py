@@ -14,7 +14,6 @@ from hashlearn.search import (
     SimilaritySearch,
     VectorFile,
     VectorView,
-    pair_distances,
     rerank,
     rerank_asymmetric,
     rerank_exact,
@@ -67,7 +66,7 @@ def holders(vectors, folder):
 @pytest.mark.parametrize("metric", DISTANCES)
 @pytest.mark.parametrize("block", [1 << 21, 1])
 def test_exact_reranking_is_by_the_metric_whatever_holds_the_vectors(case, metric, block, monkeypatch, tmp_path):
-    monkeypatch.setattr(pair_distances, "_BLOCK_ELEMENTS", block)
+    monkeypatch.setattr(rerank, "_READ_ELEMENTS", block)
     _, vectors, queries, candidates, _ = case
     for holder in holders(vectors, tmp_path):
         distances, ids = rerank_exact(holder, queries, candidates, k=7, metric=metric)

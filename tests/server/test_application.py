@@ -14,11 +14,11 @@ def ask(library):
 
     def ask(endpoint, **settings):
         app = create_app(library, Settings(**settings))
-        app.state.service.ready = True
+        app.state.workers.ready = True
         app.add_api_route("/other", endpoint)
 
         async def get():
-            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as client:
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
                 return await client.get("/other")
 
         return asyncio.run(get())

@@ -9,7 +9,7 @@ from served import Server, error_of
 from starlette.responses import PlainTextResponse
 
 from hashlearn.server import Settings
-from hashlearn.server.auth import Auth
+from hashlearn.server.front import Auth
 
 POINT = {"points": [{"id": 9000, "vector": [0.0] * 64}]}
 SEARCH = {"id": 1, "k": 1}

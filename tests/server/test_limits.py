@@ -79,23 +79,25 @@ def test_the_limit_of_a_body_is_exact(limited):
 
 def test_who_asks_before_sending_is_refused_at_once(limited):
     """``Expect: 100-continue``: the client need not send what is too long."""
-    head = b"POST /v1/search HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999999\r\nExpect: 100-continue\r\n\r\n"
+    head = b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999999\r\nExpect: 100-continue\r\n\r\n"
     assert _raw(limited, head).startswith(b"HTTP/1.1 413")
 
 
 def test_a_body_that_never_comes_is_408(limited):
-    head = b"POST /v1/search HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+    head = b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
     assert _raw(limited, head).startswith(b"HTTP/1.1 408")
 
 
-@pytest.mark.parametrize("head", [b"", b"GET /v1/info HTTP/1.1\r\nHost: x\r\nX-Slow: "], ids=["nothing", "half"])
+@pytest.mark.parametrize(
+    "head", [b"", b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\nX-Slow: "], ids=["nothing", "half"]
+)
 def test_a_head_that_never_ends_is_408(limited, head):
     assert _raw(limited, head).startswith(b"HTTP/1.1 408")
 
 
 @pytest.mark.parametrize("headers", [b"X-Long: " + b"x" * 400_000, b"X-Many: 1\r\n" * 40_000], ids=["long", "many"])
 def test_a_head_that_is_too_long_is_431(limited, headers):
-    assert _raw(limited, b"GET /v1/info HTTP/1.1\r\nHost: x\r\n" + headers).startswith(b"HTTP/1.1 431")
+    assert _raw(limited, b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n" + headers).startswith(b"HTTP/1.1 431")
 
 
 def test_the_requests_of_one_connection_have_a_head_each(limited):
@@ -105,7 +107,7 @@ def test_the_requests_of_one_connection_have_a_head_each(limited):
 
 def test_more_requests_than_are_allowed_are_503(limited):
     """Two bodies that do not come take both places; health is answered all the same."""
-    head = b"POST /v1/search HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+    head = b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
     slow = [threading.Thread(target=_raw, args=(limited, head)) for _ in range(2)]
     for thread in slow:
         thread.start()

@@ -1,12 +1,13 @@
 """What an operator relies on: health, metrics, logs, a clean end, and errors without secrets."""
 
 import signal
+import sys
 import threading
 
 import numpy as np
 from served import Server, error_of
 
-from hashlearn import SimilaritySearch
+from hashlearn import ITQ, Client, SimilaritySearch
 
 
 def test_health_info_and_schema(server):
@@ -49,6 +50,46 @@ def test_a_request_is_a_line_of_the_log_with_the_number_of_its_answer(server):
     assert [(line["method"], line["path"], line["status"]) for line in lines] == [("POST", "/v1/search", 200)]
 
 
+def test_the_number_that_a_proxy_gives_a_request_is_kept(server):
+    for sent, kept in [("trace-42.a", True), ("two words", False), ("x" * 65, False)]:
+        response = server.client.get("/v1/info", headers={"X-Request-ID": sent})
+        assert (response.headers["X-Request-ID"] == sent) is kept
+
+
+def test_snapshots_are_made_by_who_may_write(make_search, tmp_path):
+    folder = make_search(tmp_path / "digits")
+    with Server(folder, "--snapshots", tmp_path / "copies", "--write-key", "secret") as server:
+        server.ready()
+        key = {"Authorization": "Bearer secret"}
+        assert server.post("/v1/snapshots", {"name": "monday"}).status_code == 401
+        made = server.post("/v1/snapshots", {"name": "monday"}, headers=key)
+        assert (made.status_code, made.json()) == (201, {"name": "monday", "rows": 1000})
+        for name in ("monday", "../other", ".hidden", "a/b", ""):
+            assert server.post("/v1/snapshots", {"name": name}, headers=key).status_code == 422
+        assert server.client.get("/v1/snapshots").json() == {"snapshots": ["monday"]}
+    assert len(SimilaritySearch.open(tmp_path / "copies" / "digits" / "monday")) == 1000
+
+
+def test_a_server_makes_way_for_the_next_one(make_search, tmp_path):
+    """Both listen at one port; a client that asks all the time sees no error."""
+    folder = make_search(tmp_path / "digits")
+    with Server(folder, "--reuse-port") as first:
+        first.ready()
+        port = first.url.rpartition(":")[2]
+        with Client(first.url) as client:
+            second = Server.__new__(Server)
+            second.begin([sys.executable, "-m", "hashlearn", "serve", folder, "--reuse-port"], port)
+            with second:
+                second.ready()
+                answers = [client.count()]
+                ending = threading.Thread(target=first.end, args=(signal.SIGTERM,))
+                ending.start()
+                while ending.is_alive():
+                    answers.append(client.count())
+                answers.append(client.count())
+                assert set(answers) == {1000}
+
+
 def test_the_server_does_not_say_what_it_runs_on(server):
     for response in (server.client.get("/v1/info"), server.client.get("/nowhere")):
         assert "server" not in response.headers
@@ -58,7 +99,7 @@ def test_a_request_that_runs_is_answered_before_the_end(folder):
     with Server(folder) as server:
         server.ready()
         answers = []
-        body = {"vectors": [[float(number % 17)] * 64 for number in range(1000)], "k": 500}
+        body = {"vectors": [[float(number % 17)] * 64 for number in range(200)], "k": 100}
         asking = threading.Thread(target=lambda: answers.append(server.post("/v1/search", body)))
         asking.start()
         while "hashlearn_requests_running 2.0" not in server.client.get("/metrics").text and asking.is_alive():
@@ -66,7 +107,7 @@ def test_a_request_that_runs_is_answered_before_the_end(folder):
         status = server.end(signal.SIGTERM)
         asking.join()
         assert status == 0
-        assert len(answers[0].json()["results"]) == 1000
+        assert len(answers[0].json()["results"]) == 200
 
 
 def test_rows_that_another_process_saves_are_taken_over(make_search, tmp_path):
@@ -81,6 +122,20 @@ def test_rows_that_another_process_saves_are_taken_over(make_search, tmp_path):
         assert server.put({"id": 4243, "vector": [0.0] * 64}).status_code == 200
         other.refresh()
         assert 4243 in other
+
+
+def test_rows_that_another_process_writes_to_a_store_are_taken_over(digits, tmp_path):
+    X, _ = digits
+    uri = f"sqlite:///{tmp_path / 'rows.db'}"
+    hasher = ITQ(n_bits=32, random_state=0).fit(X)
+    hasher.save(tmp_path / "model")
+    other = SimilaritySearch(hasher, store=uri).add(X[:100])
+    with Server(uri, "--model", tmp_path / "model", "--refresh", 0.2) as server:
+        server.ready()
+        other.upsert(X[100:101], [4242], [{"by": "another"}])
+        server.wait_for("refreshed")
+        assert server.post("/v1/search", {"vector": X[100].tolist(), "k": 1}).json()["results"][0]["ids"] == [4242]
+        assert server.client.get("/v1/points/4242").json()["payload"] == {"by": "another"}
 
 
 def test_a_fault_of_ours_is_a_500_without_its_cause(make_search, tmp_path):

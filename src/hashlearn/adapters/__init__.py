@@ -1,4 +1,4 @@
-"""Other people's frameworks over a SimilaritySearch, a module each, with the extra of its name.
+"""A SimilaritySearch in other frameworks: one module for each, with an extra of its name.
 
 =======================  ==========================================  ===========================================
 module                   gives                                       installed by

@@ -1,4 +1,4 @@
-"""What the stores of other frameworks have in common: payloads under string ids in a similarity search."""
+"""The common part of the adapters: payloads under string ids in a similarity search."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,10 +13,10 @@ from hashlearn.search import SimilaritySearch
 from hashlearn.search.rerank import METRICS
 
 N_BITS = 256
-"""Bits of a code where nobody has fitted a method."""
+"""Bits of a code if no fitted search is given."""
 
 
-class Found(NamedTuple):
+class FoundDocument(NamedTuple):
     """A result: the id, its distance (smaller is nearer), and the payload."""
 
     id: str
@@ -30,12 +30,12 @@ class DocumentSearch:
     Parameters
     ----------
     search : SimilaritySearch, str, Path or None
-        A search that is fitted, or the folder of one. None makes one for the first rows: by random projections, which
-        need no data to learn from, with vectors kept to rerank by. A method that learns finds more with fewer bits.
+        A search that is fitted, or the folder of one. None makes one for the first rows, with random projections, which
+        need no training data, and keeps the vectors for reranking. A learned method finds more with fewer bits.
     metric : {"euclidean", "cosine", "dot"}
-        Of a search that is made here.
+        The metric, if the search is made here.
     candidates : int or None
-        How many codes to rerank; None is what the search takes by itself.
+        How many codes to rerank; None for the default of the search.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class DocumentSearch:
 
     @property
     def metric(self) -> str:
-        """What is near."""
+        """The metric of the search."""
         return self._metric if self.search is None else self.search.metric
 
     @property
@@ -60,7 +60,7 @@ class DocumentSearch:
         return [] if self.search is None else [str(id) for id in self.search.ids.tolist()]
 
     def put(self, ids: Sequence[str], vectors: Any, payloads: Sequence[dict[str, Any]]) -> None:
-        """Add rows; one whose id is there takes its place, and of an id that comes twice the last row counts."""
+        """Add rows. A row with a known id replaces the old row; if an id comes twice, the last row counts."""
         if len(ids) == 0:
             return
         last = list({id: row for row, id in enumerate(ids)}.values())
@@ -74,8 +74,8 @@ class DocumentSearch:
 
     def nearest(
         self, vector: Any, k: int, filter: dict[str, Any] | None = None, subset: Iterable[str] | None = None
-    ) -> list[Found]:
-        """The k nearest rows of one query, nearest first; fewer where there are fewer."""
+    ) -> list[FoundDocument]:
+        """The k nearest rows of one query, nearest first; fewer if the search has fewer."""
         chosen = None if subset is None else self._own(subset)
         if self.search is None or not len(self.search) or k < 1 or (chosen is not None and not chosen):
             return []
@@ -89,13 +89,13 @@ class DocumentSearch:
         ids = [id for id in found.ids[0].tolist() if id is not None and id != -1]
         payloads = self.search.payloads(ids)
         return [
-            Found(str(id), float(distance), payload)
+            FoundDocument(str(id), float(distance), payload)
             for id, distance, payload in zip(ids, found.distances[0], payloads)
             if payload is not None
         ]
 
     def payloads(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """The payloads of those ids that are there, by id, in the order of the ids."""
+        """The payloads of the known ids among these, by id, in the order of the ids."""
         if self.search is None:
             return {}
         listed = list(ids)
@@ -103,7 +103,7 @@ class DocumentSearch:
         return {id: payload for id, payload in zip(listed, found) if payload is not None}
 
     def vectors(self, ids: Iterable[str]) -> dict[str, NDArray[np.float32]]:
-        """The vectors of those ids that are there, by id; ValueError where the search keeps none."""
+        """The vectors of the known ids among these, by id; ValueError if the search keeps no vectors."""
         if self.search is None:
             return {}
         if self.search.keep_vectors is None:
@@ -112,7 +112,7 @@ class DocumentSearch:
         return {str(record.id): record.vector for record in records if record.vector is not None}
 
     def remove(self, ids: Iterable[str]) -> int:
-        """Remove those ids that are there; returns how many."""
+        """Remove rows and return how many; unknown ids are ignored."""
         known = self._own([id for id in dict.fromkeys(ids) if id in self])
         if known and self.search is not None:
             self.search.remove(known)
@@ -123,23 +123,23 @@ class DocumentSearch:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether the ids of the search are integers, as a search of somebody else may have them."""
+        """Whether the ids of the search are integers; a search that was made elsewhere may have them."""
         if self.search is None or not len(self.search):
             return False
-        if self._has_numbers is None:  # the kind stays while there are rows, and looking at all ids takes time
+        if self._has_numbers is None:  # reading all ids takes time, and the kind stays while there are rows
             self._has_numbers = self.search.ids.dtype != object
         return self._has_numbers
 
     def _own(self, ids: Iterable[str]) -> list[Any]:
-        """Ids of the kind that the search has."""
+        """The ids converted to the kind of the search."""
         return [int(id) if id.isdecimal() else NO_ROW for id in ids] if self.has_numbers else list(ids)
 
 
 NO_ROW = 2**63 - 1
-"""Stands for an id that cannot be in a search whose ids are integers."""
+"""Replaces an id that is not an integer, in a search with integer ids: no row has this id."""
 
 
 def untrained_search(n_features: int, metric: str, keep_vectors: str | None = "float32") -> SimilaritySearch:
-    """A search that can be used before there are rows to learn from: signs of random projections, then the vectors."""
+    """A search that needs no training rows: signs of random projections, then the vectors."""
     hasher = LSH(N_BITS, center=False, random_state=0).fit(np.zeros((2, n_features), np.float32))
     return SimilaritySearch(hasher, metric=metric, keep_vectors=keep_vectors)

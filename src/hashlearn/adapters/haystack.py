@@ -26,18 +26,17 @@ ALL_EMBEDDED: dict[str, Any] = {EMBEDDED: {"$ne": False}}
 class HaystackDocumentStore:
     """Documents and their embeddings, found by learned codes and ordered by the vectors.
 
-    Embeddings are kept as float32. Filters mean what they mean in Haystack; they are tried on one document after the
-    other.
+    Embeddings are kept as float32. Filters have Haystack's meaning; they are applied to one document after the other.
 
     Parameters
     ----------
     search : str, Path, SimilaritySearch or None
         A search that is fitted, or the folder of one. None makes one for ``embedding_dim`` features; see
-        :class:`~hashlearn.adapters.documents.DocumentSearch`. In a pipeline that is saved it must be a folder.
+        :class:`~hashlearn.adapters.documents.DocumentSearch`. To save a pipeline, pass a folder.
     embedding_dim : int
-        Length of the embeddings, for a search that is made here.
+        Length of the embeddings, if the search is made here.
     metric : {"euclidean", "cosine", "dot"}
-        Of a search that is made here.
+        The metric, if the search is made here.
 
     Examples
     --------
@@ -65,7 +64,7 @@ class HaystackDocumentStore:
         return self._rows.search
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings of the store, for a pipeline that is saved."""
+        """The settings of the store, for saving a pipeline."""
         search = self._settings["search"]
         if isinstance(search, SimilaritySearch):
             if search.folder is None:
@@ -84,13 +83,13 @@ class HaystackDocumentStore:
         return len(self._rows)
 
     def filter_documents(self, filters: dict[str, Any] | None = None) -> list[Any]:
-        """The documents that meet the filters; all of them without any."""
+        """The documents that meet the filters; all documents without filters."""
         ids = self._matching(filters)
         payloads, vectors = self._rows.payloads(ids), self._rows.vectors(ids)
         return [_document(id, payload, vectors[id]) for id, payload in payloads.items()]
 
     def write_documents(self, documents: list[Any], policy: Any = policies.DuplicatePolicy.NONE) -> int:
-        """Write documents; the policy says what happens to those whose id is there. Returns how many were written."""
+        """Write documents and return how many; the policy says what happens to documents with a known id."""
         if not isinstance(documents, Iterable) or not all(isinstance(each, haystack.Document) for each in documents):
             raise ValueError("documents must be a list of haystack.Document")
         chosen = list(documents)
@@ -106,7 +105,7 @@ class HaystackDocumentStore:
         return len(chosen)
 
     def delete_documents(self, document_ids: list[str]) -> None:
-        """Remove documents; ids that are not there are ignored."""
+        """Remove documents; unknown ids are ignored."""
         self._rows.remove(document_ids)
 
     def delete_all_documents(self) -> None:
@@ -180,7 +179,7 @@ class HaystackEmbeddingRetriever:
     ----------
     document_store : HaystackDocumentStore
     filters : dict or None
-        For all queries; those of a query take their place.
+        Filters for all queries; filters of a query replace them.
     top_k : int
     """
 
@@ -188,7 +187,7 @@ class HaystackEmbeddingRetriever:
         self.document_store, self.filters, self.top_k = document_store, filters, top_k
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings of the retriever, for a pipeline that is saved."""
+        """The settings of the retriever, for saving a pipeline."""
         store = self.document_store.to_dict()
         return haystack.default_to_dict(self, document_store=store, filters=self.filters, top_k=self.top_k)
 

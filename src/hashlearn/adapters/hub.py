@@ -14,7 +14,7 @@ from hashlearn.version import __version__
 
 CARD = "README.md"
 MODEL_FILE = "config.json"
-"""A folder with it at its top is that of a model, and not of a search."""
+"""A folder with this file at its top is a model, not a search."""
 
 
 def push_to_hub(
@@ -28,7 +28,7 @@ def push_to_hub(
     endpoint: str | None = None,
     commit_message: str | None = None,
 ) -> str:
-    """Save a model or a search to a repository of the Hub, which is made if it is not there.
+    """Save a model or a search to a repository of the Hub, which is created if needed.
 
     Parameters
     ----------
@@ -37,13 +37,13 @@ def push_to_hub(
     repo_id : str
         Such as ``"me/news-itq-64"``.
     data : str or None
-        What it was fitted to, for the card.
+        The training data, for the card.
     recall : dict or None
-        What was measured, for the card: ``{"10@10 on 10,000 held-out rows": 0.93}``.
+        Measured recall, for the card: ``{"10@10 on 10,000 held-out rows": 0.93}``.
     private : bool
-        Of a repository that is made.
+        Whether a new repository is private.
     token : str or None
-        None is what ``hf auth login`` has kept.
+        None takes the token of ``hf auth login``.
     endpoint : str or None
         The address of another Hub.
     commit_message : str or None
@@ -75,15 +75,15 @@ def from_pretrained(
     Parameters
     ----------
     repo_id : str or Path
-        A repository, such as ``"me/news-itq-64"``, or a folder that is there.
+        A repository, such as ``"me/news-itq-64"``, or an existing folder.
     folder : str, Path or None
-        New or empty: where a search is put, which you may then change. None is a temporary folder.
+        A new or empty folder for a search, which you may then change. None takes a temporary folder.
     revision : str or None
         A branch, tag or commit.
     token, endpoint
         As for :func:`push_to_hub`.
     cache_dir : str, Path or None
-        Where downloads are kept; None is where huggingface_hub keeps them.
+        Folder for downloads; None takes the folder of huggingface_hub.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def from_pretrained(
     kept = api.snapshot_download(str(repo_id), revision=revision, cache_dir=cache_dir)
     if folder is None and (Path(kept) / MODEL_FILE).exists():
         return load(kept)
-    # What lies in the cache is shared: a search that is opened there could be changed there.
+    # The cache is shared: a search that is opened there could be changed there.
     target = tempfile.mkdtemp(prefix="hashlearn-") if folder is None else folder
     shutil.copytree(kept, target, dirs_exist_ok=True)
     return load(target)
@@ -105,7 +105,7 @@ def from_pretrained(
 def write_for_hub(
     model: Any, folder: str | Path, *, data: str | None = None, recall: dict[str, float] | None = None
 ) -> None:
-    """Write what a repository of the Hub holds to a folder: the model or search, and its card.
+    """Write the files of a repository of the Hub to a folder: the model or search, and its card.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.adapters.documents import DocumentSearch, Found
+from hashlearn.adapters.documents import DocumentSearch, FoundDocument
 from hashlearn.extras import require
 from hashlearn.search import SimilaritySearch
 
@@ -21,21 +21,21 @@ Filter = dict[str, Any] | Callable[[Any], bool] | None
 class LangChainVectorStore(vectorstores.VectorStore):
     """Texts and their embeddings, found by learned codes and ordered by the vectors.
 
-    A payload of the search has the metadata of a document and its text, so that a search made elsewhere can be used if
-    its payloads have the text.
+    A payload of the search has the metadata of a document and its text, so you can use a search that was made elsewhere
+    if its payloads have the text.
 
     Parameters
     ----------
     embedding : langchain_core.embeddings.Embeddings
-        What makes vectors of texts.
+        Turns texts into vectors.
     search : SimilaritySearch, str, Path or None
         A search that is fitted, or the folder of one; see :class:`~hashlearn.adapters.documents.DocumentSearch`.
     metric : {"euclidean", "cosine", "dot"}
-        Of a search that is made here.
+        The metric, if the search is made here.
     text_field : str
         The field of a payload that has the text.
     candidates : int or None
-        How many codes to rerank; None is what the search takes by itself.
+        How many codes to rerank; None for the default of the search.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class LangChainVectorStore(vectorstores.VectorStore):
 
     @property
     def embeddings(self) -> Any:
-        """What makes vectors of texts."""
+        """The embeddings, which turn texts into vectors."""
         return self._embedding
 
     @property
@@ -77,7 +77,7 @@ class LangChainVectorStore(vectorstores.VectorStore):
         ids: list[str] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Embed texts and add them; one whose id is there takes its place. Returns the ids."""
+        """Embed texts, add them and return their ids; a text with a known id replaces the old one."""
         listed = list(texts)
         known = [{}] * len(listed) if metadatas is None else list(metadatas)
         names = [None] * len(listed) if ids is None else list(ids)
@@ -93,12 +93,12 @@ class LangChainVectorStore(vectorstores.VectorStore):
         return chosen
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
-        """Remove documents; without ids, all of them. Ids that are not there are ignored."""
+        """Remove documents; without ids, all documents. Unknown ids are ignored."""
         self._rows.remove(self._rows.ids if ids is None else ids)
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Any]:
-        """The documents of those ids that are there."""
+        """The documents of the known ids among these."""
         return [self._document(id, payload) for id, payload in self._rows.payloads(ids).items()]
 
     def similarity_search(self, query: str, k: int = 4, filter: Filter = None, **kwargs: Any) -> list[Any]:
@@ -179,7 +179,7 @@ class LangChainVectorStore(vectorstores.VectorStore):
     def _with_scores(self, vector: list[float], k: int, filter: Filter) -> list[tuple[Any, float]]:
         return [(self._document(each.id, each.payload), each.distance) for each in self._found(vector, k, filter)]
 
-    def _found(self, vector: list[float], k: int, filter: Filter) -> list[Found]:
+    def _found(self, vector: list[float], k: int, filter: Filter) -> list[FoundDocument]:
         if not callable(filter):
             return self._rows.nearest(vector, k, filter)
         payloads = self._rows.payloads(self._rows.ids)

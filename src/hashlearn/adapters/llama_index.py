@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hashlearn.adapters.documents import DocumentSearch, Found
+from hashlearn.adapters.documents import DocumentSearch, FoundDocument
 from hashlearn.extras import require
 from hashlearn.search import SimilaritySearch
 
@@ -25,9 +25,9 @@ class LlamaIndexVectorStore(types.BasePydanticVectorStore):
     search : SimilaritySearch, str, Path or None
         A search that is fitted, or the folder of one; see :class:`~hashlearn.adapters.documents.DocumentSearch`.
     metric : {"euclidean", "cosine", "dot"}
-        Of a search that is made here.
+        The metric, if the search is made here.
     candidates : int or None
-        How many codes to rerank; None is what the search takes by itself.
+        How many codes to rerank; None for the default of the search.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class LlamaIndexVectorStore(types.BasePydanticVectorStore):
         return self._rows.search
 
     def add(self, nodes: Sequence[Any], **kwargs: Any) -> list[str]:
-        """Add nodes, which have embeddings; one whose id is there takes its place. Returns the ids."""
+        """Add nodes with embeddings and return their ids; a node with a known id replaces the old one."""
         ids = [node.node_id for node in nodes]
         self._rows.put(ids, [node.get_embedding() for node in nodes], [_payload(node) for node in nodes])
         return ids
@@ -76,7 +76,7 @@ class LlamaIndexVectorStore(types.BasePydanticVectorStore):
         self._rows.remove(id for id, payload in payloads.items() if payload["ref_doc_id"] == ref_doc_id)
 
     def delete_nodes(self, node_ids: list[str] | None = None, filters: Any = None, **delete_kwargs: Any) -> None:
-        """Remove nodes by their ids, those that meet the filters."""
+        """Remove the nodes of these ids that meet the filters."""
         self._rows.remove(self._chosen(node_ids, filters))
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: Any = None) -> list[Any]:
@@ -115,8 +115,8 @@ class LlamaIndexVectorStore(types.BasePydanticVectorStore):
         if self._rows.search is not None:
             self._rows.search.save(persist_path)
 
-    def _found(self, query: Any, k: int) -> list[Found]:
-        filter, subset = _as_filter(query.filters), query.node_ids or None  # an empty list says nothing
+    def _found(self, query: Any, k: int) -> list[FoundDocument]:
+        filter, subset = _as_filter(query.filters), query.node_ids or None  # an empty list means no restriction
         if query.filters is not None and filter is None:
             subset = self._chosen(subset, query.filters)
         if query.doc_ids:
@@ -125,7 +125,7 @@ class LlamaIndexVectorStore(types.BasePydanticVectorStore):
         return self._rows.nearest(query.query_embedding, k, filter, subset)
 
     def _chosen(self, node_ids: list[str] | None, filters: Any) -> list[str]:
-        """Those of the ids whose nodes meet the filters."""
+        """The ids whose nodes meet the filters."""
         payloads = self._rows.payloads(self._rows.ids if node_ids is None else node_ids)
         return [id for id, payload in payloads.items() if filters is None or _meets(payload, filters)]
 
@@ -148,7 +148,7 @@ def _payload(node: Any) -> dict[str, Any]:
     return store_utils.node_to_metadata_dict(node, remove_text=False, flat_metadata=False)
 
 
-def _result(found: list[Found], similarities: list[float]) -> Any:
+def _result(found: list[FoundDocument], similarities: list[float]) -> Any:
     nodes = [store_utils.metadata_dict_to_node(each.payload) for each in found]
     return types.VectorStoreQueryResult(nodes=nodes, similarities=similarities, ids=[each.id for each in found])
 
@@ -158,7 +158,7 @@ def _similarity(distance: float, metric: str) -> float:
 
 
 def _as_filter(filters: Any) -> dict[str, Any] | None:
-    """The filters in the words of the search; None where they say something that it has no words for."""
+    """The filters in the form of the search; None if the search has no such filter."""
     if filters is None:
         return None
     condition = (filters.condition or types.FilterCondition.AND).value

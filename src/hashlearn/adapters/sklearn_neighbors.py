@@ -24,8 +24,8 @@ class HashNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     Parameters
     ----------
     mode : {"distance", "connectivity"}
-        Whether the graph has distances or ones. A row is its own neighbor in a graph of distances: it has one
-        neighbor more.
+        Whether the graph has distances or ones. In a graph of distances a row is also its own neighbor, in addition to
+        ``n_neighbors``.
     n_neighbors : int
     hasher : Hasher or None
         The method, which is fitted to the rows; None is random projections of 256 bits.
@@ -84,7 +84,7 @@ class HashNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Parameters
         ----------
         X : array of shape (n_queries, n_features) or None
-            None is the rows of the fit, none of which is then its own neighbor.
+            None takes the rows of the fit; then no row is its own neighbor.
         n_neighbors : int or None
             None is that of the class.
         return_distance : bool
@@ -165,7 +165,8 @@ class HashNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 
 def _without_self(distances: NDArray, rows: NDArray) -> tuple[NDArray, NDArray]:
-    """Neighbors of the rows themselves: each row without itself, or without its last where equal rows came first."""
+    """Neighbors of the rows of the fit. Each row is left out of its own list; if equal rows displaced it, the last
+    neighbor is."""
     own = rows == np.arange(len(rows))[:, None]
     own[~own.any(axis=1), -1] = True
     return distances[~own].reshape(len(rows), -1), rows[~own].reshape(len(rows), -1)

@@ -13,6 +13,7 @@ from hashlearn.cli import (
     data,
     dedup,
     demo,
+    doctor,
     encode,
     evaluate,
     experiment,
@@ -24,8 +25,10 @@ from hashlearn.cli import (
     near_duplicates,
     paper,
     recommend,
+    restore,
     search,
     serve,
+    snapshot,
     tune,
     version,
 )
@@ -44,7 +47,7 @@ commands = typer.Typer(
 )
 VERBS = (
     *(methods, fit, encode, search, tune, dedup, near_duplicates, evaluate, explain, recommend),
-    *(serve, app, demo, version),
+    *(serve, snapshot, restore, doctor, app, demo, version),
 )
 for verb in VERBS:
     commands.command(verb.__name__.rpartition(".")[2].replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)

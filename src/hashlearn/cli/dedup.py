@@ -22,7 +22,7 @@ from hashlearn.cli.support.dedup_inputs import (
 )
 from hashlearn.cli.support.dedup_moves import link, move
 from hashlearn.cli.support.dedup_moves import undo as undo_moves
-from hashlearn.cli.support.dedup_outputs import Outputs, Result, chosen_lines, report, say_places, written
+from hashlearn.cli.support.dedup_outputs import DedupResult, Outputs, chosen_lines, report, say_places, written
 from hashlearn.cli.support.dedup_outputs import page as review_page
 from hashlearn.cli.support.dedup_outputs import serve as serve_review
 from hashlearn.cli.support.places import check_places
@@ -175,7 +175,7 @@ def run(
         if decisions is not None:
             found.decide(read_decisions(decisions, found.ids))
         page = None if review is None else review_page(found, things, paths[0], review)
-        result = Result(found.kept, found.dropped, group_rows(found), page, chosen_lines(found, numbers))
+        result = DedupResult(found.kept, found.dropped, group_rows(found), page, chosen_lines(found, numbers))
         stamps = {**_known_stamps(state, known), **things.stamps}
         with written(outputs, result):
             if state is not None:
@@ -232,7 +232,7 @@ def _check_against(
         of_rows: Any = metric or things.metric or "cosine"
         checked = check_against(things.vectors, others.vectors, distance, metric=of_rows, recall=recall, **options)
     ids = np.arange(len(checked.is_new)) if things.ids is None else np.array(things.ids)
-    result = Result(ids[checked.is_new], ids[~checked.is_new], checked_rows(checked, ids.tolist()))
+    result = DedupResult(ids[checked.is_new], ids[~checked.is_new], checked_rows(checked, ids.tolist()))
     with written(outputs, result):
         pass
     n_copies = int(checked.is_copy.sum())

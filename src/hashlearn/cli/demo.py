@@ -28,13 +28,13 @@ def run(
     from hashlearn.durable.files import check_writable, write_text
 
     check_writable(out, "--out")
-    from hashlearn.experiments.demo import BITS, run_demo
-    from hashlearn.experiments.demo_page import demo_page
-    from hashlearn.experiments.report import need_report_packages
+    from hashlearn.experiments.demo import run_demo
+    from hashlearn.experiments.show import need_report_packages
+    from hashlearn.experiments.show.demo_page import demo_page
 
     need_report_packages()
     with progress_bars():
-        demo = run_demo(method, tuple(dict.fromkeys(bits or BITS)), seed)
+        demo = run_demo(method, bits and tuple(dict.fromkeys(bits)), seed)
     _print_table(demo)
     write_text(out, demo_page(demo))
     typer.echo(f"\nThe report: {Path(out).resolve().as_uri()}\n\n{NEXT}")
@@ -46,7 +46,7 @@ def _print_table(demo: Any) -> None:
     from rich.table import Table
 
     from hashlearn.experiments.demo import DEMO_MEASURES, MEASURE_NOTES
-    from hashlearn.experiments.demo_page import COLUMNS, cells, is_best, problems
+    from hashlearn.experiments.show.demo_page import COLUMNS, cells, is_best, problems
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column(COLUMNS[0], no_wrap=True)

@@ -44,7 +44,7 @@ def run(
     if hasher is None:
         _warn_of_hamming(database)
 
-    from hashlearn.experiments.real_queries import evaluate_real_queries, has_real_queries
+    from hashlearn.experiments.judge import evaluate_real_queries, has_real_queries
     from hashlearn.metrics import evaluate
 
     by_real_queries = hasher is not None and has_real_queries(hasher)

@@ -18,7 +18,9 @@ _Methods = Annotated[
 ]
 _Bits = Annotated[str | None, typer.Option("--bits", "-b", help="Comma-separated lengths of codes.")]
 _Runs = Annotated[int | None, typer.Option(min=1, help="Repetitions, each with a seed of its own.")]
-_Results = Annotated[str | None, typer.Option(help="The folder of the results; by default the one that 'run' takes.")]
+_Results = Annotated[
+    str | None, typer.Option(help="The folder of the results; by default that of 'run', or what is stored.")
+]
 
 
 class ExperimentVerbs(NamedTuple):
@@ -31,7 +33,8 @@ class ExperimentVerbs(NamedTuple):
     argument : what an experiment is called on the command line, with the word that stands for it
     example : one
     read : the experiment of a name
-    folder : the results of a name, by default
+    folder : where ``run`` puts the results of a name, by default
+    stored : where ``show`` and ``report`` look for them, by default
     all_names : what a report shows if nothing is named
     title, subtitle : of a report; empty for the experiment's own
     """
@@ -42,6 +45,7 @@ class ExperimentVerbs(NamedTuple):
     example: str
     read: Callable[[str], "Experiment"]
     folder: Callable[[str], str]
+    stored: Callable[[str], str]
     all_names: tuple[str, ...] = ()
     title: str = ""
     subtitle: str = ""
@@ -97,8 +101,7 @@ def typer_of(verbs: ExperimentVerbs) -> typer.Typer:
     ) -> None:
         """Print the tables: mean and deviation over the runs, the published number, and the difference."""
         chosen = Restriction(datasets, methods, bits, runs).of(verbs.read(experiment))
-        folder = results or verbs.folder(experiment)
-        stored = _stored(folder, chosen, f"{command} run {experiment}")
+        stored = _stored(results or verbs.stored(experiment), chosen, f"{command} run {experiment}")
         (_print_markdown if markdown else _print_tables)(chosen, stored)
 
     @app.command("report", epilog=f"Example: {command} report {verbs.example} --out page.html")
@@ -138,7 +141,7 @@ def _run(experiment: "Experiment", out: str, workers: int) -> None:
 def _print_tables(experiment: "Experiment", results: "Results") -> None:
     from rich.console import Console
 
-    from hashlearn.experiments.text_tables import shown
+    from hashlearn.experiments.show.text_tables import shown
 
     console = Console()
     if not console.is_terminal:
@@ -147,7 +150,7 @@ def _print_tables(experiment: "Experiment", results: "Results") -> None:
 
 
 def _print_markdown(experiment: "Experiment", results: "Results") -> None:
-    from hashlearn.experiments.text_tables import as_markdown
+    from hashlearn.experiments.show.text_tables import as_markdown
 
     typer.echo(as_markdown(experiment, results), nl=False)
 
@@ -158,12 +161,12 @@ def _report(verbs: ExperimentVerbs, names: list[str], restriction: Restriction, 
     experiments = [restriction.of(verbs.read(name)) for name in names]
     check_places({"--out": out}, [*names, *(path for experiment in experiments for path in experiment.files)])
 
-    from hashlearn.experiments.experiment_page import ReportedExperiment, report_page
-    from hashlearn.experiments.report import need_report_packages
+    from hashlearn.experiments.show import need_report_packages
+    from hashlearn.experiments.show.experiment_page import ReportedExperiment, report_page
 
     need_report_packages()
     reported = [
-        ReportedExperiment(experiment, _opened(results or verbs.folder(name), experiment))
+        ReportedExperiment(experiment, _opened(results or verbs.stored(name), experiment))
         for name, experiment in zip(names, experiments)
     ]
     again = [
@@ -176,7 +179,7 @@ def _report(verbs: ExperimentVerbs, names: list[str], restriction: Restriction, 
 
 def _stored(folder: str, experiment: "Experiment", command: str) -> "Results":
     """The results of an experiment, of which there must be some."""
-    from hashlearn.experiments.summary import measure_tables
+    from hashlearn.experiments.results import measure_tables
 
     results = _opened(folder, experiment)
     if not measure_tables(experiment, results):
@@ -212,6 +215,10 @@ def _read(path: str) -> "Experiment":
     return read_experiment(path)
 
 
+def _folder(path: str) -> str:
+    return f"{Path(path).stem}-results"
+
+
 app = typer_of(
     ExperimentVerbs(
         name="experiment",
@@ -219,6 +226,7 @@ app = typer_of(
         argument=("FILE.toml", "The file that describes the experiment."),
         example="shop.toml",
         read=_read,
-        folder=lambda path: f"{Path(path).stem}-results",
+        folder=_folder,
+        stored=_folder,
     )
 )

@@ -10,7 +10,6 @@ from hashlearn.cli.support.arrays import CLUSTER, FORMATS, Header, matrices, rea
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.model_files import files_of_model, naming
 from hashlearn.cli.support.places import check_places
-from hashlearn.durable.json_files import parsed_json
 
 EXAMPLE = "Example: hashlearn fit vectors.npy --method jpsh --bits 64 --param n_anchors=500 --out model/"
 
@@ -68,6 +67,8 @@ def parameters(cls: Any, assignments: list[str], seed: int) -> dict[str, Any]:
 
 def parameter_value(text: str) -> Any:
     """A number, true, false, null or a list as in JSON; ``@file.npy`` is that array; everything else a word."""
+    from hashlearn.durable.json_files import parsed_json
+
     if text.startswith("@"):
         return read_array(text[1:])
     try:

@@ -4,10 +4,8 @@ import sys
 from contextlib import ExitStack
 from typing import Annotated, Any, TextIO
 
-import numpy as np
 import typer
 
-from hashlearn.checks import check_regular
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.code_files import read_codes
 from hashlearn.cli.support.places import check_places, with_sidecars
@@ -26,6 +24,8 @@ def run(
 
     For images, texts and vectors see dedup, which verifies pairs and groups them.
     """
+    import numpy as np
+
     from hashlearn.durable.files import replacing
 
     check_places({"--out": out}, with_sidecars(codes))
@@ -46,6 +46,7 @@ def run(
 
 
 def _index(place: str, bits: int | None) -> Any:
+    from hashlearn.checks import check_regular
     from hashlearn.index import HammingIndex
     from hashlearn.index.file import MAGIC
 

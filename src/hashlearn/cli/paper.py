@@ -1,5 +1,6 @@
 """``hashlearn paper run``, ``show`` and ``report``: the experiments of the JPSH paper."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hashlearn.cli.experiment import ExperimentVerbs, typer_of
@@ -17,6 +18,13 @@ def _read(name: str) -> "Experiment":
     return paper_experiment(name)
 
 
+def _stored(name: str) -> str:
+    """The folder of your own runs if there is one, otherwise the runs that come with the package."""
+    from hashlearn.experiments.paper import stored_results
+
+    return RESULTS if Path(RESULTS).is_dir() else str(stored_results())
+
+
 app = typer_of(
     ExperimentVerbs(
         name="paper",
@@ -25,6 +33,7 @@ app = typer_of(
         example="table-2",
         read=_read,
         folder=lambda name: RESULTS,
+        stored=_stored,
         all_names=NAMES,
         title="Binary Representation via Jointly Personalized Sparse Hashing, reproduced",
         subtitle="The tables and figures of the paper (Wang et al., ACM TOMM 2022), computed again: our mean over the "

@@ -33,8 +33,8 @@ def run(
     data = read_matrix(vectors, header=header)
     known = None if labels is None else read_array(labels)
 
-    from hashlearn.experiments.recommend import recommend
-    from hashlearn.experiments.recommend_plot import recommendation_svg
+    from hashlearn.recommend import recommend
+    from hashlearn.recommend.plot import recommendation_svg
 
     with progress_bars():
         found = recommend(data, known, n_bytes=n_bytes, sample=sample, seed=seed, metric=metric)

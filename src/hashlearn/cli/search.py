@@ -1,11 +1,9 @@
 """``hashlearn search``."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from hashlearn.cli.support.arrays import Header, read_matrix
 from hashlearn.cli.support.bars import progress_bars
@@ -13,6 +11,10 @@ from hashlearn.cli.support.code_files import FORCE, CodeFile, check_ending, chec
 from hashlearn.cli.support.model_files import check_features, files_of_model, load_model, naming
 from hashlearn.cli.support.places import check_places, with_sidecars
 from hashlearn.cli.support.reranking import METRIC, VECTORS, read_behind, read_queries, search_with
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 EXAMPLE = "Example: hashlearn search model/ codes.npy queries.npy -k 10 --rerank vectors.npy --out neighbors.npz"
 
@@ -115,15 +117,17 @@ def _nearest_codes(
         return CodeSearch.of_codes(hasher, database.codes).nearest(vectors, k)
 
 
-def write_neighbors(out: str, **arrays: NDArray) -> None:
+def write_neighbors(out: str, **arrays: "NDArray") -> None:
     """Write an .npz file of results in one step."""
+    import numpy as np
+
     from hashlearn.durable.files import replacing
 
     with replacing(out) as (beside,), beside.open("wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
 
 
-def print_neighbors(distances: Iterable[NDArray], ids: Iterable[NDArray[np.int64]]) -> None:
+def print_neighbors(distances: "Iterable[NDArray]", ids: "Iterable[NDArray[np.int64]]") -> None:
     """A line a query: its number, then ``id:distance`` nearest first."""
     for query, (row, found) in enumerate(zip(distances, ids)):
         typer.echo(f"{query}\t" + " ".join(f"{i}:{d:.6g}" for i, d in zip(found, row)))

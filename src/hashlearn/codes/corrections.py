@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class Corrections(NamedTuple):
-    """What is added to the distance from any query: ``offset + scale * values``, one number for every code.
+    """Numbers that are added to the distances of codes from any query: ``offset + scale * values``, one for every code.
 
     Parameters
     ----------
@@ -33,12 +33,12 @@ class Corrections(NamedTuple):
 
     @classmethod
     def of(cls, numbers: ArrayLike, scale: float, offset: float) -> Self:
-        """The nearest bytes for some numbers; those beyond ``offset`` and ``offset + 255 * scale`` are clipped.
+        """The bytes that stand for numbers; numbers beyond ``offset`` and ``offset + 255 * scale`` are clipped.
 
         Parameters
         ----------
         numbers : array of shape (n,)
-            What the bytes are to stand for.
+            The numbers that the bytes stand for.
         scale : float
             Above 0.
         offset : float
@@ -53,7 +53,7 @@ class Corrections(NamedTuple):
         return cls(np.clip(np.rint(steps), 0, 255).astype(np.uint8), scale, offset)
 
     def numbers(self) -> NDArray[np.float64]:
-        """What the bytes stand for.
+        """The numbers that the bytes stand for.
 
         Returns
         -------

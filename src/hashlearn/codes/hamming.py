@@ -1,4 +1,4 @@
-"""Distances between packed codes: small, readable, numpy. Search at speed is in :mod:`hashlearn.search`."""
+"""Distances between packed codes, in plain numpy. The fast search is in :mod:`hashlearn.index`."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,7 +9,7 @@ from hashlearn.codes.packing import as_words, check_codes
 def hamming_distances(queries: ArrayLike, codes: ArrayLike, n_bits: int) -> NDArray[np.int32]:
     """All distances between two sets of packed codes.
 
-    The result is dense: go over blocks of queries where both sets are large.
+    The result is dense: if both sets are large, pass blocks of queries.
 
     Parameters
     ----------

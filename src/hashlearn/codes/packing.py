@@ -1,9 +1,9 @@
 """A code as bits, as bytes and as 64-bit words.
 
 All packages exchange **packed** codes: C-contiguous ``uint8`` of shape ``(n, ceil(n_bits / 8))``, the first bit in the
-most significant position of the first byte, padding bits zero. That is numpy's, sentence-transformers' and DuckDB's
-order; faiss, sqlite-vec and the field's MATLAB code put the first bit in the least significant position. Distances do
-not depend on the order, so codes of hashlearn go into any engine as they are. ``bit_order="little"`` and
+most significant position of the first byte, padding bits zero. This is the order of numpy, sentence-transformers and
+DuckDB; faiss, sqlite-vec and the MATLAB programs of this field put the first bit in the least significant position.
+Distances do not depend on the order, so codes of hashlearn go into any engine as they are. ``bit_order="little"`` and
 :func:`reverse_bit_order` are for codes that another program packed in the other order.
 """
 
@@ -37,7 +37,7 @@ def check_codes(codes: ArrayLike, n_bits: int, name: str = "codes") -> NDArray[n
 
     A single code of shape ``(n_bytes,)`` is not promoted: one code is ``codes[None]``.
     """
-    if isinstance(codes, np.ma.MaskedArray):  # numpy would drop the mask without a word
+    if isinstance(codes, np.ma.MaskedArray):  # numpy would drop the mask without an error
         raise TypeError(f"{name} must not be masked; pass the codes that count")
     array = np.asarray(codes)
     width = bytes_per_code(n_bits)
@@ -125,7 +125,7 @@ def reverse_bit_order(codes: ArrayLike) -> NDArray[np.uint8]:
 def as_words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Packed codes as 64-bit words of shape (n, ceil(n_bytes / 8)), zero-padded.
 
-    Distances are the same in either form; the bytes are taken in memory order, so a word is not a number to read.
+    Distances are the same in both forms. The bytes keep their order in memory, so the value of a word has no meaning.
     """
     n, width = codes.shape
     n_words = -(-width // 8)

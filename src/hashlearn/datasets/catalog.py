@@ -1,7 +1,7 @@
 """The datasets known by name: where they are looked for, from where they are downloaded, how they are split.
 
-Only files of which the address and the checksum are published are downloaded. The others the user puts into a folder;
-``wanted`` says which.
+Only files with a published address and checksum are downloaded. The user puts the other files into a folder; ``wanted``
+names them.
 """
 
 from collections.abc import Callable
@@ -24,17 +24,17 @@ class Entry:
     read : function folder -> Records or None
         Reads the original files, if they are in the folder.
     rule : SplitRule
-        The paper's split, where the files bring none.
+        The paper's split, for files without a split.
     stems : tuple of str
         Names, without ending, of a prepared file (see :mod:`~hashlearn.datasets.vector_files`) or of a subfolder.
     wanted : str
         The files to put into the folder.
     remote : tuple of RemoteFile
     features : str
-        What stands for an image where the files hold images: "pixels" or "gist".
+        The features of an image, if the files hold images: "pixels" or "gist".
     at_top : bool
-        Whether the original files are also looked for in the data folder itself. MNIST and Fashion-MNIST have files
-        of the same names, so for the latter they are not.
+        Whether the original files are also looked for in the data folder itself. False for Fashion-MNIST, whose files
+        have the names of MNIST's.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A dataset: features, labels, and which rows ask the questions."""
+"""A dataset: features, labels, and the rows that are queries."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """What a reader finds in the files, before it is split.
+    """The content of the files, before the split.
 
     Attributes
     ----------
@@ -39,23 +39,23 @@ class Dataset:
     ----------
     name : str
     features : ndarray or CSR array of shape (n, d)
-        As the source has them (bytes, half floats, a memory-mapped file).
+        In the type of the source (bytes, half floats, a memory-mapped file).
     labels : ndarray of shape (n,) or (n, n_classes), or None
         A class number per row, or a 0/1 matrix where a row has several labels.
     query : ndarray of shape (n_queries,), int64
         Row numbers of the queries.
     images : ndarray of shape (n, height, width) or (n, height, width, 3), uint8, or None
     label_names : tuple of str
-        Names of the classes, where the source has them.
+        Names of the classes, if the source has them.
     neighbors : ndarray of shape (n_queries, k), or None
-        The true nearest neighbors where the file brings them (ann-benchmarks), as row numbers of :attr:`database`.
+        The true nearest neighbors, if the file has them (ann-benchmarks), as row numbers of :attr:`database`.
     source : str
         The file or folder it was read from.
 
     Notes
     -----
-    ``database`` and the other parts are views where the queries are the last rows, as in .mat and ann-benchmarks
-    files, and are copied at every use otherwise: keep one in a variable rather than asking twice.
+    ``database`` and the other parts are views if the queries are the last rows, as in .mat and ann-benchmarks files.
+    Otherwise every access makes a copy: keep the result in a variable.
     """
 
     name: str
@@ -107,7 +107,7 @@ class Dataset:
 
     @property
     def database_rows(self) -> NDArray[np.int64]:
-        """Row numbers of the database: all that are no query, in order."""
+        """Row numbers of the database: all rows that are not queries, in order."""
         inside = np.ones(len(self), bool)
         inside[self.query] = False
         return np.flatnonzero(inside)

@@ -1,9 +1,9 @@
-"""Files from the web: checked, resumed, and never half there.
+"""Files from the web: checked, resumed, and complete or absent.
 
-A file is written as ``NAME.part`` and takes its name when its checksum is right, so whatever has the name is whole. A
-``.part`` that stays behind after an interruption is continued by the next attempt; one whose checksum is wrong is
-removed. Where several processes want a file, one downloads it and the others wait. (pooch begins a broken download
-anew, and downloads a file as often as there are processes that want it.)
+A file is written as ``NAME.part`` and takes its name when its checksum is right, so a file with its name is complete.
+The next attempt continues a ``.part`` that an interruption left; a ``.part`` with a wrong checksum is removed. If
+several processes need a file, one downloads it and the others wait. (pooch restarts a broken download from the
+beginning, and downloads a file once for each process.)
 """
 
 import errno
@@ -29,12 +29,12 @@ PART = ".part"
 
 
 class DownloadError(OSError):
-    """A download that did not end well, in one line."""
+    """A download that failed, in one line."""
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a known checksum and the places it can be had from, tried in turn.
+    """A file with a known checksum, and its addresses, which are tried in turn.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ def fetch(remote: RemoteFile, folder: Path) -> Path:
     Raises
     ------
     DownloadError
-        Of the last place tried: no network, connection lost, no space, wrong checksum.
+        The error of the last address: no network, connection lost, no space, wrong checksum.
     """
     target = folder / remote.name
     if target.is_file():
@@ -76,7 +76,7 @@ def fetch(remote: RemoteFile, folder: Path) -> Path:
 
 
 def _complete(part: Path, remote: RemoteFile) -> None:
-    """Make ``part`` the whole file, from the first address that gives it."""
+    """Complete ``part`` from the first address that works."""
     problems = []
     for url in remote.urls:
         try:
@@ -90,7 +90,7 @@ def _complete(part: Path, remote: RemoteFile) -> None:
 
 
 def _transfer(url: str, part: Path) -> None:
-    """Bring ``part`` to the end of the file, from where an earlier attempt stopped if the server can do that."""
+    """Download the rest of the file to ``part``; from the beginning if the server cannot resume."""
     start = part.stat().st_size if part.is_file() else 0
     with _open(url, start) as response:
         if response.status == 206 and not _continues_at(response, start):
@@ -123,7 +123,7 @@ def _open(url: str, start: int) -> Any:
         return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code == 416 and start:  # nothing is left after what is here, or the file is another: begin again
+        if error.code == 416 and start:  # we have all bytes already, or the file has changed: begin again
             return _open(url, 0)
         raise DownloadError(f"{url} answered {error.code} {error.reason}") from None
     except (OSError, http.client.HTTPException) as error:
@@ -132,7 +132,7 @@ def _open(url: str, start: int) -> Any:
 
 
 def _chunks(response: Any, url: str) -> Iterator[bytes]:
-    """What arrives, and after what arrived an error in one line if the connection breaks."""
+    """The pieces that arrive; if the connection breaks, an error in one line after the last piece."""
     while True:
         try:
             chunk = response.read(CHUNK)

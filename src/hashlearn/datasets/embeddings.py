@@ -1,4 +1,4 @@
-"""Embeddings of networks that have been computed before: nobody distributes them, so a prepared file is all there is.
+"""Embeddings that were computed before: nobody distributes them, so they are read from a prepared file only.
 
 ``cifar-10-cnn`` are the pooled features of EfficientNet-lite0 for CIFAR-10, 1,280 numbers an image, none below zero. A
 file of them may hold bytes instead of floats: ``V`` with ``X = 6 (V / 255)^2`` takes a quarter of the space.
@@ -27,5 +27,5 @@ def read_cifar_cnn(folder: Path) -> Records | None:
 
 
 def read_nothing(folder: Path) -> Records | None:
-    """There are no original files: only a prepared one is read."""
+    """None: there are no original files, only a prepared file is read."""
     return None

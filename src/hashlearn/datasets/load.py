@@ -1,4 +1,4 @@
-"""Datasets by name or path, from wherever they are, with the split of the paper."""
+"""Datasets by name or path, from a folder, the cache or the web, with the split of the paper."""
 
 import hashlib
 import logging
@@ -51,23 +51,23 @@ def load(
         One of ``DATASETS`` (mnist, fashion-mnist, cifar-10, cifar-10-cnn, ag-news-minilm, flickr25k, nus-wide, digits),
         or a file of vectors, or a folder with the original files of one of them.
     folder : str or Path, optional
-        Where the named dataset is looked for; by default what the environment variable ``HASHLEARN_DATA`` says. What
-        is not there is looked for in the cache (``HASHLEARN_CACHE``), then downloaded.
+        Where the named dataset is looked for; by default the folder in the environment variable ``HASHLEARN_DATA``. A
+        dataset that is not there is looked for in the cache (``HASHLEARN_CACHE``), then downloaded.
     features : {"pixels", "gist"}, optional
-        What stands for an image where the source holds images. By default GIST for CIFAR-10, as in the paper (computed
+        The features of an image, if the source holds images. By default GIST for CIFAR-10, as in the paper (computed
         once and kept in the cache), and pixels otherwise.
     array : str, optional
         For a path: the array that holds the features, if the file holds several; ``path:array`` says the same.
     header : bool, optional
-        For a csv or tsv file: whether its first line names the columns. By default it is found out.
+        For a csv or tsv file: whether its first line names the columns. By default this is detected.
     split : SplitRule, optional
-        Draw the queries by this rule. By default the split the file brings; else the paper's (100 queries per class;
+        Draw the queries by this rule. By default the split of the file; otherwise the paper's (100 queries per class;
         1,000 of FLICKR25K; 100 per concept and 100,000 database rows of NUS-WIDE), 20 per class for digits, and for a
-        file of one's own a tenth of the rows, at most 1,000.
+        file of your own a tenth of the rows, at most 1,000.
     seed : int, default=0
-        Of a drawn split. It is stored in the cache and used again.
+        Seed of a drawn split. The split is stored in the cache and used again.
     download : bool, default=True
-        Whether what is not on this machine may be downloaded.
+        Whether a dataset that is not on this machine may be downloaded.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def load(
 
 
 def _find(entry: Entry, folder: str | Path | None, download: bool) -> tuple[str, Records]:
-    """Where the dataset was found, and what was found there."""
+    """The folder or file of the dataset, and its records."""
     cache = cache_folder() / entry.name
     places = [place for place in (_data_folder(folder), cache) if place is not None]
     for place in places:
@@ -162,7 +162,7 @@ def _digits() -> Records:
 
 
 def _with_features(records: Records, asked: str | None, default: str = "pixels") -> Records:
-    """The records with the features asked for; by default a source that has more than pixels keeps what it has."""
+    """The records with the wanted features; by default a source with other features than pixels keeps them."""
     if asked is None:
         only_pixels = records.images is not None and records.features.shape[1] == records.images[0].size
         return _with_features(records, "gist") if default == "gist" and only_pixels else records
@@ -174,7 +174,8 @@ def _with_features(records: Records, asked: str | None, default: str = "pixels")
 
 
 def _stored_gist(images: NDArray) -> NDArray:
-    """GIST of the images, computed once for these pixels and kept in the cache as a mapped file, if it can be."""
+    """GIST of the images, computed once for these pixels and kept in the cache as a mapped file, if the cache can be
+    written."""
     digest = hashlib.sha256(repr(images.shape).encode())
     for start in range(0, len(images), 1024):
         digest.update(np.ascontiguousarray(images[start : start + 1024]).tobytes())
@@ -193,7 +194,7 @@ def _stored_gist(images: NDArray) -> NDArray:
 
 
 def _dataset(name: str, source: str, records: Records, split: SplitRule | None, rule: SplitRule, seed: int) -> Dataset:
-    """Split the records, and keep of the rows those the split uses."""
+    """Split the records and keep the rows that the split uses."""
     try:
         rows, query = records.rows, records.query
         if split is not None or query is None:

@@ -52,7 +52,7 @@ def _concept_files(folder: Path) -> list[Path]:
     for name in ANNOTATIONS:
         files = sorted((folder / name).glob("*.txt"))
         concepts = [path for path in files if not path.stem.endswith("_r1") and path.stem.lower() != "readme"]
-        if (folder / name / "clouds.txt") in concepts:  # told apart from any other folder of text files
+        if (folder / name / "clouds.txt") in concepts:  # any other folder of text files has no such concept
             return concepts
     return []
 

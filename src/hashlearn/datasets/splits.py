@@ -1,4 +1,4 @@
-"""Which rows are queries: drawn once by rule and seed, stored, and used again ever after."""
+"""Which rows are queries: drawn once by rule and seed, stored, and used again."""
 
 import hashlib
 import logging
@@ -21,9 +21,9 @@ class SplitRule:
     Attributes
     ----------
     per_class : int or None
-        That many queries of every class; with several labels a row, that many per label, no row twice.
+        Number of queries of every class; if a row has several labels, of every label, no row twice.
     total : int or None
-        That many queries from all rows alike. Exactly one of the two is given.
+        Number of queries from all rows. Exactly one of ``per_class`` and ``total`` is given.
     database : int or None
         Rows drawn for the database from those that are left; None keeps them all.
     """
@@ -51,7 +51,7 @@ class Split:
 
 def draw(n: int, labels: NDArray | None, rule: SplitRule, seed: int) -> Split:
     """Draw a split of ``n`` rows; the same seed gives the same rows on every machine and version of numpy."""
-    random = np.random.RandomState(seed)  # the legacy generator: its streams are frozen
+    random = np.random.RandomState(seed)  # the legacy generator never changes its numbers
     query = _in_total(n, rule.total, random) if rule.total else _per_class(labels, rule.per_class or 0, random)
     left = np.setdiff1d(np.arange(n), query)
     if rule.database is not None:
@@ -98,7 +98,7 @@ def _per_class(labels: NDArray | None, count: int, random: np.random.RandomState
     else:
         members = [np.flatnonzero(column) for column in labels.T]
     taken = np.zeros(len(labels), bool)
-    for rows in sorted(members, key=len):  # the rare labels first, before others have used up their rows
+    for rows in sorted(members, key=len):  # rare labels first, while their rows are still free
         free = rows[~taken[rows]]
         if len(free) < count:
             raise ValueError(f"{count} queries per class need as many rows in every class, got one with {len(free)}")

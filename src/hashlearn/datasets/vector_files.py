@@ -1,4 +1,4 @@
-"""Files that are a dataset by themselves: features with their labels and split, in the layouts people use.
+"""Files that hold a whole dataset: features with labels and split, in the common layouts.
 
 =====================================================  =========================================================
 arrays                                                 written by
@@ -73,7 +73,7 @@ def _keras(path: Path) -> Records:
 
 
 def _as_labels(path: Path, values: NDArray) -> NDArray:
-    """Class numbers of shape (n,), or a 0/1 matrix; MATLAB's are often floats, and single columns."""
+    """Class numbers of shape (n,), or a 0/1 matrix. MATLAB files often have floats in a single column."""
     if values.ndim == 2 and 1 in values.shape:
         values = values.reshape(-1)
     if values.ndim not in (1, 2) or values.dtype.kind not in "buif" or not np.array_equal(values, np.rint(values)):

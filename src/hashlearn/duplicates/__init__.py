@@ -1,4 +1,4 @@
-"""Near-duplicates: pairs by distance or by words, groups, what to keep, increments, pages to review them."""
+"""Near-duplicates: pairs by distance or by words, groups, rows to keep, new rows, pages to review groups."""
 
 from hashlearn.duplicates.find import check_against, check_texts_against, find_duplicate_texts, find_duplicates
 from hashlearn.duplicates.result import Duplicates

@@ -1,7 +1,7 @@
-"""Dropped files of a folder moved aside and put back, or kept ones linked. Nothing is deleted.
+"""Move dropped files of a folder to another folder and back, or link the kept files. Nothing is deleted.
 
-1. :func:`plan_moves` looks at the folder as it is now and says which files to move and which stay, and why. A file
-   stays if it changed since it was compared, if the file that is kept in its place did, or if a link leads to it.
+1. :func:`plan_moves` looks at the folder as it is now and says which files to move, which stay, and why. A file stays
+   if it or its kept file changed since they were compared, or if a link leads to it.
 2. :func:`move_files` writes the plan to ``moved.csv`` in the target, waits until it is on the disk, and then moves each
    file by one rename. So a file is in its old place or in its new one, and the record names both, whatever happens.
 3. :func:`undo_moves` reads the record and puts back whatever is in its new place. It can be repeated.
@@ -29,7 +29,7 @@ _CHANGED = "it changed since it was compared"
 
 
 class FileStamp(NamedTuple):
-    """What changes where the content of a file changes, and stays where the file is renamed."""
+    """Facts about a file that change with its content and stay the same when it is renamed."""
 
     inode: int
     size: int
@@ -37,7 +37,7 @@ class FileStamp(NamedTuple):
 
     @classmethod
     def of(cls, path: str | Path) -> "FileStamp | None":
-        """None where there is no regular file of that name; a link is none."""
+        """The facts of a regular file; None if there is no such file, or if it is a link."""
         status = status_of(Path(path))
         if status is None or not stat.S_ISREG(status.st_mode):
             return None
@@ -52,11 +52,11 @@ class Move(NamedTuple):
     source : str
         The absolute path from which the file is moved.
     target : str
-        Where it is moved to, relative to the folder of the record.
+        The new path, relative to the folder of the record.
     kept : str
         The absolute path of the file that is kept in its place.
     n_bytes : int
-        Bytes that are saved; 0 where another name of the same file is counted already, or stays.
+        Bytes that are saved; 0 if another name of the same file is counted already or stays.
     stamp : FileStamp
     """
 
@@ -75,7 +75,7 @@ class Stays(NamedTuple):
 
 
 class MovePlan(NamedTuple):
-    """Which files are moved, which dropped ones stay, and what the files that are kept were when they were compared."""
+    """The files to move, the dropped files that stay, and the stamps of the kept files when they were compared."""
 
     moves: list[Move]
     stays: list[Stays]
@@ -87,14 +87,14 @@ class MovePlan(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """How many files were moved or put back, and those that were not."""
+    """How many files were moved or put back, and which were not."""
 
     n_files: int
     stays: list[Stays]
 
 
 def check_apply(action: str, folder: str | Path, target: str | Path) -> Path:
-    """The folder to move or link to, or one line why it cannot be used."""
+    """The folder to move or link to; a ValueError of one line if it cannot be used."""
     check_choice("--apply", action, ACTIONS)
     inside, place = Path(folder).resolve(), Path(target).resolve()
     if place == inside or place.is_relative_to(inside) or inside.is_relative_to(place):
@@ -115,23 +115,23 @@ def plan_moves(
     stamps: Mapping[str, FileStamp],
     other_names: Mapping[str, Sequence[str]],
 ) -> MovePlan:
-    """What to move from a folder, as its files are now.
+    """Plan which files of a folder to move, from its present state.
 
     Parameters
     ----------
     dropped : mapping of str to str
-        From a file to drop to the one that is kept in its place, as paths in the folder.
+        Each file to drop, with the file that is kept in its place, as paths in the folder.
     folder, target : str or Path
-        From where and to where.
+        The old and the new folder.
     stamps : mapping of str to FileStamp
-        What the files were when they were compared.
+        The stamps of the files when they were compared.
     other_names : mapping of str to list of str
         Further names of the same file (hard links). All names of a file move together.
 
     Returns
     -------
     MovePlan
-        What :func:`move_files` takes.
+        The argument of :func:`move_files`.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def plan_moves(
 def move_files(plan: MovePlan, target: str | Path) -> Moved:
     """Write the record of a plan, and move its files to their names below the target.
 
-    A file that has changed since the plan was made stays. What an interrupted run has moved is still in the record.
+    A file that has changed since the plan was made stays. Moves of an interrupted run stay in the record.
     """
     place = Path(target)
     with exclusive(place.absolute()):
@@ -185,9 +185,9 @@ def move_files(plan: MovePlan, target: str | Path) -> Moved:
 
 
 def undo_moves(record: str | Path) -> Moved:
-    """Put back the files of a record, and remove the record and the folders that are empty then.
+    """Put back the files of a record, then remove the record and empty folders.
 
-    A file whose old name is taken stays where it is and in the record, and so does one that is in neither place.
+    A file whose old name is taken stays where it is and in the record, as does a file that is in neither place.
     """
     path = Path(record)
     place = path.parent
@@ -204,7 +204,7 @@ def undo_moves(record: str | Path) -> Moved:
                 count += 1
             elif is_there or not is_back:
                 left.insert(0, move)
-                reason = "its old name is taken" if is_there else "it is neither here nor there"
+                reason = "its old name is taken" if is_there else "it is in neither place"
                 stays.append(Stays(move.source, reason))
         _sync_folders(moves, place)
         _remove_empty_folders(moves, place)
@@ -218,7 +218,7 @@ def undo_moves(record: str | Path) -> Moved:
 
 
 def link_files(names: Iterable[str], folder: str | Path, target: str | Path) -> int:
-    """Make symbolic links to files of a folder in another, under their names; links that are there already stay."""
+    """Make symbolic links in a folder to files of another folder, under their names; existing links stay."""
     source, place = Path(folder).resolve(), Path(target)
     todo = [name for name in names if not _is_link_to(place / name, source / name)]
     taken = [name for name in todo if os.path.lexists(place / name)]
@@ -232,7 +232,7 @@ def link_files(names: Iterable[str], folder: str | Path, target: str | Path) -> 
 
 
 def read_record(path: str | Path) -> list[Move]:
-    """The lines of a record, or one line why it is none."""
+    """The lines of a record; a ValueError of one line if it is no record."""
     with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="") as file:
         try:
             rows = list(csv.reader(file, strict=True))
@@ -248,12 +248,12 @@ def read_record(path: str | Path) -> list[Move]:
 
 
 def write_stamps(path: str | Path, stamps: Mapping[str, FileStamp]) -> None:
-    """Keep what files were when they were compared."""
+    """Write the stamps of files."""
     write_text(path, json.dumps({name: list(stamp) for name, stamp in stamps.items()}))
 
 
 def read_stamps(path: str | Path) -> dict[str, FileStamp]:
-    """What :func:`write_stamps` wrote; nothing where there is no such file."""
+    """The stamps that :func:`write_stamps` wrote; an empty dict if there is no such file."""
     try:
         content = parsed_json(Path(path).read_text(encoding="utf-8"))
         return {name: FileStamp(*map(int, values)) for name, values in content.items()}
@@ -275,18 +275,18 @@ def _write_record(path: Path, moves: Sequence[Move]) -> None:
 
 
 def _line(values: Sequence[object]) -> Iterator[bytes]:
-    """A line of CSV, in the bytes of the file system's names."""
+    """A line of CSV, in the encoding of file names."""
     quoted = ('"' + str(value).replace('"', '""') + '"' if isinstance(value, str) else str(value) for value in values)
     yield (",".join(quoted) + "\n").encode("utf-8", "surrogateescape")
 
 
 def _links_to(top: Path) -> dict[tuple[int, int], str]:
-    """By the device and the inode of a file: the name of a link below the folder that leads to it."""
+    """The links below the folder: device and inode of a file -> the name of a link that leads to it."""
     links: dict[tuple[int, int], str] = {}
     for parent, folders, files in os.walk(top):
         for path in (Path(parent, each) for each in [*files, *folders]):
             if path.is_symlink():
-                with suppress(OSError):  # one that dangles or leads to itself
+                with suppress(OSError):  # a link that leads nowhere or to itself
                     place, name = _identity(os.stat(path)), path.relative_to(top).as_posix()
                     links[place] = min(name, links.get(place, name))
     return links
@@ -324,7 +324,7 @@ def _why_it_stays(
 
 
 def _moves(top: Path, names: Sequence[str], kept: str) -> list[Move]:
-    """The moves of all names of one file that are still names of it."""
+    """The moves of all names that still belong to one file."""
     status = os.lstat(top / names[0])
     stamp = FileStamp(status.st_ino, status.st_size, status.st_mtime_ns)
     together = [name for name in names if FileStamp.of(top / name) == stamp]
@@ -336,7 +336,7 @@ def _moves(top: Path, names: Sequence[str], kept: str) -> list[Move]:
 
 
 def _why_not_now(move: Move, place: Path, kept: Mapping[str, FileStamp]) -> str | None:
-    """Why a file must not be moved, at the last moment."""
+    """Why a file must not be moved, checked right before the move; None if it may."""
     if FileStamp.of(move.source) != move.stamp:
         return _CHANGED
     if FileStamp.of(move.kept) != kept[move.kept]:

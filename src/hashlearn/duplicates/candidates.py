@@ -1,10 +1,11 @@
-"""Two ways to find the pairs that may be near. Both look at short descriptions of the rows; the rows then decide.
+"""Two ways to find pairs that may be near, by short descriptions of the rows. The rows themselves are compared
+afterwards.
 
 - :class:`SignCodes` are signs of random projections (M. Charikar, STOC 2002). Two rows differ in a bit with the
-  probability angle / pi, the angle being seen from the mean. Most near pairs are within a Hamming radius; how many,
-  the binomial distribution says.
-- :class:`Projection` keeps the leading principal components. An orthogonal projection makes no distance longer, so
-  that no near pair is missed. All pairs are looked at, in few dimensions.
+  probability angle / pi, where the angle is seen from the mean. The binomial distribution says how many near pairs are
+  within a Hamming radius.
+- :class:`Projection` keeps the leading principal components. An orthogonal projection makes no distance longer, so no
+  near pair is missed. All pairs are compared, in few dimensions.
 """
 
 from collections.abc import Iterator
@@ -17,13 +18,14 @@ from scipy.stats import binom
 
 from hashlearn.codes import bytes_per_code, pack
 from hashlearn.duplicates.kernels import near_in_products, settle_scores
-from hashlearn.duplicates.vectors import Rows, Vectors
+from hashlearn.duplicates.vectors import MetricRows, Rows
 from hashlearn.index import HammingIndex
 from hashlearn.progress import track
 from hashlearn.threads import one_blas_thread, run_all
 
 _UNSURE = 1e-4
-"""A score below this part of a row's length is computed again: rounding in float32 is a hundred times smaller."""
+"""A score below this share of a row's length is computed again; rounding errors in float32 are a hundred times
+smaller."""
 
 _BLOCK = 2048
 _QUERIES = 4096
@@ -31,7 +33,7 @@ _ROUNDING = 1e-5
 
 
 class Candidates(NamedTuple):
-    """Pairs of rows that may be near, and how many bits of their codes differ (0 where there are no codes)."""
+    """Pairs of rows that may be near, and how many bits of their codes differ (0 without codes)."""
 
     first: Rows
     second: Rows
@@ -39,9 +41,10 @@ class Candidates(NamedTuple):
 
 
 class Described(NamedTuple):
-    """Some rows of many: all rows, what a finder's ``describe`` has made of them, and the numbers of those rows."""
+    """A selection of rows: all rows, their descriptions from a finder's ``describe``, and the numbers of the selected
+    rows."""
 
-    vectors: Vectors
+    vectors: MetricRows
     values: NDArray
     rows: Rows
 
@@ -55,7 +58,7 @@ class SignCodes(NamedTuple):
 
     @classmethod
     def drawn(cls, mean: NDArray, n_bits: int, seed: int) -> "SignCodes":
-        """Random projections. Those of a shorter code are the first of a longer one."""
+        """Random projections. A shorter code has the first projections of a longer one."""
         drawn = np.random.RandomState(seed).standard_normal((n_bits, len(mean))).T
         return cls(mean, np.ascontiguousarray(drawn, mean.dtype), 0)
 
@@ -71,7 +74,7 @@ class SignCodes(NamedTuple):
         settle_scores(block, self.mean, self.projection, tolerances, scores)
         return pack(scores > 0)
 
-    def describe(self, vectors: Vectors) -> NDArray[np.uint8]:
+    def describe(self, vectors: MetricRows) -> NDArray[np.uint8]:
         """Packed codes of all rows."""
         codes = np.empty((len(vectors), bytes_per_code(self.n_bits)), np.uint8)
         for part, block in vectors.map_blocks(self.codes, "encode"):
@@ -79,9 +82,10 @@ class SignCodes(NamedTuple):
         return codes
 
     def pairs(
-        self, vectors: Vectors, codes: NDArray[np.uint8], rows: Rows, square: float, n_jobs: int
+        self, vectors: MetricRows, codes: NDArray[np.uint8], rows: Rows, square: float, n_jobs: int
     ) -> Iterator[Candidates]:
-        """Pairs of the named rows, which ascend; the lower row first. The square is not needed: the radius decides."""
+        """Pairs of the selected rows, in ascending order, the lower row first. Codes use their radius, not the
+        square."""
         index = HammingIndex(self.n_bits).add(codes[rows], rows)
         return (Candidates(*found) for found in index.pairs_within(self.radius, n_jobs=n_jobs))
 
@@ -95,12 +99,12 @@ class SignCodes(NamedTuple):
             yield Candidates(found.ids, queries, found.distances.astype(np.int32, copy=False))
 
     def found_share(self, differing: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The probability that a pair is found, of which each bit differs with a given probability."""
+        """The probability that a pair is found, if each of its bits differs with the given probability."""
         return binom.cdf(self.radius, self.n_bits, differing)
 
 
 class Projection(NamedTuple):
-    """``(x - mean) @ directions`` with orthonormal directions: distances do not grow, so that near pairs stay near."""
+    """``(x - mean) @ directions`` with orthonormal directions: distances do not grow, so near pairs stay near."""
 
     mean: NDArray
     directions: NDArray
@@ -113,7 +117,7 @@ class Projection(NamedTuple):
         """The rows of a block in the few dimensions."""
         return ((block - self.mean) @ self.directions).astype(np.float32, copy=False)
 
-    def describe(self, vectors: Vectors) -> NDArray[np.float32]:
+    def describe(self, vectors: MetricRows) -> NDArray[np.float32]:
         """All rows in the few dimensions."""
         reduced = np.empty((len(vectors), self.n_dimensions), np.float32)
         for part, block in vectors.map_blocks(self.reduced, "project"):
@@ -121,12 +125,12 @@ class Projection(NamedTuple):
         return reduced
 
     def pairs(
-        self, vectors: Vectors, reduced: NDArray[np.float32], rows: Rows, square: float, n_jobs: int
+        self, vectors: MetricRows, reduced: NDArray[np.float32], rows: Rows, square: float, n_jobs: int
     ) -> Iterator[Candidates]:
         """Pairs of the named rows, the lower row first.
 
-        Rows are sorted by their first component. Where two blocks are further apart in it than the distance wanted,
-        and so are all that follow, none of their pairs is looked at.
+        Rows are sorted by their first component. If two blocks differ in it by more than the wanted distance, these
+        blocks and all later ones are skipped.
         """
         order = rows[np.argsort(reduced[rows, 0], kind="stable")]
         reduced = reduced[order]
@@ -161,7 +165,7 @@ class Projection(NamedTuple):
 
 
 class _Limit(NamedTuple):
-    """The distance up to which pairs are candidates, and its square, both with room for rounding in float32."""
+    """The distance up to which pairs are candidates, and its square, both increased for rounding in float32."""
 
     distance: float
     square: float

@@ -1,7 +1,8 @@
-"""What people decide about the rows of groups: kept in the state, read from and written to a table.
+"""Decisions of users about the rows of groups: kept in the state, read from and written to a table.
 
 The table is a CSV file with the columns ``id``, ``decision`` and ``duplicate_of``. A decision is ``keep``, ``drop``,
-``different`` (the row is no duplicate of the other one) or empty (no decision any more). The last line of a row counts.
+``different`` (the row is no duplicate of the other one) or empty (the decision is withdrawn). The last line of a row
+counts.
 """
 
 import csv
@@ -43,10 +44,10 @@ def with_decisions(state: State, decisions: Iterable[Decision], ids: NDArray) ->
 
 
 def as_decided(found: Assignment, state: State) -> Assignment:
-    """An assignment of rows to kept ones, changed to what was decided.
+    """The assignment of rows to kept rows, after the decisions.
 
-    Where the kept row of a group is dropped, the nearest row that somebody keeps takes its place; where there is none,
-    it stays: no group loses all its rows.
+    If the kept row of a group is dropped, the nearest row that a user keeps replaces it. Without such a row it stays,
+    so no group loses all its rows.
     """
     if not state.decided.any():
         return found
@@ -68,7 +69,7 @@ def as_decided(found: Assignment, state: State) -> Assignment:
 
 
 def read_decisions(path: str | Path, ids: NDArray) -> list[Decision]:
-    """The decisions in a table; ids are integers where those of the rows are."""
+    """The decisions in a table; ids are integers if the ids of the rows are."""
     as_id = str if ids.dtype.kind == "U" else int
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:

@@ -1,4 +1,4 @@
-"""All near-duplicates among vectors: codes or projections propose pairs, the vectors decide."""
+"""All near-duplicates among vectors: codes or projections find candidate pairs, and the vectors are compared."""
 
 import sys
 from collections.abc import Iterable
@@ -11,24 +11,24 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_integer, check_number
 from hashlearn.duplicates.candidates import SignCodes
 from hashlearn.duplicates.groups import Contents, Grouping, Keep, NearPairs
-from hashlearn.duplicates.plan import Plan, Sample, choose_plan, radius_for, refuse_too_many, too_many
+from hashlearn.duplicates.plan import OrderedSample, Plan, choose_plan, radius_for, refuse_too_many, too_many
 from hashlearn.duplicates.result import Duplicates
 from hashlearn.duplicates.state import Checked, State, check_ids, check_labeled_pairs, check_scores
 from hashlearn.duplicates.texts import TextRows, Words, plan_of_texts
 from hashlearn.duplicates.threshold import (
     SEARCHED_PER_ROW,
-    Choice,
+    ThresholdChoice,
     chance_level,
     distance_from_labels,
     emptiest_distance,
 )
-from hashlearn.duplicates.vectors import Metric, Vectors, square_of_distance
+from hashlearn.duplicates.vectors import Metric, MetricRows, square_of_distance
 from hashlearn.duplicates.verify import Curve, TooManyPairs, Verified, differing_bits, measured_curve, verified
 from hashlearn.rows import as_rows
 from hashlearn.threads import check_n_jobs
 
 TEXT_DISTANCE = 0.1
-"""The share of the words of two texts that may differ, where you do not say another."""
+"""The default share of the words of two texts that may differ."""
 
 _MOST_ROUNDS = 3
 _TEXTS_AT_ONCE = 1 << 16
@@ -51,35 +51,34 @@ def find_duplicates(
 ) -> Duplicates:
     """Find rows that are nearly the same, group them, and say which to keep.
 
-    You say what a duplicate is by the distance of the vectors. A sample decides how pairs are looked for (codes and
-    their length and radius, or a projection), so that the expected share of the true pairs that is found is at least
-    ``recall``. Every pair that is returned was compared on the vectors: there are no false ones. No matrix of n x n is
-    made, and rows are read in blocks.
+    A duplicate is defined by the distance of the vectors. A sample decides how pairs are searched (codes with a length
+    and a radius, or a projection), so that the expected share of the true pairs that are found is at least ``recall``.
+    Every returned pair was compared by the vectors, so there are no false pairs. No matrix of n x n is made, and rows
+    are read in blocks.
 
-    The result does not depend on the number of threads. It depends on the order of the rows only where you ask for
-    it, by ``keep="first"`` or ``"last"`` without ids.
+    The result does not depend on the number of threads. It depends on the order of the rows only with ``keep="first"``
+    or ``"last"`` without ids.
 
     Parameters
     ----------
     vectors : array of shape (n, n_features), frame, column of vectors, sparse matrix, path, list of paths, or function
         See :func:`hashlearn.rows.as_rows`. Rows must be finite, and not zero under the cosine.
     max_distance : float or "auto"
-        Rows at this distance or less are duplicates. ``"auto"`` chooses it from the rows: where copies and other pairs
-        that are nearer than chance allows keep apart, between them; otherwise the level of chance.
-        ``duplicates.reason`` says it in a sentence. Needed unless ``labeled_pairs`` are given.
+        Rows at this distance or less are duplicates. ``"auto"`` chooses it from the rows: in the gap between copies and
+        other near pairs, if there is a gap; otherwise at the distance where unrelated rows are near by chance.
+        ``duplicates.reason`` explains the choice in a sentence. Needed unless ``labeled_pairs`` are given.
     metric : {"cosine", "euclidean"}
         The cosine distance is one minus the cosine, from 0 to 2.
     recall : float, default=0.99
-        Above 0. At 1 the search is exact: all pairs are compared in a few principal components, which no near pair
-        escapes. ``str(duplicates.plan)`` says what a search was expected to cost.
+        Above 0. At 1 the search is exact: all pairs are compared in a few principal components, which miss no near
+        pair. ``str(duplicates.plan)`` says what a search was expected to cost.
     grouping : {"leader", "components"}
         ``"leader"``: every member of a group is within ``max_distance`` of the row that is kept. ``"components"``:
-        whatever is connected by pairs is one group, and long chains are possible.
+        all rows that are connected by pairs are one group, and long chains are possible.
     keep : {"center", "first", "last", "best"}, optional
         Which row of a group is kept: the one with the most duplicates; the lowest or the highest id, or position
         without ids; the one with the highest score. Among equals the lowest id is kept (names in natural order: im2
-        before im2-copy and im10). By default ``"best"`` where there are scores, otherwise
-        ``"center"``.
+        before im2-copy and im10). By default ``"best"`` with scores, otherwise ``"center"``.
     scores : array of shape (n,), optional
         How good each row is, for ``keep="best"``: resolution, length of a text.
     ids : array of shape (n,), integers or strings, optional
@@ -88,7 +87,7 @@ def find_duplicates(
         Pairs that you have judged, instead of ``max_distance``: the distance that agrees with them best is taken, and
         ``duplicates.reason`` says which precision and recall to expect.
     max_pairs : int, default=10,000,000
-        Where more pairs match, the search stops with an error that says how many, and which distance to try.
+        If more pairs match, the search stops with an error that says how many, and which distance to try.
     random_state : int, default=0
         Determines sample and codes.
     n_jobs : int or None
@@ -97,7 +96,7 @@ def find_duplicates(
     Returns
     -------
     Duplicates
-        Pairs, groups, what to keep and what to drop, and how the pairs were looked for.
+        Pairs, groups, ids to keep and to drop, and how the pairs were searched.
 
     Examples
     --------
@@ -117,11 +116,11 @@ def find_duplicates(
     if max_distance is not None and max_distance != "auto":
         check_number("max_distance", max_distance, low=0)
 
-    rows = Vectors(vectors, metric)
+    rows = MetricRows(vectors, metric)
     names, row_scores = check_ids(ids, len(rows)), check_scores(scores, len(rows))
     rule = _rule(keep, row_scores)
     if max_distance == "auto":
-        sample = Sample.of(rows, Contents.of(rows.hashes).row_of, search.seed)
+        sample = OrderedSample.of(rows, Contents.of(rows.hashes).row_of, search.seed)
         furthest = chance_level(sample, metric, SEARCHED_PER_ROW)
         state = _state(rows, furthest, names, row_scores, search)
         choice = emptiest_distance(state.pairs.distances, furthest, chance_level(sample, metric), metric)
@@ -130,7 +129,7 @@ def find_duplicates(
         first, second, labels = check_labeled_pairs(labeled_pairs, len(rows), names)
         choice = distance_from_labels(rows.distances(first, second), labels)
     else:
-        choice = Choice(float(max_distance), f"max_distance={max_distance:g} was given")
+        choice = ThresholdChoice(float(max_distance), f"max_distance={max_distance:g} was given")
     state = _state(rows, choice.distance, names, row_scores, search)
     return Duplicates(state, choice.distance, grouping, rule, choice.reason)
 
@@ -148,16 +147,16 @@ def find_duplicate_texts(
 ) -> Duplicates:
     """Find texts that are nearly the same, group them, and say which to keep.
 
-    The words decide. Within the default distance at most a tenth of the words differ (rounded to whole words; a
-    replaced word counts once), at most a fifth of their weight, rare words weighing more, and at most three tenths of
-    the pairs of neighboring words. Texts of fewer than 20 words share at least nine tenths of the different words of
-    both, so that those of fewer than 10 words have the same words. Every such pair is found. See
+    Texts are compared by their words. Within the default distance at most a tenth of the words differ (rounded to whole
+    words; a replaced word counts once), at most a fifth of their weight, rare words weighing more, and at most three
+    tenths of the pairs of neighboring words. Texts of fewer than 20 words share at least nine tenths of the different
+    words of both; texts of fewer than 10 words must have the same words. Every such pair is found. See
     :mod:`hashlearn.duplicates.texts`.
 
     Parameters
     ----------
     texts : iterable of str
-        Each has a word at least. Their words are kept, not the texts.
+        Each has at least one word. The result keeps their words, not the texts.
     max_distance : float, default=0.1
         The share of words that may differ.
     grouping, keep, scores, ids, max_pairs, n_jobs
@@ -204,7 +203,7 @@ def check_against(
     vectors : array of shape (n, n_features), or another source as for :func:`hashlearn.find_duplicates`
         The rows to check, such as training data.
     against : array of shape (m, n_features), or another source as for :func:`hashlearn.find_duplicates`
-        The rows that none of them should repeat, such as test data.
+        The rows that should not be repeated, such as test data.
     max_distance : float, default=0.05
         Rows at this distance or less are duplicates.
     metric : {"cosine", "euclidean"}
@@ -219,7 +218,7 @@ def check_against(
     Returns
     -------
     Checked
-        Which rows of ``vectors`` are new, and what the others repeat.
+        Which rows of ``vectors`` are new, and which rows the others repeat.
 
     Examples
     --------
@@ -228,7 +227,7 @@ def check_against(
     """
     search = _checked(recall, random_state, 1, n_jobs)
     distance = check_number("max_distance", max_distance, low=0)
-    known = _known(Vectors(against, metric), distance, ids, search)
+    known = _known(MetricRows(against, metric), distance, ids, search)
     rows = as_rows(vectors)
     parts = [known.check(block, n_jobs=n_jobs) for _, block in rows.as_stored()]
     return Checked(*(np.concatenate(values) for values in zip(*parts)))
@@ -249,7 +248,7 @@ def check_texts_against(
     texts : iterable of str
         The texts to check, read some at a time.
     against : iterable of str
-        The texts that none of them should repeat.
+        The texts that should not be repeated.
     max_distance : float, default=0.1
         The share of words that may differ, as for :func:`find_duplicate_texts`.
     ids, n_jobs
@@ -258,7 +257,7 @@ def check_texts_against(
     Returns
     -------
     Checked
-        Which texts are new, and what the others repeat.
+        Which texts are new, and which texts the others repeat.
 
     Examples
     --------
@@ -277,14 +276,14 @@ def check_texts_against(
     return Checked(*(np.concatenate(values) for values in zip(*parts)))
 
 
-def _known(rows: Vectors, distance: float, ids: ArrayLike | None, search: "_Search") -> Duplicates:
-    """Rows to compare others with; they are not compared with each other."""
+def _known(rows: MetricRows, distance: float, ids: ArrayLike | None, search: "_PairSearch") -> Duplicates:
+    """Known rows for comparison; they are not compared with each other."""
     names = check_ids(ids, len(rows))
     contents = Contents.of(rows.hashes)
     if isinstance(rows, TextRows):
         plan = plan_of_texts(distance)
     else:
-        sample = Sample.of(rows, contents.row_of, search.seed)
+        sample = OrderedSample.of(rows, contents.row_of, search.seed)
         plan = choose_plan(sample, square_of_distance(distance, rows.metric), search.recall, search.seed)
     none = NearPairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     decided, apart = np.zeros(len(rows), np.int8), np.empty((0, 2), np.int64)
@@ -293,8 +292,8 @@ def _known(rows: Vectors, distance: float, ids: ArrayLike | None, search: "_Sear
     return Duplicates(state, distance, "leader", "center", f"max_distance={distance:g} was given")
 
 
-class _Search(NamedTuple):
-    """How pairs are looked for."""
+class _PairSearch(NamedTuple):
+    """The plan of a search for pairs."""
 
     recall: float
     seed: int
@@ -302,12 +301,12 @@ class _Search(NamedTuple):
     n_jobs: int
 
 
-def _checked(recall: float, random_state: int, max_pairs: int, n_jobs: int | None) -> _Search:
+def _checked(recall: float, random_state: int, max_pairs: int, n_jobs: int | None) -> _PairSearch:
     recall = check_number("recall", recall, high=1)
     if recall <= 0:
         raise ValueError(f"recall must be above 0 and at most 1, got {recall}")
     seed = check_integer("random_state", random_state, low=0, high=2**32 - 1)
-    return _Search(recall, seed, check_integer("max_pairs", max_pairs, low=1), check_n_jobs(n_jobs))
+    return _PairSearch(recall, seed, check_integer("max_pairs", max_pairs, low=1), check_n_jobs(n_jobs))
 
 
 def _rule(keep: Keep | None, scores: NDArray | None) -> Keep:
@@ -317,11 +316,11 @@ def _rule(keep: Keep | None, scores: NDArray | None) -> Keep:
 
 
 def _state(
-    rows: Vectors, distance: float, ids: NDArray | None, scores: NDArray[np.float64] | None, search: _Search
+    rows: MetricRows, distance: float, ids: NDArray | None, scores: NDArray[np.float64] | None, search: _PairSearch
 ) -> State:
-    """Look for the pairs within a distance."""
+    """Find the pairs within a distance."""
     contents = Contents.of(rows.hashes)
-    sample = None if isinstance(rows, TextRows) else Sample.of(rows, contents.row_of, search.seed)
+    sample = None if isinstance(rows, TextRows) else OrderedSample.of(rows, contents.row_of, search.seed)
     if sample is None:
         plan = plan_of_texts(distance)
     else:
@@ -340,11 +339,11 @@ def _state(
 
 
 def _searched(
-    vectors: Vectors, contents: Contents, plan: Plan, distance: float, search: _Search
+    vectors: MetricRows, contents: Contents, plan: Plan, distance: float, search: _PairSearch
 ) -> tuple[Plan, NDArray, Verified, Curve | None]:
-    """Look for the pairs; with codes, again within a larger radius while the pairs found say that too many were missed.
+    """Find the pairs; with codes, search again within a larger radius while the estimated recall is too low.
 
-    The radius was chosen for rows like those of the sample. Rows that have duplicates may be unlike them.
+    The radius was chosen for typical rows of the sample. Rows with duplicates may be different.
     """
     square = square_of_distance(distance, vectors.metric)
     described = plan.finder.describe(vectors)

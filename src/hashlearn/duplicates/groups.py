@@ -1,18 +1,19 @@
 """From pairs to groups, and which row of a group is kept.
 
-Rows with equal numbers are one content. What is near is a matter of contents; rows are exact copies of one.
+Rows with equal numbers have one content. Distances are between contents; rows of one content are exact copies.
 
-**Leader**: contents are taken in the order of preference. One that is near no leader before it is a leader. Every other
-joins the nearest leader. So a member is always within the largest distance of the one that is kept, and nothing
-chains. **Components**: whatever is connected by pairs is a group, however far its ends are from each other.
+**Leader**: contents are taken in the order of preference. A content that is near no earlier leader becomes a leader.
+Every other content joins the nearest leader. So a member is always within the largest distance of the kept row, and
+there are no chains. **Components**: all contents that are connected by pairs are a group, even if its ends are far from
+each other.
 
 The order of preference is the rule of ``keep``:
 
 - ``"center"``: most duplicates first (copies count), then as below.
-- ``"first"``, ``"last"``: by id, or by position where there are no ids.
+- ``"first"``, ``"last"``: by id, or by position without ids.
 - ``"best"``: the highest score first, then as below.
 
-What is equally good is taken by id, or by the hash of the content where there are no ids: positions play no part.
+Ties are broken by id, or by the hash of the content without ids, so the order of the rows does not matter.
 """
 
 from typing import Literal, NamedTuple
@@ -47,7 +48,8 @@ class Contents(NamedTuple):
 
     @classmethod
     def of(cls, hashes: NDArray[np.uint64]) -> "Contents":
-        """Told apart by 128 bits of hash: two different rows have the same by chance once in 10^38."""
+        """The contents of rows, by hashes of 128 bits: two different rows have the same hash by chance once in
+        10^38."""
         n = len(hashes)
         order = np.lexsort((np.arange(n), hashes[:, 1], hashes[:, 0]))
         is_new = np.ones(n, np.bool_)
@@ -84,7 +86,7 @@ class NearPairs(NamedTuple):
         return NearPairs(self.first[kept], self.second[kept], self.distances[kept])
 
     def without(self, apart: Rows) -> "NearPairs":
-        """The pairs but those that are named, the lower content first."""
+        """The pairs without the given ones, which have the lower content first."""
         if not len(apart):
             return self
         n = 1 + int(max(self.second.max(initial=0), apart.max()))
@@ -93,7 +95,7 @@ class NearPairs(NamedTuple):
 
 
 class Preference(NamedTuple):
-    """What decides which row is kept.
+    """The rule for the row that is kept.
 
     Attributes
     ----------
@@ -102,7 +104,7 @@ class Preference(NamedTuple):
         The place of each row in the order of ids, or its position.
     ranks_are_ids : bool
     scores : ndarray of shape (n,), float64
-        Zeros where there are none.
+        Zeros without scores.
     hashes : ndarray of shape (n, 2), uint64
     """
 
@@ -116,7 +118,7 @@ class Preference(NamedTuple):
 class Assignment(NamedTuple):
     """For each row the row that is kept in its place (itself, if it is kept), and the distance from it.
 
-    The distance is NaN where a row hangs on the kept one only through others (components).
+    The distance is NaN if a row is connected with the kept row only through other rows (components).
     """
 
     kept: Rows
@@ -206,7 +208,7 @@ def _first_of_components(order: Rows, place: Rows, pairs: NearPairs) -> tuple[Ro
 
 
 def components_of(n: int, pairs: NearPairs) -> NDArray[np.int64]:
-    """The number of the component of each of n contents: those connected by pairs have the same."""
+    """The number of the component of each of n contents; connected contents have the same number."""
     graph = scipy.sparse.coo_array((np.ones(len(pairs.first), np.bool_), (pairs.first, pairs.second)), shape=(n, n))
     return connected_components(graph, directed=False)[1].astype(np.int64)
 

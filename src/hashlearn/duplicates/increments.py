@@ -1,4 +1,4 @@
-"""New rows against known ones. Nothing that is known is compared again."""
+"""New rows against known rows. Known rows are not compared with each other again."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.duplicates.candidates import Described, Finder
 from hashlearn.duplicates.groups import Contents, NearPairs
 from hashlearn.duplicates.state import State, check_ids, check_scores, joined_ids
-from hashlearn.duplicates.vectors import Rows, Vectors, square_of_distance
+from hashlearn.duplicates.vectors import MetricRows, Rows, square_of_distance
 from hashlearn.duplicates.verify import TooManyPairs, Verified, verified
 
 
 def added(state: State, X: Any, ids: ArrayLike | None, scores: ArrayLike | None, n_jobs: int) -> State:
-    """The state with new rows, compared with all that are known and with each other."""
+    """The state with new rows, which are compared with all known rows and with each other."""
     new = state.vectors.new(X)
     all_ids = joined_ids(state.ids, check_ids(ids, len(new)))
     new_scores = check_scores(scores, len(new))
@@ -49,8 +49,8 @@ def added(state: State, X: Any, ids: ArrayLike | None, scores: ArrayLike | None,
     )
 
 
-def near_known(state: State, new: Vectors, rows: Rows, n_jobs: int, described: NDArray | None = None) -> Verified:
-    """Near pairs of a known row and one of the named new ones that is no copy."""
+def near_known(state: State, new: MetricRows, rows: Rows, n_jobs: int, described: NDArray | None = None) -> Verified:
+    """Near pairs of a known row and a selected new row that is not a copy."""
     finder: Finder = state.plan.finder
     of_new = finder.describe(new) if described is None else described
     square = square_of_distance(state.largest_distance, new.metric)
@@ -61,7 +61,7 @@ def near_known(state: State, new: Vectors, rows: Rows, n_jobs: int, described: N
     return near._replace(first=near.first[~is_copy], second=near.second[~is_copy], distances=near.distances[~is_copy])
 
 
-def known_contents(state: State, new: Vectors) -> Rows:
+def known_contents(state: State, new: MetricRows) -> Rows:
     """For each new row the known content with equal numbers, or -1."""
     known = state.vectors.hashes[state.contents.row_of]
     both = Contents.of(np.concatenate([known, new.hashes])).of_row[len(known) :]

@@ -8,15 +8,15 @@ SHORT = 20
 """Texts of fewer words are compared by the different words of both."""
 
 HALF_A_WORD, HALF_THE_WEIGHT, THIRD_OF_PAIRS = 0.5, 0.5, 1 / 3
-"""What is forgiven of the number of words that differ; what their weight and pairs of neighbors count against it."""
+"""Words that may differ for free; factors of the weight and of the pairs of neighboring words in the distance."""
 
 CHUNK = 64
-"""Products that are looked at together: most hold no near pair, and their least value says so."""
+"""Number of products that are checked together by their least value: most chunks hold no near pair."""
 
 
 @compiled
 def mixed(word):
-    """A 64-bit number of which every bit depends on every bit of another."""
+    """A 64-bit number in which every bit depends on every bit of ``word``."""
     word = (word ^ (word >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     word = (word ^ (word >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
     return word ^ (word >> np.uint64(33))
@@ -24,7 +24,7 @@ def mixed(word):
 
 @compiled
 def facts_of_rows(block, words, negative_zero, hashes, lengths):
-    """Two 64-bit hashes of every row, and its length; they depend on nothing but its numbers.
+    """Two 64-bit hashes of every row, and its length; they depend only on the numbers of the row.
 
     ``words`` are the numbers of the block as unsigned integers. ``negative_zero`` is the pattern of -0.0, which counts
     as 0.0.
@@ -49,7 +49,7 @@ def facts_of_rows(block, words, negative_zero, hashes, lengths):
 def squared_pair_distances(left, left_scales, right, right_scales, first, second, out):
     """``|| left[first] * scale - right[second] * scale ||^2`` of every pair.
 
-    The difference is squared, not the product subtracted: a distance near zero keeps its digits.
+    The differences are squared, because the formula with products loses digits near zero.
     """
     for pair in range(len(first)):
         a, b = first[pair], second[pair]
@@ -63,7 +63,8 @@ def squared_pair_distances(left, left_scales, right, right_scales, first, second
 
 @compiled
 def settle_scores(block, mean, projection, tolerances, scores):
-    """Compute again, in an order that no block size changes, the scores too near zero to be sure of their sign."""
+    """Compute scores near zero again, in an order that does not depend on the block size, so that their sign is
+    sure."""
     for row in range(scores.shape[0]):
         for bit in range(scores.shape[1]):
             if abs(scores[row, bit]) < tolerances[row]:
@@ -79,8 +80,8 @@ def settle_scores(block, mean, projection, tolerances, scores):
 def near_in_products(products, left_squares, right_squares, limit, first_row, pairs):
     """Places (row, column) where ``left_squares + right_squares - 2 products <= limit``.
 
-    It begins at ``first_row`` and ends at a row's end when ``pairs`` has no room for another whole row. Returns how
-    many places it found and the row that comes next.
+    Begins at ``first_row`` and ends after a row when ``pairs`` has no room for another row. Returns the number of
+    places and the next row.
     """
     count = 0
     n_columns = products.shape[1]
@@ -103,7 +104,7 @@ def near_in_products(products, left_squares, right_squares, limit, first_row, pa
 
 @compiled
 def leaders_in_order(order, starts, neighbors, is_leader):
-    """Go through the rows in order; one that is near no earlier leader is a leader."""
+    """Go through the rows in order; a row that is near no earlier leader becomes a leader."""
     is_taken = np.zeros(len(order), np.bool_)
     for row in order:
         if is_taken[row]:
@@ -131,7 +132,7 @@ def shingle_vectors(words, starts, rows, vectors):
         total = 0.0
         for column in range(vectors.shape[1]):
             total += vectors[place, column] * vectors[place, column]
-        if total == 0:  # all have met their opposite: any vector of length one that depends on the text alone
+        if total == 0:  # all entries cancel: any vector of length one that depends only on the text
             vectors[place, np.int64(text[0] % width)] = 1
             total = 1.0
         vectors[place] /= np.float32(np.sqrt(total))
@@ -174,7 +175,7 @@ def number_shared(a, b):
 
 @compiled
 def rare_words(words, starts, rows, known, counts, limit, tokens, ends):
-    """For each text a few tokens of which two near texts share one, ascending; returns how many there are.
+    """For each text a few tokens, ascending; two near texts share at least one. Returns the number of tokens.
 
     Those of ``rows[i]`` are ``tokens[ends[i - 1] : ends[i]]``.
     """
@@ -192,7 +193,7 @@ def rare_words(words, starts, rows, known, counts, limit, tokens, ends):
                 m += 1
         longest = np.int64((len(text) + HALF_A_WORD) / (1 - limit) + 1e-9)
         is_short = longest < SHORT
-        if is_short and np.int64(m / (1 - limit) + 1e-9) == m:  # only a text with the same words is near
+        if is_short and np.int64(m / (1 - limit) + 1e-9) == m:  # only texts with the same words are near
             token = np.uint64(0)
             for i in range(m):
                 token = mixed(token ^ distinct[i])
@@ -212,7 +213,7 @@ def rare_words(words, starts, rows, known, counts, limit, tokens, ends):
 
 @compiled
 def pairs_of_tokens(texts, starts, tokens, token_starts, lengths, limit, n_known, group, member, pairs):
-    """Pairs of texts that share a token, each pair once, and are not too unlike in length.
+    """Pairs of texts of similar length that share a token, each pair once.
 
     Parameters
     ----------
@@ -254,7 +255,7 @@ def pairs_of_tokens(texts, starts, tokens, token_starts, lengths, limit, n_known
 
 @compiled
 def few_words_differ(left_words, left_starts, right_words, right_starts, first, second, limit, is_few):
-    """Whether at most a share of the words of each pair of texts differ: what is cheap to know of the distance."""
+    """Whether at most a share of the words of each pair of texts differ: a cheap first test."""
     for pair in range(len(first)):
         a = np.sort(left_words[left_starts[first[pair]] : left_starts[first[pair] + 1]])
         b = np.sort(right_words[right_starts[second[pair]] : right_starts[second[pair] + 1]])

@@ -1,9 +1,9 @@
-"""The pictures of a folder as vectors, a bundle at a time: what is done once is not done again.
+"""The pictures of a folder as vectors, a bundle at a time; results are kept and used again.
 
-A file is one row, whatever its names are. A link is no row, and of several names of one file (hard links) the first is.
+A file is one row, even if it has several names (hard links): the first name counts. A symbolic link is no row.
 
 Each bundle of pictures is one file in a folder for intermediate results, named by a digest of the encoder and of the
-pictures' names, sizes and times. A run that was interrupted, or that asks for another distance, reads what is there.
+pictures' names, sizes and times. A run after an interruption, or with another distance, reads these files.
 """
 
 import json
@@ -28,7 +28,7 @@ from hashlearn.progress import track
 from hashlearn.rows.formats.problems import FileProblem
 
 BUNDLE = 128
-_SIDE = 256  # what encoders need at most of a picture's shorter side
+_SIDE = 256  # no encoder needs more pixels on the shorter side
 
 
 class FolderVectors(NamedTuple):
@@ -40,11 +40,11 @@ class FolderVectors(NamedTuple):
     vectors : ndarray of shape (n, n_features)
     pixels : ndarray of shape (n,)
     skipped : list of Skipped
-        Files that are no rows, and why.
+        Files that are not rows, and why.
     stamps : dict of str to FileStamp
-        What each file was before it was read.
+        The stamp of each file before it was read.
     other_names : dict of str to list of str
-        Further names of the files of this folder, those that were known too.
+        Further names of the files of this folder, including known files.
     """
 
     names: list[str]
@@ -56,7 +56,7 @@ class FolderVectors(NamedTuple):
 
 
 class FolderFiles(NamedTuple):
-    """The files of pictures below a folder, one name each; their other names; and what is no file of its own."""
+    """The files of pictures below a folder, one name each; their other names; and the skipped files."""
 
     names: list[str]
     other_names: dict[str, list[str]]
@@ -64,7 +64,7 @@ class FolderFiles(NamedTuple):
 
 
 class _Bundle(NamedTuple):
-    """Vectors and numbers of pixels of some pictures, and for the others, why they have none."""
+    """Vectors and numbers of pixels of some pictures; for unreadable pictures, the reason."""
 
     vectors: NDArray[np.float32]
     pixels: NDArray[np.float64]
@@ -80,7 +80,7 @@ def encoded_folder(folder: str | Path, encoder: Encoder, done: Path | None, know
     encoder : Encoder
         Of pictures.
     done : Path or None
-        The folder for intermediate results; None keeps none.
+        The folder for intermediate results; None keeps no results.
     known : list of str
         Names that need not be encoded.
     """
@@ -111,7 +111,7 @@ def encoded_folder(folder: str | Path, encoder: Encoder, done: Path | None, know
 
 
 def files_of_pictures(folder: str | Path, known: Sequence[str] = ()) -> FolderFiles:
-    """The files of the pictures below a folder. Of several names of one file a known one stands for it."""
+    """The files of the pictures below a folder. If a file has several names, a known name is taken."""
     found = picture_names(folder)
     first_known = set(known)
     names: list[str] = []
@@ -144,7 +144,7 @@ def _bundle(folder: Path, names: list[str], encoder: Encoder, done: Path | None)
     try:
         content = load(path.read_bytes())
         return _Bundle(content["vectors"], content["pixels"], json.loads(content["unread"].tobytes()))
-    except (OSError, SafetensorError, KeyError, ValueError):  # not there, or damaged: made again
+    except (OSError, SafetensorError, KeyError, ValueError):  # missing or damaged: made again
         bundle = _encoded(folder, names, encoder)
     text = np.frombuffer(json.dumps(bundle.unread).encode(), np.uint8)
     done.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
-"""Which way to look for near pairs: measured on a sample, chosen by what it would cost.
+"""How to search for near pairs: the cheapest way, by costs that are estimated from a sample.
 
-The sample are the rows whose content has the smallest hashes. So it does not depend on the order of the rows, and
-neither does anything that is decided here.
+The sample is the rows whose contents have the smallest hashes. So neither the sample nor the plan depends on the order
+of the rows.
 """
 
 from bisect import bisect_left
@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from hashlearn.codes import hamming_distances
 from hashlearn.duplicates.candidates import Finder, Projection, SignCodes
-from hashlearn.duplicates.vectors import RowMetric, Rows, Vectors, distance_of_square, square_of_distance
+from hashlearn.duplicates.vectors import MetricRows, RowMetric, Rows, distance_of_square, square_of_distance
 from hashlearn.linalg.anchors.search import squared_distances
 from hashlearn.threads import one_blas_thread
 
@@ -23,9 +23,9 @@ DIMENSIONS = (8, 16, 32, 64, 128, 256)
 
 _PERTURBED = 500
 _PRINCIPAL_ROWS = 768
-_MOST_REDUCED = 1 << 25  # numbers of the rows in few dimensions: 128 MB
+_MOST_REDUCED = 1 << 25  # most numbers in the projected rows: 128 MB
 
-# Seconds of one thread. Machines differ in them more than in their ratios, and only these decide.
+# Seconds of one thread. Only their ratios matter, and these differ little between machines.
 _MULTIPLY_ADD = 1 / 35e9
 _LOOK_AT_PRODUCT = 0.4e-9
 _COMPARE_BYTE = 0.015e-9
@@ -34,17 +34,17 @@ _FETCH_PAIR, _FETCH_ELEMENT = 0.3e-6, 0.3e-9
 
 
 class Plan(NamedTuple):
-    """How near pairs are looked for.
+    """How to search for near pairs.
 
     Attributes
     ----------
     finder : SignCodes or Projection
     recall : float
-        Share of the near pairs that is expected to be found; 1 for a projection.
+        Expected share of the near pairs that are found; 1 for a projection.
     candidates : float
-        Pairs that are expected to be compared on the vectors.
+        Expected number of pairs that are compared by their vectors.
     seconds : float
-        What it is expected to take on one thread; a rough figure.
+        Rough estimate of the time on one thread.
     """
 
     finder: Finder
@@ -63,17 +63,17 @@ class Plan(NamedTuple):
         return f"{how}; about {self.candidates:.3g} candidates and {self.seconds:.2g} s of one thread"
 
 
-class Sample(NamedTuple):
-    """Some rows, in an order that only their contents determine.
+class OrderedSample(NamedTuple):
+    """Some rows, in an order that depends only on their contents.
 
     Attributes
     ----------
     vectors : ndarray of shape (m, d), scaled
     mean : ndarray of shape (d,)
     squares : ndarray of shape (m (m - 1) / 2,)
-        Squared distances of all pairs of them.
+        Squared distances of all pairs of these rows.
     n : int
-        Rows that the sample stands for, each content once.
+        Number of rows that the sample stands for, each content once.
     """
 
     vectors: NDArray
@@ -82,8 +82,8 @@ class Sample(NamedTuple):
     n: int
 
     @classmethod
-    def of(cls, vectors: Vectors, rows: Rows, seed: int) -> "Sample":
-        """A sample of the named rows, which are all different."""
+    def of(cls, vectors: MetricRows, rows: Rows, seed: int) -> "OrderedSample":
+        """A sample of the given rows, which are all different."""
         hashes = vectors.hashes[rows]
         mixed = (hashes[:, 0] ^ np.uint64(seed)) * np.uint64(0xD6E8FEB86659FD93)
         chosen = rows[np.lexsort((hashes[:, 1], hashes[:, 0], mixed))[:SAMPLE]]
@@ -96,31 +96,31 @@ class Sample(NamedTuple):
 
     @property
     def n_pairs(self) -> float:
-        """Pairs of the rows that the sample stands for."""
+        """Number of pairs of the rows that the sample stands for."""
         return self.n * (self.n - 1) / 2
 
     def matching(self, square: float) -> float:
-        """Pairs of all rows that are expected to be as near as that."""
+        """Expected number of pairs of all rows within a squared distance."""
         return float(np.mean(self.squares <= square)) * self.n_pairs if len(self.squares) else 0.0
 
     def distance_of_pairs(self, n_pairs: float, metric: RowMetric) -> float:
-        """The distance within which about so many pairs are expected."""
+        """The distance within which about this number of pairs is expected."""
         share = min(1.0, n_pairs / max(1.0, self.n_pairs))
         return float(distance_of_square(np.quantile(self.squares, share).astype(np.float64), metric))
 
 
-def choose_plan(sample: Sample, square: float, recall: float, seed: int) -> Plan:
-    """The cheapest plan that is expected to find so many of the near pairs.
+def choose_plan(sample: OrderedSample, square: float, recall: float, seed: int) -> Plan:
+    """The cheapest plan whose expected recall of the near pairs is high enough.
 
     Parameters
     ----------
-    sample : Sample
+    sample : OrderedSample
     square : float
         The squared distance within which a pair is near.
     recall : float
         Above 0; at 1 only exact plans are taken.
     seed : int
-        Of the random projections.
+        Seed of the random projections.
     """
     with one_blas_thread():
         exact = min(_projections(sample, square), key=_seconds)
@@ -134,17 +134,17 @@ def _seconds(plan: Plan) -> float:
 
 
 def radius_for(recall: float, n_bits: int, differing: NDArray[np.float64], weights: NDArray[np.float64]) -> int:
-    """The least radius within which enough pairs are expected, given how likely each differs in a bit.
+    """The least radius within which enough pairs are expected, given the probability that a bit of each pair differs.
 
-    Half as many as ``recall`` allows are expected to be missed: one draw of projections is worse or better than the
-    mean of all, for pairs that are alike are missed together.
+    The expected share of missed pairs is half of what ``recall`` allows: similar pairs are missed together, so one draw
+    of projections can be worse than the mean.
     """
     wanted = (1 - (1 - recall) / 2) * weights.sum()
     return bisect_left(range(n_bits), wanted, key=lambda radius: weights @ binom.cdf(radius, n_bits, differing))
 
 
-def _codes(sample: Sample, square: float, recall: float, seed: int) -> list[Plan]:
-    """Codes of several lengths, each with the radius that pairs at exactly the largest distance need."""
+def _codes(sample: OrderedSample, square: float, recall: float, seed: int) -> list[Plan]:
+    """Codes of several lengths, each with the radius for pairs at exactly the largest distance."""
     differing = _differing_at(sample, square, seed)
     longest = SignCodes.drawn(sample.mean, LENGTHS[-1], seed)
     plans = []
@@ -162,7 +162,7 @@ def _codes(sample: Sample, square: float, recall: float, seed: int) -> list[Plan
     return plans
 
 
-def _projections(sample: Sample, square: float) -> list[Plan]:
+def _projections(sample: OrderedSample, square: float) -> list[Plan]:
     """Projections to fewer dimensions, and to all of them."""
     centered = sample.vectors - sample.mean
     d = len(sample.mean)
@@ -187,8 +187,9 @@ def _verifying(candidates: float, width: int) -> float:
     return candidates * (_FETCH_PAIR + width * _FETCH_ELEMENT)
 
 
-def _differing_at(sample: Sample, square: float, seed: int) -> NDArray[np.float64]:
-    """The probability that a bit differs, of pairs at exactly the largest distance: rows and rows moved so far."""
+def _differing_at(sample: OrderedSample, square: float, seed: int) -> NDArray[np.float64]:
+    """The probability that a bit differs, for pairs at exactly the largest distance: rows, and the same rows moved by
+    this distance."""
     values = (sample.vectors[:_PERTURBED] - sample.mean).astype(np.float64)
     steps = np.random.RandomState(seed).standard_normal(values.shape)
     steps *= np.sqrt(square) / np.linalg.norm(steps, axis=1, keepdims=True)
@@ -212,14 +213,14 @@ def bit_difference(left: NDArray, right: NDArray, squares: NDArray) -> NDArray[n
     return np.arccos(np.clip(cosine, -1, 1)) / np.pi
 
 
-def refuse_too_many(sample: Sample, max_distance: float, metric: RowMetric, max_pairs: int) -> None:
-    """Raise where the sample says that far more pairs match than may be kept."""
+def refuse_too_many(sample: OrderedSample, max_distance: float, metric: RowMetric, max_pairs: int) -> None:
+    """Raise if the sample shows that far more pairs match than may be kept."""
     expected = sample.matching(square_of_distance(max_distance, metric))
     if expected > 1.5 * max_pairs:
         raise too_many(sample, max_distance, metric, max_pairs, f"about {expected:.3g}")
 
 
-def too_many(sample: Sample, max_distance: float, metric: RowMetric, max_pairs: int, count: str) -> ValueError:
+def too_many(sample: OrderedSample, max_distance: float, metric: RowMetric, max_pairs: int, count: str) -> ValueError:
     """The error that says how many pairs match, and which distance would leave fewer."""
     advised = sample.distance_of_pairs(sample.n / 10, metric)
     return ValueError(

@@ -1,4 +1,4 @@
-"""What was found, and what can be asked of it: pairs, groups, what to keep; new rows against it; other thresholds."""
+"""The result of a search for duplicates: pairs, groups, rows to keep; checks of new rows; smaller distances."""
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -29,18 +29,18 @@ class Duplicates:
     Attributes
     ----------
     state : State
-        All that it is made of; smaller distances share it.
+        The data of the result; results at smaller distances share it.
     max_distance : float
         Rows at this distance or less are duplicates.
     metric : {"cosine", "euclidean", "words"}
     grouping, keep : str
         See :func:`hashlearn.find_duplicates`.
     reason : str
-        Why the distance is what it is, in a sentence.
+        Why this distance was chosen, in a sentence.
     curve : Curve or None
-        What each radius of the codes found; None where the search was exact.
+        The pairs that each radius of the codes found; None if the search was exact.
     recall : float
-        The estimated share of near pairs that was found; 1 where the search was exact.
+        The estimated share of near pairs that was found; 1 if the search was exact.
     """
 
     def __init__(self, state: State, max_distance: float, grouping: Grouping, keep: Keep, reason: str):
@@ -53,7 +53,7 @@ class Duplicates:
             raise ValueError("keep='best' needs scores, got None")
 
     def __len__(self) -> int:
-        """Rows, duplicates or not."""
+        """Number of rows, duplicates or not."""
         return len(self.state.vectors)
 
     def __repr__(self) -> str:
@@ -68,7 +68,7 @@ class Duplicates:
 
     @property
     def plan(self) -> Plan:
-        """How the pairs were found; ``str(duplicates.plan)`` says it in words, with what it was expected to cost."""
+        """How the pairs were found; ``str(duplicates.plan)`` is a description with the expected cost."""
         return self.state.plan
 
     @property
@@ -89,8 +89,8 @@ class Duplicates:
     def pairs(self) -> DuplicatePairs:
         """Near pairs and exact copies.
 
-        Equal rows are one in the near pairs: the one with the lowest id stands for them. Each of the others makes one
-        pair with it, at distance 0. See :meth:`all_pairs` for every pair of rows.
+        In the near pairs, the row with the lowest id stands for all rows equal to it. Each of the equal rows also makes
+        one pair with it, at distance 0. See :meth:`all_pairs` for every pair of rows.
         """
         contents, near = self.state.contents, self._near
         shown = self._lowest_rows
@@ -100,7 +100,7 @@ class Duplicates:
         return self._as_pairs(first, second, np.concatenate([near.distances, np.zeros(len(copies))]))
 
     def all_pairs(self) -> Iterator[DuplicatePairs]:
-        """Every pair of rows, copies with copies too, in pieces: n equal rows make n (n - 1) / 2 pairs."""
+        """Every pair of rows, also pairs of copies, in pieces: n equal rows make n (n - 1) / 2 pairs."""
         contents, near = self.state.contents, self._near
         rows = np.argsort(contents.of_row, kind="stable")
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(contents.n_rows)])
@@ -127,7 +127,7 @@ class Duplicates:
 
     @property
     def preference(self) -> Preference:
-        """What decides which row of a group is kept."""
+        """The rule for the row of a group that is kept."""
         state = self.state
         scores = np.zeros(len(self)) if state.scores is None else state.scores
         return Preference(self.keep, self._ranks, state.ids is not None, scores, state.vectors.hashes)
@@ -144,7 +144,7 @@ class Duplicates:
 
     @property
     def n_copies(self) -> int:
-        """Rows with the same numbers as another one, which is not counted."""
+        """Number of rows that repeat the numbers of another row; the first row of each content is not counted."""
         return len(self) - len(self.state.contents.row_of)
 
     @cached_property
@@ -162,14 +162,14 @@ class Duplicates:
         return sorted(groups, key=lambda group: -len(group.members))
 
     def decide(self, decisions: Iterable[tuple[Any, str, Any]]) -> Self:
-        """Remember what somebody has decided about rows; groups, kept and dropped rows follow it from now on.
+        """Store decisions of a user about rows; groups, kept and dropped rows follow them from now on.
 
         Parameters
         ----------
         decisions : iterable of (id, decision, id)
             A row, ``"keep"``, ``"drop"``, ``"different"`` or ``""``, and the kept row of its group. ``"different"``:
-            the two are no duplicates; the row is kept, and the pair is never found again. ``""`` forgets a decision. A
-            group of which all rows were dropped keeps its row.
+            the two are no duplicates; the row is kept, and the pair is never found again. ``""`` withdraws a decision.
+            A group whose rows are all dropped keeps its kept row.
 
         Returns
         -------
@@ -189,7 +189,7 @@ class Duplicates:
         return self
 
     def at(self, max_distance: float, *, grouping: Grouping | None = None, keep: Keep | None = None) -> "Duplicates":
-        """The duplicates at a smaller distance, from the pairs that are stored; nothing is compared again.
+        """The duplicates at a smaller distance, from the stored pairs; nothing is compared again.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class Duplicates:
         return Duplicates(self.state, distance, grouping or self.grouping, keep or self.keep, reason)
 
     def check(self, X: Any, *, n_jobs: int | None = None) -> Checked:
-        """Which of these rows duplicate a known one, and which are new. They are not compared with each other.
+        """Which of these rows duplicate a known row, and which are new. The new rows are not compared with each other.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class Duplicates:
         Returns
         -------
         Checked
-            Which are new, and what the others duplicate.
+            Which rows are new, and which known rows the others duplicate.
 
         Examples
         --------
@@ -254,17 +254,17 @@ class Duplicates:
     def add(
         self, X: Any, ids: ArrayLike | None = None, scores: ArrayLike | None = None, *, n_jobs: int | None = None
     ) -> Self:
-        """Add rows: they are compared with all that are known and with each other. Nothing known is compared again.
+        """Add rows: they are compared with all known rows and with each other. Known rows are not compared again.
 
         Parameters
         ----------
         X : array of shape (n, n_features), or another source as for :meth:`check`
             The new rows.
         ids : array of shape (n,)
-            Needed where the known rows have ids, and of their kind; none of them known. Without ids the new rows are
-            numbered behind the others.
+            Required if the known rows have ids: new ids of the same kind. Without ids the new rows get the next
+            numbers.
         scores : array of shape (n,)
-            Needed where the known rows have scores.
+            Required if the known rows have scores.
         n_jobs : int or None
             Threads: None is 1, -1 is all cores.
 
@@ -279,7 +279,7 @@ class Duplicates:
     def save(self, folder: str | Path) -> None:
         """Write everything, the vectors too, to a folder: new, empty, or one that duplicates were saved to before.
 
-        The folder has a whole state at every moment, whoever reads it or saves to it meanwhile; see
+        The folder holds a complete state at every moment, also while others read it or save to it; see
         :mod:`hashlearn.durable.generations`.
 
         Parameters
@@ -315,7 +315,7 @@ class Duplicates:
         return cls(*read_state(folder))
 
     def _replace(self, state: State) -> None:
-        """One assignment: whatever interrupts it, the state is the old one or the new one, whole."""
+        """Replace the state by one assignment, so that an interrupt leaves the old state or the new one."""
         self.__dict__ = {
             "state": state,
             "max_distance": self.max_distance,
@@ -330,7 +330,7 @@ class Duplicates:
 
     @cached_property
     def _ranks(self) -> NDArray[np.int64]:
-        """The place of each row in the order of ids; names are ordered as people expect them."""
+        """The place of each row in the order of ids; names are in natural order (im2 before im10)."""
         ids = self.state.ids
         ranks = np.arange(len(self))
         if ids is not None and ids.dtype.kind == "U":
@@ -356,7 +356,7 @@ class Duplicates:
 
 
 def _parts(counts: NDArray[np.int64], at_once: int) -> Iterator[slice]:
-    """Runs of pairs that stand for about so many pairs of rows each."""
+    """Runs of pairs; each run stands for about the same number of pairs of rows."""
     ends = np.cumsum(counts)
     start = 0
     while start < len(counts):

@@ -1,15 +1,14 @@
 """Pages to review duplicates: all groups, the largest first, with pictures or texts side by side.
 
 The page is an HTML file with the first groups in it; further groups are in files of at most a few megabytes beside it,
-which the page loads as you go. A large group is cut into parts. What you decide is kept by the browser and can be
-downloaded, or is saved in a state where :mod:`hashlearn.duplicates.review_server` shows the page.
+which the page loads as you go. A large group is cut into parts. The browser keeps your decisions, and you can download
+them. If :mod:`hashlearn.duplicates.review_server` shows the page, it saves them.
 """
 
 import base64
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ import numpy as np
 from hashlearn.duplicates.result import Duplicates
 from hashlearn.duplicates.state import DROPPED, KEPT
 from hashlearn.durable.files import write_bytes, write_text
-from hashlearn.extras import require
+from hashlearn.html import render
 from hashlearn.progress import track
 
 ROWS_OF_PART = 100
@@ -26,7 +25,7 @@ GROUPS_OF_PAGE = 50
 ROWS_OF_PAGE = 200
 BYTES_OF_PAGE = 2_000_000
 MOST_BYTES = 5_000_000
-"""Of a file. A page ends where it has ``BYTES_OF_PAGE``; one row more, or two large ones, must still fit."""
+"""The most bytes of a file. A page ends after ``BYTES_OF_PAGE``; the last row, or two large rows, must still fit."""
 
 LONGEST_TEXT = 20_000
 """Bytes of a text that are shown."""
@@ -34,8 +33,8 @@ LONGEST_TEXT = 20_000
 _DECIDED = {KEPT: "keep", DROPPED: "drop"}
 
 
-class Shown(NamedTuple):
-    """What is shown of a row; see :func:`write_review`."""
+class RowDisplay(NamedTuple):
+    """The functions that show a row; see :func:`write_review`."""
 
     texts: Sequence[str] | None = None
     picture: Callable[[int], Any] | None = None
@@ -112,15 +111,15 @@ def write_review(
     ...     "a cat." in (Path(folder) / "review.html").read_text()
     True
     """
-    page = write_pages(duplicates, path, Shown(texts, picture, note, file), title)
+    page = write_pages(duplicates, path, RowDisplay(texts, picture, note, file), title)
     write_text(path, page)
     remove_other_pages(path, page)
 
 
-def write_pages(duplicates: Duplicates, path: str | Path, shown: Shown, title: str) -> str:
+def write_pages(duplicates: Duplicates, path: str | Path, shown: RowDisplay, title: str) -> str:
     """Write the further pages of a review beside the file of the first one, and return the text of that file.
 
-    Their names are new: a page that is there already goes on to have its own until :func:`remove_other_pages`.
+    Their names are new, so an old review still works until :func:`remove_other_pages`.
     """
     token = secrets.token_hex(8)
     folder = folder_of_pages(path)
@@ -136,8 +135,8 @@ def write_pages(duplicates: Duplicates, path: str | Path, shown: Shown, title: s
     return review_page(duplicates, first, n_pages, title, token, f"{folder.name}/{token}-")
 
 
-def _pages_within_bytes(duplicates: Duplicates, shown: Shown) -> Iterator[list[dict]]:
-    """The groups of each page, of which a file is below ``MOST_BYTES``."""
+def _pages_within_bytes(duplicates: Duplicates, shown: RowDisplay) -> Iterator[list[dict]]:
+    """The groups of each page; a file has less than ``MOST_BYTES``."""
     for parts in track(list(pages_of(group_parts(duplicates))), "pages"):
         groups: list[dict] = []
         n_bytes = 0
@@ -188,13 +187,13 @@ def review_page(
         "token": f"hashlearn-{token}",
         "server": server,
     }
-    # In a script element "</script" and "<!--" mean something whatever the quotes say.
+    # In a script element "</script" and "<!--" have a meaning even inside quotes.
     text = _as_json(data).replace("<", "\\u003c")
-    return _environment().get_template("review.html").render(title=title, data=text, summary=_summary(duplicates))
+    return render("review/review.html", title=title, data=text, summary=_summary(duplicates))
 
 
 def page_script(number: int, groups: list[dict]) -> bytes:
-    """A further page as a script: a page from a folder may load scripts, and nothing else."""
+    """A further page as a script: a page from the file system may load scripts only."""
     return f"reviewPage({number}, {_as_json(groups)});\n".encode()
 
 
@@ -212,7 +211,7 @@ def group_parts(duplicates: Duplicates) -> Iterator[GroupPart]:
 
 
 def pages_of(parts: Iterable[GroupPart]) -> Iterator[list[GroupPart]]:
-    """Parts of groups, as many as a page takes."""
+    """The parts of groups that fit on one page."""
     page: list[GroupPart] = []
     n_rows = 0
     for part in parts:
@@ -225,8 +224,8 @@ def pages_of(parts: Iterable[GroupPart]) -> Iterator[list[GroupPart]]:
         yield page
 
 
-def entries(duplicates: Duplicates, parts: Sequence[GroupPart], shown: Shown) -> list[dict]:
-    """What the page's script needs of some groups, as JSON values."""
+def entries(duplicates: Duplicates, parts: Sequence[GroupPart], shown: RowDisplay) -> list[dict]:
+    """Some groups as JSON values for the page's script."""
     return [
         {
             "number": part.number,
@@ -241,7 +240,7 @@ def entries(duplicates: Duplicates, parts: Sequence[GroupPart], shown: Shown) ->
     ]
 
 
-def _row(duplicates: Duplicates, row: int, distance: float, is_copy: bool, is_kept: bool, shown: Shown) -> dict:
+def _row(duplicates: Duplicates, row: int, distance: float, is_copy: bool, is_kept: bool, shown: RowDisplay) -> dict:
     entry: dict[str, Any] = {
         "id": duplicates.ids[row].item(),
         "distance": None if distance != distance else round(distance, 6),
@@ -264,7 +263,7 @@ def _row(duplicates: Duplicates, row: int, distance: float, is_copy: bool, is_ke
 
 
 def _address_of(picture: bytes | str) -> str:
-    """What the page shows: an address, or the picture itself as one."""
+    """The address of a picture, or the picture itself as a data address."""
     if isinstance(picture, str):
         return picture
     kind = "png" if picture.startswith(b"\x89PNG") else "jpeg"
@@ -272,7 +271,7 @@ def _address_of(picture: bytes | str) -> str:
 
 
 def _cut(text: str) -> str:
-    """A text of which a page can have many."""
+    """A text, cut so that a page can have many."""
     shown = text[:LONGEST_TEXT]
     while len(_as_json(shown).encode()) > LONGEST_TEXT:
         shown = shown[: len(shown) // 2]
@@ -296,14 +295,4 @@ def _summary(duplicates: Duplicates) -> list[str]:
 
 def _as_json(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace").decode()  # half a character, as a file name may have it
-
-
-@cache
-def _environment() -> Any:
-    jinja2: Any = require("jinja2", "report")
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=jinja2.select_autoescape(["html"]),
-        undefined=jinja2.StrictUndefined,
-    )
+    return text.encode("utf-8", "backslashreplace").decode()  # a file name may have half a character

@@ -1,7 +1,7 @@
-"""The review page on this computer: pages are made when they are asked for, and decisions are saved as you go.
+"""The review page on this computer: pages are made on request, and decisions are saved at once.
 
-It listens on the loopback address only. Its address has a secret part, so that neither another user nor a page of
-another site that is open in the browser can read or decide.
+It listens on the loopback address only. Its address has a secret part, so that other users and other sites in the
+browser cannot read pages or save decisions.
 """
 
 import mimetypes
@@ -15,7 +15,7 @@ from typing import Any
 
 from hashlearn.duplicates.decisions import DECISIONS, Decision, read_decisions, write_decisions
 from hashlearn.duplicates.result import Duplicates
-from hashlearn.duplicates.review import Shown, entries, group_parts, page_script, pages_of, review_page
+from hashlearn.duplicates.review import RowDisplay, entries, group_parts, page_script, pages_of, review_page
 from hashlearn.durable.json_files import parsed_json
 
 _LARGEST_BODY = 1 << 20
@@ -28,9 +28,9 @@ class ReviewServer:
     ----------
     duplicates : Duplicates
     decisions : Path
-        The table of decisions; what is in it already is shown.
-    shown : Shown
-        What is shown of a row; its pictures are made when the browser asks for them.
+        The table of decisions; decisions in it are shown.
+    shown : RowDisplay
+        The functions that show a row; pictures are made when the browser requests them.
     title : str
     original : function or None
         From the number of a row to the file of its picture.
@@ -40,7 +40,7 @@ class ReviewServer:
     Attributes
     ----------
     address : str
-        What to open in a browser.
+        The address to open in a browser.
     n_decided : int
         Rows with a decision in the table.
     """
@@ -49,7 +49,7 @@ class ReviewServer:
         self,
         duplicates: Duplicates,
         decisions: Path,
-        shown: Shown,
+        shown: RowDisplay,
         title: str,
         original: Callable[[int], Path] | None = None,
         port: int = 0,
@@ -84,7 +84,7 @@ class ReviewServer:
         self._server.shutdown()
 
     def answer(self, path: str) -> tuple[str, bytes] | None:
-        """The type and the content at a path behind the secret part; None where there is nothing."""
+        """The type and the content at a path after the secret part; None if there is nothing."""
         name, _, number = path.partition("/")
         if path == "":
             first = self._groups(0) if self.pages else []
@@ -103,7 +103,7 @@ class ReviewServer:
         return None
 
     def decide(self, body: bytes) -> None:
-        """Save decisions, a JSON list of [id, decision, id of the kept row]; ValueError where it is none."""
+        """Save decisions, a JSON list of [id, decision, id of the kept row]; ValueError if it is not such a list."""
         try:
             given = parsed_json(body)
             new = [(name, decision, of) for name, decision, of in given if isinstance(given, list)]
@@ -132,7 +132,7 @@ class ReviewServer:
                     return
                 try:
                     found = review.answer(self.path.removeprefix(f"/{review.token}/"))
-                except (OSError, ValueError) as error:  # a picture that is gone, or damaged
+                except (OSError, ValueError) as error:  # a picture that is missing or damaged
                     self.send_error(HTTPStatus.NOT_FOUND, type(error).__name__)
                     return
                 if found is None:
@@ -159,7 +159,7 @@ class ReviewServer:
                 self._send(HTTPStatus.OK, "text/plain; charset=utf-8", b"saved")
 
             def _is_ours(self) -> bool:
-                """Refuse who does not know the secret, and other sites whose name leads to this computer."""
+                """Refuse requests without the secret, and requests of other sites whose name leads to this computer."""
                 hosts = {f"127.0.0.1:{review.port}", f"localhost:{review.port}"}
                 ours = self.path.startswith(f"/{review.token}/") and self.headers.get("Host") in hosts
                 if not ours:

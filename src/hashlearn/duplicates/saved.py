@@ -16,7 +16,7 @@ from hashlearn.duplicates.groups import Contents, Grouping, Keep, NearPairs
 from hashlearn.duplicates.plan import Plan
 from hashlearn.duplicates.state import State
 from hashlearn.duplicates.texts import RareWords, Rarity, TextRows, Words
-from hashlearn.duplicates.vectors import Facts, Vectors, facts_of_block
+from hashlearn.duplicates.vectors import MetricRows, RowFacts, facts_of_block
 from hashlearn.duplicates.verify import Curve
 from hashlearn.durable.files import naming, new_file, sync, write_all
 from hashlearn.durable.generations import FolderFormat
@@ -31,7 +31,7 @@ _CHECKED_ROWS = 64
 
 
 class Saved(NamedTuple):
-    """What a folder holds: a state, and how it is looked at."""
+    """The content of a folder: a state, and the settings of the result."""
 
     state: State
     max_distance: float
@@ -41,7 +41,7 @@ class Saved(NamedTuple):
 
 
 def write_state(saved: Saved, folder: str | Path) -> None:
-    """Write a state to a folder, in place of the one that may be there."""
+    """Write a state to a folder; it replaces an older state."""
     FORMAT.save(folder, lambda generation: _write(saved, generation))
 
 
@@ -100,7 +100,7 @@ def _write(saved: Saved, generation: Path) -> dict[str, Any]:
     }
 
 
-def _text_arrays(vectors: Vectors) -> dict[str, NDArray]:
+def _text_arrays(vectors: MetricRows) -> dict[str, NDArray]:
     """Where the texts begin in the file of words, and how rare the words are."""
     if not isinstance(vectors, TextRows):
         return {}
@@ -108,7 +108,7 @@ def _text_arrays(vectors: Vectors) -> dict[str, NDArray]:
     return {"texts.starts": vectors.words.starts, "rarity.words": rarity.words, "rarity.counts": rarity.counts}
 
 
-def _write_vectors(vectors: Vectors, path: Path) -> None:
+def _write_vectors(vectors: MetricRows, path: Path) -> None:
     """The rows as they are stored, a block at a time."""
     rows = vectors.rows
     dtype = np.dtype(rows.source.dtype)
@@ -131,13 +131,13 @@ def _read(generation: Path, manifest: dict[str, Any]) -> Saved:
             raise ValueError(f"{generation / ARRAYS} was changed (its checksum does not fit)")
         del content
         arrays = load_file(generation / ARRAYS)
-        facts = Facts(arrays["hashes"], arrays["lengths"])
+        facts = RowFacts(arrays["hashes"], arrays["lengths"])
         values = np.load(generation / VECTORS, mmap_mode="r", allow_pickle=False)
         if manifest["metric"] == "words":
-            vectors: Vectors = _read_texts(values, arrays, manifest, facts, generation / VECTORS)
+            vectors: MetricRows = _read_texts(values, arrays, manifest, facts, generation / VECTORS)
         else:
             _check_vectors(values, facts, generation / VECTORS)
-            vectors = Vectors(RowBlocks(values, name="vectors"), manifest["metric"], facts)
+            vectors = MetricRows(RowBlocks(values, name="vectors"), manifest["metric"], facts)
         state = State(
             vectors,
             Contents.of(facts.hashes),
@@ -158,7 +158,7 @@ def _read(generation: Path, manifest: dict[str, Any]) -> Saved:
 
 
 def _read_texts(
-    values: NDArray, arrays: dict[str, NDArray], manifest: dict[str, Any], facts: Facts, path: Path
+    values: NDArray, arrays: dict[str, NDArray], manifest: dict[str, Any], facts: RowFacts, path: Path
 ) -> TextRows:
     starts = arrays["texts.starts"]
     if values.ndim != 1 or values.dtype != np.uint64 or len(values) != starts[-1]:
@@ -178,8 +178,8 @@ def _finder(facts: dict[str, Any], arrays: dict[str, NDArray]) -> Finder:
     return Projection(arrays["finder.mean"], arrays["finder.directions"])
 
 
-def _check_vectors(values: NDArray, facts: Facts, path: Path) -> None:
-    """Some of the rows are looked at: a file that was cut or mixed up shows."""
+def _check_vectors(values: NDArray, facts: RowFacts, path: Path) -> None:
+    """Check some of the rows: this finds a file that was cut or mixed up."""
     if values.ndim != 2 or len(values) != len(facts.lengths):
         raise ValueError(f"{path} should hold {len(facts.lengths)} rows, it has shape {values.shape}")
     rows = np.unique(np.linspace(0, len(values) - 1, _CHECKED_ROWS).astype(np.int64))
@@ -188,7 +188,7 @@ def _check_vectors(values: NDArray, facts: Facts, path: Path) -> None:
 
 
 def _encoded_ids(ids: NDArray | None) -> dict[str, NDArray]:
-    """Integers as they are, strings as the bytes of all and the length of each."""
+    """Ids as arrays: integers unchanged, strings as all their bytes and the length of each."""
     if ids is None:
         return {}
     if ids.dtype.kind != "U":

@@ -1,4 +1,4 @@
-"""All that a result is made of, what it is asked for, and what the caller says about each row."""
+"""The data of a result, its parts for users, and checks of ids, scores and judged pairs."""
 
 from typing import Any, NamedTuple
 
@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.duplicates.groups import Contents, NearPairs
 from hashlearn.duplicates.plan import Plan
-from hashlearn.duplicates.vectors import Rows, Vectors
+from hashlearn.duplicates.vectors import MetricRows, Rows
 from hashlearn.duplicates.verify import Curve
 from hashlearn.rows.inputs import held_ids, ids_are_text
 
@@ -15,31 +15,31 @@ UNDECIDED, KEPT, DROPPED = 0, 1, -1
 
 
 class State(NamedTuple):
-    """All that a result is made of.
+    """The data of a result.
 
     Attributes
     ----------
-    vectors : Vectors
+    vectors : MetricRows
     contents : Contents
     pairs : NearPairs
         Pairs of contents within ``largest_distance``.
     plan : Plan
     described : ndarray of shape (n, any)
-        What the plan's finder compares: the codes of the rows, or the rows in few dimensions.
+        The descriptions that the plan's finder compares: codes, or rows in few dimensions.
     curve : Curve or None
-        None where the search was exact.
+        None if the search was exact.
     largest_distance : float
-        Pairs up to this one are stored.
+        Pairs up to this distance are stored.
     max_pairs : int
     ids : ndarray of shape (n,), or None
     scores : ndarray of shape (n,), or None
     decided : ndarray of shape (n,), int8
-        What somebody has decided about each row: ``KEPT``, ``DROPPED`` or ``UNDECIDED``.
+        The decision about each row: ``KEPT``, ``DROPPED`` or ``UNDECIDED``.
     apart : ndarray of shape (any, 2), int64
-        Pairs of contents, the lower first, that somebody has judged to be different.
+        Pairs of contents, the lower first, that a user has judged to be different.
     """
 
-    vectors: Vectors
+    vectors: MetricRows
     contents: Contents
     pairs: NearPairs
     plan: Plan
@@ -62,7 +62,7 @@ class DuplicatePairs(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Rows that stand for the same thing.
+    """A group of duplicates.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Group(NamedTuple):
     members : ndarray
         The ids of the others, nearest first, ties by id.
     distances : ndarray of float64
-        Their distances from the kept row; NaN where a member hangs on it through others only (components).
+        Their distances from the kept row; NaN if a member is connected with it only through other rows (components).
     is_copy : ndarray of bool
         Whether a member is an exact copy of the kept row.
     """
@@ -83,16 +83,16 @@ class Group(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """New rows against those that are known: an entry for each.
+    """New rows compared with known rows: one entry for each new row.
 
     Attributes
     ----------
     is_new : ndarray of bool
-        Nothing within the largest distance was found.
+        Whether no known row is within the largest distance.
     duplicate_of : ndarray
-        The id of the nearest known row (ties: the lowest id); where a row is new, -1 or an empty string.
+        The id of the nearest known row (ties: the lowest id); -1 or an empty string if the row is new.
     distances : ndarray of float64
-        How far that is; infinite where a row is new.
+        The distance of this known row; infinite if the row is new.
     is_copy : ndarray of bool
         Whether the known row has equal numbers.
     """
@@ -113,7 +113,7 @@ def check_ids(ids: ArrayLike | None, n: int) -> NDArray | None:
         raise ValueError(f"ids must have one entry a row, shape ({n},), got {array.shape}")
     values, counts = np.unique(array, return_counts=True)
     if len(values) < n:
-        raise ValueError(f"ids must be there once each, got {values[counts.argmax()].item()!r} {counts.max()} times")
+        raise ValueError(f"ids must be unique, got {values[counts.argmax()].item()!r} {counts.max()} times")
     return array
 
 

@@ -1,4 +1,4 @@
-"""The decisions as files: a table of the groups, what to keep, what to drop, and the source without dropped rows."""
+"""Results as files: a table of the groups, ids to keep, ids to drop, and the source without dropped rows."""
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -37,7 +37,7 @@ def group_rows(duplicates: Duplicates) -> Iterator[GroupRow]:
 
 
 def checked_rows(checked: Checked, ids: Sequence[Any]) -> Iterator[GroupRow]:
-    """The rows that repeat one of another set."""
+    """The rows that repeat a row of another set."""
     for number, row in enumerate(np.flatnonzero(~checked.is_new).tolist(), start=1):
         of, distance = checked.duplicate_of[row].item(), float(checked.distances[row])
         yield GroupRow(number, ids[row], "drop", of, distance, bool(checked.is_copy[row]))
@@ -69,7 +69,7 @@ def write_clean(source: str | Path, beside: Beside, dropped: Set[Any], id_column
         A ``.csv``, ``.parquet`` or ``.npy`` file.
     beside : Beside
     dropped : set
-        Ids of rows; numbers of rows where there is no column of ids.
+        Ids of rows; numbers of rows without a column of ids.
     id_column : str or None
     """
     suffix = Path(source).suffix.lower()
@@ -119,18 +119,18 @@ def _clean_csv(source: Path, beside: Beside, dropped: Set[Any], id_column: str |
 
 
 def check_lines(names: Any, option: str) -> None:
-    """Raise where a name has a line break: in a list with one name a line it would become two."""
+    """Raise if a name has a line break: in a list with one name a line it would become two names."""
     odd = next((name for name in names.tolist() if isinstance(name, str) and len(name.splitlines()) > 1), None)
     if odd is not None:
         raise ValueError(f"{option} has one name a line, got the name {odd!r}, which has two; use {option}0 instead")
 
 
 def write_list(names: Any, beside: Beside, end: str = "\n") -> None:
-    """The ids, with a line break behind each, or another end."""
+    """The ids, each followed by a line break or another end."""
     with beside.open("w") as file:
         file.writelines(f"{name}{end}" for name in names.tolist())
 
 
 def is_parquet(path: str | Path) -> bool:
-    """Whether the name of a table says parquet; CSV otherwise."""
+    """Whether the name of a table ends in .parquet; otherwise it is CSV."""
     return Path(path).suffix.lower() == ".parquet"

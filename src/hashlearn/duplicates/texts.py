@@ -1,13 +1,13 @@
-"""Texts as rows: their words decide what a duplicate is.
+"""Texts as rows, compared by their words.
 
-**Words** are what stands between spaces, in lower case. Numbers, versions and names are words like others. The distance
+**Words** are the parts between spaces, in lower case. Numbers, versions and names are words like others. The distance
 of two texts is the largest of
 
-1. the share of words that differ: words that one has and the other has not, whichever are more, without half a word,
-   divided by the number of words of the longer text. So a replaced word counts once, and a tenth is rounded to whole
-   words;
-2. half the share of their weight, a word weighing ``log((n + 1) / texts that have it)``. So "Development files for X"
-   differs from "Development files for Y" by what is rare in it;
+1. the share of words that differ: the number of words that only one text has (the larger of both numbers), less half a
+   word, divided by the number of words of the longer text. So a replaced word counts once, and a tenth is rounded to
+   whole words;
+2. half the share of their weight; a word weighs ``log((n + 1) / texts that have it)``. So "Development files for X"
+   differs from "Development files for Y" by its rare words;
 3. a third of the share of pairs of neighboring words that differ: the same words in another order are another text;
 4. of texts of fewer than 20 words, the share of the different words of both that only one of them has.
 
@@ -16,7 +16,7 @@ neighbors. Texts of fewer than 10 words must have the same words.
 
 **Candidates** are pairs that share one of their rarest words. Two texts of n words of which at most k differ share one
 of the k + 1 rarest of each (the prefix filter: R. Bayardo, Y. Ma and R. Srikant, Scaling up all pairs similarity
-search, WWW 2007). So no pair is missed, and few are looked at.
+search, WWW 2007). So no pair is missed, and few pairs are compared.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ from hashlearn.duplicates.kernels import (
     word_distances,
 )
 from hashlearn.duplicates.plan import Plan
-from hashlearn.duplicates.vectors import Facts, Rows, Vectors
+from hashlearn.duplicates.vectors import MetricRows, RowFacts, Rows
 from hashlearn.rows import RowBlocks
 from hashlearn.rows.blocks import Source
 
@@ -45,7 +45,7 @@ WIDTH = 512
 _CACHED_WORDS = 1 << 20
 _TEXTS_AT_ONCE = 1 << 16
 _MOST = 0.9
-"""Texts of which more words differ are found only if they share one of their rarest words all the same."""
+"""Texts with more different words are found only if they share one of their rarest words."""
 
 
 class Words(NamedTuple):
@@ -83,7 +83,7 @@ class Words(NamedTuple):
 
 
 class Rarity(NamedTuple):
-    """In how many of n texts each word is: the hashes of the words, ascending, and their counts."""
+    """How many of n texts have each word: the hashes of the words, ascending, and their counts."""
 
     words: NDArray[np.uint64]
     counts: NDArray[np.int64]
@@ -116,12 +116,12 @@ class RareWords(NamedTuple):
     def __str__(self) -> str:
         return "texts that share one of their rarest words, exact"
 
-    def describe(self, vectors: Vectors) -> NDArray[np.uint8]:
-        """Nothing: the words say all."""
+    def describe(self, vectors: MetricRows) -> NDArray[np.uint8]:
+        """Nothing: texts are compared by their words."""
         return np.empty((len(vectors), 0), np.uint8)
 
     def pairs(
-        self, vectors: Vectors, described: NDArray, rows: Rows, square: float, n_jobs: int
+        self, vectors: MetricRows, described: NDArray, rows: Rows, square: float, n_jobs: int
     ) -> Iterator[Candidates]:
         """Pairs of the named rows, the lower one first."""
         assert isinstance(vectors, TextRows)
@@ -140,14 +140,14 @@ class RareWords(NamedTuple):
             yield self._candidates(known.vectors, first, new.vectors, second)
 
     def _candidates(self, left: "TextRows", first: Rows, right: "TextRows", second: Rows) -> Candidates:
-        """Those of the pairs of which few words differ."""
+        """The pairs in which few words differ."""
         is_few = np.empty(len(first), np.bool_)
         few_words_differ(*left.words, *right.words, first, second, self.distance, is_few)
         first, second = first[is_few], second[is_few]
         return Candidates(first, second, np.zeros(len(first), np.int32))
 
     def _tokens(self, texts: "TextRows", rows: Rows) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """The tokens of all rows, and how many each has."""
+        """The tokens of all rows, and the number of tokens of each row."""
         limit = min(self.distance, _MOST)
         parts, counts = [], []
         for start in range(0, len(rows), _TEXTS_AT_ONCE):
@@ -178,12 +178,12 @@ class RareWords(NamedTuple):
 
 
 def plan_of_texts(distance: float) -> Plan:
-    """How near texts are looked for."""
+    """The plan of a search for near texts."""
     return Plan(RareWords(distance), 1.0, 0.0, 0.0)
 
 
 class _Shingles(Source):
-    """Vectors of texts, made from their words when they are asked for, for what needs vectors.
+    """Vectors of texts, made from their words on demand.
 
     Each word and pair of neighboring words (shingles: A. Broder, 1997) adds 1 or -1 to one of 512 numbers; a hash says
     which. The cosine of two such vectors is, up to chance, ``|A and B| / sqrt(|A| |B|)`` of their sets.
@@ -202,14 +202,14 @@ class _Shingles(Source):
         return vectors
 
 
-class TextRows(Vectors):
+class TextRows(MetricRows):
     """Texts, compared by their words.
 
     Parameters
     ----------
     words : Words
     rarity : Rarity or None
-        How rare the words are; None counts it in these texts.
+        How many texts have each word; None counts this in these texts.
     """
 
     def __init__(self, words: Words, rarity: Rarity | None = None):
@@ -221,11 +221,11 @@ class TextRows(Vectors):
             raise ValueError("texts must be some, got none")
         hashes = np.empty((len(words), 2), np.uint64)
         hashes_of_texts(*words, hashes)
-        self.facts = Facts(hashes, np.ones(len(words)))
+        self.facts = RowFacts(hashes, np.ones(len(words)))
         self.scales = np.ones(len(words), np.float32)
 
     def distances(
-        self, first: Rows, second: Rows, n_jobs: int = 1, others: "Vectors | None" = None
+        self, first: Rows, second: Rows, n_jobs: int = 1, others: "MetricRows | None" = None
     ) -> NDArray[np.float64]:
         right = self if others is None else others
         assert isinstance(right, TextRows)
@@ -233,7 +233,7 @@ class TextRows(Vectors):
         word_distances(*self.words, *right.words, first, second, *self.rarity, out)
         return out
 
-    def joined(self, others: "Vectors") -> "TextRows":
+    def joined(self, others: "MetricRows") -> "TextRows":
         assert isinstance(others, TextRows)
         return TextRows(self.words.joined(others.words), self.rarity)
 

@@ -1,14 +1,15 @@
-"""The distance up to which rows are duplicates, where nobody says it: from the rows, or from pairs that were judged.
+"""Choosing the distance up to which rows are duplicates: from the rows, or from judged pairs.
 
-Two handwritten ones are nearly the same and yet two pictures; two photos of different things never are. So the distance
-that tells copies apart depends on the rows. Among unrelated rows the number of pairs within a distance x grows like
-``x^k``, k being the correlation dimension (P. Grassberger and I. Procaccia, Physica D 1983). Pairs that are too far
-from each other to be duplicates tell k, and so how many unrelated pairs to expect where duplicates are.
+Two handwritten digits "1" are nearly equal but are two pictures; two photos of different things are never so near. So
+the distance between copies and other rows depends on the data. Among unrelated rows the number of pairs within a
+distance x grows like ``x^k``, where k is the correlation dimension (P. Grassberger and I. Procaccia, Physica D 1983).
+Pairs that are too far apart to be duplicates give k, and with k the expected number of unrelated pairs at small
+distances.
 
-- :func:`distance_by_chance` is for people who know within which distances it lies.
+- :func:`distance_by_chance` is for users who know a range for the distance.
 - :func:`chance_level` and :func:`emptiest_distance` are for ``max_distance="auto"``: pairs nearer than chance allows
-  are searched, and where copies and other near pairs keep apart, the distance is between them.
-- :func:`distance_from_labels` is for pairs that somebody has judged.
+  are searched, and the distance lies in the gap between copies and other near pairs.
+- :func:`distance_from_labels` is for judged pairs.
 """
 
 from math import sqrt
@@ -19,37 +20,40 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import check_number
 from hashlearn.duplicates.groups import Contents
-from hashlearn.duplicates.plan import Sample
-from hashlearn.duplicates.vectors import Metric, RowMetric, Vectors, distance_of_square, square_of_distance
+from hashlearn.duplicates.plan import OrderedSample
+from hashlearn.duplicates.vectors import Metric, MetricRows, RowMetric, distance_of_square, square_of_distance
 from hashlearn.linalg.anchors.search import squared_distances
 
 PER_ROW = 1e-4
-"""Pairs that may be near by chance, for each row."""
+"""Number of pairs for each row that may be near by chance."""
 
 SEARCHED_PER_ROW = 1e-2
-"""The same, up to which pairs are searched for a gap between copies and others."""
+"""The same number for the search for a gap between copies and other pairs."""
 
 _NEAR_SHARE, _FAR_SHARE = 1e-3, 1e-2
-"""Between these shares of all pairs of the sample the power law is measured."""
+"""The power law is measured between these shares of all pairs of the sample."""
 
 _REPEATED = 0.25
-"""Rows of the sample that are nearer than this part of the usual (squared) distance from the nearest count once."""
+"""Rows of the sample count once if they are nearer than this share of the usual (squared) distance to the nearest
+row."""
 
 _GAP, _BEFORE_GAP = 2.0, 50
-"""No distribution without copies has a gap of factor 2 between its (squared) distances behind the 50 smallest."""
+"""A factor of 2 between neighboring (squared) distances, beyond the 50 smallest, is taken for a gap behind copies:
+without copies there is none."""
 
 _WIDTH = 1.5
 """The (squared) distances from x / 1.5 to 1.5 x are counted together."""
 
 _EMPTIER = 3
-"""Between copies and others there are at most a third of the pairs that there are among copies."""
+"""The gap between copies and others has at most a third of the pairs that there are among copies."""
 
 _FEWEST = 5
 _JUDGED_ALONE = 2000
-"""Judged pairs up to which each is left out once to say how good the distance is; more are left out in groups."""
+"""Up to this number of judged pairs, each pair is left out once to estimate precision and recall; more pairs are left
+out in groups."""
 
 
-class Choice(NamedTuple):
+class ThresholdChoice(NamedTuple):
     """A distance and why it was chosen.
 
     Attributes
@@ -58,8 +62,9 @@ class Choice(NamedTuple):
     reason : str
         One sentence.
     precision, recall : float or None
-        What to expect of it, where pairs were judged: the share of judged pairs within the distance that are
-        duplicates, and the share of duplicates within it. Each pair is judged by a distance that was chosen without it.
+        Expected precision and recall, if pairs were judged: the share of judged pairs within the distance that are
+        duplicates, and the share of duplicates within it. Each pair is judged by a distance that was chosen without
+        this pair.
     """
 
     distance: float
@@ -69,15 +74,14 @@ class Choice(NamedTuple):
 
 
 def distance_by_chance(vectors: Any, low: float, high: float, *, metric: Metric = "cosine", seed: int = 0) -> float:
-    """The largest distance from ``low`` to ``high`` within which hardly a pair is near by chance.
+    """The largest distance from ``low`` to ``high`` within which almost no pair is near by chance.
 
     Parameters
     ----------
     vectors : array of shape (n, n_features), or another source as for :func:`hashlearn.find_duplicates`
         The rows, duplicates or not.
     low, high : float
-        ``low``: copies differ by that much in any case. ``high``: pairs further apart are no duplicates, whatever the
-        rows.
+        ``low``: copies may always differ by this much. ``high``: pairs further apart are never duplicates.
     metric : {"cosine", "euclidean"}
         As for :func:`hashlearn.find_duplicates`.
     seed : int
@@ -86,11 +90,11 @@ def distance_by_chance(vectors: Any, low: float, high: float, *, metric: Metric 
     Returns
     -------
     float
-        What to pass as ``max_distance`` to :func:`hashlearn.find_duplicates`.
+        The ``max_distance`` for :func:`hashlearn.find_duplicates`.
 
     Examples
     --------
-    Rows in a plane crowd, those in many dimensions keep away from each other:
+    Rows in a plane are near each other, rows in many dimensions are far apart:
 
     >>> import numpy as np
     >>> rng = np.random.RandomState(0)
@@ -102,20 +106,20 @@ def distance_by_chance(vectors: Any, low: float, high: float, *, metric: Metric 
     """
     least = check_number("low", low, low=0)
     most = check_number("high", high, low=least)
-    rows = Vectors(vectors, metric)
-    sample = Sample.of(rows, Contents.of(rows.hashes).row_of, seed)
+    rows = MetricRows(vectors, metric)
+    sample = OrderedSample.of(rows, Contents.of(rows.hashes).row_of, seed)
     within = _chance_distance(distance_of_square(sample.squares.astype(np.float64), metric), sample, most)
     return float(np.clip(within, least, most))
 
 
-def _chance_distance(distances: NDArray[np.float64], sample: Sample, high: float) -> float:
+def _chance_distance(distances: NDArray[np.float64], sample: OrderedSample, high: float) -> float:
     """Where the power law through the counts of pairs from ``high`` to ``2 high`` meets the number that is allowed.
 
     With ``N(x) = c x^k``, the pairs between high and 2 high and those between high and sqrt(2) high have the ratio
     ``2^(k/2) + 1``.
     """
     near, far = (np.count_nonzero((distances > high) & (distances <= times * high)) for times in (2**0.5, 2))
-    if near == 0 or far == near:  # nothing there says that unrelated rows come so near
+    if near == 0 or far == near:  # no pairs to estimate the power law from
         return high
     dimension = 2 * np.log2(max(far / near - 1, 1 + 1e-9))
     of_sample = far / (2**dimension - 1)
@@ -123,8 +127,8 @@ def _chance_distance(distances: NDArray[np.float64], sample: Sample, high: float
     return float(high * (PER_ROW * sample.n / at_high) ** (1 / dimension))
 
 
-def chance_level(sample: Sample, metric: RowMetric, per_row: float = PER_ROW) -> float:
-    """The distance within which so few pairs of unrelated rows are near, for each row, whatever the vectors are.
+def chance_level(sample: OrderedSample, metric: RowMetric, per_row: float = PER_ROW) -> float:
+    """The distance within which only a given number of unrelated pairs for each row is near by chance.
 
     The power law is measured on the nearest thousandth to hundredth of the pairs of a sample. Rows of the sample that
     repeat others are left out.
@@ -139,16 +143,17 @@ def chance_level(sample: Sample, metric: RowMetric, per_row: float = PER_ROW) ->
     return float(distance_of_square(np.array(square), metric))
 
 
-def emptiest_distance(distances: NDArray[np.float64], searched: float, chance: float, metric: RowMetric) -> Choice:
+def emptiest_distance(
+    distances: NDArray[np.float64], searched: float, chance: float, metric: RowMetric
+) -> ThresholdChoice:
     """Where copies end, given the distances of all pairs within a distance that was searched.
 
-    Copies are near each other, and other near pairs are far from each other; between the two there are few pairs. The
-    distance is in the middle of where there are fewest. Where copies and others do not keep apart it is the chance
-    level.
+    Copies are nearer to each other than other near pairs, and between the two there may be few pairs. The distance is
+    in the middle of the range with the fewest pairs. Without such a gap it is the level of chance.
     """
     squares = np.sort(square_of_distance(distances[distances > 0], metric))
     last = float(square_of_distance(searched, metric)) / _WIDTH
-    by_chance = Choice(chance, f"within {chance:.3g} hardly a pair of unrelated rows is near by chance")
+    by_chance = ThresholdChoice(chance, f"within {chance:.3g} almost no pair of unrelated rows is near by chance")
     if np.count_nonzero(squares <= last) < _FEWEST:
         return by_chance
     steps = np.geomspace(squares[0], last, 400)
@@ -166,18 +171,20 @@ def emptiest_distance(distances: NDArray[np.float64], searched: float, chance: f
         f"{nearer} pairs are within {distance:.3g}; between them and the other {len(distances) - nearer} pairs "
         f"within {searched:.3g} there are fewest"
     )
-    return Choice(distance, reason)
+    return ThresholdChoice(distance, reason)
 
 
-def distance_from_labels(distances: NDArray[np.float64], labels: NDArray[np.bool_]) -> Choice:
-    """The largest distance that agrees best with pairs somebody has judged.
+def distance_from_labels(distances: NDArray[np.float64], labels: NDArray[np.bool_]) -> ThresholdChoice:
+    """The largest distance that agrees best with judged pairs.
 
-    It is the distance of one of the duplicates: that with the fewest mistakes, both kinds weighing the same; with
-    duplicates only, the furthest. Beyond the furthest duplicate that was judged nothing is known.
+    It is the distance of one of the judged duplicates: the one with the fewest mistakes, where both kinds of mistakes
+    count the same. With duplicates only, it is the largest. Nothing is known beyond the furthest judged duplicate.
     """
     distance = _best_threshold(distances, labels)
     if labels.all():
-        return Choice(distance, f"the furthest of {len(labels)} pairs that you judged to be duplicates", None, 1.0)
+        return ThresholdChoice(
+            distance, f"the furthest of {len(labels)} pairs that you judged to be duplicates", None, 1.0
+        )
     is_found = _found_without_them(distances, labels)
     hits = int(np.count_nonzero(is_found & labels))
     n_found, n_true = int(np.count_nonzero(is_found)), int(np.count_nonzero(labels))
@@ -187,7 +194,7 @@ def distance_from_labels(distances: NDArray[np.float64], labels: NDArray[np.bool
         f"none; expected precision {precision:.3f} ({_interval(hits, n_found)}) among pairs like these, "
         f"expected recall {recall:.3f} ({_interval(hits, n_true)})"
     )
-    return Choice(distance, reason, precision, recall)
+    return ThresholdChoice(distance, reason, precision, recall)
 
 
 def _best_threshold(distances: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
@@ -200,7 +207,7 @@ def _best_threshold(distances: NDArray[np.float64], labels: NDArray[np.bool_]) -
 
 
 def _found_without_them(distances: NDArray[np.float64], labels: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether each pair is within the distance that the others choose."""
+    """Whether each pair is within the distance that is chosen without this pair."""
     n = len(labels)
     fold = np.arange(n) if n <= _JUDGED_ALONE else np.random.RandomState(0).randint(0, 100, n)
     is_found = np.zeros(n, np.bool_)
@@ -221,7 +228,8 @@ def _interval(hits: int, n: int) -> str:
 
 
 def _gap_of_copies(squares: NDArray) -> float:
-    """A squared distance between those of copies and of other rows, given those of the sample, ascending; 0 if none."""
+    """A squared distance between those of copies and those of other rows, from the ascending distances of the sample; 0
+    if there is no gap."""
     near = squares[_BEFORE_GAP : int(len(squares) * _FAR_SHARE)].astype(np.float64)
     if len(near) < 2:
         return 0.0
@@ -230,8 +238,8 @@ def _gap_of_copies(squares: NDArray) -> float:
     return float(np.sqrt(near[widest] * near[widest + 1])) if ratios[widest] >= _GAP else 0.0
 
 
-def _without_repeats(sample: Sample) -> NDArray[np.float64]:
-    """Squared distances of all pairs of the sample, of which rows that repeat others are left out."""
+def _without_repeats(sample: OrderedSample) -> NDArray[np.float64]:
+    """Squared distances of all pairs of the sample, without rows that repeat others."""
     m = len(sample.vectors)
     if m < 2:
         return np.empty(0)

@@ -1,4 +1,4 @@
-"""Some rows of many: those of greatest variety, those that stand for the others, and those that are like no other."""
+"""Selections of rows: the most varied rows, rows that represent the others, and outliers."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_integer
-from hashlearn.duplicates.vectors import Metric, Rows, Vectors, distance_of_square
+from hashlearn.duplicates.vectors import Metric, MetricRows, Rows, distance_of_square
 from hashlearn.linalg.anchors.kmeans import kmeans
 from hashlearn.linalg.anchors.search import squared_distances
 from hashlearn.progress import track
@@ -81,7 +81,7 @@ def representatives(
     vectors : array of shape (m, n_features), or another source as for :func:`hashlearn.find_duplicates`
         The rows.
     n : int
-        How many to choose, at most m. Where two centers have the same nearest row, there are fewer.
+        How many to choose, at most m. If two centers have the same nearest row, there are fewer.
     metric : {"cosine", "euclidean"}
         As for :func:`hashlearn.find_duplicates`.
     among : array of int, optional
@@ -164,10 +164,10 @@ def outliers(vectors: Any, n: int, *, metric: Metric = "cosine", among: ArrayLik
 
 
 class _Among:
-    """Scaled rows to choose from, by their places among them; also a source of blocks."""
+    """The scaled rows to choose from, by their places in the selection; also a source of blocks."""
 
     def __init__(self, vectors: Any, metric: Metric, among: ArrayLike | None):
-        self.vectors = vectors if isinstance(vectors, Vectors) else Vectors(vectors, metric)
+        self.vectors = vectors if isinstance(vectors, MetricRows) else MetricRows(vectors, metric)
         self.numbers = np.arange(len(self.vectors)) if among is None else np.asarray(among, np.int64)
         self.shape, self.dtype = (len(self.numbers), self.vectors.width), self.vectors.scales.dtype
 

@@ -1,4 +1,4 @@
-"""The rows that are compared: read in blocks, each known by its content, distances of pairs on demand."""
+"""The rows that are compared: read in blocks, identified by their contents, with distances of pairs on demand."""
 
 import tempfile
 from collections.abc import Iterator
@@ -28,17 +28,17 @@ _WORDS: dict[int, tuple[Any, int]] = {4: (np.uint32, 1 << 31), 8: (np.uint64, 1 
 """Bytes of a float -> the integer of that size, and the pattern of -0.0."""
 
 _GATHERED_ELEMENTS = 4 << 20
-"""Numbers that are gathered at a time to compute distances: 16 MB of float32."""
+"""Numbers that are read at a time to compute distances: 16 MB of float32."""
 
 
-class Facts(NamedTuple):
-    """What one pass learns about the rows: two hashes of each one's content, and its length."""
+class RowFacts(NamedTuple):
+    """The result of one pass over the rows: two hashes of the content of each row, and its length."""
 
     hashes: NDArray[np.uint64]
     lengths: NDArray[np.float64]
 
 
-class Vectors:
+class MetricRows:
     """Rows of one width with a metric.
 
     Under the cosine, rows count as if they had length one, and everything here that is squared is a squared Euclidean
@@ -47,19 +47,19 @@ class Vectors:
     Parameters
     ----------
     X : whatever :func:`hashlearn.rows.as_rows` opens
-        A stream and a dask array are copied to a temporary file first, because rows are asked for by number.
+        A stream or a dask array is copied to a temporary file first, because rows are read by number.
     metric : {"cosine", "euclidean"}
 
     Attributes
     ----------
     rows : RowBlocks
     hashes : ndarray of shape (n, 2), uint64
-        What tells the content of a row; equal rows have equal hashes.
+        Hashes of the content of each row; equal rows have equal hashes.
     scales : ndarray of shape (n,)
-        What a row is multiplied with: one, or the inverse of its length under the cosine.
+        The factor of each row: one, or the inverse of its length under the cosine.
     """
 
-    def __init__(self, X: Any, metric: Metric, facts: Facts | None = None):
+    def __init__(self, X: Any, metric: Metric, facts: RowFacts | None = None):
         self.metric: RowMetric = check_choice("metric", metric, METRICS)  # type: ignore[assignment]
         self.rows, self._folder = _by_number(_named(as_rows(X)))
         if 0 in self.rows.shape:
@@ -83,7 +83,7 @@ class Vectors:
         return self.facts.hashes
 
     def take(self, rows: Rows) -> NDArray:
-        """The named rows, scaled, in that order."""
+        """The given rows, scaled, in that order."""
         return self.rows.take(rows) * self.scales[rows, None]
 
     def map_blocks(self, function: Any, task: str) -> Iterator[tuple[slice, Any]]:
@@ -92,7 +92,7 @@ class Vectors:
         return track(map_blocks(self.rows.since(0, 3), scaled), task, self.rows.since(0, 3).n_blocks)
 
     def distances(
-        self, first: Rows, second: Rows, n_jobs: int = 1, others: "Vectors | None" = None
+        self, first: Rows, second: Rows, n_jobs: int = 1, others: "MetricRows | None" = None
     ) -> NDArray[np.float64]:
         """The distance of every pair of rows, in the metric; ``second`` are rows of ``others`` if that is given."""
         squares = np.empty(len(first), self.scales.dtype)
@@ -104,18 +104,18 @@ class Vectors:
         run_all([partial(compute, *part) for part in split(len(first), n_jobs)] if len(first) else [], n_jobs)
         return distance_of_square(squares.astype(np.float64), self.metric)
 
-    def new(self, X: Any) -> "Vectors":
+    def new(self, X: Any) -> "MetricRows":
         """New rows that can be compared with these."""
-        rows = Vectors(X, self.metric)  # type: ignore[arg-type]
+        rows = MetricRows(X, self.metric)  # type: ignore[arg-type]
         if rows.width != self.width:
             raise ValueError(f"X must have {self.width} columns, as the known rows, got {rows.width}")
         return rows
 
-    def joined(self, others: "Vectors") -> "Vectors":
+    def joined(self, others: "MetricRows") -> "MetricRows":
         """These rows and those of others below them."""
         pieces = [self.rows.source, others.rows.source]
-        facts = Facts(*(np.concatenate(both) for both in zip(self.facts, others.facts)))
-        both = Vectors(RowBlocks(Pieces(pieces, ["the rows", "the new rows"])), self.metric, facts)  # type: ignore[arg-type]
+        facts = RowFacts(*(np.concatenate(both) for both in zip(self.facts, others.facts)))
+        both = MetricRows(RowBlocks(Pieces(pieces, ["the rows", "the new rows"])), self.metric, facts)  # type: ignore[arg-type]
         both._folder = (self._folder, others._folder)
         return both
 
@@ -134,7 +134,7 @@ def _of_scaled(block: NDArray, first: int, scales: NDArray, function: Any) -> An
     return function(block * scales[first : first + len(block), None])
 
 
-def _squared_distances(left: Vectors, first: Rows, right: Vectors, second: Rows, out: NDArray) -> None:
+def _squared_distances(left: MetricRows, first: Rows, right: MetricRows, second: Rows, out: NDArray) -> None:
     values = [_as_matrix(left.rows), _as_matrix(right.rows)]
     if all(matrix is not None and matrix.dtype == out.dtype for matrix in values):
         squared_pair_distances(values[0], left.scales, values[1], right.scales, first, second, out)
@@ -148,14 +148,14 @@ def _squared_distances(left: Vectors, first: Rows, right: Vectors, second: Rows,
         squared_pair_distances(a, ones, b, ones, a_rows, b_rows, out[part])
 
 
-def _gathered(vectors: Vectors, rows: Rows, dtype: np.dtype) -> tuple[NDArray, Rows]:
-    """The rows, each once and read in ascending order, and where each of them is among these."""
+def _gathered(vectors: MetricRows, rows: Rows, dtype: np.dtype) -> tuple[NDArray, Rows]:
+    """The rows, each read once in ascending order, and the position of each given row among them."""
     unique, places = np.unique(rows, return_inverse=True)
     return vectors.take(unique).astype(dtype, copy=False), places
 
 
 def _as_matrix(rows: RowBlocks) -> NDArray | None:
-    """The rows as one matrix in memory or in a mapped file, where that is what they are."""
+    """The rows as one matrix, if they are in memory or in a mapped file; otherwise None."""
     values = getattr(rows.source, "values", None)
     if isinstance(values, np.ndarray) and values.flags.c_contiguous and values.dtype.isnative:
         return np.asarray(values)
@@ -167,19 +167,19 @@ def _named(rows: RowBlocks) -> RowBlocks:
     return rows
 
 
-def _facts(rows: RowBlocks) -> Facts:
+def _facts(rows: RowBlocks) -> RowFacts:
     hashes = np.empty((len(rows), 2), np.uint64)
     lengths = np.empty(len(rows))
     for part, facts in track(map_blocks(rows, facts_of_block), "read vectors", rows.n_blocks):
         hashes[part], lengths[part] = facts
-    return Facts(hashes, lengths)
+    return RowFacts(hashes, lengths)
 
 
-def facts_of_block(block: NDArray, first: int) -> Facts:
+def facts_of_block(block: NDArray, first: int) -> RowFacts:
     """Hashes and lengths of the rows of a block of floats, for a pass."""
     word, negative_zero = _WORDS[block.dtype.itemsize]
     block = np.ascontiguousarray(block)
-    facts = Facts(np.empty((len(block), 2), np.uint64), np.empty(len(block)))
+    facts = RowFacts(np.empty((len(block), 2), np.uint64), np.empty(len(block)))
     facts_of_rows(block, block.view(word), np.uint64(negative_zero), *facts)
     return facts
 
@@ -195,12 +195,12 @@ def _refuse_zeros(lengths: NDArray[np.float64]) -> None:
 
 
 def _by_number(rows: RowBlocks) -> tuple[RowBlocks, Any]:
-    """The rows where each can be asked for by its number, and the temporary folder they are kept in, if any."""
+    """The rows in a form that allows access by number, and their temporary folder, if any."""
     if not isinstance(rows.source, Stream) and rows.workers is None:
         return rows, None
     folder = tempfile.TemporaryDirectory(prefix="hashlearn-")
     path = Path(folder.name) / "vectors"
-    with path.open("wb", buffering=0) as file:  # a full disk is an error here, and would be a crash in a mapped file
+    with path.open("wb", buffering=0) as file:  # a full disk raises an error here; in a mapped file it would crash
         for _, block in map_blocks(rows, _block_itself):
             write_all(file, np.ascontiguousarray(block, rows.dtype))
     values = np.memmap(path, rows.dtype, "r", shape=rows.shape)

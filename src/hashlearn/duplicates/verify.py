@@ -1,4 +1,4 @@
-"""Candidates to near pairs: the vectors decide. And what the codes missed, estimated from what they found."""
+"""From candidates to near pairs, by comparing vectors; and an estimate of the pairs that the codes missed."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from hashlearn.duplicates.candidates import Candidates, SignCodes
 from hashlearn.duplicates.plan import bit_difference
-from hashlearn.duplicates.vectors import Rows, Vectors, square_of_distance
+from hashlearn.duplicates.vectors import MetricRows, Rows, square_of_distance
 
 _CONFIDENCE = 1.96  # standard deviations: 95 %
 
 
 class Curve(NamedTuple):
-    """What each Hamming radius finds: arrays with one value a radius, from 0 to the radius that was searched.
+    """The pairs that each Hamming radius finds: arrays with one value for each radius, from 0 to the searched radius.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class Curve(NamedTuple):
     candidates : int64
         Pairs of codes within the radius.
     pairs : int64
-        Those of them that the vectors confirmed.
+        Candidates that the vectors confirmed.
     precision : float64
         ``pairs / candidates``.
     recall, recall_low, recall_high : float64
@@ -53,9 +53,14 @@ class TooManyPairs(Exception):
 
 
 def verified(
-    candidates: Iterable[Candidates], left: Vectors, right: Vectors, max_distance: float, max_pairs: int, n_jobs: int
+    candidates: Iterable[Candidates],
+    left: MetricRows,
+    right: MetricRows,
+    max_distance: float,
+    max_pairs: int,
+    n_jobs: int,
 ) -> Verified:
-    """The candidates whose vectors are near; they come in pieces, and only the near ones are kept."""
+    """The candidates whose vectors are near; candidates come in pieces, and only the near ones are kept."""
     kept: list[tuple[NDArray, ...]] = []
     counts = np.zeros(1, np.int64)
     n_kept = 0
@@ -71,7 +76,7 @@ def verified(
     return Verified(*(np.concatenate(parts) for parts in zip(*kept)), counts)  # type: ignore[call-arg]
 
 
-def differing_bits(found: Verified, vectors: Vectors, codes: SignCodes) -> NDArray[np.float64]:
+def differing_bits(found: Verified, vectors: MetricRows, codes: SignCodes) -> NDArray[np.float64]:
     """For each found pair, the probability that one bit of the codes differs."""
     rows, places = np.unique(np.concatenate([found.first, found.second]), return_inverse=True)
     squares = np.empty(len(rows))
@@ -83,13 +88,13 @@ def differing_bits(found: Verified, vectors: Vectors, codes: SignCodes) -> NDArr
 
 
 def measured_curve(found: Verified, codes: SignCodes, differing: NDArray[np.float64], expected: float) -> Curve:
-    """The curve of a search that is done.
+    """The curve of a finished search.
 
-    A pair whose bits differ with probability q is found with the known probability ``pi = P(Binomial(b, q) <= r)``, for
-    the projections are random. A found pair therefore stands for ``1 / pi`` pairs (D. Horvitz and D. Thompson, JASA
-    1952): their sum estimates how many near pairs there are, and ``sum (1 - pi) / pi^2`` is the variance of that
-    estimate. Where nothing was found, the recall is the expected one of pairs at the largest distance, and the
-    interval is open.
+    A pair whose bits differ with probability q is found with the known probability ``pi = P(Binomial(b, q) <= r)``,
+    because the projections are random. A found pair therefore stands for ``1 / pi`` pairs (D. Horvitz and D. Thompson,
+    JASA 1952): their sum estimates how many near pairs there are, and ``sum (1 - pi) / pi^2`` is the variance of that
+    estimate. If nothing was found, the recall is the expected recall of pairs at the largest distance, and the interval
+    is open.
     """
     radii = np.arange(codes.radius + 1)
     candidates = np.cumsum(_added(np.zeros(len(radii), np.int64), found.n_candidates))

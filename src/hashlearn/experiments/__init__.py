@@ -1,18 +1,17 @@
 """Experiments described in TOML files: the runner, tables and figures; the JPSH paper's own; and the demo."""
 
-from hashlearn.experiments.experiment import Experiment, read_experiment
+from hashlearn.experiments.define.experiment import Experiment, read_experiment
+from hashlearn.experiments.define.measures import Published, PublishedPlace, read_published
 from hashlearn.experiments.paper import PAPER_EXPERIMENTS, paper_experiment, paper_table
-from hashlearn.experiments.published import Place, Published, read_published
-from hashlearn.experiments.result_lines import ResultFolder
-from hashlearn.experiments.runner import Outcome, run_experiment
-from hashlearn.experiments.summary import Results
+from hashlearn.experiments.results import ResultFolder, Results
+from hashlearn.experiments.run import Outcome, run_experiment
 
 __all__ = [
     "PAPER_EXPERIMENTS",
     "Experiment",
     "Outcome",
-    "Place",
     "Published",
+    "PublishedPlace",
     "ResultFolder",
     "Results",
     "paper_experiment",

@@ -1,10 +1,14 @@
-"""What ``hashlearn demo`` measures: every method on scikit-learn's digits, which need no download."""
+"""What ``hashlearn demo`` measures: the experiment ``demo.toml``, with codes and times of searches for its page.
+
+Its runs are few and small. They are done here and not stored, and the page also pictures codes and what they find.
+"""
 
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,14 +17,13 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from hashlearn.experiments.real_queries import estimate_vectors, has_real_queries
-from hashlearn.experiments.tasks import REFERENCE
-from hashlearn.hashers import METHODS, method_named
+from hashlearn.experiments.define.experiment import Experiment, read_experiment
+from hashlearn.experiments.define.tasks import REFERENCE, tasks_of_part
+from hashlearn.experiments.judge import estimate_vectors, has_real_queries
 from hashlearn.index import HammingIndex
 from hashlearn.metrics import Evaluation, evaluate, evaluate_vectors, true_neighbors
 from hashlearn.progress import track
 
-BITS = (16, 32, 64)
 N_QUERIES = 200
 K = 10
 DEMO_MEASURES = {
@@ -112,20 +115,32 @@ def digits_split(seed: int = 0, n_queries: int = N_QUERIES) -> DigitsSplit:
     return DigitsSplit(X[database], y[database].astype(np.int64), X[queries], y[queries].astype(np.int64))
 
 
-def run_demo(methods: Sequence[str] | None = None, bits: Sequence[int] = BITS, seed: int = 0) -> Demo:
-    """Fit and judge methods of the registry.
+def demo_experiment() -> Experiment:
+    """The experiment that the demo runs.
+
+    >>> demo_experiment().title
+    'hashlearn: short codes for handwritten digits'
+    """
+    return read_experiment(Path(__file__).with_name("demo.toml"))
+
+
+def run_demo(methods: Sequence[str] | None = None, bits: Sequence[int] | None = None, seed: int = 0) -> Demo:
+    """Fit and judge methods on the digits.
 
     Parameters
     ----------
     methods : names, optional
         All of the registry if None.
-    bits : lengths of the codes
+    bits : lengths of the codes, optional
+        Those of the experiment if None.
     seed : int
         Of the split and of every method.
     """
     start = time.perf_counter()
-    classes = [method_named(name) for name in (METHODS if methods is None else methods)]
-    jobs = [(cls, n_bits) for n_bits in bits for cls in classes]
+    experiment = demo_experiment().restricted(methods=methods, bits=bits)
+    tasks = [task for part in experiment.parts for task in tasks_of_part(part) if task.method is not None]
+    jobs = [replace(task, run=seed).hasher() for task in tasks]
+    classes = dict.fromkeys(map(type, jobs))
     split = digits_split(seed)
     # Matrices this small are slower on many threads than on one, the more so on a busy machine.
     with threadpool_limits(limits=1), warnings.catch_warnings():
@@ -133,7 +148,7 @@ def run_demo(methods: Sequence[str] | None = None, bits: Sequence[int] = BITS, s
         neighbors, reference = _reference(split)
         for cls in track(classes, "first use"):
             _warm_up(cls, split)
-        runs = tuple(_run(cls, n_bits, split, neighbors, seed) for cls, n_bits in track(jobs, "demo"))
+        runs = tuple(_run(hasher, split, neighbors) for hasher in track(jobs, "demo"))
     return Demo(split, runs, reference, seed, time.perf_counter() - start)
 
 
@@ -152,18 +167,18 @@ def _warm_up(cls: Any, split: DigitsSplit) -> None:
         cls(n_bits=8, random_state=0).fit(split.vectors[:200])
 
 
-def _run(cls: Any, n_bits: int, split: DigitsSplit, neighbors: NDArray[np.int64], seed: int) -> DemoRun:
+def _run(hasher: Any, split: DigitsSplit, neighbors: NDArray[np.int64]) -> DemoRun:
     """Fit, encode, search, judge; data a method cannot work on is a result too."""
-    hasher = cls(n_bits=n_bits, random_state=seed)
+    title, n_bits = type(hasher).__name__, hasher.n_bits
     start = time.perf_counter()
     try:
         database = hasher.fit_codes(split.vectors)
     except ValueError as error:
-        return DemoRun(cls.__name__, n_bits, problem=str(error).partition("\n")[0])
+        return DemoRun(title, n_bits, problem=str(error).partition("\n")[0])
     fit_seconds = time.perf_counter() - start
     if has_real_queries(hasher):
-        return DemoRun(cls.__name__, n_bits, _of_real_queries(hasher, database, split, neighbors), fit_seconds)
-    codes = DigitCodes(cls.__name__, n_bits, database, hasher.transform(split.query_vectors))
+        return DemoRun(title, n_bits, _of_real_queries(hasher, database, split, neighbors), fit_seconds)
+    codes = DigitCodes(title, n_bits, database, hasher.transform(split.query_vectors))
     evaluation = evaluate(
         codes.database,
         codes.queries,
@@ -173,7 +188,7 @@ def _run(cls: Any, n_bits: int, split: DigitsSplit, neighbors: NDArray[np.int64]
         neighbors=neighbors,
         k=K,
     )
-    return DemoRun(cls.__name__, n_bits, evaluation, fit_seconds, _search_seconds(codes), codes)
+    return DemoRun(title, n_bits, evaluation, fit_seconds, _search_seconds(codes), codes)
 
 
 def _of_real_queries(

@@ -1,4 +1,4 @@
-"""Encoders of others: the text and image models that fastembed runs (extra ``embed``)."""
+"""Text and image models that fastembed runs (extra ``embed``)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from hashlearn.extras import require
 
 
 class FastEmbedEncoder:
-    """A model of fastembed, by its name; its files are fetched once, or lie in a folder of yours.
+    """A model of fastembed, by its name. Its files are downloaded once, or read from your folder.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ class FastEmbedEncoder:
         As fastembed lists it.
     kind : "image" or "text"
     model_folder : str or None
-        The folder with the model's files; None fetches them.
+        The folder with the model's files; None downloads them.
     """
 
     metric = "cosine"
@@ -30,12 +30,12 @@ class FastEmbedEncoder:
 
     @classmethod
     def named(cls, name: str, model_folder: str | None = None) -> Self:
-        """The encoder of that name, whichever kind it is; or a ValueError that says where the names are."""
+        """The encoder of that name, of either kind; a ValueError gives examples of names."""
         for kind, family in _families().items():
             if any(name.lower() == model["model"].lower() for model in family.list_supported_models()):
                 return cls(name, kind, model_folder)
         raise ValueError(
-            "encoder must be 'gist', 'spectrum', 'tfidf+svd', 'shingles' or a model of fastembed, such as "
+            "encoder must be 'gist', 'spectrum', 'tfidf', 'shingles' or a model of fastembed, such as "
             f"'BAAI/bge-small-en-v1.5' or 'Qdrant/clip-ViT-B-32-vision', got {name!r}"
         )
 
@@ -68,7 +68,7 @@ class FastEmbedEncoder:
         if self.model_folder is not None and not Path(self.model_folder).is_dir():
             raise ValueError(f"model_folder must be a folder with the files of {self.name}, got {self.model_folder}")
         options = {} if self.model_folder is None else {"specific_model_path": self.model_folder}
-        # fastembed logs every attempt on stderr; the one line below says what came of them.
+        # fastembed logs every attempt on stderr; our error below is one line.
         require("loguru", "embed").logger.disable("fastembed")
         try:
             return family(self.name, **options)
@@ -81,7 +81,7 @@ class FastEmbedEncoder:
             return f"the model {self.name} cannot be read from {self.model_folder}: {reason}"
         return (
             f"the model {self.name} cannot be fetched: {reason} Fetch it where there is a network and pass its folder "
-            "(--model-folder), or take 'gist' or 'tfidf+svd', which need no download"
+            "(--model-folder), or take 'gist' or 'tfidf', which need no download"
         )
 
 

@@ -10,7 +10,7 @@ the authors' LMgist, which the hashing literature uses, these are 4 scales x 8 o
 
        exp(-3.5 (f / f_s - 1)^2 - 2 pi w (theta - theta_t)^2)     f_s = 0.3 / 1.85^s,  w = 16 n_orientations^2 / 32^2
 
-   The image is reflected by 32 pixels on every side first, so that no border is seen as an edge.
+   The image is reflected by 32 pixels on every side first, so that the border of the image is not an edge.
 4. The mean of the filter's magnitude in every cell; the cells of a filter are stored column by column, as MATLAB does.
 
 The image is square. A rectangular one is cut to the square in its middle, as LMgist does; when images have to be
@@ -33,10 +33,11 @@ BORDER = 32
 PREFILTER_BORDER = 5
 CYCLES_PER_IMAGE = 4
 BATCH_PIXELS = 1 << 17
-"""Padded pixels filtered at a time, whatever the size of the images: a processor's cache holds their spectra."""
+"""Padded pixels that are filtered at a time, for images of any size: their spectra fit into the cache of a
+processor."""
 
 NEGLIGIBLE = 1e-8
-"""A filter's gain below which a frequency is not transformed back (its peak is 1)."""
+"""Frequencies where the gain of a filter is below this are not transformed back (the peak of the gain is 1)."""
 
 
 def gist(
@@ -47,12 +48,12 @@ def gist(
     Parameters
     ----------
     images : array-like of shape (n, height, width) or (n, height, width, channels)
-        Grey or color images of one size, or anything of that ``shape`` that slices to it, such as a memmap or an
+        Grey or color images of one size, or any object with this ``shape`` that can be sliced, such as a memmap or an
         :class:`~hashlearn.features.images.ImageFolder`. Only a batch is held in memory.
     n_scales, n_orientations, n_blocks : int
         4, 8 and 4 are the 512 numbers of the literature.
     task : str
-        What the progress callback is told.
+        The name of the task for the progress callback.
 
     Returns
     -------
@@ -105,7 +106,7 @@ def _grey_squares(images: NDArray, side: int) -> NDArray[np.float32]:
 def _prefiltered(grey: NDArray[np.float32]) -> NDArray[np.float32]:
     """Local contrast of the logarithm: step 2."""
     side = grey.shape[1]
-    odd = side % 2  # the transform's length is even in LMgist: one more reflected row and column after the last
+    odd = side % 2  # in LMgist the length of the transform is even: an odd side gets one more reflected row and column
     border = (PREFILTER_BORDER, PREFILTER_BORDER + odd)
     logarithm = np.pad(np.log1p(grey), ((0, 0), border, border), mode="symmetric")
     low_pass = _gaussian(logarithm.shape[1])
@@ -136,7 +137,7 @@ def _energies(images: NDArray[np.float32], filters: NDArray[np.float32], n_block
 
 
 def _cell_means(planes: NDArray[np.float32], n_blocks: int) -> NDArray[np.float32]:
-    """Means over an n_blocks x n_blocks grid; where the side is no multiple, cells differ by one pixel."""
+    """Means over an n_blocks x n_blocks grid; if the side is not a multiple of n_blocks, cells differ by one pixel."""
     edges = np.linspace(0, planes.shape[1], n_blocks + 1).astype(int)
     sums = np.add.reduceat(np.add.reduceat(planes, edges[:-1], axis=1), edges[:-1], axis=2)
     sizes = np.diff(edges)

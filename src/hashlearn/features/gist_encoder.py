@@ -11,7 +11,8 @@ from hashlearn.features.gist import gist
 from hashlearn.features.pictures import square
 
 SIDE = 64
-"""Pixels to which a picture is brought: GIST looks at coarse structure, and 256 take ten times as long."""
+"""The side, in pixels, to which a picture is scaled. GIST looks at coarse structure; 256 pixels take ten times as
+long."""
 
 
 class GistEncoder:

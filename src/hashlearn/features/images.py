@@ -11,7 +11,7 @@ from hashlearn.features.pictures import SUFFIXES, opened_picture, read_picture, 
 from hashlearn.names import natural_key
 
 MIXED_SIZE = 256
-"""The side to which images of several sizes are brought, as LMgist's demonstration does."""
+"""The side to which images of different sizes are scaled, as in LMgist's demonstration."""
 
 
 class ImageFolder:

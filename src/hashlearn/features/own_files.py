@@ -16,7 +16,11 @@ from hashlearn.rows.formats.problems import FileProblem, reading
 
 PICTURES_AT_A_TIME = 32
 DECODED_SIDE = 256
-"""What encoders need at most of a picture's shorter side."""
+"""No encoder needs more pixels than this on the shorter side of a picture."""
+
+
+LONGEST_FIELD = 16 * 1024 * 1024
+"""Characters of a field of a CSV file; Python's own limit, 131,072, is less than a long article."""
 
 
 class EncodedImages(NamedTuple):
@@ -28,7 +32,7 @@ class EncodedImages(NamedTuple):
         Relative to the folder, with ``/``, ascending: the ids.
     vectors : ndarray of shape (n, n_features), float32
     skipped : list of Skipped
-        Files that look like pictures and could not be read, and why.
+        Files that look like pictures but could not be read, and why.
     encoder : Encoder
         For queries.
     """
@@ -46,7 +50,7 @@ class TextTable(NamedTuple):
     ----------
     texts : list of str
     fields : list of dict
-        The other columns of each row, as they stand there.
+        The other columns of each row, as texts.
     """
 
     texts: list[str]
@@ -126,7 +130,8 @@ def texts_of_csv(path: str | Path, column: str) -> TextTable:
 
 def rows_of_csv(path: Path, column: str) -> Iterator[dict[str, str]]:
     """The rows of a CSV file whose first line names the columns, one of which must be there."""
-    # The signature is what Excel writes before UTF-8.
+    # Excel writes a signature before UTF-8.
+    csv.field_size_limit(max(LONGEST_FIELD, csv.field_size_limit()))  # one setting for the process: it is never lowered
     with reading(path, "csv"), path.open(encoding="utf-8-sig", newline="") as file:
         line = file.readline()
         file.seek(0)

@@ -1,12 +1,8 @@
-"""Pictures as people have them: read upright and within limits, cut to squares, made small.
-
-A picture of a stranger may be damaged, may be something else, and may promise far more pixels than the file has bytes.
-Only the header is read before its size is known, and only formats without programs in them are opened.
-"""
+"""Pictures as people have them: read upright and within limits, cut to squares, made small."""
 
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,15 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.extras import require
+from hashlearn.features.picture_gate import OWN_FILES, PictureRefusal, decoded, middle, opened
 from hashlearn.rows.formats.problems import FileProblem, reading
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 UNREAD_SUFFIXES = (".heic", ".heif", ".avif", ".cr2", ".nef", ".arw", ".dng", ".psd", ".svg")
-"""Of pictures that are named among the skipped ones instead of passed over."""
-
-FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
-MAX_PIXELS = 80_000_000
-"""Of a picture that is decoded whole. Pillow warns above 89 million."""
+"""Endings of pictures that cannot be read: these files are listed as skipped, other files are ignored."""
 
 THUMBNAIL_SIDE = 192
 
@@ -43,15 +36,15 @@ class PictureNames(NamedTuple):
 
 
 def picture_names(folder: str | Path) -> PictureNames:
-    """The names of the pictures below a folder, subfolders included; hidden files are passed over.
+    """The names of the pictures below a folder, subfolders included; hidden files are ignored.
 
-    Links are not followed out of the folder: a picture of another place is skipped.
+    Links that lead out of the folder are not followed: such a picture is skipped.
     """
     top = Path(folder)
     if not top.is_dir():
         raise ValueError(f"folder must be a folder of images, got {folder}")
     inside = top.resolve()
-    resolved = cache(Path.resolve)  # of the folders: it takes longer than all the rest
+    resolved = cache(Path.resolve)  # resolving a folder takes longer than everything else here
     names, skipped = [], []
     for path in top.rglob("*"):
         name = path.relative_to(top).as_posix()
@@ -75,53 +68,42 @@ def read_picture(source: str | Path | bytes, side: int | None = None) -> Any:
     Parameters
     ----------
     source : path, or the bytes of a file
+        Of your own. Those of strangers: :class:`~hashlearn.features.decoder.PictureDecoder`.
     side : int or None
-        Where the shorter side need not be longer than this, a large JPEG is decoded at a fraction of its size, which
-        is many times faster.
+        Where the shorter side need not be longer than this, it becomes less than two of these.
 
     Raises
     ------
     FileProblem
-        One line: no picture, a damaged one, or one of more than ``MAX_PIXELS`` pixels.
+        One line: no picture, a damaged one, or one beyond the limits of :mod:`~hashlearn.features.picture_gate`.
     """
-    transpose = require("PIL.ImageOps", "images").exif_transpose
-    with opened_picture(source) as image, reading(_name_of(source), "image"):
-        if side is not None:
-            scale = side / min(image.size)
-            image.draft("RGB", (round(image.width * scale), round(image.height * scale)))
-        return transpose(image).convert("RGB")
+    with opened_picture(source) as image, _refusing(source):
+        return decoded(image, side, OWN_FILES)
 
 
 @contextmanager
 def opened_picture(source: str | Path | bytes) -> Iterator[Any]:
     """The image in a file, of which only the header has been read, once it is known to be small enough."""
-    pillow = require("PIL.Image", "images")
-    name = _name_of(source)
-    with reading(name, "image"):
-        try:
-            image = pillow.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=FORMATS)
-        except pillow.UnidentifiedImageError:
-            raise FileProblem(name, f"not a readable image file; these are read: {', '.join(FORMATS)}") from None
-        except pillow.DecompressionBombError:
-            raise FileProblem(name, f"too many pixels, at most {MAX_PIXELS:,} are read") from None
-    with image:
-        if image.width * image.height > MAX_PIXELS:
-            raise FileProblem(name, f"{image.width} x {image.height} pixels, at most {MAX_PIXELS:,} are read")
+    require("PIL.Image", "images")
+    with ExitStack() as stack:
+        with _refusing(source):
+            file = io.BytesIO(source) if isinstance(source, bytes) else source
+            image = stack.enter_context(opened(file, OWN_FILES))
         yield image
 
 
 def square(picture: Any, side: int) -> NDArray[np.uint8]:
-    """The square in the middle, its shorter side scaled to ``side``; shape (side, side, 3)."""
-    scale = side / min(picture.size)
-    if scale != 1:
-        bilinear = require("PIL.Image", "images").Resampling.BILINEAR
-        picture = picture.resize([max(side, round(length * scale)) for length in picture.size], bilinear)
-    left, top = (picture.width - side) // 2, (picture.height - side) // 2
-    return np.asarray(picture.crop((left, top, left + side, top + side)))
+    """The square in the middle, scaled to ``side``; shape (side, side, 3)."""
+    box = middle(picture)
+    if box[2] - box[0] == side:
+        return np.asarray(picture.crop(box))
+    bilinear = require("PIL.Image", "images").Resampling.BILINEAR
+    return np.asarray(picture.crop(box).resize((side, side), bilinear))
 
 
 def thumbnail(picture: Any, side: int = THUMBNAIL_SIDE) -> bytes:
-    """A picture made small, as a JPEG file without the data of the camera; one that is small keeps its pixels (PNG)."""
+    """A small copy of a picture, as a JPEG file without camera data; a picture that is small already keeps its pixels
+    (PNG)."""
     file = io.BytesIO()
     if max(picture.size) <= side // 2:
         picture.save(file, "PNG")
@@ -132,8 +114,15 @@ def thumbnail(picture: Any, side: int = THUMBNAIL_SIDE) -> bytes:
     return file.getvalue()
 
 
-def _name_of(source: str | Path | bytes) -> Path:
-    return Path("image") if isinstance(source, bytes) else Path(source)
+@contextmanager
+def _refusing(source: str | Path | bytes) -> Iterator[None]:
+    """Turn what is wrong with a picture into one line that names its file."""
+    name = Path("image") if isinstance(source, bytes) else Path(source)
+    with reading(name, "image"):
+        try:
+            yield
+        except PictureRefusal as refusal:
+            raise FileProblem(name, str(refusal)) from None
 
 
 def _is_text(name: str) -> bool:

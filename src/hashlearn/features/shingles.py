@@ -1,4 +1,4 @@
-"""Texts to vectors that tell how many words two texts share: what near-duplicates are judged by.
+"""Texts to vectors that tell how many words two texts share, for near-duplicates.
 
 1. A text is the set of its words, in lower case and between spaces, and of its pairs of neighboring words (shingles: A.
    Broder, On the resemblance and containment of documents, 1997).

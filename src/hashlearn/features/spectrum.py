@@ -1,10 +1,10 @@
-"""Pictures to vectors that copies share: what near-duplicates of pictures are judged by.
+"""Pictures to vectors that are nearly equal for copies of a picture, for near-duplicates.
 
-A copy may be of another size, paler, noisy, compressed, or moved by a little. The whole picture is brought to 32 x 32
-pixels, its mean is taken away, and its contrast is brought to one. Its vector has four parts:
+A copy may be of another size, paler, noisy, compressed, or moved by a little. The whole picture is scaled to 32 x 32
+pixels, its mean is subtracted, and its contrast is scaled to one. Its vector has four parts:
 
-1. the magnitudes of the 190 lowest frequencies, as logarithms, of length one. A move changes only phases (the borders
-   are faded out, where a move brings new pixels), noise changes mostly higher frequencies;
+1. the magnitudes of the 190 lowest frequencies, as logarithms, of length one. A move changes only phases (the borders,
+   where new pixels come in, are faded out); noise changes mostly higher frequencies;
 2. 4 x 4 means, with little weight: the same thing at another place is another picture;
 3. the mean brightness: a negative has the same magnitudes;
 4. the mean color: the same shirt in another color is another picture.

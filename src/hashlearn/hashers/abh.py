@@ -27,8 +27,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from hashlearn.checks import Range
 from hashlearn.codes import Corrections, check_codes, unpack
-from hashlearn.hashers.base import ENCODE_PARTS, Hasher, starting_matrix
-from hashlearn.linalg.abh.near_queries import Geometry, NearQueries, best_weights
+from hashlearn.hashers.base import ENCODE_PARTS, Hasher, all_or_nothing, starting_matrix
+from hashlearn.linalg.abh.near_queries import MetricGeometry, NearQueries, best_weights
 from hashlearn.linalg.abh.signs import SignSearch, WordSums, signs_of, starting_words
 from hashlearn.linalg.abh.words import GROUP_BITS, WordSearch, coefficients_of, combined, relative_weights
 from hashlearn.linalg.neighbors import nearest_of
@@ -59,6 +59,10 @@ BYTE_RANGE = (0.001, 0.999)
 
 PATIENCE = 20
 """Flips without a lower error after which the search for a row's bits ends."""
+
+
+SPREADS = (1e-15, 1e15)
+"""How far the farthest row may be from the mean, at least and at most: squared distances are single precision."""
 
 
 class ABH(Hasher):
@@ -156,12 +160,14 @@ class ABH(Hasher):
         self.train_sample = train_sample
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         rng = self._rng()
         rows = self._sampled(self._rows_to_fit(X), rng)
         sample = rows.draw(START_ROWS, rng)
-        view = View.around_mean(sample, is_unit=self.metric == "cosine")
+        view = CenteredView.around_mean(sample, is_unit=self.metric == "cosine")
         sample = view(sample)
+        _check_spread(sample)
 
         shape = (self.n_bits, rows.shape[1])
         D = starting_matrix(
@@ -188,7 +194,7 @@ class ABH(Hasher):
         enough = n_rows >= ROWS_PER_WORD * GROUP_BITS * self.n_bits
         return self.words == "free" or (self.words == "auto" and fits and enough and self.n_bits <= FREE_BITS)
 
-    def _free_words(self, rows: RowBlocks, view: "View", D: NDArray, mean_square: float) -> NDArray:
+    def _free_words(self, rows: RowBlocks, view: "CenteredView", D: NDArray, mean_square: float) -> NDArray:
         """Free words by rounds of search and of least squares in which each row counts by the inverse of its error."""
         for _ in track(range(FREE_ROUNDS * self.max_iter), "ABH free words"):
             scorer = CodeScorer(view, WordSearch(D, 0, rows.dtype))
@@ -198,7 +204,7 @@ class ABH(Hasher):
 
     def _learn_correction(self, X: NDArray, rng: np.random.RandomState) -> None:
         """E[q | x], the weights w and the range of the byte, from a sample that is seen from the mean."""
-        geometry = Geometry.named(self.metric, self.mean_)
+        geometry = MetricGeometry.named(self.metric, self.mean_)
         queries = np.sort(rng.choice(len(X), min(HELD_OUT, len(X)), replace=False))
         truth = nearest_of(X, queries, min(N_NEIGHBORS, len(X) - 1), geometry)
         near = NearQueries.of(X, queries, truth, geometry.origin)
@@ -287,8 +293,8 @@ class ABH(Hasher):
         decoded = coefficients_of(bits, len(self.words_), np.dtype(np.float32)) @ self.words_
         return decoded + self.mean_.astype(np.float32)
 
-    def _view(self, real: np.dtype) -> "View":
-        return View(self.mean_.astype(real), self.metric == "cosine")
+    def _view(self, real: np.dtype) -> "CenteredView":
+        return CenteredView(self.mean_.astype(real), self.metric == "cosine")
 
     def _search_in(self, real: np.dtype) -> SignSearch | WordSearch:
         if len(self.words_) > self.n_bits:
@@ -299,7 +305,7 @@ class ABH(Hasher):
         return CodeScorer(self._view(real), self._search_in(real))
 
     def _weigher(self, real: np.dtype) -> "Weigher":
-        geometry = Geometry.named(self.metric, self.mean_)
+        geometry = MetricGeometry.named(self.metric, self.mean_)
         return Weigher(self._view(real), geometry, self.words_.astype(real, copy=False))
 
     def _small_weights(self, Q: Any) -> NDArray[np.float32]:
@@ -307,20 +313,20 @@ class ABH(Hasher):
         return self._weigher(Q.dtype)(Q).astype(np.float32, copy=False)
 
     def _corrector(self, real: np.dtype) -> "Corrector":
-        origin = Geometry.named(self.metric, self.mean_).origin
+        origin = MetricGeometry.named(self.metric, self.mean_).origin
         near = NearQueries(origin, self.directions_, self.shrinkage_[:-1], float(self.shrinkage_[-1]))
         words = self.words_.astype(real, copy=False)
         return Corrector(self._view(real), near, words, self.n_bits, self.correction_weights_)
 
 
-class View(NamedTuple):
+class CenteredView(NamedTuple):
     """Rows as the method sees them: from the mean, of length one before if the angle counts."""
 
     mean: NDArray
     is_unit: bool
 
     @classmethod
-    def around_mean(cls, X: NDArray, is_unit: bool) -> "View":
+    def around_mean(cls, X: NDArray, is_unit: bool) -> "CenteredView":
         rows = unit_rows(X) if is_unit else X
         return cls(rows.mean(axis=0, dtype=np.float64).astype(X.dtype), is_unit)
 
@@ -331,7 +337,7 @@ class View(NamedTuple):
 class CodeScorer(NamedTuple):
     """Scores of the rows of a block."""
 
-    view: View
+    view: CenteredView
     search: SignSearch | WordSearch
 
     def __call__(self, block: NDArray) -> NDArray:
@@ -341,8 +347,8 @@ class CodeScorer(NamedTuple):
 class Weigher(NamedTuple):
     """Weights of the queries of a block."""
 
-    view: View
-    geometry: Geometry
+    view: CenteredView
+    geometry: MetricGeometry
     words: NDArray
 
     def __call__(self, block: NDArray) -> NDArray:
@@ -352,7 +358,7 @@ class Weigher(NamedTuple):
 class Corrector(NamedTuple):
     """Corrections of the rows of a block, whose codes are known."""
 
-    view: View
+    view: CenteredView
     near: NearQueries
     words: NDArray
     n_bits: int
@@ -362,6 +368,16 @@ class Corrector(NamedTuple):
         coefficients = coefficients_of(unpack(codes, self.n_bits), len(self.words), block.dtype)
         terms = self.near.terms(self.view(block), coefficients, self.words)
         return terms[:, : len(self.weights)] @ self.weights
+
+
+def _check_spread(X: NDArray) -> None:
+    """Refuse centered rows whose squared distances would overflow or vanish in single precision."""
+    farthest = float(max(X.max(), -X.min()))
+    if farthest > 0 and not SPREADS[0] <= farthest <= SPREADS[1]:
+        low, high = SPREADS
+        raise ValueError(
+            f"X must spread by {low:g} to {high:g} around its mean, got {farthest:.3g}: multiply X by a constant"
+        )
 
 
 def _sums_of_block(block: NDArray, first: int, scorer: CodeScorer) -> WordSums:

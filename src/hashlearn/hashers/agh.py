@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import Range
 from hashlearn.hashers.anchored import AnchoredHasher, OffsetScorer
+from hashlearn.hashers.base import all_or_nothing
 from hashlearn.linalg.rotations import with_positive_peaks
 from hashlearn.linalg.spectral import anchor_spectrum
 from hashlearn.rows import added, fold
@@ -51,7 +52,7 @@ class AGH(AnchoredHasher):
         Rounds of k-means.
     kmeans_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
-        a round, a sample is held in memory.
+        a round, a sample is held in memory. For ``n_anchors="auto"`` the sample has a row for each anchor at least.
     random_state : int, RandomState instance or None, default=None
         Determines the anchors.
 
@@ -114,6 +115,7 @@ class AGH(AnchoredHasher):
             raise ValueError(f"n_bits must be even with n_layers=2, got {self.n_bits}")
         return {"n_distances": self.n_neighbors, "spectral": self.n_neighbors}
 
+    @all_or_nothing
     def fit_summary(self, summary):
         graph, gram, _ = summary.sums["spectral"]
         # An anchor that is near to no row has no place in the graph.

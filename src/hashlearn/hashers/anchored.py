@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from hashlearn.checks import Range, check_matrix
-from hashlearn.hashers.base import Hasher
+from hashlearn.hashers.base import Hasher, all_or_nothing
 from hashlearn.linalg.anchors.few_rows import FEW_ROWS, blend_of_few
 from hashlearn.linalg.anchors.graph import AnchorGraph, Spacing, anchor_weights, normalized, weight_matrix
 from hashlearn.linalg.anchors.kmeans import kmeans
@@ -199,6 +199,7 @@ class AnchoredHasher(Hasher):
     projection_: NDArray[np.float64]
     intercept_: NDArray[np.float64]
 
+    @all_or_nothing
     def fit(self, X, y=None):
         return self.fit_summary(self.summarize(X))
 
@@ -246,7 +247,7 @@ class AnchoredHasher(Hasher):
         raise AssertionError(f"{type(self).__name__} does not say how it learns")
 
     def n_anchors_for(self, n: int) -> int:
-        """How many anchors so many rows get: ``n_anchors``, or what "auto" stands for.
+        """The number of anchors for n rows: ``n_anchors``, or what "auto" stands for.
 
         Parameters
         ----------
@@ -262,7 +263,27 @@ class AnchoredHasher(Hasher):
             return min(n, max(self.n_bits + 1, min(AUTO_ANCHORS, n // AUTO_ROWS_PER_ANCHOR)))
         if self.n_anchors > n:
             raise ValueError(f"n_anchors={self.n_anchors} is more than the data has rows: n_samples={n}")
+        if self.kmeans_sample is not None and self.n_anchors > self.kmeans_sample:
+            raise ValueError(
+                f"n_anchors={self.n_anchors} is more than kmeans_sample={self.kmeans_sample}, the number of rows that "
+                "anchors are found among"
+            )
         return self.n_anchors
+
+    def n_kmeans_rows_for(self, n: int) -> int:
+        """The number of rows, out of n, that anchors are found among: ``kmeans_sample``, or one for each "auto" anchor.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+
+        Returns
+        -------
+        int
+            At most ``n``, which stands for all rows.
+        """
+        return n if self.kmeans_sample is None else min(n, max(self.kmeans_sample, self.n_anchors_for(n)))
 
     def _find_anchors(
         self, rows: RowBlocks, mean: NDArray, scale: float, rng: np.random.RandomState
@@ -271,9 +292,11 @@ class AnchoredHasher(Hasher):
         if not isinstance(self.anchors, str):
             anchors_of_data = check_matrix("anchors", self.anchors, (None, rows.shape[1]))
             return ((anchors_of_data - mean) / scale).astype(rows.dtype), anchors_of_data
-        if self.kmeans_sample is not None and self.kmeans_sample < rows.shape[0]:
-            rows = RowBlocks(rows.draw(self.kmeans_sample, rng))
-        anchors = rows.draw(self.n_anchors_for(rows.shape[0]), rng)
+        n = rows.shape[0]
+        n_anchors, n_sampled = self.n_anchors_for(n), self.n_kmeans_rows_for(n)
+        if n_sampled < n:
+            rows = RowBlocks(rows.draw(n_sampled, rng))
+        anchors = rows.draw(n_anchors, rng)
         if self.anchors == "kmeans":
             anchors = kmeans(rows, anchors, self.kmeans_max_iter, f"{type(self).__name__} anchors").centers
         return anchors, anchors * scale + mean

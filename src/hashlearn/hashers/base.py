@@ -34,26 +34,16 @@ _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_a
 SMALL_ROWS = 16
 SMALL_TYPES = (np.float32, np.float64)
 
-LEARNING = ("fit", "fit_codes", "fit_summary")
-"""Methods of a hasher that change what it has learned."""
-
 _OF_THE_INPUT = {"n_features_in_", "feature_names_in_"}
 
 _scorers: WeakKeyDictionary["Hasher", dict[np.dtype, tuple[list[Any], Any]]] = WeakKeyDictionary()
-"""What hashers have prepared for encoding, and the learned values it was made of. It is no part of a hasher: saving,
-copying and comparing hashers leave it out."""
+"""The scorers of hashers whose learned arrays are read-only (:func:`lock_learned`), and the values they were made of.
+They are no part of a hasher: saving, copying and comparing hashers leave them out."""
 
 _SMALLEST = np.finfo(np.float32).tiny
 
 ENCODE_PARTS = 3
 """Encoding takes a block in parts: nothing is summed over a block, and the threads finish closer to each other."""
-
-
-def make_fits_whole(cls: type) -> None:
-    """Have the methods that a class defines for learning work on a copy, which then takes the place of the original."""
-    for name in LEARNING:
-        if name in vars(cls):
-            setattr(cls, name, _whole(vars(cls)[name]))
 
 
 def has_learned(hasher: Any) -> bool:
@@ -62,17 +52,37 @@ def has_learned(hasher: Any) -> bool:
     return not set(learned) <= _OF_THE_INPUT
 
 
-def _whole(learn: Callable[..., Any]) -> Callable[..., Any]:
+def lock_learned(hasher: Any) -> None:
+    """Make the learned arrays of a hasher read-only, so that it prepares its scorer once, and not in every call.
+
+    For a hasher that encodes few rows often and must not change, as that of a search. Arrays can still be replaced.
+    """
+    for name, value in list(vars(hasher).items()):
+        if name.endswith("_") and isinstance(value, np.ndarray) and value.flags.writeable:
+            locked = value.view()
+            locked.flags.writeable = False
+            setattr(hasher, name, locked)
+    for part in getattr(hasher, "hashers_", ()):
+        lock_learned(part)
+
+
+def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator for methods that learn: if they fail or are interrupted, the hasher is as it was before.
+
+    Such a method works on a copy, which takes the place of the hasher in one step when the method returns. BLAS has one
+    thread meanwhile: passes have threads of their own, and sums do not depend on how many threads BLAS has.
+    """
+
     @wraps(learn)
-    def whole(self, *args, **kwargs):
+    def learn_aside(self, *args, **kwargs):
         aside = object.__new__(type(self))
         aside.__dict__ = dict(vars(self))
-        with one_blas_thread():  # passes have threads of their own; sums do not depend on how many BLAS has
+        with one_blas_thread():
             result = learn(aside, *args, **kwargs)
-        self.__dict__ = aside.__dict__  # the one step in which everything changes
+        self.__dict__ = aside.__dict__
         return self if result is aside else result
 
-    return whole
+    return learn_aside
 
 
 class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -100,10 +110,6 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     _not_saved: tuple[str, ...] = ()
     """Learned attributes that a saved model leaves out."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        make_fits_whole(cls)
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Learn the hash functions from the rows of X.
@@ -225,16 +231,17 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         function
-            Gives scores of shape (rows, n_bits) for a block. It is made once, until something else is learned.
+            Gives scores of shape (rows, n_bits) for a block.
         """
         if type(self)._scorer is Hasher._scorer:
             return self._scores  # nothing is prepared; kept below, it would keep this object for ever
         learned = [value for name, value in vars(self).items() if name.endswith("_")]
-        kept = _scorers.setdefault(self, {})
-        made_of, scorer = kept.get(dtype, ((), None))
-        if scorer is None or len(made_of) != len(learned) or any(a is not b for a, b in zip(made_of, learned)):
-            scorer = self._scorer(dtype)
-            kept[dtype] = (learned, scorer)
+        made_of, scorer = _scorers.get(self, {}).get(dtype, ((), None))
+        if scorer is not None and len(made_of) == len(learned) and all(a is b for a, b in zip(made_of, learned)):
+            return scorer
+        scorer = self._scorer(dtype)
+        if not any(isinstance(value, np.ndarray) and value.flags.writeable for value in learned):
+            _scorers.setdefault(self, {})[dtype] = (learned, scorer)
         return scorer
 
     def fit_codes(self, X: ArrayLike, y: Any = None) -> NDArray[np.uint8]:

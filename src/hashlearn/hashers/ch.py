@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_choice, check_integer, check_matrix
-from hashlearn.hashers.base import Hasher, starting_matrix, zeros_made_positive
+from hashlearn.hashers.base import Hasher, all_or_nothing, starting_matrix, zeros_made_positive
 from hashlearn.linalg.anchors.kmeans import kmeans
 from hashlearn.linalg.moments import Moments, mean_and_spread
 from hashlearn.linalg.projections import principal_directions
@@ -94,6 +94,7 @@ class CH(Hasher):
         self.train_sample = train_sample
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         rng = self._rng()
         data = self._sampled(self._rows_to_fit(X), rng)

@@ -11,7 +11,7 @@ Procrustes solution of B'V.
 import numpy as np
 
 from hashlearn.checks import check_integer
-from hashlearn.hashers.base import LinearHasher, starting_matrix
+from hashlearn.hashers.base import LinearHasher, all_or_nothing, starting_matrix
 from hashlearn.linalg.moments import Moments
 from hashlearn.linalg.projections import principal_directions, projected
 from hashlearn.linalg.rotations import quantizing_rotation, random_rotation
@@ -67,6 +67,7 @@ class ITQ(LinearHasher):
         self.train_sample = train_sample
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         rows = self._rows_to_fit(X)
         max_iter, b = check_integer("max_iter", self.max_iter, low=0), self.n_bits

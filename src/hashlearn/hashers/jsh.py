@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from hashlearn.hashers.anchored import AnchoredHasher
-from hashlearn.hashers.base import LinearScorer
+from hashlearn.hashers.base import LinearScorer, all_or_nothing
 from hashlearn.hashers.jpsh import PAIRWISE_RANGES, ROUND_RANGES, pairwise_loss, pairwise_weights, row_penalty, settled
 from hashlearn.hashers.starts import SPECTRAL_NEIGHBORS, is_spectral, signs, starting_codes
 from hashlearn.linalg.rotations import nearest_rotation
@@ -52,7 +52,7 @@ class JSH(AnchoredHasher):
         Rounds of k-means.
     kmeans_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
-        a round, a sample is held in memory.
+        a round, a sample is held in memory. For ``n_anchors="auto"`` the sample has a row for each anchor at least.
     init : {"random", "itq", "spectral"} or ndarray of shape (n_bits, n_anchors), default="random"
         The anchors' codes to start from.
     random_state : int, RandomState instance or None, default=None
@@ -128,6 +128,7 @@ class JSH(AnchoredHasher):
             "rescale": self.rescale,
         }
 
+    @all_or_nothing
     def fit_summary(self, summary):
         """The loop of JPSH's Algorithm 1 with W, V and B only.
 

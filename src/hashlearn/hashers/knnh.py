@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import Range
 from hashlearn.codes import pack
-from hashlearn.hashers.base import LinearHasher, starting_matrix
+from hashlearn.hashers.base import LinearHasher, all_or_nothing, starting_matrix
 from hashlearn.linalg.moments import Moments
 from hashlearn.linalg.neighbors import nearest_others
 from hashlearn.linalg.projections import principal_directions, projected
@@ -91,6 +91,7 @@ class KNNH(LinearHasher):
         self.train_sample = train_sample
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         rows, b = self._rows_to_fit(X), self.n_bits
         moments = Moments.of(rows)
@@ -109,6 +110,7 @@ class KNNH(LinearHasher):
         self.training_codes_ = pack(V @ rotation.astype(V.dtype) > 0)
         return self
 
+    @all_or_nothing
     def fit_codes(self, X, y=None):
         # The codes of the shrunk rows; with train_sample only some rows are shrunk.
         self.fit(X, y)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_choice
-from hashlearn.hashers.base import LinearHasher, starting_matrix
+from hashlearn.hashers.base import LinearHasher, all_or_nothing, starting_matrix
 from hashlearn.linalg.moments import mean_and_spread
 
 
@@ -48,6 +48,7 @@ class LSH(LinearHasher):
         self.init = init
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         rows = self._rows_to_fit(X)
         d, rng = rows.shape[1], self._rng()

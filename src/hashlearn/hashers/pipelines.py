@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from hashlearn.hashers.base import Hasher
+from hashlearn.hashers.base import Hasher, all_or_nothing
 from hashlearn.hashers.saving import n_bits_of, save_hasher
 
 
@@ -44,6 +44,7 @@ class PipelineHasher(Hasher):
     def n_features_in_(self) -> int:  # type: ignore[override, unused-ignore]
         return self.pipeline.n_features_in_
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         self.pipeline = clone(self.pipeline).fit(X, y)
         return self

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from hashlearn.hashers.anchored import AnchoredHasher
+from hashlearn.hashers.base import all_or_nothing
 from hashlearn.hashers.jpsh import PERSONALIZED_RANGES, ROUND_RANGES, settled
 from hashlearn.hashers.starts import SPECTRAL_NEIGHBORS, is_spectral, signs, starting_codes
 from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
@@ -115,6 +116,7 @@ class PSH(AnchoredHasher):
         spectral = SPECTRAL_NEIGHBORS if is_spectral(self.init) else None
         return {"n_distances": 1, "spectral": spectral, "rescale": self.rescale}
 
+    @all_or_nothing
     def fit_summary(self, summary):
         """The loop of JPSH's Algorithm 1 with P, R and B only.
 

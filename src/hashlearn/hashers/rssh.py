@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import check_count, check_integer, check_matrix, check_number
 from hashlearn.codes import pack
-from hashlearn.hashers.base import Hasher, starting_matrix
+from hashlearn.hashers.base import Hasher, all_or_nothing, starting_matrix
 from hashlearn.linalg.projections import rbf_features, unit_rows
 from hashlearn.linalg.selfsimilarity import (
     SelfSimilarity,
@@ -120,6 +120,7 @@ class RSSH(Hasher):
         self.anchors = anchors
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         rows, rng = self._rows_to_fit(X), self._rng()
         n, b = len(rows), self.n_bits
@@ -140,6 +141,7 @@ class RSSH(Hasher):
         self.weights_ = self._regression(rows, B, eta)
         return self
 
+    @all_or_nothing
     def fit_codes(self, X, y=None):
         return self.fit(X, y).training_codes_
 

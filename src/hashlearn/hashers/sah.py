@@ -18,6 +18,7 @@ from typing import ClassVar
 
 from hashlearn.checks import Range
 from hashlearn.hashers.anchored import AnchoredHasher
+from hashlearn.hashers.base import all_or_nothing
 from hashlearn.linalg.spectral import spectral_offsets
 
 
@@ -41,7 +42,7 @@ class SAH(AnchoredHasher):
         Rounds of k-means.
     kmeans_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
-        a round, a sample is held in memory.
+        a round, a sample is held in memory. For ``n_anchors="auto"`` the sample has a row for each anchor at least.
     random_state : int, RandomState instance or None, default=None
         Determines the anchors and the rotation to start from.
 
@@ -90,6 +91,7 @@ class SAH(AnchoredHasher):
     def summary_needs(self):
         return {"n_distances": self.n_neighbors, "spectral": self.n_neighbors}
 
+    @all_or_nothing
     def fit_summary(self, summary):
         graph, gram, sample = summary.sums["spectral"]
         self._keep_anchors(summary, graph.k)

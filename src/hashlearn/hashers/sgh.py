@@ -20,7 +20,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_integer, check_matrix, check_number
-from hashlearn.hashers.base import Hasher
+from hashlearn.hashers.base import Hasher, all_or_nothing
 from hashlearn.linalg.moments import mean_and_spread
 from hashlearn.linalg.projections import rbf_features, unit_rows
 from hashlearn.linalg.rotations import with_positive_peaks
@@ -97,6 +97,7 @@ class SGH(Hasher):
         self.train_sample = train_sample
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         rng = self._rng()
         rows = self._sampled(self._rows_to_fit(X), rng)

@@ -12,7 +12,7 @@ b slowest waves over all axes, cut at zero, are the bits.
 
 import numpy as np
 
-from hashlearn.hashers.base import Hasher
+from hashlearn.hashers.base import Hasher, all_or_nothing
 from hashlearn.linalg.moments import Moments
 from hashlearn.linalg.projections import principal_directions
 
@@ -53,6 +53,7 @@ class SH(Hasher):
         self.n_bits = n_bits
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         rows = self._rows_to_fit(X)
         moments = Moments.of(rows)

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from hashlearn.checks import check_integer, check_number
-from hashlearn.hashers.base import LinearHasher, starting_matrix
+from hashlearn.hashers.base import LinearHasher, all_or_nothing, starting_matrix
 from hashlearn.linalg.moments import Moments
 from hashlearn.linalg.projections import principal_directions, projected
 from hashlearn.linalg.rotations import nearest_rotation
@@ -90,6 +90,7 @@ class SP(LinearHasher):
         self.train_sample = train_sample
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         rng = self._rng()
         rows = self._sampled(self._rows_to_fit(X), rng)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from hashlearn.codes import pack, unpack
-from hashlearn.hashers.base import Hasher
+from hashlearn.hashers.base import Hasher, all_or_nothing
 
 
 class HasherUnion(Hasher):
@@ -51,11 +51,13 @@ class HasherUnion(Hasher):
     def n_bits(self) -> int:  # type: ignore[override]
         return sum(hasher.n_bits for hasher in self._checked())
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         self._rows_to_fit(X)
         self.hashers_ = [clone(hasher).fit(X, y) for hasher in self.hashers]
         return self
 
+    @all_or_nothing
     def fit_codes(self, X: ArrayLike, y: Any = None) -> NDArray[np.uint8]:
         self._rows_to_fit(X)
         hashers = [clone(hasher) for hasher in self.hashers]

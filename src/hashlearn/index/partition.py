@@ -189,7 +189,7 @@ def _learned_corrections(
     n, d = sample.shape
     near_centers = centers[labels]
     residuals = sample - near_centers
-    geometry = near_queries.Geometry.named("euclidean", np.zeros(d, sample.dtype))
+    geometry = near_queries.MetricGeometry.named("euclidean", np.zeros(d, sample.dtype))
     queries = np.arange(min(HELD_OUT, n))
     truth = nearest_of(sample, queries, min(N_NEIGHBORS, n - 1), geometry)
     rows = truth.ravel()

@@ -589,7 +589,7 @@ class PartitionedIndex:
         PartitionedIndex
             An index over the file.
         """
-        file = read_sections(path, MAGIC, VERSION, "a partitioned index of hashlearn", on_demand=("tiles", "rows"))
+        file = read_sections(path, MAGIC, VERSION, "a partitioned index", on_demand=("tiles", "rows"))
         try:
             partition, table, frontier = _opened(file)
         except KeyError as missing:

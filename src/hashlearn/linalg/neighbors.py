@@ -1,13 +1,13 @@
 """The nearest other rows of rows, by comparing each with all, and the dimension that their distances tell.
 
 :func:`nearest_others` is for all rows by Euclidean distance, on all threads; :func:`nearest_of` for some of them and
-the distance of a :class:`~hashlearn.linalg.abh.near_queries.Geometry`.
+the distance of a :class:`~hashlearn.linalg.abh.near_queries.MetricGeometry`.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.linalg.abh.near_queries import Geometry
+from hashlearn.linalg.abh.near_queries import MetricGeometry
 from hashlearn.linalg.anchors.search import AnchorSearch
 from hashlearn.rows import RowBlocks, map_blocks, row_slices
 
@@ -26,7 +26,7 @@ def nearest_others(V: NDArray, k: int) -> NDArray[np.intp]:
     return neighbors
 
 
-def nearest_of(X: NDArray, queries: NDArray[np.intp], k: int, geometry: Geometry) -> NDArray[np.intp]:
+def nearest_of(X: NDArray, queries: NDArray[np.intp], k: int, geometry: MetricGeometry) -> NDArray[np.intp]:
     """Numbers of the k rows nearest to each of the rows ``queries``, itself left out; nearest first."""
     norms = geometry.square * np.einsum("ij,ij->i", X, X)
     nearest = np.empty((len(queries), k), np.intp)

@@ -1,8 +1,8 @@
 """Curves: precision and recall among the first N results, and over Hamming radii. Both are pooled over the queries.
 
-Pooled (micro) means that hits are added over all queries before anything is divided, as the field's code does; recall
-is therefore hits over all relevant pairs, not the mean of the queries' recalls (equal where all queries have as many
-relevant items).
+Pooled (micro) means that hits are added over all queries before anything is divided, as programs of this field do.
+Recall is therefore hits over all relevant pairs, not the mean over the queries (both are equal if all queries have the
+same number of relevant items).
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class RadiusCurve:
 
 
 def curve_positions(last: int) -> NDArray[np.int64]:
-    """The field's positions for precision@N and recall@N: 1, 31, 61, 91, 100, 200, 300, ... up to ``last``.
+    """The usual positions for precision@N and recall@N: 1, 31, 61, 91, 100, 200, 300, ... up to ``last``.
 
     The JPSH paper's curves end at the number of queries.
 
@@ -54,7 +54,7 @@ def precision_at(
 ) -> NDArray[np.float64]:
     """Precision among the first N, ``sum_i hits_i(N) / (n_queries N)``, for every N of ``positions``.
 
-    N may exceed the database: the places that stay empty count as misses, so that the value is hits / N throughout.
+    N may exceed the database: empty places count as misses, so the value is always hits / N.
     """
     return pooled_precision(score_codes(codes, query_codes, n_bits, relevance, positions, ties))
 
@@ -75,12 +75,12 @@ def recall_at(
 
 
 def pooled_precision(scores: RankingScores) -> NDArray[np.float64]:
-    """Precision at the positions of scores that are already there; see :func:`precision_at`."""
+    """Precision at the positions of given scores; see :func:`precision_at`."""
     return scores.hits.mean(axis=0) / scores.positions
 
 
 def pooled_recall(scores: RankingScores) -> NDArray[np.float64]:
-    """Recall at the positions of scores that are already there; see :func:`recall_at`."""
+    """Recall at the positions of given scores; see :func:`recall_at`."""
     return _over(scores.hits.sum(axis=0), scores.n_relevant.sum(), undefined=np.nan)
 
 
@@ -92,7 +92,7 @@ def radius_curve(histograms: Histograms, include_last: bool = False) -> RadiusCu
     histograms : Histograms
         Counts of :func:`hashlearn.metrics.ranking_histograms`.
     include_last : bool, default=False
-        Add radius n_bits, where everything is retrieved and recall is 1. The field's curves end before it.
+        Add radius n_bits, where everything is retrieved and recall is 1. Published curves end before this radius.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Everything at once: judge codes, or the float vectors they came from, by labels and by true neighbors."""
+"""All measures in one call: judge codes, or the float vectors behind them, by labels and by true neighbors."""
 
 from typing import Any
 
@@ -35,14 +35,14 @@ def evaluate(
     ties: Ties = "expected",
     empty: EmptyBalls = "zero",
 ) -> Evaluation:
-    """Judge codes by labels, by the neighbors of the vectors they came from, or by both.
+    """Judge codes by labels, by the true neighbors of the vectors, or by both.
 
     Parameters
     ----------
     codes, query_codes : array-like of uint8, shape (n, ceil(n_bits / 8))
         Packed codes.
     n_bits : int, optional
-        Length of a code; by default all the bits that the codes have room for, 8 times their width.
+        Length of a code; by default 8 times the width of the codes.
     labels, query_labels : array-like of shape (n,) or (n, n_labels), optional
         Classes, or 0/1 matrices of labels of which one shared is enough. They bring mAP, precision, recall, the curves
         and the look-up.
@@ -55,7 +55,7 @@ def evaluate(
     positions : array-like of int, optional
         The N of precision@N and recall@N; by default 1, 31, 61, 91, 100, 200, ... up to 1000 or the database's size.
     radius : int, default=2
-        Of the look-up; inclusive.
+        Radius of the look-up, inclusive.
     ties : {"expected", "stable", "optimistic", "pessimistic"}
         How equal distances are ranked; see :mod:`hashlearn.metrics.ties`.
     empty : {"zero", "skip"}
@@ -64,7 +64,7 @@ def evaluate(
     Returns
     -------
     Evaluation
-        All numbers that could be computed from what was given.
+        All numbers that the given arguments allow.
 
     Examples
     --------

@@ -17,7 +17,7 @@ _PER_QUERY = {"average_precision"}
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """How good a ranking is. A number is None where what it needs was not given.
+    """How good a ranking is. A number is None if its arguments were not given.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Evaluation:
         Parameters
         ----------
         per_query : bool, default=False
-            Whether the numbers of every single query are among them.
+            Whether to include the numbers of every single query.
 
         Returns
         -------

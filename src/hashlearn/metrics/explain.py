@@ -1,4 +1,4 @@
-"""What the bits of codes say: how often each is one, how alike two of them are, and what each tells about labels.
+"""Statistics of the bits of codes: how often each is one, how alike two of them are, and what each tells about labels.
 
 A bit is worth most if it is one for half of the rows (entropy 1), if it does not repeat another bit (correlation 0),
 and, for codes by meaning, if it tells the classes apart (mutual information with the labels).
@@ -212,7 +212,7 @@ def _entropy(shares: NDArray[np.float64]) -> float:
 
 
 def _binary_entropy(share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Entropy in bits of what happens with this probability."""
+    """Entropy in bits of an event with this probability."""
     share = np.clip(share, 0, 1)
     return (entr(share) + entr(1 - share)) / np.log(2)
 

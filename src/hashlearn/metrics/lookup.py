@@ -1,4 +1,4 @@
-"""Hash look-up: what a query finds within a Hamming radius, averaged over the queries (macro)."""
+"""Hash look-up: precision and recall within a Hamming radius, averaged over the queries (macro)."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -23,7 +23,7 @@ class Lookup:
     f_measure : float
         ``2 P R / (P + R)`` of the two means; NaN where both are 0.
     empty_fraction : float
-        Queries that find nothing at all.
+        Share of the queries that find nothing.
     empty : {"zero", "skip"}
         How such queries enter the precision.
     """
@@ -46,8 +46,8 @@ def radius_lookup(histograms: Histograms, radius: int = 2, empty: EmptyBalls = "
     radius : int, default=2
         Inclusive.
     empty : {"zero", "skip"}, default="zero"
-        A query that finds nothing has precision 0 (the field's usual rule, and the stricter one), or is left out of the
-        mean precision (NaN if that leaves none). Its recall is 0 either way, and so is that of a query without relevant
+        A query that finds nothing has precision 0 (the usual rule, and the stricter one), or is left out of the mean
+        precision (NaN if no query is left). Its recall is 0 in both cases, as is the recall of a query without relevant
         items.
     """
     radius = check_integer("radius", radius, low=0)

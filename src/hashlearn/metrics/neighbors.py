@@ -1,4 +1,4 @@
-"""Judging by the vectors themselves: true neighbors, how many of them codes find, and the vectors' own ranking."""
+"""Measures by the vectors: true neighbors, how many of them the codes find, and the ranking of the vectors."""
 
 from collections.abc import Iterator
 
@@ -103,7 +103,7 @@ def score_vectors(
     positions: ArrayLike = (100,),
     ties: Ties = "expected",
 ) -> RankingScores:
-    """Average precision and hits of ranking the database by Euclidean distance: what the codes are to be compared with.
+    """Average precision and hits of ranking the database by Euclidean distance: the reference for codes.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def check_depth(neighbors: ArrayLike, k: int) -> NDArray:
 
 
 def _tie_groups(distances: NDArray[np.float32], relevant: NDArray[np.bool_]) -> TieGroups:
-    """Groups of equal distance that hold a relevant item; the others matter only as items before."""
+    """Groups of equal distance with a relevant item; other groups count only as items before these."""
     ranked = np.sort(distances)
     values, counts = np.unique(distances[relevant], return_counts=True)
     before = np.searchsorted(ranked, values, side="left")
@@ -147,7 +147,7 @@ def _stable_groups(distances: NDArray[np.float32], relevant: NDArray[np.bool_]) 
 
 
 def _rankings(database: RowBlocks, queries: RowBlocks) -> Iterator[NDArray[np.float32]]:
-    """Of one query after the other, numbers that order the whole database as its distances do."""
+    """For one query after the other, numbers that order the whole database as its distances do."""
     view = DistanceView.of(database, "euclidean")
     rows_per_block = min(len(queries), max(1, _DISTANCES_PER_BLOCK // len(database)))
     distances = np.empty((rows_per_block, len(database)), np.float32)

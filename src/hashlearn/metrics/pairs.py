@@ -1,7 +1,7 @@
 """Counting all pairs of queries and database items by distance, with the kernels.
 
 Relevance by class becomes a range of positions once the database is sorted by class; relevance by labels a test of
-shared bits; any other is asked for block by block.
+shared bits; any other relevance is computed block by block.
 """
 
 import numpy as np

@@ -1,7 +1,6 @@
-"""Scores of ranked lists of ids: results of a search, reranked or not, ours or other people's.
+"""Scores of ranked lists of ids: results of any search, reranked or not.
 
-A list has the best id first. -1, or None among strings, fills the places for which there is nothing. What is not in a
-list was not found.
+A list has the best id first. -1 (None for strings) fills empty places. An id that is not in a list was not found.
 """
 
 from collections.abc import Iterator
@@ -30,7 +29,7 @@ def recall_of_ids(
         Ids of the true neighbors, nearest first, such as those of :func:`hashlearn.search.nearest_vectors`.
     k : int, default=10
     positions : array-like of int, shape (n_positions,)
-        The N. Lists that are shorter count as they are.
+        The N. Shorter lists are allowed.
 
     Returns
     -------
@@ -81,7 +80,7 @@ def score_ids(ids: ArrayLike, relevance: Relevance, positions: ArrayLike = (100,
             yield TieGroups.of_hits(np.flatnonzero(relevant[row] & (row != NO_ID)) + 1)
 
     scores = score_groups(rankings(), where)
-    # The scores know only of the relevant items that are listed.
+    # The scores so far count only the relevant items that are listed.
     average_precision = scores.average_precision * scores.n_relevant / np.maximum(n_relevant, 1)
     return RankingScores(where, average_precision, scores.hits, n_relevant)
 

@@ -44,7 +44,7 @@ class RankingScores:
     positions : ndarray of int64, shape (n_positions,)
     average_precision : ndarray of shape (n_queries,)
     hits : ndarray of shape (n_queries, n_positions)
-        Relevant items among the first N, for every N of ``positions``; an expectation, if ties are.
+        Relevant items among the first N, for every N of ``positions``; an expectation if ``ties`` is "expected".
     n_relevant : ndarray of int64, shape (n_queries,)
         Relevant items in the database.
     """
@@ -189,13 +189,13 @@ def _check_ranking(
 
 
 def check_not_empty(n_queries: int, n_database: int) -> None:
-    """Raise unless there is something to rank and something to rank it for."""
+    """Raise unless there is at least one query and one database item."""
     if n_queries == 0 or n_database == 0:
         raise ValueError(f"there must be at least one query and one database item, got {n_queries} and {n_database}")
 
 
 def check_relevance(relevance: Relevance, n_queries: int, n_database: int) -> None:
-    """Raise unless the relevance is that of these queries and this database, and neither is empty."""
+    """Raise unless the relevance fits these queries and this database, and neither is empty."""
     check_not_empty(n_queries, n_database)
     if relevance.shape != (n_queries, n_database):
         raise ValueError(

@@ -28,7 +28,7 @@ class Relevance(ABC):
 
 
 class SharedClass(Relevance):
-    """Relevant where the class is the same; ``query_classes`` and ``classes`` are 1-D and comparable by ``==``."""
+    """Relevant if the class is the same; ``query_classes`` and ``classes`` are 1-D and comparable by ``==``."""
 
     def __init__(self, query_classes: NDArray, classes: NDArray):
         self.query_classes = query_classes
@@ -40,7 +40,7 @@ class SharedClass(Relevance):
 
 
 class SharedLabel(Relevance):
-    """Relevant where at least one label is shared; labels are 0/1 matrices of shape (n, n_labels).
+    """Relevant if at least one label is shared; labels are 0/1 matrices of shape (n, n_labels).
 
     An item without any label is relevant to nothing.
     """
@@ -59,7 +59,7 @@ class SharedLabel(Relevance):
 
 
 class TrueNeighbor(Relevance):
-    """Relevant where the database row is listed among the query's neighbors.
+    """Relevant if the database row is among the listed neighbors of the query.
 
     Parameters
     ----------

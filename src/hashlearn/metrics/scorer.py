@@ -1,4 +1,4 @@
-"""Recall of true neighbors as a score, by which scikit-learn chooses parameters."""
+"""Recall of true neighbors as a score, for choosing parameters with scikit-learn."""
 
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ def neighbor_scorer(
 ) -> "NeighborScorer":
     """A scorer for scikit-learn's ``GridSearchCV`` and ``cross_val_score``: recall k@n of true neighbors.
 
-    Of the rows that it is given, some are queries and the others a database. A hasher with ``query_weights`` is judged
+    Some of the given rows are queries, and the others are the database. A hasher with ``query_weights`` is judged
     by its estimates for real queries, any other by Hamming distance; ties go to the lowest row, in random order.
 
     Parameters
@@ -28,7 +28,7 @@ def neighbor_scorer(
     n_queries : int, default=100
         At most half of the rows.
     metric : {"euclidean", "cosine", "dot"}, default="euclidean"
-        What true neighbors are nearest by.
+        The metric of the true neighbors.
     random_state : int, RandomState instance or None, default=0
         Determines which rows are queries.
 
@@ -52,7 +52,7 @@ def neighbor_scorer(
 
 
 class NeighborScorer(NamedTuple):
-    """What :func:`neighbor_scorer` returns: called with a fitted hasher and rows, it gives their recall k@n."""
+    """The scorer of :func:`neighbor_scorer`: called with a fitted hasher and rows, it returns recall k@n."""
 
     k: int
     n: int

@@ -1,14 +1,14 @@
 """Scores of a ranking with ties, from the sizes of its groups alone.
 
 Codes of b bits have b + 1 distances, so a ranking by Hamming distance is a sequence of groups of items that are equally
-far. What a metric says depends on the order inside the groups, which the codes do not give:
+far. The value of a metric depends on the order inside the groups, which the codes do not give:
 
 - ``expected``: the mean over all orders inside the groups (the library's default; no order of the database changes it);
 - ``optimistic``, ``pessimistic``: relevant items first, or last, in every group;
-- ``stable``: the order of the database, which is what a stable sort gives and what the field's MATLAB code reports.
+- ``stable``: the order of the database, as a stable sort gives it and as the MATLAB programs of this field report it.
 
-The first three need only, for every group, how many items come before it, how many it has and how many of those are
-relevant. A stable ranking has the same form with groups of one item, so that it needs no formulas of its own.
+The first three need three numbers for every group: the items before it, the items in it, and the relevant items in it.
+A stable ranking has the same form with groups of one item, so that it needs no formulas of its own.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ class TieGroups:
         return cls(positions - 1, one, one)
 
     def until(self, position: int) -> "TieGroups":
-        """Of a single ranking, the groups that have a place up to ``position``."""
+        """The groups of a single ranking that begin before ``position``."""
         stop = np.searchsorted(self.before, position)
         return TieGroups(self.before[:stop], self.size[:stop], self.relevant[:stop])
 
@@ -68,7 +68,7 @@ def check_ties(ties: str) -> Ties:
 
 
 def check_positions(positions: ArrayLike) -> NDArray[np.int64]:
-    """Return the positions N of a curve as int64, or raise if they are no whole numbers from 1 up."""
+    """Return the positions N of a curve as int64, or raise unless they are whole numbers of at least 1."""
     array = np.asarray(positions)
     if array.ndim != 1 or array.dtype.kind not in "iu" or array.size == 0 or array.min() < 1:
         raise ValueError(f"positions must be a list of whole numbers of at least 1, got {positions!r}")

@@ -1,4 +1,4 @@
-"""Where a pass over the data runs: over blocks of rows of an array, a memmap, files, or a stream."""
+"""Passes over the data: over blocks of rows of an array, a memmap, files, or a stream."""
 
 from hashlearn.rows.blocks import RowBlocks, added, fold, row_slices, scratch, sum_blocks
 from hashlearn.rows.inputs import as_rows, as_vectors, check_holds_rows, is_source, plain_rows

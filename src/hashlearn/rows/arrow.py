@@ -1,4 +1,4 @@
-"""Vectors in columns of Arrow: what a column holds, and its numbers as a matrix, without a copy where Arrow allows."""
+"""Vectors in Arrow columns: the kind of a column, and its numbers as a matrix, without a copy if Arrow allows it."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def matrix_of_lists(lists: Any) -> NDArray:
     Raises
     ------
     ValueError
-        What is wrong with the column, in words that follow its name: "has missing vectors".
+        If the column has no vectors of one length. The message follows the name of the column: "has missing vectors".
     """
     lists = getattr(lists, "storage", lists)
     if lists.null_count:

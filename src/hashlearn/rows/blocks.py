@@ -25,13 +25,13 @@ from hashlearn.threads import n_threads, one_blas_thread
 Result = TypeVar("Result")
 
 _kept = threading.local()
-"""Memory of a thread that is used again: what is fresh has to be got from the system, page by page."""
+"""Memory that a thread uses again, because the system hands out new memory slowly, page by page."""
 
 BLOCK_ELEMENTS = 4 << 20
-"""Numbers in a block: large enough that BLAS runs at full speed, small enough to be forgotten (16 MB of float32)."""
+"""Numbers in a block: large enough for BLAS to run at full speed, small in memory (16 MB of float32)."""
 
 MAPPED_BYTES = 64 << 20
-"""How much of a mapped file may be read before its pages are let go."""
+"""Bytes of a mapped file that are read before its pages are released."""
 
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 256, 8192
 """Rows in a block of narrow data: a block also meets hundreds of anchors or kernel bases, and that product is wider."""
@@ -71,12 +71,12 @@ class Source(Protocol):
         return ((rows, self[rows]) for rows in slices)
 
     def place_of(self, row: int) -> str:
-        """Where a row comes from, for an error; empty where its number says it all."""
+        """The file of a row, for an error; empty if the number of the row is enough."""
         return ""
 
 
 def mapped_file(values: Any) -> np.memmap | None:
-    """The mapped file that an array is a view of, and so takes no memory of its own; None if it is of none."""
+    """The mapped file that an array is a view of; None if the array has memory of its own."""
     while isinstance(values, np.ndarray):
         if isinstance(values, np.memmap) and isinstance(values.base, mmap.mmap):
             return values
@@ -99,8 +99,9 @@ class ArrayRows(Source):
         return self.values[rows]
 
     def _forget_pages(self, rows: slice | NDArray[np.integer]) -> None:
-        """Say now and then that pages of a mapped file need not stay in memory, so that a pass over a file of any size
-        takes as much as a few blocks. A page that is still in use is fetched again from the system's cache."""
+        """Tell the system now and then that pages of a mapped file need not stay in memory. A pass over a file of any
+        size then takes the memory of a few blocks. A page that is still in use is read again from the system's
+        cache."""
         n_rows = len(range(*rows.indices(self.shape[0]))) if isinstance(rows, slice) else len(rows)
         self._read_since += n_rows * self.shape[1] * self.dtype.itemsize
         if self._read_since > MAPPED_BYTES and hasattr(mmap, "MADV_DONTNEED"):
@@ -115,10 +116,10 @@ class SeenRows:
 
 
 class Workers(Protocol):
-    """Processes on other machines, which run a pass where they read the rows. See :mod:`hashlearn.rows.cluster`."""
+    """Processes on other machines that read the rows and run the passes. See :mod:`hashlearn.rows.cluster`."""
 
     def n_blocks(self, rows: "RowBlocks") -> int:
-        """Blocks of a pass over the rows: none lies across two parts that are read by different workers."""
+        """Number of blocks of a pass over the rows; no block lies across two parts that different workers read."""
 
     def map_blocks(self, rows: "RowBlocks", function: Callable, args: tuple) -> Iterator[tuple[slice, Any]]: ...
 
@@ -130,7 +131,8 @@ class Workers(Protocol):
 class RowBlocks:
     """The rows of ``source`` as float blocks, shifted and scaled on the way: ``(x - shift) / scale``.
 
-    A row that is not finite is an error of the first pass that meets it; rows found finite are not looked at again.
+    The first pass that meets a row with NaN or infinity raises an error; rows that were found finite are not checked
+    again.
 
     Parameters
     ----------
@@ -138,22 +140,22 @@ class RowBlocks:
     shift : ndarray of shape (d,) or None
     scale : float
     seen : SeenRows or None
-        What is known of the source already.
+        How many rows of the source are known to be finite.
     name : str
-        What an error calls the rows.
+        The name of the rows in an error.
     first : int
         The row that a pass begins with.
     offset : int
-        Number of the source's first row, where it is a part of a larger one.
+        Number of the source's first row, if the source is a part of a larger one.
     parts : int
-        How many blocks to make of one, where more and smaller ones are wanted.
+        Each block is cut into this number of smaller blocks.
     workers : Workers or None
-        Who runs the passes; None is the threads of this process.
+        The workers that run the passes; None for the threads of this process.
 
     Attributes
     ----------
     shape : (n, d)
-    dtype : float64 where the source has more precision than a float32 holds, else float32.
+    dtype : float64 if the source has more precision than float32 can hold, otherwise float32.
     """
 
     def __init__(
@@ -169,7 +171,7 @@ class RowBlocks:
         parts: int = 1,
         workers: Workers | None = None,
     ):
-        # Asking an array whether it is a Source takes longer than encoding it, where it has but one row.
+        # An isinstance check against the protocol Source takes longer than encoding an array of one row.
         is_array = isinstance(source, np.ndarray) or not isinstance(source, Source)
         self.source: Source = ArrayRows(source) if is_array else source
         self.name, self.first, self.offset, self.parts, self.workers = name, first, offset, parts, workers
@@ -190,31 +192,32 @@ class RowBlocks:
             self.saw(rows)
 
     def as_floats(self, rows: slice, block: Any, *, in_scratch: bool = False) -> NDArray:
-        """The block that a pass gets of what is stored, which must be finite; on any thread.
+        """The float block of some stored rows, which must be finite; called on any thread.
 
-        One that is ``in_scratch`` may be overwritten by the thread's next.
+        A block that is ``in_scratch`` may be overwritten by the thread's next block.
         """
         if rows.stop > self.seen.until:
             check_finite(block, self.offset + rows.start, self.name, self.source.place_of)
         return self._as_floats(block, in_scratch)
 
     def saw(self, rows: slice) -> None:
-        """These rows are finite, as those before in this pass; a pass from the middle says nothing of the first."""
+        """Note that these rows are finite, as are the earlier rows of this pass; a pass that begins later says nothing
+        about the first rows."""
         if rows.start <= self.seen.until < rows.stop:
             self.seen.until = rows.stop
 
     def as_stored(self) -> Iterator[tuple[slice, Any]]:
-        """Pairs of the rows' slice and what the source has there."""
+        """Pairs of a slice of rows and the stored rows of this slice."""
         return self.source.in_order(_slices(len(self), self.block_rows, self.first))
 
     @property
     def block_rows(self) -> int:
-        """Rows of a block (the last may have fewer)."""
+        """Number of rows of a block (the last block may have fewer)."""
         return _rows_of_block(self.shape[1], self.parts)
 
     @property
     def n_blocks(self) -> int:
-        """Blocks of a pass."""
+        """Number of blocks of a pass."""
         if self.workers is not None:
             return self.workers.n_blocks(self)
         return -(-(len(self) - self.first) // self.block_rows)
@@ -226,18 +229,18 @@ class RowBlocks:
         return self._as_floats(block)
 
     def draw(self, count: int, rng: np.random.RandomState) -> NDArray:
-        """So many of the rows, drawn at random, in their order; all of them if there are no more."""
+        """``count`` rows drawn at random, in their order; all rows if there are no more than that."""
         n = self.shape[0]
         return self.take(np.sort(rng.choice(n, count, replace=False)) if count < n else np.arange(n))
 
     def shifted(self, shift: NDArray | None, scale: float = 1.0) -> "RowBlocks":
-        """The same rows, seen from ``shift`` in units of ``scale``; None for the rows as they are stored."""
+        """The same rows as ``(x - shift) / scale``; None gives the rows as they are stored."""
         return RowBlocks(self.source, shift=shift, scale=scale, seen=self.seen, name=self.name, workers=self.workers)
 
     def since(self, first: int, parts: int = 1) -> "RowBlocks":
-        """The same rows, passes over which begin with row ``first``; they keep their numbers.
+        """The same rows; passes begin with row ``first``, and rows keep their numbers.
 
-        With ``parts``, blocks are so many times smaller.
+        With ``parts``, each block is cut into this number of smaller blocks.
         """
         rows = self.shifted(self.shift, self.scale)
         rows.first, rows.parts = first, parts
@@ -269,7 +272,7 @@ def check_finite(
     ``rows`` are the block's row numbers, or the first of them; ``place_of`` says in which file a row is.
     """
     values = block.data if scipy.sparse.issparse(block) else np.asarray(block)
-    # One number for the common case: it is NaN or infinite if any value is, and rarely otherwise.
+    # The common case costs one sum: it is NaN or infinite if any value is, and rarely otherwise.
     with np.errstate(over="ignore", invalid="ignore"):
         if values.dtype.kind not in "fc" or np.isfinite(values.sum(dtype=np.promote_types(values.dtype, np.float32))):
             return
@@ -287,7 +290,7 @@ def check_finite(
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: np.dtype) -> NDArray:
-    """A matrix that a thread writes to and is done with before it asks for that name again."""
+    """A matrix in the memory of this thread; the next call with the same name overwrites it."""
     kept, size = getattr(_kept, name, None), int(np.prod(shape)) * dtype.itemsize
     if kept is None or len(kept) < size:
         kept = np.empty(size, np.uint8)
@@ -303,9 +306,9 @@ def fold(
 ) -> Result:
     """``function(block, number of its first row, *args)`` of all blocks, merged into one result in their order.
 
-    ``merge`` may change its first argument; a result must not hold its block, whose memory is used again. Where the
-    rows have workers, these run the function and send what it returns: it must be one that can be sent, such as a
-    function of a module, and its results small.
+    ``merge`` may change its first argument. A result must not hold its block, because the memory of the block is used
+    again. If the rows have workers, the workers run the function and send the results: then the function must be
+    picklable, such as a function of a module, and its results small.
     """
     if rows.workers is not None:
         return rows.workers.fold(rows, function, merge, args)
@@ -326,18 +329,18 @@ def sum_blocks(
 ) -> tuple[NDArray[np.float64], ...]:
     """Sums over all blocks: ``add_block(block, sums, *args)`` adds those of a block to arrays of these shapes.
 
-    As :func:`fold` with :func:`added`, but large sums are not made anew for every block.
+    As :func:`fold` with :func:`added`, but without new arrays for every block.
     """
     sums = _BlockSums(add_block, shapes)
     return fold(rows, sums.of_block, sums.merge, *args)
 
 
 class _BlockSums:
-    """Sums of blocks, in arrays that are used again for another block once they are merged."""
+    """Sums of blocks; after merging, their arrays are used again for another block."""
 
     def __init__(self, add_block: Callable[..., None], shapes: Sequence[tuple[int, ...]]):
         self.add_block, self.shapes = add_block, shapes
-        # No more than is asked for: sums that workers send are merged here and used by nobody.
+        # Keep few spare arrays: sums that workers send are merged here, and nobody uses their arrays again.
         self.spare: deque[tuple[NDArray[np.float64], ...]] = deque(maxlen=2)
 
     def __reduce__(self) -> tuple:
@@ -366,7 +369,7 @@ class Pass(NamedTuple):
     function: Callable[..., Any]
     args: tuple
     in_scratch: bool
-    """Whether blocks are made in memory that the thread uses again, which is faster; a result must not hold any."""
+    """Whether a thread uses the memory of its blocks again, which is faster; a result must not hold a block."""
 
     def on(self, part: slice, block: Any) -> Any:
         """The function of one block, on any thread."""
@@ -374,7 +377,7 @@ class Pass(NamedTuple):
         return self.function(floats, self.rows.offset + part.start, *self.args)
 
     def over(self, blocks: Iterable[tuple[slice, Any]], threads: "Threads") -> Iterator[tuple[slice, Any]]:
-        """The results of the blocks, in order; when it ends, whichever way, no thread is at work."""
+        """The results of the blocks, in order. No thread is at work when this ends, also after an error."""
         if threads.pool is None:
             for part, block in blocks:
                 result = self.on(part, block)
@@ -402,7 +405,7 @@ class Pass(NamedTuple):
 
 
 class Threads(NamedTuple):
-    """So many threads; None for the pool is the caller's own."""
+    """A pool of threads; None for one thread, which is the caller's."""
 
     n: int
     pool: ThreadPoolExecutor | None

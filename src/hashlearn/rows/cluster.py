@@ -1,7 +1,7 @@
-"""Rows on a Dask cluster: a pass runs where the rows are, and what it leaves is merged here.
+"""Rows on a Dask cluster: workers run the passes, and this process merges the results.
 
-A pass is one task for every part of the rows. A task depends on the rows and the pass only, so one whose worker dies is
-run again on another; the results are merged in the order of the rows, whoever computed them.
+A pass is one task for every part of the rows. A task depends only on the rows and the pass, so Dask runs it again
+elsewhere if its worker dies. Results are merged in the order of the rows.
 """
 
 import os
@@ -28,8 +28,8 @@ from hashlearn.version import __version__
 ROWS_PER_TASK = 1 << 16
 CONNECT_SECONDS = 10
 RETRIES = 5
-"""How often a task that fails is tried again, where the files are on a network that stumbles. Rows that cannot be used
-(a ValueError) would not be any better the next time."""
+"""How often a failed task is tried again: files on a network may fail for a moment. A ValueError about the rows is not
+tried again."""
 
 
 def on_cluster(paths: PathLike | Sequence[PathLike], client: Any = None) -> RowBlocks:
@@ -75,7 +75,7 @@ def dask_rows(X: Any, client: Any = None) -> RowBlocks:
 
 
 class _Slice(NamedTuple):
-    """Rows of a file, to be read by whoever needs them."""
+    """Rows of a file, which the worker reads."""
 
     path: str
     start: int
@@ -93,7 +93,7 @@ class _Part(NamedTuple):
     data: Any
 
     def since(self, row: int) -> "_Part":
-        """What of it comes from a row on."""
+        """The part from a row on."""
         if row <= self.first:
             return self
         passed = row - self.first
@@ -103,7 +103,7 @@ class _Part(NamedTuple):
 
 
 class _Computed(Source):
-    """A dask array whose rows are fetched when they are asked for."""
+    """A dask array whose rows are fetched on demand."""
 
     def __init__(self, X: Any):
         n, d = X.shape
@@ -114,7 +114,8 @@ class _Computed(Source):
 
 
 class Cluster:
-    """The workers of :class:`~hashlearn.rows.RowBlocks` on a Dask cluster, which read one part of the rows a task.
+    """The workers of :class:`~hashlearn.rows.RowBlocks` on a Dask cluster, which read one part of the rows for each
+    task.
 
     Parameters
     ----------
@@ -146,7 +147,7 @@ class Cluster:
                 yield slice(part.first + start, part.first + stop), result
 
     def write_blocks(self, rows: RowBlocks, function: Callable, path: str, offset: int) -> Iterator[slice]:
-        """:func:`hashlearn.rows.write_blocks`: the workers write to the file, and what comes here is which rows."""
+        """:func:`hashlearn.rows.write_blocks`: the workers write to the file and report which rows they wrote."""
         if self.client is not None:
             _check_folder(self.client, Path(path).parent)
         for part, slices in self._run(rows, _write_part, (function, path, offset)):
@@ -160,9 +161,10 @@ class Cluster:
             yield part, accepted
 
     def _results(self, rows: RowBlocks, task: Callable, args: tuple) -> Iterator[tuple[_Part, Any]]:
-        """Results in the order of the parts; so many at a time that no worker is idle and few results wait here."""
+        """Results in the order of the parts; enough tasks at a time to keep all workers busy, few enough to keep memory
+        small."""
         dask = require("dask", "dask")
-        # Anchors and the like are one node of the graph, sent to a worker once and not with every task.
+        # Large arguments, such as anchors, are one node of the graph: each worker gets them once, not with every task.
         of_rows = (rows.shift, rows.scale, rows.name, rows.seen.until)
         shared = dask.delayed((task, args, of_rows), pure=False, traverse=False)
         on_part = dask.delayed(_on_part, pure=False)
@@ -201,7 +203,7 @@ def _on_part(data: Any, first: int, shared: tuple) -> Any:
 
 
 class _Refused(NamedTuple):
-    """What a task returns of rows it cannot use: an error that is raised would be tried again."""
+    """A ValueError that a task returns instead of raising, because Dask would try a raised error again."""
 
     error: ValueError
 
@@ -221,8 +223,8 @@ def _map_part(rows: Callable[[], RowBlocks], function: Callable, *args: Any) -> 
 
 
 def _write_part(rows: Callable[[], RowBlocks], function: Callable, path: str, offset: int) -> list[tuple[int, int]]:
-    # The file is opened before a row is read: a task that outlives its client writes to the file it was meant for, not
-    # to one that the next client has put in its place.
+    # The file is opened before a row is read: if the client ends and a new client replaces the file, a late task still
+    # writes to the old file.
     with opened_within(path) as file:
         return [(part.start, part.stop) for part in write_blocks_here(rows(), function, file, offset)]
 
@@ -239,16 +241,16 @@ def _current(client: Any) -> Any:
         return client
     try:
         return require("distributed", "dask").get_client()
-    except (ImportError, ValueError):  # no cluster to be had, or none in use
+    except (ImportError, ValueError):  # dask is not installed, or there is no client
         return None
 
 
 def _check_workers(client: Any) -> None:
-    """Every worker must have this version of the package; a worker without it fails with an error of pickle."""
+    """Refuse workers without this version of the package: their errors would come from pickle and say nothing."""
     here = _version()
     try:
         versions = client.run(_version)
-    except Exception as error:  # a worker that cannot read the call says so in words
+    except Exception as error:  # a worker without the package cannot unpickle the call
         if "ModuleNotFoundError" not in repr(error):
             raise
         raise ImportError(
@@ -260,7 +262,8 @@ def _check_workers(client: Any) -> None:
 
 
 def _check_folder(client: Any, folder: Path) -> None:
-    """Every worker must see this very folder; one of its own with the same name would take the codes silently."""
+    """Refuse workers that do not see this folder: a local folder of the same name would take the codes without an
+    error."""
     probe = folder / f".{secrets.token_hex(8)}{LEFTOVER}"
     probe.touch()
     try:

@@ -1,4 +1,4 @@
-"""Passes whose results are as many as the rows: handed out a block at a time, or written to a file."""
+"""Passes with one result for each row: handed out a block at a time, or written to a file."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,16 +16,16 @@ from hashlearn.threads import one_blas_thread
 Result = TypeVar("Result")
 
 BLOCKS_AHEAD = 4
-"""Blocks a thread whose results are made before the first is handed out; then the threads wait for each other."""
+"""Number of blocks that each thread computes before the first result is handed out."""
 
 
 def map_blocks(rows: RowBlocks, function: Callable[..., Result], *args: Any) -> Iterator[tuple[slice, Result]]:
     """``function(block, number of its first row, *args)`` of every block, with the slice of its rows, in order.
 
-    Each thread has a block of its own and BLAS is kept to one thread meanwhile: what is done beside the matrix products
-    is then on all threads, too. At most one block more than there are threads is in memory, and the results of
-    ``BLOCKS_AHEAD`` blocks a thread. Nothing runs while the generator waits for its caller, so BLAS is then as the
-    caller has it. Where the rows have workers, these run the function.
+    Each thread has a block of its own, and BLAS is kept to one thread meanwhile. So the work beside the matrix products
+    also runs on all threads. At most one block more than there are threads is in memory, and the results of
+    ``BLOCKS_AHEAD`` blocks a thread. Nothing runs while the generator waits for its caller, and BLAS then has the
+    setting of the caller. If the rows have workers, the workers run the function.
     """
     if rows.workers is not None:
         yield from rows.workers.map_blocks(rows, function, args)
@@ -40,7 +40,8 @@ def map_blocks(rows: RowBlocks, function: Callable[..., Result], *args: Any) -> 
 
 
 class _Batch(NamedTuple):
-    """The results of some blocks and, if one of them failed, its error, which is raised after they are handed out."""
+    """The results of some blocks and, if a block failed, its error. The error is raised after the results are handed
+    out."""
 
     results: list[tuple[slice, Any]]
     failure: BaseException | None
@@ -67,10 +68,10 @@ def _next_batch(whole: Pass, blocks: Iterator[tuple[slice, Any]], threads: Threa
 
 
 def write_blocks(rows: RowBlocks, function: Callable[..., NDArray], path: str, offset: int) -> Iterator[slice]:
-    """Write what ``function`` makes of every block (one row for each of the block's) to its place in a file.
+    """Write the result of ``function`` for every block (one row for each row of the block) to its place in a file.
 
-    The file is there at its full size, and row 0 begins at byte ``offset``. The slice of a block's rows is given when
-    they have been written; when the last is taken, all are on the disk. Where the rows have workers, these write.
+    The file must exist at its full size, and row 0 begins at byte ``offset``. Yields the slice of each block after it
+    is written; after the last one, all rows are on the disk. If the rows have workers, the workers write.
     """
     if rows.workers is not None:
         yield from rows.workers.write_blocks(rows, function, path, offset)
@@ -80,7 +81,7 @@ def write_blocks(rows: RowBlocks, function: Callable[..., NDArray], path: str, o
 
 
 def write_blocks_here(rows: RowBlocks, function: Callable[..., NDArray], file: FileIO, offset: int) -> Iterator[slice]:
-    """:func:`write_blocks` in this process, in a file that is open."""
+    """:func:`write_blocks` in this process, to an open file."""
     for part, result in map_blocks(rows, function):
         write_at(file, offset + (rows.offset + part.start) * result[0].nbytes, np.ascontiguousarray(result))
         yield part

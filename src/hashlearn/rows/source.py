@@ -1,4 +1,4 @@
-"""Rows that are in no array: those of files, and of streams of blocks."""
+"""Rows of files, and of streams of blocks."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,12 +16,12 @@ PathLike = str | os.PathLike
 
 
 class Pieces(Source):
-    """Matrices one below the other, as one.
+    """Several matrices, one below the other, as one matrix.
 
     Parameters
     ----------
-    pieces : sequence of matrices of shape (any, d) with ``shape`` and ``dtype``, sliced as arrays are
-    names : sequence of str, what errors call them
+    pieces : sequence of matrices of shape (any, d) with ``shape`` and ``dtype``, that can be sliced
+    names : sequence of str, their names in errors
     """
 
     def __init__(self, pieces: Sequence[Any], names: Sequence[str]):
@@ -58,13 +58,13 @@ class Pieces(Source):
         return found
 
     def place_of(self, row: int) -> str:
-        """The piece a row lies in, and its number there."""
+        """The piece that contains a row, and the number of the row in this piece."""
         number = int(np.searchsorted(self.starts, row, side="right")) - 1
         return f"row {row - self.starts[number]} of {self.names[number]}"
 
 
 class Files(Pieces):
-    """The vectors of one or several files; mapped where the format allows, otherwise read whole, one file at a time."""
+    """The vectors of one or several files; mapped if the format allows it, otherwise read whole, one file at a time."""
 
     def __init__(self, paths: Sequence[PathLike], read: Callable[[Any], Any] = read_vectors):
         in_memory = _OneInMemory()
@@ -80,7 +80,8 @@ class _OneInMemory:
 
 
 class _File:
-    """A file of vectors, which is opened once if it can be mapped, and read again where another was read since."""
+    """A file of vectors. A file that can be mapped is opened once; another is read again if a different file was read
+    since."""
 
     def __init__(self, path: str, read: Callable[[Any], Any], in_memory: _OneInMemory):
         self.path, self.read, self.in_memory = path, read, in_memory
@@ -99,12 +100,12 @@ class _File:
 
 
 class Stream(Source):
-    """Blocks that a function gives anew for every pass; the first pass counts the rows and checks them.
+    """Blocks that a function returns anew for every pass; the first pass counts and checks the rows.
 
     Attributes
     ----------
     shape : (n, d)
-    dtype : the least type that holds the values of all blocks
+    dtype : the smallest type that holds the values of all blocks
     """
 
     def __init__(self, blocks: Callable[[], Iterable[Any]]):
@@ -120,7 +121,7 @@ class Stream(Source):
         self.shape, self.dtype = (n, width), dtype
 
     def in_order(self, slices: Iterable[slice]) -> Iterator[tuple[slice, Any]]:
-        """The rows of adjoining slices, cut from the blocks as they come."""
+        """The rows of adjoining slices, cut from the blocks of the stream."""
         blocks, first = self._checked(), 0
         kept: list[Any] = []
         for rows in slices:
@@ -134,7 +135,7 @@ class Stream(Source):
             kept, first = [whole[rows.stop - first :]], rows.stop
 
     def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray:
-        """Rows by their numbers, for which the whole stream is read."""
+        """Rows by their numbers; this reads the whole stream."""
         wanted = np.arange(self.shape[0])[rows]
         order = np.argsort(wanted, kind="stable")
         found, first = np.empty((len(wanted), self.shape[1]), self.dtype), 0

@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.deadline import check_deadline
 from hashlearn.search.catalog import Catalog
 from hashlearn.search.ids import Growing, Ids
 from hashlearn.search.kernels.texts import code_spans, digests_of_texts, field_spans, list_spans
+from hashlearn.search.words import Words
 from hashlearn.stores.filters import Among, Compares, Condition, Differs, Joined, Test, kind_of, of_kind
 
 _FEW_ROWS = 256
@@ -153,6 +155,7 @@ class Columns:
 
     def __init__(self, catalog: Catalog, first_row: int):
         self.catalog, self._first_row = catalog, first_row
+        self.words = Words(catalog, first_row)
         self._columns: dict[str, Column] = {}
         self._masks: dict[str, tuple[int, Mask]] = {}
         self._filling = threading.RLock()
@@ -212,6 +215,7 @@ class Columns:
             for mask in masks[1:]:
                 joined = joined & mask if condition.word == "and" else joined | mask
             return joined
+        check_deadline()
         column = self._column(condition.field, sums)
         if not isinstance(condition, Differs):  # every row differs from a value that it does not have
             self._warn_if_unknown(condition.field, column, sums)
@@ -233,6 +237,7 @@ class Columns:
         blocks = self.catalog.payload_blocks(self._first_row + first, self._first_row + len(sums))
         # A catalog in memory has one lock, which the thread of an open transaction holds.
         for rows, payloads in blocks if self.catalog.path is None else _read_ahead(blocks):
+            check_deadline()
             places = rows - self._first_row
             self.catalog.check_texts(payloads, sums[places])
             # A row whose sum is 0 has no payload, whatever the catalog has under its number.

@@ -179,6 +179,9 @@ class MirroredRows(CatalogRows):
                 self._link.put(snapshot.ids_at(places[-len(new) :]), encoded, new.payloads, X)
                 pending.snapshot = self._with_vectors(snapshot)
 
+    def put_guarded(self, X: Any, ids: Any, payloads: Any, guard: Any, *, only_new: bool) -> NoReturn:
+        refuse_guard()
+
     def remove(self, ids: Any) -> None:
         with self.changing() as pending:
             places = np.unique(pending.snapshot.find_all(ids))
@@ -224,6 +227,7 @@ class MirroredRows(CatalogRows):
     def _mirror(self) -> Loaded:
         """All rows of the store, in the order of their ids."""
         rows, store = CatalogRows(self._link.hasher, None), self._link.store
+        rows.keep_words(self.text_field)
         blocks = [] if store is None else list(store.scan(payloads=True))
         if blocks:
             ids = np.concatenate([block.ids for block in blocks])
@@ -351,6 +355,15 @@ class StoreRows:
                         vectors[q, place] = records[id].vector
         return found, payloads, vectors
 
+    text_field = None
+
+    def keep_words(self, field: str | None) -> None:
+        if field is not None:
+            self._need_memory("text_field")
+
+    def ask(self, question: Any, k: int, options: Options, include: set[str]) -> NoReturn:
+        self._need_memory("a search by text, like or diversity")
+
     def search_codes(self, codes: ArrayLike, k: int, options: Options) -> Neighbors:
         _refuse_subset(options)
         store = self._link.store
@@ -372,6 +385,9 @@ class StoreRows:
 
     def count(self, filter: Any) -> int:
         return 0 if self._link.store is None else self._link.store.count(filter)
+
+    def matching(self, filter: Any) -> NDArray[np.bool_]:
+        return self._need_memory("matching")
 
     def facets(self, field: str, filter: Any) -> list[Facet]:
         return self._need_memory("facets")
@@ -400,6 +416,9 @@ class StoreRows:
             self._link.put(new_ids, encoded, texts, X)
             if self._next_id is not None:
                 self._next_id = max(self._next_id, int(new_ids.max()) + 1)
+
+    def put_guarded(self, X: Any, ids: Any, payloads: Any, guard: Any, *, only_new: bool) -> NoReturn:
+        refuse_guard()
 
     def remove(self, ids: Any) -> None:
         store = self._link.store
@@ -486,3 +505,7 @@ class StoreRows:
 def _refuse_subset(options: Options) -> None:
     if options.subset is not None:
         raise ValueError("subset must be None where search_in='store'; give a filter instead")
+
+
+def refuse_guard() -> NoReturn:
+    raise ValueError("duplicates must be None where there is a store: the guard is for rows in memory or in a folder")

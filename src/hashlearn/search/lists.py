@@ -101,11 +101,12 @@ class SearchLists:
         most_far = max(_MOST_FAR, self.n_made_for // _FAR_SHARE)
         return n_rows > _GROWTH * self.n_made_for or len(self._now.far) > most_far
 
-    def covering(self, places: NDArray[np.int64], n_places: int, read: ReadVectors) -> Covered:
-        """The lists with all but a few of the rows at places, which ascend."""
+    def covering(self, all_places: Callable[[], NDArray[np.int64]], n_places: int, read: ReadVectors) -> Covered:
+        """The lists with all but a few of the rows; the places of all rows, which ascend, are asked for if needed."""
         if n_places - self._now.n_places > _MOST_OUTSIDE:
             with self._growing:
                 if n_places - self._now.n_places > _MOST_OUTSIDE:
+                    places = all_places()
                     self._now = self._grown(places[np.searchsorted(places, self._now.n_places) :], n_places, read)
         return self._now
 

@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from hashlearn.checks import check_choice
 from hashlearn.codes import Corrections, pack
-from hashlearn.hashers.base import SMALL_ROWS, Hasher, has_learned
+from hashlearn.hashers.base import SMALL_ROWS, Hasher, has_learned, lock_learned
 from hashlearn.hashers.pipelines import as_hasher, check_hasher
 from hashlearn.hashers.saving import n_bits_of
 from hashlearn.linalg.projections import unit_rows
@@ -84,6 +84,8 @@ class MetricHasher:
                 f"query must be 'real' for {type(last).__name__}: its codes are not compared by their bits"
             )
         self.lengths = lengths
+        if has_learned(last):
+            lock_learned(last)
         self.reader: Hasher = as_hasher(hasher)
         self._is_unit = self.metric == "cosine"
 

@@ -22,9 +22,11 @@ from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.catalog import Catalog, Facts, payload_sums
 from hashlearn.search.columns import Columns, Facet
 from hashlearn.search.folder import Loaded, SearchFolder, load, load_changes, new_search_id, vector_facts
+from hashlearn.search.guard import ROWS_AT_A_TIME, Guard, NearRow, flagged, refuse
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_new_ids
 from hashlearn.search.lists import LEAST_ROWS, SearchLists, VectorsAt
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
+from hashlearn.search.question import Question, answer, example
 from hashlearn.search.results import Page, Record
 from hashlearn.search.snapshot import Index, Options, Snapshot, empty_index, with_ids, with_places
 from hashlearn.search.tune import Tuning, tune
@@ -149,6 +151,11 @@ class CatalogRows:
     def keep_vectors(self) -> str | None:
         return self._keep
 
+    @property
+    def text_field(self) -> str | None:
+        """The payload field that is searched by words."""
+        return self._catalog.text_field(inside=self._open_change is not None)
+
     def __len__(self) -> int:
         return len(self._snapshot)
 
@@ -207,7 +214,25 @@ class CatalogRows:
     def search_with(self, X: Any, k: int, options: Options, include: set[str]) -> tuple[Neighbors, Any, Any]:
         """As :meth:`search`, with the payloads and vectors of the neighbors, where ``include`` names them."""
         snapshot = self._snapshot
-        found = snapshot.search(X, k, options)
+        return self._with_rows(snapshot, snapshot.search(X, k, options), include)
+
+    def ask(self, question: Question, k: int, options: Options, include: set[str]) -> tuple[Neighbors, Any, Any, Any]:
+        """As :meth:`search_with`, by words, by meaning or by both; the last part says what each has given."""
+        snapshot = self._snapshot
+        if question.like is not None:
+            question = self._like(snapshot, question)
+        found, parts = answer(snapshot, question, k, options)
+        return *self._with_rows(snapshot, found, include), parts
+
+    def _like(self, snapshot: Snapshot, question: Question) -> Question:
+        """The same question with the vector or code, and the words, of the rows that it names."""
+        X, codes = example(snapshot, question.like, question.unlike)
+        payloads = self._payloads_at(snapshot, snapshot.find_all(question.like, "like"))
+        texts = [payload.get(self.text_field or "") for payload in payloads]
+        text = " ".join(text for text in texts if isinstance(text, str))
+        return question._replace(X=X, codes=codes, texts=[text])
+
+    def _with_rows(self, snapshot: Snapshot, found: Neighbors, include: set[str]) -> tuple[Neighbors, Any, Any]:
         there = found.ids >= 0
         places = found.ids[there]
         payloads = vectors = None
@@ -226,6 +251,11 @@ class CatalogRows:
 
     def count(self, filter: Any) -> int:
         return len(self._snapshot.rows_meeting(filter))
+
+    def matching(self, filter: Any) -> NDArray[np.bool_]:
+        snapshot = self._snapshot
+        mask = snapshot.chosen(filter, None)
+        return np.ones(len(snapshot), bool) if mask is None else mask[snapshot.places_by_id]
 
     def facets(self, field: str, filter: Any) -> list[Facet]:
         snapshot = self._snapshot
@@ -276,9 +306,49 @@ class CatalogRows:
                     self.put_encoded(pending, new, only_new)
                     return
 
+    def put_guarded(self, X: Any, ids: Any, payloads: Any, guard: Guard, *, only_new: bool) -> list[NearRow]:
+        """As :meth:`put`, block by block; rows that are near others are treated as the guard says, and returned."""
+        rows = as_rows(X)
+        texts = ["" if text == NO_PAYLOAD else text for text in payload_texts(payloads, len(rows))]
+        all_near = []
+        with self.changing() as pending:
+            if pending.snapshot.vectors is None and pending.snapshot.hasher.query != "code":
+                raise ValueError(
+                    "duplicates needs vectors to compare with; make the search with keep_vectors='float32'"
+                )
+            known = pending.snapshot.id_type
+            if ids is None and known == "str":
+                raise ValueError("ids must be given: those of this search are strings")
+            every = ids_from(pending.facts.next_id, len(rows)) if ids is None else given_new_ids(ids, known, len(rows))
+            for start in range(0, len(rows), ROWS_AT_A_TIME):
+                part = np.arange(start, min(start + ROWS_AT_A_TIME, len(rows)))
+                block = rows.take(part)
+                near = guard.near_rows(pending.snapshot, block, every[part])
+                found = [each for each in near if each is not None]
+                if found and guard.action == "error":
+                    refuse(found[0])
+                all_near += found
+                is_kept = np.array([each is None or guard.action == "flag" for each in near])
+                kept = part[is_kept]
+                said = [
+                    texts[row] if (each := near[row - start]) is None else flagged(texts[row], each) for row in kept
+                ]
+                encoded = pending.snapshot.hasher.encode(block[is_kept])
+                self.put_encoded(pending, NewRows(block[is_kept], every[kept], encoded, said), only_new)
+        return all_near
+
     def remove(self, ids: Any) -> None:
         with self.changing() as pending:
             self._bury(pending, np.unique(pending.snapshot.find_all(ids)))
+
+    def keep_words(self, field: str | None) -> None:
+        """Keep the words of a payload field from now on, and those of the rows that are there."""
+        if field == self.text_field:
+            return
+        with self.changing() as pending:
+            first = pending.snapshot.first_row
+            self._catalog.keep_words(field, first)
+            pending.snapshot = replace(pending.snapshot, columns=Columns(self._catalog, first))
 
     def keep_tuning(self, tuning: Tuning) -> None:
         with self.changing() as pending:
@@ -505,9 +575,8 @@ class CatalogRows:
 
     def _forget_places(self, pending: Pending) -> None:
         """Begin with place 0 again; there are no rows."""
-        if self._folder is not None:
-            self._catalog.clear()
         first = pending.facts.next_row
+        self._catalog.clear(first)
         pending.facts = pending.facts._replace(
             first_row=first, n_rows=0, sum=0, codes=None, vectors=None, lists=None, id_type=None
         )
@@ -589,6 +658,7 @@ class CatalogRows:
         calibration = Calibration.of(X) if self._keep == "int8" else None
         if self._folder is None:
             fresh = type(self)(hasher, self._keep, self._now.facts.index_kind)
+            fresh.keep_words(self.text_field)
             fresh._calibration = calibration
             vars(self).update(vars(fresh))
             return
@@ -659,7 +729,8 @@ class CatalogRows:
                 if source is not None:
                     every = _blocks(np.arange(snapshot.n_places))
                     vectors = source.copied(target.new_vectors_path(), every, source.first(snapshot.n_places))
-                catalog.clear()
+                catalog.clear(snapshot.first_row)
+                catalog.keep_words(self._catalog.text_field(), snapshot.first_row)
                 places, total = snapshot.places, 0
                 if snapshot.ids is not None:
                     ids, sums = snapshot.ids.ids.take(places), snapshot.payload_sums.values[places]
@@ -762,6 +833,7 @@ class CatalogRows:
             self._now.facts.next_id,
             snapshot.tuning,
             self._now.facts.index_kind,
+            self.text_field,
         )
 
     def close(self) -> None:
@@ -870,9 +942,11 @@ def _restored(
     next_id: int,
     tuning: Tuning | None,
     index: str,
+    text_field: str | None,
 ) -> CatalogRows:
     """The rows that were pickled or copied as these parts."""
     rows = kind(hasher, keep, index)
+    rows.keep_words(text_field)
     with rows.changing() as pending:
         rows.put_encoded(pending, NewRows(None, ids, encoded, payloads), True)
         pending.facts = pending.facts._replace(next_id=next_id)

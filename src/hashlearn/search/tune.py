@@ -18,6 +18,7 @@ from hashlearn.codes.results import count_found
 from hashlearn.durable.files import write_bytes
 from hashlearn.extras import require
 from hashlearn.hashers.saving import n_bits_of
+from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.rows.blocks import Source
 from hashlearn.search.code_search import CodeSearch
@@ -222,7 +223,10 @@ def tune(
     if not lengths:
         return tuning
     sample = _Sample.of(database, asked, truth, rng)
-    needed = {n: sample.candidates_needed(_with_n_bits(search.hasher, n), target_recall) for n in lengths}
+    needed = {
+        n: sample.candidates_needed(_with_n_bits(search.hasher, n), target_recall)
+        for n in track(lengths, "tune other lengths")
+    }
     return replace(tuning, by_n_bits={n: max(k, c) for n, c in needed.items() if c is not None})
 
 

@@ -1,23 +1,25 @@
 """The application: its routes, what stands before them, and its start and end."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hashlearn.search import SimilaritySearch
-from hashlearn.server.auth import Auth
 from hashlearn.server.errors import add_error_handlers
 from hashlearn.server.features import Features
-from hashlearn.server.json_route import Direct
-from hashlearn.server.limits import Limits
-from hashlearn.server.routes import codes, health, info, points
+from hashlearn.server.front import Auth, Hosts, RequestLimits
+from hashlearn.server.json_route import Direct, named_routes
+from hashlearn.server.routes import about, codes, points, snapshots
 from hashlearn.server.routes import search as search_routes
+from hashlearn.server.searches import Searches
 from hashlearn.server.service import Service
 from hashlearn.server.settings import Settings
-from hashlearn.server.telemetry import Telemetry
+from hashlearn.server.telemetry import Telemetry, log_event
+from hashlearn.server.workers import Workers
 from hashlearn.version import __version__
 
 
@@ -33,21 +35,30 @@ class Application(FastAPI):
         await self.front(scope, receive, send)
 
 
-def create_app(search: SimilaritySearch, settings: Settings | None = None, features: Features | None = None) -> FastAPI:
-    """An application that serves a search over HTTP.
+def create_app(
+    search: SimilaritySearch | Sequence[str | Path],
+    settings: Settings | None = None,
+    features: Features | None = None,
+    name: str = "search",
+) -> FastAPI:
+    """An application that serves searches over HTTP.
 
     Parameters
     ----------
-    search : SimilaritySearch
+    search : SimilaritySearch, or list of paths
+        A search; or folders of several, each of which is opened when it is asked for, under the name of its folder.
     settings : Settings or None
         None: no keys, and the limits that :class:`Settings` has by default.
     features : Features or None
-        Makes vectors of images and texts. None: clients send vectors, ids and codes only.
+        Makes vectors of images and texts. None: clients send vectors, ids and codes only. Several searches have the
+        encoders in their folders.
+    name : str
+        What a single search is called.
 
     Returns
     -------
     FastAPI
-        ``app.state.service`` is its :class:`~hashlearn.server.service.Service`.
+        ``app.state.service`` is the :class:`~hashlearn.server.service.Service` of a single search, or None.
     """
     app = Application(
         title="hashlearn",
@@ -57,22 +68,47 @@ def create_app(search: SimilaritySearch, settings: Settings | None = None, featu
         redoc_url=None,
         lifespan=_lifespan,
     )
-    service = app.state.service = Service(search, settings or Settings(), features)
+    workers = app.state.workers = Workers(settings or Settings())
+    if not isinstance(search, Sequence):
+        searches = Searches.of_one(Service(search, workers, features, name))
+    elif features is None:
+        searches = Searches(workers, search)
+    else:
+        raise ValueError("features are for a single search; several have the encoders in their folders")
+    app.state.searches, app.state.service = searches, searches.only
     add_error_handlers(app)
-    for routes in (search_routes, codes, points, info, health):  # the first ones are found soonest
-        app.router.routes.extend(routes.router.routes)
-    limited = Limits(Direct(super(Application, app).__call__, service, app.router.routes), service)
-    app.front = Telemetry(Auth(limited, service.settings), service.metrics)
+    routers = (search_routes.router, codes.router, points.router, snapshots.router, about.info_router)
+    of_search = [route for router in routers for route in router.routes]
+    if searches.only is not None:
+        app.router.routes.extend(of_search)  # the first ones are found soonest
+    app.router.routes.extend(about.server_router.routes)
+    app.router.routes.extend(about.router.routes)
+    app.router.routes.extend(named_routes(of_search, in_schema=searches.only is None))
+    limited = RequestLimits(Direct(super(Application, app).__call__, searches, app.router.routes), workers)
+    app.front = Telemetry(Hosts(Auth(limited, workers.settings), workers.settings), workers.metrics)
     return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Warm up beside the first requests, so that /healthz answers meanwhile; at the end, finish what runs."""
-    service: Service = app.state.service
-    warming = asyncio.create_task(service.start())
-    following = asyncio.create_task(service.follow())
+    searches: Searches = app.state.searches
+    warming = asyncio.create_task(_warm(searches))
+    following = asyncio.create_task(searches.follow())
     yield
     following.cancel()
     await warming
-    await service.stop()
+    await searches.workers.stop()
+
+
+async def _warm(searches: Searches) -> None:
+    """Requests that come before this is done are told to come again."""
+    workers = searches.workers
+    if not workers.ready:
+        if searches.only is not None:
+            await workers.run(searches.only.warm)
+        elif searches.names:
+            async with searches.using(searches.names[0]) as service:
+                await workers.run(service.warm)
+        workers.ready = True
+    log_event("ready", rows=None if searches.only is None else len(searches.only.search))

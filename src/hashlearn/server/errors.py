@@ -4,6 +4,7 @@
 in one field.
 """
 
+import errno
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from pydantic_core import ErrorDetails, to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+SOON = {"Retry-After": "1"}
 _LONGEST = 300
 _MESSAGES = {404: "there is no such page", 405: "this page does not know the method"}
 _WORDS = {
@@ -25,6 +27,11 @@ _WORDS = {
 }
 _ARGUMENT = re.compile(r"(?P<argument>\w+)(?P<rest>.*)")
 _TAG = re.compile(r"\W|^(str|int|float|bytes|bool|json|function)$")
+
+
+def written(answer: Any) -> bytes:
+    """A value as JSON. The thread that made a large value should write it: its objects are far from other cores."""
+    return to_json(answer, inf_nan_mode="null")
 
 
 class Problem(HTTPException):
@@ -79,11 +86,22 @@ def problem_of(error: ValueError | TypeError, arguments: dict[str, str]) -> Prob
     return Problem(422, field + line["rest"], field)
 
 
+def lack_of(error: BaseException) -> Problem | None:
+    """The answer where the server has no memory or no descriptors left; None where something else is wrong."""
+    if isinstance(error, MemoryError):
+        return Problem(503, "the server has no memory for this", headers=SOON)
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return Problem(503, "the server has too many files open", headers=SOON)
+    return None
+
+
 def add_error_handlers(app: FastAPI) -> None:
     """Answer in our shape; :class:`~hashlearn.server.telemetry.Telemetry` logs faults."""
     app.add_exception_handler(Exception, _of_fault)
     app.add_exception_handler(HTTPException, _of_http)
     app.add_exception_handler(RequestValidationError, _of_validation)
+    app.add_exception_handler(MemoryError, _of_lack)
+    app.add_exception_handler(OSError, _of_lack)
 
 
 def fault_response() -> Response:
@@ -93,6 +111,13 @@ def fault_response() -> Response:
 
 async def _of_fault(request: Request, error: Exception) -> Response:
     return fault_response()
+
+
+async def _of_lack(request: Request, error: Exception) -> Response:
+    problem = lack_of(error)
+    if problem is None:
+        raise error
+    return await _of_http(request, problem)
 
 
 async def _of_http(request: Request, error: Any) -> Response:

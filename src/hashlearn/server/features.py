@@ -1,8 +1,13 @@
 """What turns images and texts into vectors, where a server is given such a thing."""
 
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from numpy.typing import NDArray
+
+from hashlearn.features import ENCODER_FILE, Encoder, encoder_named, load_encoder
+from hashlearn.features.decoder import shared_decoder
+from hashlearn.features.own_files import DECODED_SIDE
 
 
 @runtime_checkable
@@ -14,3 +19,71 @@ class Features(Protocol):
 
     def encode_texts(self, texts: list[str]) -> NDArray:
         """A vector for each text; ValueError where this is not for texts."""
+
+
+class EncoderFeatures:
+    """Encodes queries as the collection was encoded.
+
+    Attributes
+    ----------
+    kind : "image" or "text"
+        What it takes.
+    """
+
+    def __init__(self, encoder: Encoder):
+        self.encoder = encoder
+        self.kind = encoder.kind
+
+    def encode_images(self, images: list[bytes]) -> NDArray:
+        """A vector for each image file."""
+        if self.kind != "image":
+            raise ValueError("images cannot be searched for here: the collection is of texts")
+        return self.encoder.encode([shared_decoder().decode(image, DECODED_SIDE) for image in images])
+
+    def encode_texts(self, texts: list[str]) -> NDArray:
+        """A vector for each text."""
+        if self.kind != "text":
+            raise ValueError("texts cannot be searched for here: the collection is of images")
+        return self.encoder.encode(texts)
+
+
+def configured_features(
+    search: str, n_features: int, encoder: str | None, model_folder: str | None
+) -> EncoderFeatures | None:
+    """The features of a search that is served.
+
+    Parameters
+    ----------
+    search : str
+        The folder of the search, whose encoder is taken if no other is named; or the URI of a store.
+    n_features : int
+        Length of the vectors that the search was filled with.
+    encoder : str or None
+        A file of :func:`~hashlearn.features.save_encoder`, or the name of an encoder that learns nothing.
+    model_folder : str or None
+        The folder with the files of a model of fastembed.
+
+    Returns
+    -------
+    EncoderFeatures or None
+        None if nothing is configured.
+    """
+    if encoder is None:
+        if model_folder is not None:
+            raise ValueError("model_folder needs --encoder NAME, the model of fastembed whose files it has")
+        beside = Path(search) / ENCODER_FILE
+        if not beside.is_file():
+            return None
+        chosen, name = load_encoder(beside), str(beside)
+    elif Path(encoder).is_file():
+        chosen, name = load_encoder(encoder), encoder
+    else:
+        if encoder == "tfidf":
+            raise ValueError("encoder must be a file of save_encoder where it learns from texts, got 'tfidf'")
+        chosen, name = encoder_named(encoder, None, model_folder), encoder
+    width = chosen.encode([]).shape[1]
+    if width != n_features:
+        raise ValueError(
+            f"encoder must make the vectors of the search, which have {n_features} numbers, got {name} with {width}"
+        )
+    return EncoderFeatures(chosen)

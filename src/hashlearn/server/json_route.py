@@ -11,17 +11,20 @@ FastAPI does around an endpoint; this route leaves out what we do not use, and :
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Depends, Path
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
-from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hashlearn.server.errors import invalid
+from hashlearn.server.errors import invalid, written
+from hashlearn.server.searches import Searches
+
+SEARCH_NAME = "search_name"
 
 
 class JsonRoute(APIRoute):
@@ -35,31 +38,70 @@ class JsonRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         async def handle(request: Request) -> Response:
-            answer = await self.answer(request.app.state.service, await request.body(), request.path_params)
+            answer = await self.answer(request.app.state.searches, await request.body(), request.path_params)
             return Response(answer, self.status_code or 200, media_type="application/json" if answer else None)
 
         return handle
 
-    async def answer(self, service: Any, body: bytes, path_params: Mapping[str, Any]) -> bytes:
+    async def answer(self, searches: Searches, body: bytes, path_params: Mapping[str, Any]) -> bytes:
         """The body of the answer to a request; what is wrong with it is raised as a Problem."""
+        arguments = dict(path_params)
+        name = arguments.pop(SEARCH_NAME, None)
+        if self.of_server:
+            return written(await self.endpoint(searches))
+        if name is None and searches.only is not None:
+            return await self._answer_of(searches.only, body, arguments)
+        async with searches.using(name) as service:
+            return await self._answer_of(service, body, arguments)
+
+    @cached_property
+    def of_server(self) -> bool:
+        """Whether this is about the server and not about a search: the endpoint is given all searches."""
+        return "searches" in inspect.signature(self.endpoint).parameters
+
+    async def _answer_of(self, service: Any, body: bytes, arguments: dict[str, Any]) -> bytes:
         if self.body_type is None:
-            answer = await self.endpoint(service, **path_params)
+            answer = await self.endpoint(service, **arguments)
         else:
-            answer = await self.endpoint(service, parse(self.body_type, body), **path_params)
+            answer = await self.endpoint(service, parse(self.body_type, body), **arguments)
         if answer is None:
             return b""
         return answer if isinstance(answer, bytes) else written(answer)
 
 
+def named_routes(routes: Iterable[BaseRoute], *, in_schema: bool) -> list[JsonRoute]:
+    """The same routes of a search by its name: ``/v1/{search_name}/search`` of ``/v1/search``."""
+    return [
+        JsonRoute(
+            f"/v1/{{{SEARCH_NAME}}}{route.path.removeprefix('/v1')}",
+            route.endpoint,
+            methods=route.methods,
+            response_model=route.response_model,
+            status_code=route.status_code,
+            responses=route.responses,
+            tags=route.tags,
+            name=f"named_{route.name}",
+            dependencies=[Depends(_search_name)],
+            include_in_schema=in_schema,
+        )
+        for route in routes
+        if isinstance(route, JsonRoute) and not route.of_server
+    ]
+
+
+def _search_name(search_name: Annotated[str, Path(description="The name of a search; see /v1/searches.")]) -> None:
+    """Tells the schema of a part of the path that :meth:`JsonRoute.answer` reads."""
+
+
 class Direct:
-    """ASGI middleware inside of :class:`~hashlearn.server.limits.Limits`, which answers Problems.
+    """ASGI middleware inside of :class:`~hashlearn.server.front.RequestLimits`, which answers Problems.
 
     A request to a path without parameters goes to its JSON route at once; the router has all others.
     """
 
-    def __init__(self, app: ASGIApp, service: Any, routes: Iterable[BaseRoute]):
+    def __init__(self, app: ASGIApp, searches: Searches, routes: Iterable[BaseRoute]):
         self.app = app
-        self.service = service
+        self.searches = searches
         self.routes = {
             (method, route.path): route
             for route in routes
@@ -74,15 +116,10 @@ class Direct:
             return
         scope["route"] = route
         message = await receive()  # the whole body: it was put together to be counted
-        answer = await route.answer(self.service, message["body"], {})
+        answer = await route.answer(self.searches, message["body"], {})
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
         await send({"type": "http.response.start", "status": route.status_code or 200, "headers": headers})
         await send({"type": "http.response.body", "body": answer})
-
-
-def written(answer: Any) -> bytes:
-    """A value as JSON. The thread that made a large value should write it: its objects are far from other cores."""
-    return to_json(answer, inf_nan_mode="null")
 
 
 def parse(model: type[BaseModel], body: bytes) -> Any:

@@ -39,12 +39,13 @@ class SearchRequest(_Request):
     )
     candidates: int | None = Field(None, ge=1, description="How many codes are ordered anew.")
     filter: dict[str, Any] | None = Field(None, description="A condition on the payloads.")
+    subset: list[Id] | None = Field(None, description="Look only among the rows with these ids.")
     radius: float | None = Field(None, ge=0, description="Leaves out neighbors whose distance is larger.")
     payloads: bool = Field(True, description="Whether the answer has the payloads.")
     code_encoding: Literal["base64", "hex"] = Field("base64", description="Of codes that are strings.")
 
 
-class Neighbors(BaseModel):
+class SearchResult(BaseModel):
     """The neighbors of one query, nearest first; ties go to the row that was added first."""
 
     ids: list[int] | list[str]
@@ -55,7 +56,7 @@ class Neighbors(BaseModel):
 class SearchResponse(BaseModel):
     """The neighbors of each query, in the order of the queries."""
 
-    results: list[Neighbors]
+    results: list[SearchResult]
 
 
 class CodesRequest(_Request):
@@ -132,6 +133,91 @@ class PointsResponse(BaseModel):
     written: int
 
 
+class IdsRequest(_Request):
+    """Ids of rows."""
+
+    ids: list[Id] = Field(min_length=1)
+
+
+class GetRequest(IdsRequest):
+    """Rows to be read."""
+
+    vectors: bool = Field(False, description="Whether the answer has the vectors, as base64 of float32 numbers.")
+
+
+class DeleteRequest(IdsRequest):
+    """Rows to be removed."""
+
+    must_exist: bool = Field(False, description="Whether nothing is removed, and 422 is answered, if one is not there.")
+
+
+class DeleteResponse(BaseModel):
+    """How many rows were removed; the others were not there."""
+
+    removed: int
+
+
+class FilterRequest(_Request):
+    """Which rows are meant: those that meet a condition on the payloads, or all."""
+
+    filter: dict[str, Any] | None = Field(None, description="A condition on the payloads.")
+
+
+class ScrollRequest(FilterRequest):
+    """Rows in the order in which they were added, a page at a time."""
+
+    limit: int = Field(100, ge=1, description="Rows of a page.")
+    after: str | None = Field(None, max_length=200, description="The ``after`` of the page before.")
+    vectors: bool = Field(False, description="Whether the answer has the vectors, as base64 of float32 numbers.")
+
+
+class CountResponse(BaseModel):
+    """How many rows there are."""
+
+    count: int
+
+
+class FacetsRequest(FilterRequest):
+    """A field of the payloads whose values are counted."""
+
+    field: str = Field(min_length=1, max_length=1024)
+    limit: int = Field(100, ge=1, description="The most frequent values only.")
+
+
+class FacetEntry(BaseModel):
+    """A value, and how many rows have it."""
+
+    value: str | float | bool
+    count: int
+
+
+class FacetsResponse(BaseModel):
+    """The values of a field, the most frequent first."""
+
+    facets: list[FacetEntry]
+
+
+class PointEntry(BaseModel):
+    """A row of a list."""
+
+    id: int | str
+    code: str = Field(description="base64")
+    payload: Payload
+    vector: str | None = Field(None, description="base64 of float32 numbers, if they were asked for and are kept.")
+
+
+class PointList(BaseModel):
+    """Rows."""
+
+    points: list[PointEntry]
+
+
+class ScrollResponse(PointList):
+    """A page of rows; ``after`` is null where it is the last one."""
+
+    after: str | None
+
+
 class PointResponse(BaseModel):
     """A row."""
 
@@ -141,13 +227,31 @@ class PointResponse(BaseModel):
     vector: list[float] | None = Field(None, description="If the search keeps vectors.")
 
 
-class Limits(BaseModel):
+class InfoLimits(BaseModel):
     """The most that a request may ask for."""
 
     max_body_bytes: int
     max_batch: int
     max_k: int
     max_candidates: int
+
+
+class MeasuredRecall(BaseModel):
+    """The share of the true neighbors that the latest queries found, and the interval that has it in 19 of 20 cases."""
+
+    recall: float
+    low: float
+    high: float
+    n_queries: int
+
+
+class MeasuredDrift(BaseModel):
+    """How the latest rows differ from those that were there before."""
+
+    shares: float = Field(description="Mean difference of how often a bit is one.")
+    novelty: float = Field(description="Chance that a new row is further from the old ones than these are, less 1/2.")
+    n_rows: int
+    is_large: bool
 
 
 class Info(BaseModel):
@@ -158,8 +262,65 @@ class Info(BaseModel):
     n_features: int
     method: str
     metric: str
+    query: str = Field(description='How a query is compared with codes: by its own "code", or as a "real" vector.')
+    keep_vectors: str | None = Field(description="How vectors are kept, if they are.")
     features: bool
-    limits: Limits
+    recall: MeasuredRecall | None
+    drift: MeasuredDrift | None
+    limits: InfoLimits
+
+
+class SnapshotRequest(_Request):
+    """What a snapshot is to be called."""
+
+    name: str = Field(pattern="^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$")
+
+
+class SnapshotEntry(BaseModel):
+    """A snapshot; every row of it was read back."""
+
+    name: str
+    rows: int
+
+
+class SnapshotList(BaseModel):
+    """The names of the snapshots of a search."""
+
+    snapshots: list[str]
+
+
+class SearchEntry(BaseModel):
+    """A search of the server; ``rows`` is null while it is not open."""
+
+    name: str
+    open: bool
+    rows: int | None
+
+
+class SearchList(BaseModel):
+    """The searches of the server."""
+
+    searches: list[SearchEntry]
+
+
+class ModelEntry(BaseModel):
+    """A search as OpenAI's clients list models; what follows ``owned_by`` is known while it is open."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+    method: str | None = None
+    n_bits: int | None = None
+    n_features: int | None = None
+    metric: str | None = None
+
+
+class ModelList(BaseModel):
+    """An answer as OpenAI's clients read it."""
+
+    object: Literal["list"]
+    data: list[ModelEntry]
 
 
 class ErrorDetail(BaseModel):

@@ -6,6 +6,7 @@ times of change) and how. Where one of these changes, it is made anew and the ol
 
 import hashlib
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -20,18 +21,28 @@ from sklearn.datasets import load_digits
 from hashlearn.datasets.cache import cache_folder
 from hashlearn.durable.files import write_text
 from hashlearn.durable.json_files import json_digest, read_json
-from hashlearn.features import Encoder, encoder_named, folder_of_images, load_encoder, save_encoder, texts_of_csv
+from hashlearn.features import (
+    ENCODER_FILE,
+    Encoder,
+    encoder_named,
+    folder_of_images,
+    load_encoder,
+    save_encoder,
+    texts_of_csv,
+)
+from hashlearn.features.looks import looks_of
 from hashlearn.features.pictures import Skipped, picture_names
 from hashlearn.hashers.registry import method_named
 from hashlearn.progress import track
 from hashlearn.rows.formats import path_and_name, read_array, read_place
 from hashlearn.search import SimilaritySearch
-from hashlearn.server.encoder_features import ENCODER_FILE
 from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictures
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 SEARCH, ENCODER, NOTES = "search", f"search/{ENCODER_FILE}", "collection.json"
 ROWS_AT_A_TIME = 4096
+_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d+)?")
+"""Not those with zeros in front: they are names, such as postal codes."""
 
 
 class HowToHash(NamedTuple):
@@ -46,7 +57,7 @@ class HowToHash(NamedTuple):
     model_folder: str | None = None
 
 
-class Encoded(NamedTuple):
+class EncodedCollection(NamedTuple):
     """A collection before it is hashed."""
 
     vectors: NDArray
@@ -74,9 +85,10 @@ def images_collection(folder: str | Path, how: HowToHash) -> OwnCollection:
         raise ValueError(f"no images in {folder}")
     state = [_state(top / name, name) for name in found.names]
 
-    def encode() -> Encoded:
+    def encode() -> EncodedCollection:
         images = folder_of_images(top, encoder_named(how.encoder, "image", how.model_folder))
-        return Encoded(images.vectors, images.names, None, images.encoder, images.skipped)
+        looks = looks_of(top, images.names)
+        return EncodedCollection(images.vectors, images.names, looks, images.encoder, images.skipped)
 
     made = _kept(("images", str(top.resolve())), [how, state, [name for name, _ in found.skipped]], encode, how)
     pictures = FolderPictures(top, made.search.ids.tolist())
@@ -87,15 +99,15 @@ def texts_collection(path: str | Path, column: str, how: HowToHash) -> OwnCollec
     """The texts in a column of a CSV file; the other columns are shown with them."""
     file = Path(path)
 
-    def encode() -> Encoded:
+    def encode() -> EncodedCollection:
         table = texts_of_csv(file, column)
         encoder = encoder_named(how.encoder, "text", how.model_folder).fit(table.texts)
         blocks = [
             encoder.encode(table.texts[start : start + ROWS_AT_A_TIME])
             for start in track(range(0, len(table.texts), ROWS_AT_A_TIME), "texts")
         ]
-        payloads = [{"text": text, **fields} for text, fields in zip(table.texts, table.fields)]
-        return Encoded(np.concatenate(blocks), np.arange(len(payloads)), payloads, encoder)
+        payloads = [{"text": text, **fields} for text, fields in zip(table.texts, _with_numbers(table.fields))]
+        return EncodedCollection(np.concatenate(blocks), np.arange(len(payloads)), payloads, encoder)
 
     made = _kept(("texts", str(file.resolve())), [how, column, _state(file, file.name)], encode, how)
     return made._replace(title=file.stem)
@@ -128,10 +140,10 @@ def vectors_collection(
     named = [file, *([] if labels is None else [Path(labels)]), *(path_and_name(place)[0] for place in known.places)]
     states = [_state(each, each.name) for each in named]
 
-    def encode() -> Encoded:
+    def encode() -> EncodedCollection:
         ids = np.arange(len(vectors)) if known.ids is None else known.ids
         payloads = _with_labels(known.payloads, _labelled(labels, len(vectors)), len(vectors))
-        return Encoded(np.asarray(vectors, np.float32), ids, payloads)
+        return EncodedCollection(np.asarray(vectors, np.float32), ids, payloads)
 
     made = _kept(("vectors", str(file.resolve())), [how, str(path), known.places, states], encode, how)
     return made._replace(title=file.stem, pictures=pictures)
@@ -141,14 +153,27 @@ def digits_collection(how: HowToHash) -> OwnCollection:
     """The images of digits that come with scikit-learn."""
     digits = load_digits()
 
-    def encode() -> Encoded:
+    def encode() -> EncodedCollection:
         payloads = [{"label": int(label)} for label in digits.target]
-        return Encoded(digits.data.astype(np.float32), np.arange(len(payloads)), payloads)
+        return EncodedCollection(digits.data.astype(np.float32), np.arange(len(payloads)), payloads)
 
     made = _kept(("digits", ""), [how], encode, how)
     inked = (255 - digits.images * 255 / 16).astype(np.uint8)
     pictures = ArrayPictures(inked.repeat(8, axis=1).repeat(8, axis=2))
     return made._replace(title="Handwritten digits", pictures=pictures)
+
+
+def _with_numbers(rows: list[dict[str, str]]) -> list[dict[str, Any]]:
+    """The rows of a table; a column in which every value is a number becomes numbers, for filters by ranges."""
+    columns: dict[str, bool] = {}
+    for row in rows:
+        for name, value in row.items():
+            columns[name] = columns.get(name, True) and _NUMBER.fullmatch(value) is not None
+    return [{name: _number(value) if columns[name] else value for name, value in row.items()} for row in rows]
+
+
+def _number(text: str) -> float | int:
+    return float(text) if "." in text else int(text)
 
 
 def _with_labels(payloads: list[dict] | None, labels: list[dict] | None, n: int) -> list[dict[str, Any]] | None:
@@ -174,7 +199,7 @@ def _state(path: Path, name: str) -> tuple[str, int, int]:
 
 
 def _kept(
-    source: tuple[str, str], made_from: list[Any], encode: Callable[[], Encoded], how: HowToHash
+    source: tuple[str, str], made_from: list[Any], encode: Callable[[], EncodedCollection], how: HowToHash
 ) -> OwnCollection:
     """What the cache has of these files, or what is made of them now and kept there."""
     prefix = hashlib.sha256("\0".join(source).encode()).hexdigest()[:16]
@@ -195,7 +220,7 @@ def _kept(
     return _opened(folder)
 
 
-def _indexed(made: Encoded, how: HowToHash) -> SimilaritySearch:
+def _indexed(made: EncodedCollection, how: HowToHash) -> SimilaritySearch:
     metric = "euclidean" if made.encoder is None else made.encoder.metric
     name = how.method or ("itq" if made.vectors.shape[1] >= how.n_bits else "lsh")
     hasher = method_named(name)(n_bits=how.n_bits, random_state=0)
@@ -203,7 +228,7 @@ def _indexed(made: Encoded, how: HowToHash) -> SimilaritySearch:
     return search.add(made.vectors, made.ids, made.payloads)
 
 
-def _keep(folder: Path, search: SimilaritySearch, made: Encoded) -> None:
+def _keep(folder: Path, search: SimilaritySearch, made: EncodedCollection) -> None:
     """Write it beside its place, then rename it."""
     beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
     try:

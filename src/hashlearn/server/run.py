@@ -1,24 +1,121 @@
-"""Run an application until it is told to stop."""
+"""Run an application until it is told to stop; HTTP as uvicorn speaks it, with limits for the head of a request."""
 
+import asyncio
 import errno
+import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from ipaddress import ip_address
+from types import FrameType
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 from threadpoolctl import threadpool_limits
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from hashlearn.server.logs import log_event, log_to_stderr
-from hashlearn.server.protocol import BoundedProtocol
+from hashlearn.server.errors import error_body
+from hashlearn.server.telemetry import log_event, log_to_stderr
+from hashlearn.server.workers import Workers
+
+_HEAD_BYTES = 64 * 1024
+_REASONS = {400: b"Bad Request", 408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. Path and headers of a request must come within a time, and be at most 64 KiB."""
+
+    def __init__(self, *args: Any, head_seconds: float, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._head_seconds = head_seconds
+        self._head_bytes = self._parsed_bytes = 0
+        self._in_head = True
+        self._giving_up: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():  # what a client sends after it was refused
+            return
+        if self._in_head:
+            self._head_bytes += min(len(data), _head_length(data))
+            if self._head_bytes > _HEAD_BYTES:
+                self._refuse(431, f"path and headers must be at most {_HEAD_BYTES} bytes")
+                return
+        super().data_received(data)
+        if self._in_head and self._giving_up is None:
+            self._wait_for_head()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._parsed_bytes = 0
+        self.scope["abort"] = self.transport.abort  # type: ignore[typeddict-unknown-key]
+
+    def on_url(self, url: bytes) -> None:
+        self._count_parsed(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count_parsed(len(name) + len(value) + 4)
+        super().on_header(name, value)
+
+    def _count_parsed(self, n: int) -> None:
+        self._parsed_bytes += n
+        if self._parsed_bytes > _HEAD_BYTES:  # of a request that came behind another one
+            self._refuse(431, f"path and headers must be at most {_HEAD_BYTES} bytes")
+            raise ValueError("refused")
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, "the request is no HTTP that can be understood")
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._head_bytes = False, 0
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._in_head = True
+
+    def _wait_for_head(self) -> None:
+        message = f"path and headers must arrive within {self._head_seconds:g} seconds"
+        self._giving_up = self.loop.call_later(self._head_seconds, self._refuse, 408, message)
+
+    def _stop_waiting(self) -> None:
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None
+
+    def _refuse(self, status: int, message: str) -> None:
+        if self.transport.is_closing():
+            return
+        body = error_body(message)
+        head = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+        self.transport.write(head % (status, _REASONS[status], len(body)) + body)
+        self.transport.close()
+
 
 _KEEP_ALIVE_SECONDS = 75
+_SECONDS_TO_ANSWER, _SECONDS_TO_END = 6, 9
+"""After the signal: when requests that run are given up, and when the process ends whatever it does."""
 _SWITCH_SECONDS = 0.0005
 """How long a thread may keep the interpreter while another one waits for it: the answers of all requests wait."""
+
+
+def _head_length(data: bytes) -> int:
+    """Bytes of what has arrived that belong to path and headers, if it begins with them."""
+    end = data.find(b"\r\n\r\n")
+    return len(data) if end < 0 else end
 
 
 def run_server(
@@ -27,8 +124,11 @@ def run_server(
     port: int = 8000,
     on_listening: Callable[[str], None] | None = None,
     log_level: str = "info",
+    reuse_port: bool = False,
 ) -> None:
-    """Serve an application until SIGTERM or SIGINT; then requests that run are answered before this returns.
+    """Serve an application until SIGTERM or SIGINT; then requests that run have 6 seconds to be answered.
+
+    Within 10 seconds the process ends, whatever runs: a write is made as a whole or not at all.
 
     Parameters
     ----------
@@ -42,15 +142,17 @@ def run_server(
         Is given the URL, once the port is ours.
     log_level : {"info", "warning"}
         Whether each request is logged, or only what went wrong.
+    reuse_port : bool
+        Whether another server that says the same may listen at the port, too: the next one, before this one ends.
     """
-    listening = bind(host, port)
+    listening = bind(host, port, reuse_port)
     log_to_stderr(log_level)
     url = _url(host, listening.getsockname()[1])
     log_event("listening", url=url)
     if on_listening is not None:
         on_listening(url)
     sys.setswitchinterval(_SWITCH_SECONDS)
-    settings = app.state.service.settings
+    settings = app.state.workers.settings
     config = uvicorn.Config(
         app,
         http=partial(BoundedProtocol, head_seconds=settings.timeout_seconds),  # type: ignore[arg-type]
@@ -60,31 +162,52 @@ def run_server(
         date_header=True,
         proxy_headers=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=int(settings.timeout_seconds) + 1,
+        timeout_graceful_shutdown=_SECONDS_TO_ANSWER + 1,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config, app.state.workers)
     # Requests have a thread each: further ones of BLAS would only take cores from them.
-    with _ended_by_signals(server), threadpool_limits(1, user_api="blas"):
+    with server.ended_by_signals(), threadpool_limits(1, user_api="blas"):
         server.run(sockets=[listening])
     log_event("stopped")
 
 
-@contextmanager
-def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
-    """Signals end the server, not the process: uvicorn sends them on when it has stopped, and that is no failure."""
+class _Server(uvicorn.Server):
+    """uvicorn's server, which ends within a time after the signal."""
 
-    def end(*_: object) -> None:
-        server.should_exit = True
+    def __init__(self, config: uvicorn.Config, workers: Workers):
+        super().__init__(config)
+        self._timers = [
+            threading.Timer(_SECONDS_TO_ANSWER, workers.give_up),
+            threading.Timer(_SECONDS_TO_END, _end_now),
+        ]
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            for timer in self._timers:
+                timer.daemon = True
+                timer.start()
+        super().handle_exit(sig, frame)
+
+    @contextmanager
+    def ended_by_signals(self) -> Iterator[None]:
+        """Signals end the server, not the process: uvicorn sends them on when it has stopped; that is no failure."""
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for timer in self._timers:
+                timer.cancel()
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
-def bind(host: str, port: int) -> socket.socket:
+def _end_now() -> None:
+    """End the process in the midst of its work, as a kill would: what was answered as written is on disk."""
+    log_event("stopped by force")
+    os._exit(1)
+
+
+def bind(host: str, port: int, reuse_port: bool = False) -> socket.socket:
     """A socket at an address, or a ValueError of one line."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -92,20 +215,14 @@ def bind(host: str, port: int) -> socket.socket:
         raise ValueError(f"host must be a name or an address of this machine, got {host!r}") from None
     listening = socket.socket(family, kind, protocol)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if reuse_port:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         listening.bind(address)
     except OSError as error:
         listening.close()
         raise ValueError(_why_not_bound(error, host, port)) from None
     return listening
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _why_not_bound(error: OSError, host: str, port: int) -> str:

@@ -1,17 +1,179 @@
-"""Outermost: every request gets a number, is counted, timed and logged, and no fault of ours ends without an answer."""
+"""What operators see: one JSON line a request or event, counts for Prometheus, and a number for every request."""
 
 import itertools
+import logging
 import os
+import re
+import sys
 import time
+import traceback
+from collections.abc import MutableMapping
+from functools import lru_cache
+from typing import Any
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hashlearn.server.errors import fault_response
-from hashlearn.server.logs import log_error, log_request
-from hashlearn.server.metrics import Metrics
+from hashlearn.upkeep.drift import DriftReport
+from hashlearn.upkeep.recall import RecallEstimate
 
+LOGGER = logging.getLogger("hashlearn.server")
+
+
+class JsonFormatter(logging.Formatter):
+    """A record as one line of JSON; fields of its own come as ``extra={"fields": {...}}``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        told = {
+            "time": f"{_second(int(record.created))}.{int(record.msecs):03}Z",
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            told["traceback"] = "".join(traceback.format_exception(*record.exc_info))
+        return to_json(told).decode()
+
+
+@lru_cache(1)
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+
+
+def log_to_stderr(level: str = "info") -> None:
+    """Send the lines of this package and of uvicorn to stderr."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    for name in ("hashlearn.server", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.propagate = False
+    LOGGER.setLevel(level.upper())
+    logging.getLogger("uvicorn.error").setLevel("WARNING")
+
+
+class _Answered(logging.LogRecord):
+    """The record of a request: without the line of code and the thread, which take longer to find than all the rest."""
+
+    def __init__(self, fields: dict[str, Any]):
+        self.fields = fields
+        self.created = time.time()
+        self.msecs = 1000 * (self.created % 1)
+
+    name, msg, args = LOGGER.name, "request", ()
+    levelno, levelname = logging.INFO, "INFO"
+    pathname, filename, module, lineno, funcName = __file__, "logs.py", "logs", 0, "log_request"
+    exc_info = exc_text = stack_info = None
+    process = thread = relativeCreated = 0
+    processName = threadName = taskName = ""
+
+
+def log_request(**fields: Any) -> None:
+    """Say that a request was answered."""
+    if LOGGER.isEnabledFor(logging.INFO):
+        LOGGER.handle(_Answered(fields))
+
+
+def log_event(event: str, **fields: Any) -> None:
+    """Say that something happened to the server."""
+    LOGGER.info(event, extra={"fields": fields})
+
+
+def log_error(scope: MutableMapping[str, Any], error: Exception) -> None:
+    """Keep the traceback of a fault of ours, and the request that it came from."""
+    fields = {"method": scope.get("method"), "path": scope.get("path"), "request": scope.get("request_id")}
+    LOGGER.error("fault", extra={"fields": fields}, exc_info=error)
+
+
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+class Metrics:
+    """The counts of one server."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "hashlearn_requests", "Requests answered.", ["route", "method", "status"], registry=self.registry
+        )
+        self.seconds = Histogram(
+            "hashlearn_request_seconds", "Time to answer.", ["route"], buckets=_SECONDS, registry=self.registry
+        )
+        self.running = Gauge("hashlearn_requests_running", "Requests being answered.", registry=self.registry)
+        self.rows = Gauge("hashlearn_rows", "Rows of the search.", registry=self.registry)
+        self.searched_together = Histogram(
+            "hashlearn_queries_together", "Queries searched in one go.", buckets=_SIZES, registry=self.registry
+        )
+        self.saved_together = Histogram(
+            "hashlearn_writes_together", "Writes made durable in one go.", buckets=_SIZES, registry=self.registry
+        )
+
+        self.stage_seconds = Histogram(
+            "hashlearn_stage_seconds",
+            "Time of a part of a search: waiting for a thread, searching, writing the answer.",
+            ["stage"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.stages = {stage: self.stage_seconds.labels(stage) for stage in ("wait", "search", "write")}
+        self._recall = Gauge(
+            "hashlearn_recall",
+            "Share of the true neighbors that queries found, and its interval.",
+            ["search", "bound"],
+            registry=self.registry,
+        )
+        self._recall_queries = Gauge(
+            "hashlearn_recall_queries", "Queries that the recall is of.", ["search"], registry=self.registry
+        )
+        self._drift = Gauge(
+            "hashlearn_drift",
+            "How new rows differ from those that were there: bits, novelty, and whether that is much.",
+            ["search", "of"],
+            registry=self.registry,
+        )
+
+        self._of_request: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+
+    def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        key = (route, method, status)
+        if key not in self._of_request:  # to look up labels costs more than to count
+            self._of_request[key] = self.requests.labels(*key), self.seconds.labels(route)
+        requests, times = self._of_request[key]
+        requests.inc()
+        times.observe(seconds)
+
+    def tell_recall(self, search: str, estimate: RecallEstimate) -> None:
+        """Tell the recall of a search."""
+        for bound, value in (("mean", estimate.recall), ("low", estimate.low), ("high", estimate.high)):
+            self._recall.labels(search, bound).set(value)
+        self._recall_queries.labels(search).set(estimate.n_queries)
+
+    def tell_drift(self, search: str, report: DriftReport) -> None:
+        """Tell how new rows of a search differ from the old ones."""
+        for of, value in (("bits", report.shares), ("novelty", report.novelty), ("large", report.is_large)):
+            self._drift.labels(search, of).set(value)
+
+    def text(self) -> bytes:
+        """All of them, in the format of Prometheus."""
+        return generate_latest(self.registry)
+
+
+_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _UNKNOWN = "unknown"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+
+
+def _id_sent(scope: Scope) -> str | None:
+    """The number that a client or a proxy gave a request, if it can stand in a log."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+            return value.decode()
+    return None
 
 
 class Telemetry:
@@ -33,13 +195,16 @@ class Telemetry:
             await self.app(scope, receive, send)
             return
         start = time.perf_counter()
-        number = scope["request_id"] = f"{self.process}-{next(self.numbers)}"
+        number = scope["request_id"] = _id_sent(scope) or f"{self.process}-{next(self.numbers)}"
         scope["status"] = 0
 
         async def noted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 scope["status"] = message["status"]
-                message["headers"].append((b"x-request-id", number.encode()))
+                headers = message["headers"]
+                headers.append((b"x-request-id", number.encode()))
+                if _NO_SNIFFING not in headers:
+                    headers.append(_NO_SNIFFING)
             await send(message)
 
         self.n_running += 1

@@ -1,4 +1,4 @@
-"""Checks of what users hand to a store: ids, payloads, vectors, corrections."""
+"""Checks of the arguments of a store: ids, payloads, vectors, corrections."""
 
 import re
 import reprlib
@@ -26,13 +26,13 @@ __all__ = [
     "payload_of",
     "payload_texts",
 ]
-"""What users of this module find here: the checks, and the parts of the door that go with them."""
+"""The public names: the checks of this module, and those of :mod:`hashlearn.rows.inputs` that go with them."""
 
 _KINDS = {"int64": "integers", "str": "strings"}
 
 
 def check_ids(ids: Any, id_type: IdType) -> NDArray[Any]:
-    """Ids as :func:`~hashlearn.rows.inputs.as_ids` gives them, of the kind that a store has."""
+    """Ids as :func:`~hashlearn.rows.inputs.as_ids` gives them; they must be of the kind of the store."""
     array = as_ids(ids)
     given: IdType = "str" if ids_are_text(array) else "int64"
     if not len(array):
@@ -43,7 +43,7 @@ def check_ids(ids: Any, id_type: IdType) -> NDArray[Any]:
 
 
 def check_new_ids(ids: Any, id_type: IdType, n: int) -> NDArray[Any]:
-    """As :func:`check_ids`, of n rows to be written: no id comes twice."""
+    """As :func:`check_ids`, for n rows to be written: no id may come twice."""
     array = check_ids(ids, id_type)
     if len(array) != n:
         raise ValueError(f"ids must be as many as the codes, got {len(array)} for {n}")
@@ -62,7 +62,7 @@ def distinct(ids: NDArray[Any]) -> NDArray[Any]:
 
 
 def check_vectors(vectors: Any, n: int, n_features: int | None) -> NDArray[np.float32] | None:
-    """Vectors as float32 of shape (n, n_features); a store keeps them of all its rows or of none."""
+    """Vectors as float32 of shape (n, n_features); a store keeps vectors for all its rows or for none."""
     if n_features is None:
         if vectors is not None:
             raise ValueError("vectors must be None: this store was made without n_features and keeps none")
@@ -77,13 +77,13 @@ def check_vectors(vectors: Any, n: int, n_features: int | None) -> NDArray[np.fl
 
 
 def check_corrections(corrections: Any, n: int, scale: CorrectionScale | None) -> NDArray[np.uint8] | None:
-    """Correction bytes of shape (n,); a store has them of all its rows or of none."""
+    """Correction bytes of shape (n,); a store keeps corrections for all its rows or for none."""
     if scale is None:
         if corrections is not None:
             raise ValueError("corrections must be None: this store was made without them, for codes compared by bits")
         return None
     if corrections is None:
-        raise ValueError("corrections must be given: this store keeps one byte of them with every code")
+        raise ValueError("corrections must be given: this store keeps one correction byte with every code")
     if isinstance(corrections, Corrections):
         own = CorrectionScale(corrections.scale, corrections.offset)
         if own != scale:

@@ -1,7 +1,7 @@
-"""What a database must offer to keep codes: the Protocol that every engine of this folder follows.
+"""The Protocol that every engine of this folder follows: what a database must do to keep codes.
 
-:class:`~hashlearn.stores.store.Store` is what users hold. It checks every argument once and gives results their form;
-an engine gets arguments that are right, and does with its database what they say.
+Users hold a :class:`~hashlearn.stores.store.Store`. It checks every argument once and gives results their form. An
+engine gets checked arguments and passes them to its database.
 """
 
 import json
@@ -16,7 +16,7 @@ from hashlearn.stores.filters import Condition
 
 FORMAT = "hashlearn codes"
 FORMAT_VERSION = 2
-"""2 knows codes with corrections; a store of version 1 has none."""
+"""Version 2 has codes with corrections; a store of version 1 has none."""
 BIT_ORDER = "big"
 MAX_BITS = 4096
 
@@ -27,16 +27,16 @@ Hits = list[tuple[int, Any]]
 
 
 class CorrectionScale(NamedTuple):
-    """What the correction bytes of a store stand for: ``offset + scale * byte``."""
+    """Scale and offset of the correction bytes: a byte stands for ``offset + scale * byte``."""
 
     scale: float
     offset: float
 
 
 class Description(NamedTuple):
-    """What a store says about its codes; it is kept in the database, beside them.
+    """The description of the codes of a store; it is kept in the database, beside the codes.
 
-    Codes with ``corrections``, as those of ABH, are compared with real queries, codes without by Hamming distance.
+    Codes with ``corrections``, such as those of ABH, are compared with real queries, other codes by Hamming distance.
     """
 
     n_bits: int
@@ -56,7 +56,7 @@ class Description(NamedTuple):
 
     @classmethod
     def from_json(cls, text: str, place: str) -> Self:
-        """The description in ``text``, or one line why there is none."""
+        """The description in ``text``; a ValueError of one line if there is none."""
         try:
             told = json.loads(text)
             if told["format"] != FORMAT:
@@ -78,7 +78,7 @@ class Description(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows to be written; every list has as many entries as there are ids, and no id comes twice."""
+    """Rows to be written; every list has one entry for each id, and no id comes twice."""
 
     ids: NDArray[Any]
     codes: NDArray[np.uint8]
@@ -102,8 +102,8 @@ class Rows(NamedTuple):
         return Rows(self.ids[rows], self.codes[rows], self.payloads[rows], vectors, corrections)
 
 
-class Record(NamedTuple):
-    """One row of a store; ``correction`` is the byte beside the code, where the store has them."""
+class StoreRecord(NamedTuple):
+    """One row of a store; ``correction`` is the byte beside the code, if the store has corrections."""
 
     id: Any
     code: NDArray[np.uint8]
@@ -114,8 +114,8 @@ class Record(NamedTuple):
 class Block(NamedTuple):
     """Some rows of a scan.
 
-    Payloads, if they were asked for, are JSON texts from an engine and dicts from a store. Corrections, one byte for
-    each code, are there where the store has them.
+    Payloads are JSON texts from an engine and dicts from a store, or None if they were not requested. Corrections, one
+    byte for each code, are None if the store has none.
     """
 
     ids: NDArray[Any]
@@ -125,14 +125,14 @@ class Block(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a store is: what a URI says.
+    """The place of a store, from its URI.
 
     Attributes
     ----------
     shown : str
         The URI without its password, for messages.
     address : str
-        What the database wants to be told: a path, or the address of a server.
+        A path, or the address of a server, in the form of the database.
     table : str
         Name of the table or collection.
     read_only : bool
@@ -144,39 +144,39 @@ class Place(NamedTuple):
     read_only: bool
 
 
-class Engine(Protocol):
+class StoreEngine(Protocol):
     """A database that keeps codes.
 
-    ``description`` is None until there is a store at the place: :meth:`create` makes one. Ids are integers of at least
-    0, or strings; a code is compared by all of its bytes, whose padding bits are zero.
+    ``description`` is None if there is no store at the place; :meth:`create` makes one. Ids are integers of at least 0,
+    or strings. Codes are compared by all their bytes; padding bits are zero.
     """
 
     description: Description | None
     errors: tuple[type[Exception], ...]
-    """What the database raises; :meth:`explain` says it in a line."""
+    """The exceptions of the database; :meth:`explain` turns one into an error of one line."""
     indexes: Sequence[str]
     """The approximate indexes that :meth:`use_index` can use."""
 
     def explain(self, error: Exception) -> Exception:
-        """A ValueError or ConnectionError of one line."""
+        """A ValueError or ConnectionError of one line for an exception of the database."""
 
     def create(self, description: Description) -> None:
         """Make an empty store, in one step."""
 
     def use_index(self, kind: str) -> None:
-        """From now on search by an approximate index, which is built if it is not there."""
+        """From now on search by an approximate index, which is built if needed."""
 
     def upsert(self, rows: Rows) -> None:
-        """Write rows; one whose id is there takes its place."""
+        """Write rows; a row with a known id replaces the old row."""
 
     def delete(self, ids: NDArray[Any]) -> int:
-        """Remove rows and say how many there were."""
+        """Remove rows and return how many."""
 
     def get(self, ids: NDArray[Any]) -> list[tuple[Any, bytes, str, int | None]]:
-        """Id, code, payload and correction of the rows that are there, in any order."""
+        """Id, code, payload and correction of the known rows among these ids, in any order."""
 
     def vectors(self, ids: NDArray[Any]) -> list[tuple[Any, NDArray[np.float32]]]:
-        """Id and vector of the rows that are there, in any order."""
+        """Id and vector of the known rows among these ids, in any order."""
 
     def count(self, condition: Condition | None) -> int:
         """How many rows meet the condition."""
@@ -191,23 +191,23 @@ class Engine(Protocol):
         """All rows that meet the condition, at most ``n_rows`` at a time."""
 
     def note(self, key: str) -> str | None:
-        """A text that was kept under this key."""
+        """The text under this key, or None."""
 
     def keep_note(self, key: str, text: str) -> None:
-        """Keep a text under a key, in place of the one before."""
+        """Keep a text under a key; it replaces an older one."""
 
     def drop_note(self, key: str) -> None:
-        """Forget the text under a key, if there is one."""
+        """Remove the text under a key, if there is one."""
 
     def compact(self) -> None:
         """Tidy up after many writes."""
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
 
 def short(error: Exception, length: int = 200) -> str:
-    """The first line of what an error says."""
+    """The first line of the message of an error."""
     lines = str(error).strip().splitlines()
     return lines[0][:length] if lines else type(error).__name__
 

@@ -1,6 +1,6 @@
-"""Search in a stream of blocks: for engines whose database hands out codes faster than it compares them.
+"""Search in a stream of blocks: for databases that read codes faster than they compare them.
 
-Each block meets all queries before the next is read. Memory holds a block and what was found so far.
+Each block is compared with all queries before the next block is read. Memory holds one block and the results so far.
 """
 
 import json
@@ -22,7 +22,7 @@ def nearest_in(
 ) -> list[Hits]:
     """The k nearest codes of each query; with a condition the blocks must have their payloads.
 
-    Only rows that are near enough are tested, nearest first: most payloads are never looked at.
+    Only rows that are near enough are tested, nearest first, so most payloads are never read.
     """
     found: list[Hits] = [[] for _ in codes]
     for block in blocks:
@@ -52,7 +52,7 @@ def within_in(
 
 
 class _Tester:
-    """Which rows of a block meet a condition; each is tested once, and only if somebody asks."""
+    """Which rows of a block meet a condition; each row is tested at most once, on demand."""
 
     def __init__(self, block: Block, condition: Condition | None):
         self.condition = condition

@@ -1,6 +1,6 @@
 """DuckDB: a table with a BIT column, compared by ``bit_count(xor())``.
 
-One process at a time may write to a file, and then no other may read it; several may read one that nobody writes
+While one process writes to a file, no other process may read it. Several processes may read a file that nobody writes
 (``?mode=ro``).
 """
 
@@ -26,11 +26,12 @@ _MAGIC = b"DUCK"
 """Bytes 8 to 11 of a file of DuckDB."""
 
 _locks: defaultdict[str, Any] = defaultdict(RLock)
-"""One for every file: two statements that insert the same id at the same time would both find that it is not there."""
+"""One lock for every file: without it, two statements that insert the same new id at the same time would both insert
+it."""
 
 
 class DuckEngine(SqlEngine):
-    """Codes in a file of DuckDB; see :class:`hashlearn.stores.base.Engine`."""
+    """Codes in a file of DuckDB; see :class:`hashlearn.stores.base.StoreEngine`."""
 
     distance = "CAST(bit_count(xor(code, CAST(CAST(? AS BLOB) AS BIT))) AS INTEGER)"
     code_bytes = "CAST(code AS BLOB)"
@@ -59,7 +60,7 @@ class DuckEngine(SqlEngine):
         return duckdb.connect(path, read_only=self.place.read_only, config=config)
 
     def read_description(self) -> None:
-        """Find out what is there."""
+        """Read the description of the store, if there is one."""
         names = {name for (name,) in self.rows("SELECT table_name FROM duckdb_tables()", [])}
         if self.table in names and self.notes not in names:
             raise ValueError(f"{self.place.shown} holds a table {self.table!r} that hashlearn did not make")
@@ -74,7 +75,7 @@ class DuckEngine(SqlEngine):
     def explain(self, error: Exception) -> Exception:
         reason = short(error)
         if "Could not set lock" in reason:
-            return ConnectionError(f"{self.place.shown} is open in another process, and DuckDB lets in one at a time")
+            return ConnectionError(f"{self.place.shown} is open in another process, and DuckDB allows one at a time")
         if "read-only" in reason:
             return ValueError(f"{self.place.shown} cannot be written: {reason}")
         return ValueError(f"{self.place.shown}: {reason}")
@@ -129,7 +130,7 @@ class DuckEngine(SqlEngine):
         self.connection.close()
 
     def _check_file(self, path: Path) -> None:
-        """Refuse a file of another kind, which DuckDB would try to open by an extension."""
+        """Refuse a file of another kind, which DuckDB would try to open with an extension."""
         if not path.is_file():
             return
         try:
@@ -169,7 +170,7 @@ class DuckEngine(SqlEngine):
 
 
 def _among(found: str, pointer: str, kind: str, values: list[Any]) -> tuple[str, list[Any]]:
-    """Whether what is found at a pointer is in a list; many values go into a hash join, of which DuckDB takes a few."""
+    """Whether the value at a pointer is in a list; long lists become a hash join, of which a statement may have few."""
     if len(values) > MANY_VALUES:
         return f"{found} IN (SELECT unnest(CAST(? AS {kind}[])))", [pointer, values]
     return f"list_contains(CAST(? AS {kind}[]), {found})", [values, pointer]
@@ -183,5 +184,5 @@ def _blobs(pa: Any, matrix: NDArray[np.uint8]) -> Any:
 
 
 def _pointer(field: str) -> str:
-    """A key of the payload as a JSON pointer, in which any key can be written."""
+    """A key of the payload as a JSON pointer, which allows any key."""
     return "/" + field.replace("~", "~0").replace("/", "~1")

@@ -1,7 +1,7 @@
-"""Codes out of an index or a store, for faiss, usearch, numpy and parquet.
+"""Export of codes from an index or a store to faiss, usearch, numpy and parquet.
 
-Distances do not depend on the bit order, so codes go out as they are; convert them with
-:func:`hashlearn.codes.reverse_bit_order` only to compare them with codes that the other program makes itself.
+Distances do not depend on the bit order, so codes are exported unchanged. Convert them with
+:func:`hashlearn.codes.reverse_bit_order` only to compare them with codes that the other program has made.
 """
 
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ from hashlearn.stores.store import BLOCK_ROWS, Store
 
 
 class HasCodes(Protocol):
-    """What holds codes in memory, such as a HammingIndex.
+    """An object that holds codes in memory, such as a HammingIndex.
 
-    If it has an attribute ``corrections`` that is not None, as an AsymmetricIndex of ABH codes has, the codes are made
-    for real queries.
+    If its attribute ``corrections`` is not None, as for an AsymmetricIndex of ABH codes, the codes are made for real
+    queries.
     """
 
     @property
@@ -185,7 +185,7 @@ def _corrections(index: HasCodes) -> Corrections | None:
 
 
 def _correction_scale(source: HasCodes | Store) -> CorrectionScale | None:
-    """Scale and offset of the corrections; None where codes are compared by their bits."""
+    """Scale and offset of the corrections; None if codes are compared by their bits."""
     if isinstance(source, Store):
         return source.corrections
     corrections = _corrections(source)

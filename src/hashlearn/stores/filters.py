@@ -1,18 +1,18 @@
 """Conditions on payloads, in one form for all stores.
 
-A filter is a dict, as document databases have it::
+A filter is a dict, as in document databases::
 
     {"color": "red"}                              the field is equal to
     {"year": {"$gte": 2020, "$lt": 2024}}         $ne $gt $gte $lt $lte $in
     {"$or": [{"color": "red"}, {"size": 3}]}      $and $or; several entries of a dict must all hold
 
-It becomes a tree of the four classes below. :func:`matches` defines what it means, and every engine translates it into
-its own language, values as bound parameters. Fields are keys of the payload itself, not of dicts inside it. Numbers are
-compared in double precision, strings by their code points. A number, a string and a boolean are never equal to one
-another, and a field that is missing or of another kind fails every test but ``$ne``.
+A filter becomes a tree of the four classes below. :func:`matches` defines its meaning, and every engine translates it
+into its own language, with values as bound parameters. Fields are keys of the payload itself, not of dicts inside it.
+Numbers are compared in double precision, strings by their code points. A number, a string and a boolean are never equal
+to one another, and a field that is missing or of another kind fails every test except ``$ne``.
 
-A filter may nest ``$and`` and ``$or`` 32 deep, make 500 tests and name 100,000 values: one that a program wrote in a
-loop must not keep a service busy for minutes.
+A filter may nest ``$and`` and ``$or`` 32 deep, make 500 tests and name 100,000 values: a huge filter that a program
+made in a loop must not block a service for minutes.
 """
 
 import reprlib
@@ -52,7 +52,7 @@ class Differs(NamedTuple):
 
 
 class Compares(NamedTuple):
-    """The field is of the value's kind, and greater or smaller as the sign says: > >= < <=."""
+    """The field has the kind of the value, and compares with it as the sign says: > >= < <=."""
 
     field: str
     sign: str
@@ -71,7 +71,7 @@ Condition = Test | Joined
 
 
 def parse_filter(filter: Any) -> Condition | None:
-    """The condition that a filter states; None for None and for an empty dict, which every row meets.
+    """The condition of a filter; None for None and for an empty dict, which every row meets.
 
     >>> parse_filter({"year": {"$gte": 2020}, "color": {"$in": ["red", "blue"]}})
     Joined(word='and', parts=(Compares(field='year', sign='>=', value=2020.0),
@@ -85,7 +85,7 @@ def parse_filter(filter: Any) -> Condition | None:
 
 
 def matches(condition: Condition | None, payload: Mapping[str, Any]) -> bool:
-    """Whether a payload meets a condition: what every store must answer.
+    """Whether a payload meets a condition; every store must give the same answer.
 
     >>> matches(parse_filter({"year": {"$lt": 2024}}), {"year": 2020})
     True
@@ -117,12 +117,12 @@ def kind_of(value: Any) -> str:
 
 
 def of_kind(values: tuple[Any, ...], kind: str) -> list[Any]:
-    """Those of the values that are of a kind."""
+    """The values of one kind."""
     return [value for value in values if kind_of(value) == kind]
 
 
 def translate(condition: Condition, test: Callable[[Test], tuple[str, list[Any]]]) -> tuple[str, list[Any]]:
-    """A condition in the language of a database, and its parameters, where ``test`` translates a single test."""
+    """A condition in the language of a database, and its parameters; ``test`` translates a single test."""
     if not isinstance(condition, Joined):
         return test(condition)
     word, parts = condition
@@ -138,7 +138,7 @@ def translate(condition: Condition, test: Callable[[Test], tuple[str, list[Any]]
 
 
 def _parse_entries(filter: Any, depth: int) -> list[Condition]:
-    """The conditions that a dict states, all of which must hold; ``depth`` is how many more dicts may be inside."""
+    """The conditions of a dict, all of which must hold; ``depth`` is the number of levels that may still follow."""
     if not isinstance(filter, Mapping):
         raise TypeError(f"filter must be a dict such as {{'year': {{'$gte': 2020}}}}, got {_short(filter)}")
     if depth < 0:
@@ -212,7 +212,7 @@ def _double(value: Any) -> float:
 
 
 def _check_size(condition: Condition | None) -> None:
-    """Refuse more tests and values than a filter may have, wherever in it they are."""
+    """Refuse a filter with too many tests or values."""
     n_tests = n_values = 0
     waiting = [] if condition is None else [condition]
     while waiting:
@@ -245,7 +245,7 @@ def _join(word: str, parts: list[Condition]) -> Condition | None:
 
 
 def _key(value: Any) -> tuple[str, Any]:
-    """What is the same for values that are equal; values that no filter can have are all alike."""
+    """A key that is equal for equal values; values that no filter allows have one common key."""
     kind = kind_of(value)
     if kind == "number":
         return kind, float(value)

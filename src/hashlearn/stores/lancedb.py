@@ -1,8 +1,8 @@
 """LanceDB: a table in a folder or in object storage.
 
-LanceDB reads codes several times faster than it compares them (0.40, 64 bits), leaves ties to chance and looks into no
-JSON. So an exact search reads ids and codes in blocks and compares them here, and a filter tests the payloads of the
-nearest rows until enough of them meet it. LanceDB's own search is used with ``index="ivf"``.
+LanceDB reads codes several times faster than it compares them (0.40, 64 bits), breaks ties arbitrarily and cannot
+filter by JSON. So an exact search reads ids and codes in blocks and compares them here, and a filter tests the payloads
+of the nearest rows until enough rows meet it. LanceDB's own search is used with ``index="ivf"``.
 """
 
 import json
@@ -23,18 +23,18 @@ from hashlearn.stores.blocks import nearest_in, within_in
 from hashlearn.stores.filters import Condition, matches
 
 METADATA_KEY = b"hashlearn"
-"""Where the description stands among the metadata of the table's schema."""
+"""The key of the description in the metadata of the table's schema."""
 PRIMARY_KEY = {"lance-schema:unenforced-primary-key:position": "1"}
-"""Without it two writers that merge the same new id at the same time would both insert it."""
+"""Makes the ids a primary key: otherwise two writers that merge the same new id at once would both insert it."""
 BLOCK_ROWS = 1 << 16
 IDS_AT_ONCE = 10_000
 ATTEMPTS = 20
 PROBES = 32
-"""Lists of an IVF index that a search looks into."""
+"""Number of lists of an IVF index that a search reads."""
 
 
 class LanceEngine:
-    """Codes in a table of LanceDB; see :class:`hashlearn.stores.base.Engine`."""
+    """Codes in a table of LanceDB; see :class:`hashlearn.stores.base.StoreEngine`."""
 
     errors: tuple[type[Exception], ...] = (ValueError, OSError, RuntimeError)
     indexes: Sequence[str] = ("ivf",)
@@ -50,7 +50,7 @@ class LanceEngine:
         if Path(place.address).is_file():
             raise ValueError(f"uri must be a folder, got the file {place.shown}")
         try:
-            # every read looks for what other processes have written
+            # every read checks for changes of other processes
             self.connection = self.lancedb.connect(place.address, read_consistency_interval=timedelta(0))
             self._open()
         except self.errors as error:
@@ -172,7 +172,7 @@ class LanceEngine:
         return self.description.n_bits
 
     def _correction(self) -> list[str]:
-        """The column of the corrections, where the table has one."""
+        """The column of the corrections, if the table has one."""
         assert self.description is not None
         return [] if self.description.corrections is None else ["correction"]
 
@@ -205,10 +205,10 @@ class LanceEngine:
             yield self.lancedb.expr.col("id").isin(ids[start : start + IDS_AT_ONCE].tolist())
 
     def _appended(self, incoming: Any, ids: NDArray[Any]) -> bool:
-        """Append rows if there are none in the range of their ids, as in a load of running numbers.
+        """Append rows if the table has no ids in their range, as in a load of running numbers.
 
-        A merge compares with all rows that are there, in memory; appending does not. If another process has written
-        meanwhile, and the same ids, the rows are deleted again, to be merged.
+        A merge compares with all rows of the table, in memory; appending does not. If another process has written the
+        same ids meanwhile, the appended rows are deleted again and merged.
         """
         id, lit, listed = self.lancedb.expr.col("id"), self.lancedb.expr.lit, ids.tolist()
         in_range = (id >= lit(min(listed))) & (id <= lit(max(listed)))
@@ -232,7 +232,7 @@ class LanceEngine:
         columns = ["id", "code", *(["payload"] if payloads else []), *self._correction()]
         for batch in self.table.search().select(columns).to_batches(n_rows):
             ids = batch["id"].to_numpy(zero_copy_only=False)
-            for start in range(0, len(ids), n_rows):  # a batch may be larger than was asked for
+            for start in range(0, len(ids), n_rows):  # a batch may be larger than requested
                 rows = slice(start, start + n_rows)
                 texts = batch["payload"][rows].to_pylist() if payloads else None
                 corrections = batch["correction"][rows].to_numpy() if self._correction() else None
@@ -249,7 +249,7 @@ def _merge(table: Any, key: str, incoming: Any) -> None:
 
 
 def _committed(change: Callable[[], Any]) -> Any:
-    """Make a change, and try again if another writer was faster: LanceDB takes no change of an older version."""
+    """Make a change, and repeat it if another writer was faster: LanceDB refuses a change of an older version."""
     for attempt in range(ATTEMPTS):
         try:
             return change()

@@ -1,4 +1,4 @@
-"""Loading many codes into a store: a block at a time, with progress, and going on where an earlier call has stopped."""
+"""Loading many codes into a store: a block at a time, with progress; a repeated call continues an interrupted one."""
 
 import hashlib
 import time
@@ -19,16 +19,16 @@ from hashlearn.stores.arguments import check_corrections
 from hashlearn.stores.store import BLOCK_ROWS, Store
 
 NOTE = "loading "
-"""How the key of the note begins that says how far a load has come; the digest of the job follows."""
+"""The beginning of the key of the note that says how far a load has come; the digest of the job follows."""
 SECONDS_BETWEEN_NOTES = 5.0
-"""How much work a process that is killed may have to do again."""
+"""A load that is killed repeats at most the work of this time."""
 
 VECTOR_BYTES = 1 << 26
-"""How much of the vectors is written at a time, where a store keeps them."""
+"""Bytes of vectors that are written at a time, if a store keeps vectors."""
 
 
 class CodedRows(NamedTuple):
-    """Codes of some rows, and their corrections where the store keeps them."""
+    """Codes of some rows, and their corrections if the store keeps them."""
 
     rows: slice
     codes: NDArray[np.uint8]
@@ -52,9 +52,9 @@ def load_codes(
 ) -> int:
     """Write codes into a store in blocks; memory holds one block.
 
-    Repeat a call that was interrupted and it goes on: a note in the store says how many rows of this very job are in.
+    Repeat an interrupted call and it continues: a note in the store says how many rows of this job are written.
     Rows that were written after the last note are written again, which changes nothing. Several processes may load
-    parts of the codes at the same time where the database lets them. :meth:`Store.compact` afterwards makes searches
+    parts of the codes at the same time if the database allows it. :meth:`Store.compact` afterwards makes searches
     faster.
 
     Parameters
@@ -62,25 +62,25 @@ def load_codes(
     store : Store
         Where they go.
     codes : array of shape (n, ceil(n_bits / 8)), path of an .npy file, or callable
-        Packed codes. A memmap or a file is not read before its turn. A callable gets the number of the row to begin
-        with, and returns pairs of a slice of rows and their codes, as ``hasher.transform_blocks`` does. Where the store
-        keeps corrections, they are the third after the slice and the codes.
+        Packed codes. A memmap or a file is read block by block. A callable gets the number of the row to begin
+        with, and returns pairs of a slice of rows and their codes, as ``hasher.transform_blocks`` does. If the store
+        keeps corrections, they are the third item, after the slice and the codes.
     ids : list, array, Series or other column of n ids, or None
         None gives running numbers from 0, in a store whose ids are integers.
     vectors : array of shape (n, n_features), anything that gives rows for a slice, or None
-        Where the store keeps vectors, and only there.
+        Required if the store keeps vectors, otherwise not allowed.
     payloads : list of n dicts, frame, Arrow table, or None
         JSON values; None is no payload.
     corrections : array of shape (n,), uint8, or Corrections, or None
-        Beside an array of codes where the store keeps corrections, and only there.
+        Required beside an array of codes if the store keeps corrections, otherwise not allowed.
     first : int or None
-        The row to begin with; None goes on where the last call with the same job has stopped.
+        The row to begin with; None continues where the last call with the same job has stopped.
     job : str or None
-        What tells this load from others. By default the digest of the first and the last block of an array; a callable
+        The name of this load. By default the digest of the first and the last block of an array; a callable
         without it always begins with ``first``, or 0.
     block_rows : int
-        Rows written at a time; fewer where vectors are kept and that many would take more than 64 MB. Smaller blocks of
-        a callable are joined: a database takes a few large writes far sooner than many small ones.
+        Rows written at a time; fewer if their vectors would take more than 64 MB. Smaller blocks of a callable are
+        joined, because few large writes are much faster than many small ones.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def _write(store: Store, parts: Iterable[CodedRows], ids: Any, vectors: Any, pay
                 _keep(store, job, done)
                 noted_at = time.monotonic()
     except BaseException:
-        with suppress(Exception):  # what stopped the load may also keep us from saying how far it came
+        with suppress(Exception):  # the error that stopped the load may also stop the note
             _keep(store, job, done)
         raise
     if job is not None:
@@ -145,12 +145,12 @@ def _write(store: Store, parts: Iterable[CodedRows], ids: Any, vectors: Any, pay
 
 
 def _by_slices(values: Any) -> Any:
-    """Vectors or payloads that give a part of themselves for a slice of rows; a ``datasets.Dataset`` gives columns."""
+    """Vectors or payloads that can be sliced by rows; a slice of a ``datasets.Dataset`` would be columns."""
     return values.with_format("arrow") if library_of(values) == "datasets" and is_table(values) else values
 
 
 def _gathered(parts: Iterable[CodedRows], block_rows: int) -> Iterator[CodedRows]:
-    """Parts of at least ``block_rows`` rows, but for the last: neighbors joined."""
+    """Parts of at least ``block_rows`` rows, except the last: small neighbors are joined."""
     waiting: list[CodedRows] = []
     for part in parts:
         # copies: the source may use its memory again for the next part
@@ -179,13 +179,13 @@ def _key(job: str) -> str:
 
 
 def _done(store: Store, job: str | None) -> int:
-    """Rows of this job that the store says it holds."""
+    """Number of rows of this job that are written, from the note in the store."""
     done = None if job is None else store.note(_key(job))
     return 0 if done is None else int(done)
 
 
 def _opened(codes: Any, n_bits: int) -> NDArray[np.uint8]:
-    """The codes as an array, which may be mapped; their form is checked, their bits when they are written."""
+    """The codes as an array, which may be mapped. Shape and type are checked here, the bits when they are written."""
     if isinstance(codes, (str, Path)):
         try:
             codes = np.load(codes, mmap_mode="r", allow_pickle=False)
@@ -206,7 +206,7 @@ def _sliced(array: NDArray[np.uint8], corrections: NDArray[np.uint8] | None, blo
 
 
 def _called(codes: Callable[[int], Iterable[tuple]], store: Store) -> Blocks:
-    """The blocks of a caller, once they are known to be what the store wants."""
+    """The checked blocks of a callable."""
     wanted = ["a slice of rows", "their codes", *([] if store.corrections is None else ["their corrections"])]
 
     def blocks(first: int) -> Iterator[CodedRows]:
@@ -226,7 +226,7 @@ def _check_lengths(n: int, **given: Any) -> None:
 
 
 def _identity(array: NDArray[np.uint8], corrections: NDArray[np.uint8] | None, ids: Any, block_rows: int) -> str:
-    """What tells these codes from others: how many there are, and the first and the last of them with their ids."""
+    """A digest of the number of codes, and of the first and last codes with their ids."""
     digest = hashlib.sha256(f"{array.shape}".encode())
     for rows in (slice(0, block_rows), slice(max(0, len(array) - block_rows), len(array))):
         digest.update(np.ascontiguousarray(array[rows]).data)

@@ -1,8 +1,8 @@
 """Milvus: a collection with a BINARY_VECTOR, on a server or in a file of Milvus Lite.
 
-Milvus breaks ties as it likes and finds at most 16,384 codes at a time. So a search asks for more than k, and where
-these do not show that all ties at the k-th place are there, the codes are read and compared here. Milvus Lite knows no
-parameters in expressions: :func:`literal` writes values as literals, and refuses what cannot be quoted safely.
+Milvus breaks ties arbitrarily and finds at most 16,384 codes at a time. So a search asks for more than k codes. If the
+result may lack a tie at the k-th place, the codes are read and compared here. Milvus Lite has no parameters in
+expressions: :func:`literal` writes values as literals, and refuses values that cannot be quoted safely.
 """
 
 import json
@@ -26,14 +26,14 @@ from hashlearn.stores.blocks import nearest_in, within_in
 from hashlearn.stores.filters import Among, Compares, Condition, Differs, Test, of_kind, translate
 
 NOTES = "hashlearn_notes"
-"""The collection of the notes of all stores in a database; those of one begin with its name and a slash."""
+"""The collection of the notes of all stores in a database; the keys of a store begin with its name and a slash."""
 DESCRIPTION = "description"
 MAX_FOUND = 16_384
 MAX_FEATURES = 4096
 MAX_PAYLOAD_BYTES = 65_536
 IDS_AT_ONCE = 10_000
 BYTES_AT_ONCE = 16 << 20
-"""Of a request; servers take 64 MB."""
+"""The most bytes of a request; servers allow 64 MB."""
 BLOCK_ROWS = 10_000
 SECONDS = 10
 N_LISTS, N_PROBES = 1024, 64
@@ -44,7 +44,7 @@ _replacing = Lock()
 
 
 class MilvusEngine:
-    """Codes in a collection of Milvus; see :class:`hashlearn.stores.base.Engine`."""
+    """Codes in a collection of Milvus; see :class:`hashlearn.stores.base.StoreEngine`."""
 
     errors: tuple[type[Exception], ...]
     indexes: Sequence[str] = ("ivf",)
@@ -57,7 +57,7 @@ class MilvusEngine:
         self.parameters: dict[str, Any] = {}
         self.by_index = False
         self.is_file = "://" not in place.address
-        logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs a traceback with everything it raises
+        logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs a traceback for every exception
         self.client = self._file_client() if self.is_file else self._server_client()
         self.description: Description | None = None
         try:
@@ -71,11 +71,11 @@ class MilvusEngine:
     def explain(self, error: Exception) -> Exception:
         reason = " ".join(str(getattr(error, "message", error)).split())[:200]
         if "UNAVAILABLE" in reason or "Fail connecting" in reason:
-            return ConnectionError(f"{self.place.shown} is not reached: {reason}")
+            return ConnectionError(f"{self.place.shown} cannot be reached: {reason}")
         return ValueError(f"{self.place.shown}: {reason}")
 
     def create(self, description: Description) -> None:
-        """Keep the description, then make the collection: a store is there when both are."""
+        """Write the description, then make the collection: a store exists if both exist."""
         if description.n_features is not None and description.n_features > MAX_FEATURES:
             raise ValueError(f"n_features must be at most {MAX_FEATURES} in Milvus, got {description.n_features}")
         types, schema = self.pymilvus.DataType, self.pymilvus.MilvusClient.create_schema(auto_id=False)
@@ -96,7 +96,7 @@ class MilvusEngine:
         self.description = description
 
     def use_index(self, kind: str) -> None:
-        """Put an IVF index in the place of the exact one."""
+        """Replace the exact index by an IVF index."""
         if self.is_file:
             raise ValueError("index must be None for a file of Milvus Lite, which only searches exactly")
         if not self._has_lists():
@@ -109,7 +109,7 @@ class MilvusEngine:
 
     def upsert(self, rows: Rows) -> None:
         if self.is_file and any(isinstance(id, str) and "'" in id for id in rows.ids):
-            # it pastes ids into its own SQL when it replaces or deletes a row
+            # it writes ids into its own SQL without quoting them
             raise ValueError("ids must have no ' in a file of Milvus Lite; a Milvus server takes them")
         for payload in rows.payloads:
             if len(payload) > MAX_PAYLOAD_BYTES // 4 and len(payload.encode()) >= MAX_PAYLOAD_BYTES:
@@ -122,7 +122,7 @@ class MilvusEngine:
             self._replace(self.collection, _entities(rows.part(slice(start, start + step))))
 
     def delete(self, ids: NDArray[Any]) -> int:
-        """What is there is looked up first, since Milvus counts what it was asked to delete."""
+        """Known ids are looked up first, because Milvus counts the ids in the request."""
         there = [row["id"] for row in self._with_ids(ids, ["id"])]
         for start in range(0, len(there), IDS_AT_ONCE):
             self.client.delete(self.collection, filter=f"id in {_listed(there[start : start + IDS_AT_ONCE])}")
@@ -192,7 +192,7 @@ class MilvusEngine:
             self.client.compact(self.collection)
 
     def close(self) -> None:
-        """Let go of the connection, and of a file when the last store of this process that has it open is closed."""
+        """Close the connection; a file is closed with the last store of this process that has it open."""
         if self.client is None:
             return
         self.client.close()
@@ -201,7 +201,7 @@ class MilvusEngine:
             _release(self.place.address)
 
     def _correction(self) -> list[str]:
-        """The field of the corrections, where the collection has one."""
+        """The field of the corrections, if the collection has one."""
         assert self.description is not None
         return [] if self.description.corrections is None else ["correction"]
 
@@ -218,7 +218,7 @@ class MilvusEngine:
         return self.description.n_bits
 
     def _describe(self) -> None:
-        """Find out what is there."""
+        """Read the description of the store, if there is one."""
         if not self.client.has_collection(self.collection):
             return
         text = self.note(DESCRIPTION) if self.client.has_collection(NOTES) else None
@@ -235,7 +235,7 @@ class MilvusEngine:
         try:
             return self.pymilvus.MilvusClient(address, **login, db_name=parts.path.strip("/"), timeout=SECONDS)
         except self.errors as error:
-            raise ConnectionError(f"no Milvus server lets us in at {self.place.shown}: {short(error)}") from error
+            raise ConnectionError(f"cannot connect to Milvus at {self.place.shown}: {short(error)}") from error
 
     def _file_client(self) -> Any:
         require("milvus_lite", "milvus")
@@ -261,7 +261,7 @@ class MilvusEngine:
         return index
 
     def _has_lists(self) -> bool:
-        """Whether somebody has put an IVF index in the place of the exact one; Milvus Lite has none."""
+        """Whether the collection has an IVF index instead of the exact one; Milvus Lite has none."""
         if self.is_file:
             return False
         return self.client.describe_index(self.collection, "code").get("index_type") == "BIN_IVF_FLAT"
@@ -303,7 +303,7 @@ class MilvusEngine:
 
 
 def literal(value: Any) -> str:
-    """A value in an expression of Milvus. Numbers are floats, which Milvus compares with integers as well.
+    """A value in an expression of Milvus. Numbers are floats, which Milvus also compares with integers.
 
     >>> print(literal('say "no"'), literal(3), literal(True))
     "say \\"no\\"" 3.0 true
@@ -331,7 +331,7 @@ def _test(test: Test) -> tuple[str, list[Any]]:
         case Among(_, values):
             kinds = [of_kind(values, kind) for kind in ("string", "number", "boolean")]
             tests = [f"{field} in [{', '.join(map(literal, each))}]" for each in kinds if each]
-            return " or ".join(tests) or f"{field} < 0.0 and {field} > 0.0", []  # Milvus knows no empty list
+            return " or ".join(tests) or f"{field} < 0.0 and {field} > 0.0", []  # Milvus refuses an empty list
         case Differs(_, value):
             return f"{field} != {literal(value)}", []
         case Compares(_, sign, value):

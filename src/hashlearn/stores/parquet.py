@@ -1,8 +1,8 @@
-"""Parquet files as a store that is only read: DuckDB searches them where they are.
+"""Parquet files as a read-only store, searched by DuckDB.
 
-:func:`~hashlearn.stores.export.to_parquet` writes such files. Files made elsewhere serve as well if they have a column
-``id`` of integers or strings, a column ``code`` of bytes, all of one length, and perhaps a column ``payload`` of JSON.
-Codes with corrections need the metadata that ``to_parquet`` writes.
+:func:`~hashlearn.stores.export.to_parquet` writes such files. Files made elsewhere work, too, if they have a column
+``id`` of integers or strings and a column ``code`` of bytes, all of one length. A column ``payload`` of JSON is
+optional. Codes with corrections need the metadata that ``to_parquet`` writes.
 """
 
 from glob import glob
@@ -15,11 +15,11 @@ from hashlearn.stores.base import Description, Place, Rows, short
 from hashlearn.stores.duckdb import DuckEngine
 
 METADATA_KEY = b"hashlearn"
-"""Where the description stands among the metadata of a file."""
+"""The key of the description in the metadata of a file."""
 
 
 class ParquetEngine(DuckEngine):
-    """Codes in parquet files; see :class:`hashlearn.stores.base.Engine`."""
+    """Codes in parquet files; see :class:`hashlearn.stores.base.StoreEngine`."""
 
     distance = "CAST(bit_count(xor(CAST(code AS BIT), CAST(CAST(? AS BLOB) AS BIT))) AS INTEGER)"
     code_bytes = "code"
@@ -69,13 +69,13 @@ class ParquetEngine(DuckEngine):
         self._refuse()
 
     def compact(self) -> None:
-        """There is nothing to do in files that are only read."""
+        """Does nothing: the files are read-only."""
 
     def _refuse(self) -> NoReturn:
         raise ValueError(f"{self.place.shown} cannot be written: parquet files are only read")
 
     def _description_in(self, path: str) -> Description:
-        """What the file's metadata say, or otherwise its columns."""
+        """The description in the metadata of the file, or otherwise from its columns."""
         parquet = require("pyarrow.parquet", "duckdb")
         try:
             schema = parquet.read_schema(path)

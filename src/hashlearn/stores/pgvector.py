@@ -17,14 +17,14 @@ from hashlearn.stores.filters import Among, Compares, Condition, Differs, Test
 from hashlearn.stores.sql import DESCRIPTION, SqlEngine, changes
 
 CANDIDATES = 1000
-"""Codes that a search by HNSW looks at: all that pgvector allows."""
+"""Codes that a search by HNSW looks at: the most that pgvector allows."""
 
 _COPY_BEGINS = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _COPY_ENDS = b"\xff\xff"
 
 
 class PostgresEngine(SqlEngine):
-    """Codes in a table of PostgreSQL; see :class:`hashlearn.stores.base.Engine`."""
+    """Codes in a table of PostgreSQL; see :class:`hashlearn.stores.base.StoreEngine`."""
 
     among = "id = ANY(?)"
     code_bytes = "substring(bit_send(code) FROM 5)"  # after the number of bits
@@ -40,7 +40,7 @@ class PostgresEngine(SqlEngine):
         try:
             self.connection = self.psycopg.connect(place.address, autocommit=True)
         except self.psycopg.Error as error:
-            raise ConnectionError(f"no PostgreSQL server lets us in at {place.shown}: {short(error)}") from error
+            raise ConnectionError(f"cannot connect to PostgreSQL at {place.shown}: {short(error)}") from error
         try:
             self._describe()
         except BaseException:
@@ -52,7 +52,7 @@ class PostgresEngine(SqlEngine):
         if isinstance(error, (problems.ReadOnlySqlTransaction, problems.InsufficientPrivilege)):
             return ValueError(f"{self.place.shown} cannot be written: {short(error)}")
         if isinstance(error, (self.psycopg.OperationalError, self.psycopg.InterfaceError)):
-            return ConnectionError(f"{self.place.shown} is not reached any more: {short(error)}")
+            return ConnectionError(f"{self.place.shown} cannot be reached any more: {short(error)}")
         return ValueError(f"{self.place.shown}: {short(error)}")
 
     def create(self, description: Description) -> None:
@@ -60,7 +60,7 @@ class PostgresEngine(SqlEngine):
         vector = "" if description.n_features is None else ", vector bytea NOT NULL"
         correction = "" if description.corrections is None else ", correction smallint NOT NULL"
         with self.lock, self.connection.transaction():
-            self.rows("SELECT pg_advisory_xact_lock(hashtext('hashlearn'))", [])  # others may be making it, too
+            self.rows("SELECT pg_advisory_xact_lock(hashtext('hashlearn'))", [])  # others may make it now, too
             self._describe()
             if self.description is not None:
                 return
@@ -79,7 +79,7 @@ class PostgresEngine(SqlEngine):
         self.by_index = True
 
     def upsert(self, rows: Rows) -> None:
-        """Copy the rows beside the table, then merge them in one statement."""
+        """Copy the rows to a temporary table, then merge them in one statement."""
         with self.lock, self.connection.transaction():
             incoming = f"{self.table}_incoming"
             self.rows(f"CREATE TEMPORARY TABLE {incoming} (LIKE {self.table}) ON COMMIT DROP", [])
@@ -89,7 +89,7 @@ class PostgresEngine(SqlEngine):
                 for row in self._copied(rows):
                     copy.write(row)
                 copy.write(_COPY_ENDS)
-            # in the order of the ids: two writers of the same ids would otherwise stop each other by their locks
+            # in the order of the ids: otherwise two writers of the same ids could deadlock
             merging = f"INSERT INTO {self.table} SELECT * FROM {incoming} ORDER BY id"
             self.rows(f"{merging} ON CONFLICT (id) DO UPDATE SET {changes(rows)}", [])
 
@@ -99,7 +99,8 @@ class PostgresEngine(SqlEngine):
             return cursor.rowcount
 
     def nearest(self, codes: NDArray[np.uint8], k: int, condition: Condition | None) -> list[Hits]:
-        """By the index if one was asked for; otherwise the cast in ``distance`` keeps PostgreSQL from using it."""
+        """Search by the index if one was requested; otherwise the cast in ``distance`` keeps PostgreSQL from using
+        it."""
         if not self.by_index:
             return super().nearest(codes, k, condition)
         where, parameters = self.where(condition)
@@ -148,7 +149,7 @@ class PostgresEngine(SqlEngine):
         return self.description.n_bits
 
     def _describe(self) -> None:
-        """Find out what is there."""
+        """Read the description of the store, if there is one."""
         names = "SELECT to_regclass(?) IS NOT NULL, to_regclass(?) IS NOT NULL"
         has_notes, has_codes = self.rows(names, [self.notes, self.table])[0]
         if has_codes and not has_notes:
@@ -158,7 +159,7 @@ class PostgresEngine(SqlEngine):
             self.distance = f"(code <~> ?::bit({self._n_bits()}))::int"
 
     def _require_pgvector(self) -> None:
-        """Have the extension in the database, which somebody with the right to must have done once."""
+        """Create the extension pgvector if it is missing; this needs the right to create extensions."""
         if self.rows("SELECT 1 FROM pg_extension WHERE extname = 'vector'", []):
             return
         try:
@@ -187,5 +188,5 @@ def _field(value: bytes) -> bytes:
 
 
 def _where_typed(kind: str, test: str) -> str:
-    """A test that is only made of values of a kind; AND does not promise an order, CASE does."""
+    """A test that is evaluated only for values of one kind: CASE guarantees the order, AND does not."""
     return f"CASE WHEN jsonb_typeof(payload -> ?::text) = '{kind}' THEN {test} ELSE false END"

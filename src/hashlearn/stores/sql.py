@@ -1,7 +1,7 @@
-"""What the databases that speak SQL share: one table of codes, one of notes, and the statements that read them.
+"""The common part of the SQL databases: a table of codes, a table of notes, and the statements that read them.
 
 An engine says how its database writes a distance, a list of ids and a test of a payload; values are always parameters,
-written as ``?``. Table names come from the URI, where only letters, digits and _ are let through.
+written as ``?``. Table names come from the URI, where only letters, digits and _ are allowed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ DESCRIPTION = "description"
 
 
 class SqlEngine:
-    """Searches, look-ups and scans in SQL; a subclass adds what its database does in its own way."""
+    """Searches, look-ups and scans in SQL; a subclass adds the parts that differ."""
 
     errors: tuple[type[Exception], ...]
     indexes: Sequence[str] = ()
@@ -45,7 +45,7 @@ class SqlEngine:
         raise NotImplementedError
 
     def use_index(self, kind: str) -> None:
-        """Search by an index, where the database has one for codes."""
+        """Search by an index, if the database has one for codes."""
         raise NotImplementedError
 
     def test(self, test: Test) -> tuple[str, list[Any]]:
@@ -65,7 +65,7 @@ class SqlEngine:
 
     @property
     def correction(self) -> str:
-        """The column ``correction``, or NULL where the table has none."""
+        """The column ``correction``, or NULL if the table has none."""
         assert self.description is not None
         return "NULL" if self.description.corrections is None else "correction"
 
@@ -98,7 +98,7 @@ class SqlEngine:
         return [self.hits(statement, [self.code_parameter(code), *parameters, radius]) for code in codes]
 
     def blocks(self, n_rows: int, condition: Condition | None, payloads: bool) -> Iterator[Block]:
-        """Pages in the order of the ids, each a statement of its own: no cursor is kept open between them."""
+        """Pages in the order of the ids, one statement for each: no cursor stays open between them."""
         assert self.description is not None
         where, parameters = self.where(condition)
         columns = f"id, {self.code_bytes}, {self.payload_text if payloads else 'NULL'}, {self.correction}"
@@ -142,5 +142,5 @@ class SqlEngine:
 
 
 def changes(rows: Rows) -> str:
-    """What is set in a row whose id is there: every column but the id, from the row that came."""
+    """The SET part of an upsert: every column except the id, from the new row."""
     return ", ".join(f"{name} = excluded.{name}" for name in rows.columns[1:])

@@ -1,8 +1,8 @@
-"""SQLite with sqlite-vec: codes in a table, and once more in a ``vec0`` table of ``bit[n]`` that searches them.
+"""SQLite with sqlite-vec: codes in a table, and again in a ``vec0`` table of ``bit[n]`` for searching.
 
-A ``vec0`` table finds at most 4,096 nearest codes, takes no condition on payloads and breaks ties as it likes. Where
-one of these matters, the plain table answers: slower, and always exactly. Codes whose length is no multiple of 8 are
-padded. Codes with corrections are not searched here and have no ``vec0`` table.
+A ``vec0`` table finds at most 4,096 nearest codes, takes no condition on payloads and breaks ties arbitrarily. If one
+of these matters, the plain table answers, which is slower and always exact. Codes whose length is not a multiple of 8
+are padded. Codes with corrections are not searched here and have no ``vec0`` table.
 """
 
 import json
@@ -27,7 +27,7 @@ BUSY_SECONDS = 5
 
 
 class SqliteEngine(SqlEngine):
-    """Codes in a file of SQLite; see :class:`hashlearn.stores.base.Engine`."""
+    """Codes in a file of SQLite; see :class:`hashlearn.stores.base.StoreEngine`."""
 
     distance = "CAST(vec_distance_hamming(vec_bit(code), vec_bit(?)) AS INTEGER)"
     among = "id IN (SELECT value FROM json_each(?))"
@@ -73,7 +73,7 @@ class SqliteEngine(SqlEngine):
         id_column = "INTEGER" if description.id_type == "int64" else "TEXT"
         vector = "" if description.n_features is None else ", vector BLOB NOT NULL"
         correction = "" if description.corrections is None else ", correction INTEGER NOT NULL"
-        self.rows("PRAGMA journal_mode = WAL", [])  # the file remembers it: readers do not wait for the writer
+        self.rows("PRAGMA journal_mode = WAL", [])  # stored in the file: readers do not wait for the writer
         with self._transaction():
             self.rows(f"CREATE TABLE {self.notes} (key TEXT PRIMARY KEY, value TEXT NOT NULL)", [])
             self.rows(
@@ -107,7 +107,7 @@ class SqliteEngine(SqlEngine):
             return self.connection.execute(f"DELETE {chosen}", [listed]).rowcount
 
     def nearest(self, codes: NDArray[np.uint8], k: int, condition: Condition | None) -> list[Hits]:
-        """More than k from ``vec0``, so that ties at the k-th place can be told to be all there."""
+        """Ask ``vec0`` for more than k codes, to see whether all ties at the k-th place are found."""
         if condition is not None or k > MAX_K // 2:
             return super().nearest(codes, k, condition)
         wanted = min(MAX_K, 2 * k + 64)
@@ -165,7 +165,7 @@ class SqliteEngine(SqlEngine):
         self.description = self.described(self.notes in names)
 
     def _from_vec0(self, code: NDArray[np.uint8], k: int, radius: int) -> Hits:
-        """At most k of the nearest codes within a radius; which of those at the last distance is open."""
+        """At most k of the nearest codes within a radius; at the last distance, any of the ties."""
         return sorted(
             self.hits(
                 f"SELECT near.distance, codes.id FROM (SELECT rowid, distance FROM {self.search_table} "
@@ -193,7 +193,7 @@ class SqliteEngine(SqlEngine):
 
 
 def _driver() -> ModuleType:
-    """Python's own sqlite3 if it can load extensions, which some builds cannot; otherwise pysqlite3."""
+    """Python's sqlite3 if this build can load extensions, otherwise pysqlite3."""
     if hasattr(sqlite3.Connection, "enable_load_extension"):
         return sqlite3
     try:

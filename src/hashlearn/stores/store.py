@@ -1,4 +1,4 @@
-"""The store that users hold: codes, payloads and vectors in a database, searched by Hamming distance."""
+"""The public class: codes, payloads and vectors in a database, searched by Hamming distance."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +20,17 @@ from hashlearn.stores.arguments import (
     payload_of,
     payload_texts,
 )
-from hashlearn.stores.base import Block, CorrectionScale, Description, Engine, Hits, IdType, Record, Rows, id_array
+from hashlearn.stores.base import (
+    Block,
+    CorrectionScale,
+    Description,
+    Hits,
+    IdType,
+    Rows,
+    StoreEngine,
+    StoreRecord,
+    id_array,
+)
 from hashlearn.stores.filters import parse_filter
 
 BLOCK_ROWS = 1 << 16
@@ -29,14 +39,14 @@ BLOCK_ROWS = 1 << 16
 class Store:
     """Codes in a database; :func:`~hashlearn.stores.open_store` makes one.
 
-    Every call is checked before the database sees it, and what the database complains about is one line: a
-    ``ValueError``, or a ``ConnectionError`` where it cannot be reached or another process keeps it locked. Ids are
-    integers of at least 0, or strings, one kind in a store. A payload is a dict of JSON values.
+    Arguments are checked before the database sees them. An error of the database becomes one line: a ``ValueError``, or
+    a ``ConnectionError`` if the database cannot be reached or another process keeps it locked. Ids are integers of at
+    least 0, or strings, one kind in a store. A payload is a dict of JSON values.
 
     Searching is exact unless the store was opened with an ``index``. Several threads may use one store.
 
-    A store made with ``corrections`` keeps codes for real queries, as those of ABH, and one byte beside each. It does
-    not search them: :class:`hashlearn.SimilaritySearch` does, in memory.
+    A store made with ``corrections`` keeps codes for real queries, such as those of ABH, and one byte beside each. It
+    does not search these codes: :class:`hashlearn.SimilaritySearch` does, in memory.
 
     Examples
     --------
@@ -46,10 +56,11 @@ class Store:
     >>> with open_store(f"duckdb://{folder}/codes.duckdb", n_bits=8, id_type="str", create=True) as store:
     ...     store.upsert(["a", "b", "c"], codes, payloads=[{"year": 2019}, {"year": 2024}, {"year": 2024}])
     ...     store.search(codes[:1], k=2, filter={"year": {"$gte": 2020}})
-    Neighbors(distances=array([[4, 8]], dtype=int32), ids=array([['b', 'c']], dtype=object))
+    Neighbors: 2 of 1 query, id (distance), nearest first
+      'b' (4), 'c' (8)
     """
 
-    def __init__(self, engine: Engine, description: Description, uri: str, exact: bool):
+    def __init__(self, engine: StoreEngine, description: Description, uri: str, exact: bool):
         self._engine = engine
         self._description = description
         self.uri = uri
@@ -79,12 +90,12 @@ class Store:
 
     @property
     def n_features(self) -> int | None:
-        """Length of the vectors that are kept with the codes; None if none are."""
+        """Length of the vectors that are kept with the codes; None if the store keeps none."""
         return self._description.n_features
 
     @property
     def model(self) -> str | None:
-        """Digest of the model that made the codes, if the store was told."""
+        """Digest of the model that made the codes, if it is known."""
         return self._description.model
 
     @property
@@ -100,7 +111,7 @@ class Store:
         payloads: list | None = None,
         corrections: ArrayLike | Corrections | None = None,
     ) -> None:
-        """Write rows; one whose id is there takes the place of the whole row, payload and vector included.
+        """Write rows; a row with a known id replaces the whole old row, payload and vector included.
 
         Parameters
         ----------
@@ -109,12 +120,12 @@ class Store:
         codes : array of shape (n, ceil(n_bits / 8)), uint8
             Packed codes.
         vectors : array of shape (n, n_features) or None
-            Where the store keeps vectors, and only there. They are kept as float32.
+            Required if the store keeps vectors, otherwise not allowed. They are kept as float32.
         payloads : list of n dicts, or None
-            None is no payload, also in place of a dict.
+            None, or None in place of a dict, is no payload.
         corrections : array of shape (n,), uint8, or Corrections, or None
-            Where the store was made with ``corrections``, and only there: those of ``hasher.corrections(X, codes)``, or
-            their bytes alone.
+            Required if the store was made with ``corrections``, otherwise not allowed: the result of
+            ``hasher.corrections(X, codes)``, or its bytes alone.
         """
         packed = check_codes(codes, self.n_bits)
         n = len(packed)
@@ -131,7 +142,7 @@ class Store:
                 self._engine.upsert(rows)
 
     def delete(self, ids: ArrayLike) -> int:
-        """Remove rows; ids that are not there are ignored.
+        """Remove rows; unknown ids are ignored.
 
         Parameters
         ----------
@@ -149,7 +160,7 @@ class Store:
         with self._explained():
             return self._engine.delete(distinct(checked))
 
-    def get(self, ids: ArrayLike) -> list[Record]:
+    def get(self, ids: ArrayLike) -> list[StoreRecord]:
         """Read rows back, without their vectors.
 
         Parameters
@@ -159,9 +170,8 @@ class Store:
 
         Returns
         -------
-        list of Record
-            ``id``, ``code``, ``payload`` and ``correction``, in the order of the ids; ids that are not there are left
-            out.
+        list of StoreRecord
+            ``id``, ``code``, ``payload`` and ``correction``, in the order of the ids; unknown ids are left out.
         """
         checked = check_ids(ids, self.id_type)
         if not len(checked):
@@ -172,7 +182,7 @@ class Store:
         for id in checked.tolist():
             if id in found:
                 _, code, payload, correction = found[id]
-                records.append(Record(id, np.frombuffer(code, np.uint8), payload_of(payload), correction))
+                records.append(StoreRecord(id, np.frombuffer(code, np.uint8), payload_of(payload), correction))
         return records
 
     def vectors(self, ids: ArrayLike) -> NDArray[np.float32]:
@@ -186,7 +196,7 @@ class Store:
         Returns
         -------
         ndarray of shape (n, n_features), float32
-            In the order of the ids. ValueError is raised if one is not there.
+            In the order of the ids. Raises ValueError for an unknown id.
         """
         if self.n_features is None:
             raise ValueError(f"{self.uri} keeps no vectors: it was made without n_features")
@@ -198,7 +208,7 @@ class Store:
         return kept
 
     def find_vectors(self, ids: ArrayLike) -> NDArray[np.float32]:
-        """As :meth:`vectors`, with rows of NaN for ids that are not there.
+        """As :meth:`vectors`, with rows of NaN for unknown ids.
 
         Parameters
         ----------
@@ -222,7 +232,7 @@ class Store:
         return kept
 
     def count(self, filter: dict | None = None) -> int:
-        """How many rows there are, or how many meet a filter.
+        """The number of rows, or of rows that meet a filter.
 
         Parameters
         ----------
@@ -246,8 +256,8 @@ class Store:
         codes : array of shape (n_queries, ceil(n_bits / 8)), uint8
             Packed codes of queries.
         k : int
-            At least 1. Where fewer codes meet the filter, the places left over have distance 2147483647 and id -1, or
-            None among strings.
+            At least 1. If fewer codes meet the filter, the empty places have distance 2147483647 and id -1 (None for
+            strings).
         filter : dict or None
             A condition on the payloads; see :mod:`hashlearn.stores.filters`.
 
@@ -265,7 +275,7 @@ class Store:
         return self._neighbors(found, k)
 
     def within(self, codes: ArrayLike, radius: int, filter: dict | None = None) -> RangeResult:
-        """All codes at distance ``radius`` or less of each query; exact also where the store has an index.
+        """All codes at distance ``radius`` or less of each query; exact even if the store has an index.
 
         Refused in a store of codes with corrections.
 
@@ -297,7 +307,7 @@ class Store:
     def scan(
         self, block_rows: int = BLOCK_ROWS, filter: dict | None = None, *, payloads: bool = False
     ) -> Iterator[Block]:
-        """All rows, or those that meet a filter, a block at a time and in no order that is promised.
+        """All rows, or those that meet a filter, a block at a time, in any order.
 
         Parameters
         ----------
@@ -306,19 +316,19 @@ class Store:
         filter : dict or None
             A condition on the payloads; see :mod:`hashlearn.stores.filters`.
         payloads : bool
-            Whether blocks have their payloads too.
+            Whether blocks include payloads.
 
         Returns
         -------
         iterator of Block
-            ``ids``, ``codes``, ``payloads`` and ``corrections``, which are None where the store has none. A row that is
-            written meanwhile may be missed or seen as it was before.
+            ``ids``, ``codes``, ``payloads`` and ``corrections``, which are None if the store has none. A row that is
+            written during the scan may be missed or seen in its old state.
         """
         block_rows = check_integer("block_rows", block_rows, low=1)
         return self._scan(self._engine.blocks(block_rows, parse_filter(filter), payloads))
 
     def note(self, key: str) -> str | None:
-        """The text that :meth:`keep_note` has put beside the codes.
+        """The text that :meth:`keep_note` has stored beside the codes.
 
         Parameters
         ----------
@@ -328,13 +338,13 @@ class Store:
         Returns
         -------
         str or None
-            None where there is no such note.
+            None if there is no such note.
         """
         with self._explained():
             return self._engine.note(check_key(key))
 
     def keep_note(self, key: str, text: str) -> None:
-        """Keep a short text beside the codes, in place of the one that was under this key.
+        """Store a short text beside the codes; it replaces an older text under this key.
 
         Parameters
         ----------
@@ -347,7 +357,7 @@ class Store:
             self._engine.keep_note(check_key(key), text)
 
     def drop_note(self, key: str) -> None:
-        """Forget the text under this key, if there is one.
+        """Remove the text under this key, if there is one.
 
         Parameters
         ----------
@@ -363,7 +373,7 @@ class Store:
             self._engine.compact()
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         self._engine.close()
 
     def _refuse_real_queries(self) -> None:
@@ -393,7 +403,7 @@ class Store:
 
 @contextmanager
 def explained(errors: tuple[type[Exception], ...], explain: Callable[[Exception], Exception]) -> Iterator[None]:
-    """Turn what a database raises into an error of one line."""
+    """Turn exceptions of the database into errors of one line."""
     try:
         yield
     except errors as error:

@@ -12,7 +12,7 @@ the path of a folder
 =====================================================  ==================================================
 
 Three slashes, or four, begin an absolute path; ``sqlite://file.db`` is relative to the working folder. ``?table=name``
-chooses the table, or in Milvus the collection, "codes" otherwise. ``?mode=ro`` opens SQLite and DuckDB for reading
+chooses the table, or the collection in Milvus; the default is "codes". ``?mode=ro`` opens SQLite and DuckDB for reading
 only.
 """
 
@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.stores.arguments import check_correction_scale
-from hashlearn.stores.base import ID_TYPES, MAX_BITS, CorrectionScale, Description, Engine, IdType, Place
+from hashlearn.stores.base import ID_TYPES, MAX_BITS, CorrectionScale, Description, IdType, Place, StoreEngine
 from hashlearn.stores.duckdb import DuckEngine
 from hashlearn.stores.lancedb import LanceEngine
 from hashlearn.stores.milvus import MilvusEngine
@@ -33,7 +33,7 @@ from hashlearn.stores.pgvector import PostgresEngine
 from hashlearn.stores.sqlite import SqliteEngine
 from hashlearn.stores.store import Store, explained
 
-ENGINES: dict[str, Callable[[Place], Engine]] = {
+ENGINES: dict[str, Callable[[Place], StoreEngine]] = {
     "lance": LanceEngine,
     "postgresql": PostgresEngine,
     "milvus": MilvusEngine,
@@ -60,14 +60,14 @@ def open_store(
 ) -> Store:
     """Open a store of codes, or make one.
 
-    What you say about the codes is compared with what the store says; it is refused where the two differ.
+    Your arguments about the codes are compared with the description in the store; a difference is an error.
 
     Parameters
     ----------
     uri : str or Path
         Where the store is; see :mod:`hashlearn.stores.uri`.
     n_bits : int or None
-        Length of a code, 1 to 4096. A new store must be told.
+        Length of a code, 1 to 4096. Required for a new store.
     id_type : {"int64", "str"} or None
         Kind of the ids; a new store has "int64" by default.
     model : str or None
@@ -75,15 +75,15 @@ def open_store(
     n_features : int or None
         Length of the vectors kept with the codes, for reranking; a new store keeps none by default.
     corrections : pair of floats, or None
-        Scale and offset of the corrections of codes for real queries, as those of ABH: ``hasher.correction_scale_`` and
-        ``hasher.correction_offset_``. A new store that is told them keeps one byte with every code, and does not
-        search: :class:`hashlearn.SimilaritySearch` does, in memory. By default it keeps codes that are compared by
-        their bits.
+        Scale and offset of the corrections of codes for real queries, such as those of ABH:
+        ``hasher.correction_scale_`` and ``hasher.correction_offset_``. A new store with corrections keeps one byte with
+        every code, and does not search: :class:`hashlearn.SimilaritySearch` does, in memory. By default a new store
+        keeps codes that are compared by their bits.
     create : bool
-        Make the store if it is not there. Without it, one that is not there is an error.
+        Make the store if there is none; otherwise a missing store is an error.
     index : {"hnsw", "ivf"} or None
-        Search by an approximate index, and build it if it is not there: "hnsw" in PostgreSQL, "ivf" in LanceDB and on
-        a Milvus server. None searches exactly, whatever indexes there are.
+        Search by an approximate index, and build it if needed: "hnsw" in PostgreSQL, "ivf" in LanceDB and on
+        a Milvus server. None searches exactly, even if the store has an index.
 
     Returns
     -------
@@ -93,11 +93,11 @@ def open_store(
     Raises
     ------
     ValueError
-        The URI is of no known kind, there is no store, or it is of other codes.
+        The URI is of no known kind, there is no store, or the store has other codes.
     ConnectionError
         No server answers, or another process keeps the file locked.
     ImportError
-        A package is not installed; the message says which line installs it.
+        A package is not installed; the message has the ``pip install`` line.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def is_there(uri: str | Path) -> bool:
 
 
 def _address(kind: str, parts: Any, inner: str) -> str:
-    """A path, or what the database calls an address."""
+    """A path, or the address of a server."""
     if kind == "lance" and inner not in ("", "file"):
         return f"{inner}://{parts.netloc}{parts.path}"
     if kind == "milvus" and parts.netloc:
@@ -211,7 +211,7 @@ def _is_there(place: Place) -> bool:
 
 
 def _check_creation(place: Place, wanted: dict[str, Any], create: bool) -> None:
-    """Refuse to make a store that was not asked for, or of which the length of the codes is not known."""
+    """Refuse to make a store without ``create``, or without the length of its codes."""
     if not create:
         raise ValueError(f"{place.shown} holds no store of codes in {place.table!r}; n_bits and create=True make one")
     if "n_bits" not in wanted:
@@ -219,7 +219,7 @@ def _check_creation(place: Place, wanted: dict[str, Any], create: bool) -> None:
 
 
 def _checked(n_bits: Any, id_type: Any, model: Any, n_features: Any, corrections: Any) -> dict[str, Any]:
-    """What the caller says about the codes, without what is left open."""
+    """The caller's arguments about the codes, without those that are None."""
     said: dict[str, Any] = {}
     if n_bits is not None:
         said["n_bits"] = check_integer("n_bits", n_bits, low=1, high=MAX_BITS)
@@ -236,8 +236,8 @@ def _checked(n_bits: Any, id_type: Any, model: Any, n_features: Any, corrections
     return said
 
 
-def _described(engine: Engine, place: Place, wanted: dict[str, Any], create: bool) -> Description:
-    """What the store says, after it was made if need be; refused where the caller says something else."""
+def _described(engine: StoreEngine, place: Place, wanted: dict[str, Any], create: bool) -> Description:
+    """The description of the store, which is made if needed; an error if the caller's arguments differ."""
     if engine.description is None:
         _check_creation(place, wanted, create)
         left_open = {"id_type": "int64", "n_features": None, "model": None, "corrections": None}
@@ -255,7 +255,7 @@ def _said(value: Any) -> str:
     return repr(tuple(value) if isinstance(value, CorrectionScale) else value)
 
 
-def _check_index(engine: Engine, place: Place, index: str, wanted: dict[str, Any]) -> None:
+def _check_index(engine: StoreEngine, place: Place, index: str, wanted: dict[str, Any]) -> None:
     if index not in engine.indexes:
         offered = " or ".join(map(repr, engine.indexes)) or "none but None: it searches exactly"
         raise ValueError(f"index must be {offered} for {place.shown}, got {index!r}")

@@ -53,10 +53,19 @@ class Case:
         return np.empty(self.n_queries * (self.codes.n_bytes + 1) * 2 * TABLE, np.uint8)
 
 
+def read_only(codes):
+    """The arrays as an index gives them: for others the kernels would be compiled once more."""
+    arrays = [array if array is None else array.view() for array in codes[:2]]
+    for array in arrays:
+        if array is not None:
+            array.flags.writeable = False
+    return Codes(*arrays, *codes[2:])
+
+
 def nearest(case, k, bounds, first_tile=0, last_tile=None):
     keys = np.empty((case.n_queries, k), np.int64)
     last_tile = -(-case.n // 64) if last_tile is None else last_tile
-    knn_scan(case.codes, first_tile, last_tile, case.queries, bounds, k, case.limit(), keys)
+    knn_scan(read_only(case.codes), first_tile, last_tile, case.queries, bounds, k, case.limit(), keys)
     return np.sort(keys, axis=1)
 
 
@@ -77,7 +86,8 @@ def test_knn_scan_finds_the_smallest_keys_by_sums_and_by_bounds(n_bytes, correct
     case = Case(n, n_bytes, n_queries, corrections)
     expected = np.sort(case.keys, axis=1)[:, :k]
     np.testing.assert_array_equal(nearest(case, k, None), expected)
-    np.testing.assert_array_equal(nearest(case, k, case.bounds()), expected)
+    if case.dtype == np.uint16:  # longer codes are never scanned by bounds
+        np.testing.assert_array_equal(nearest(case, k, case.bounds()), expected)
 
 
 @pytest.mark.parametrize("k", [1, 10, 30])
@@ -143,7 +153,7 @@ def test_range_scan_finds_every_code_below_the_limits_whatever_the_size_of_its_b
     hits, resume, masks, found = np.empty(17000, np.int64), np.zeros(2, np.int64), np.zeros(1, np.uint64), []
     n_tiles = -(-case.n // 64)
     while resume[0] < n_tiles:
-        count = range_scan(case.codes, n_tiles, case.queries, limits, masks, resume, hits)
+        count = range_scan(read_only(case.codes), n_tiles, case.queries, limits, masks, resume, hits)
         found.append(hits[:count].copy())
     query, position = np.nonzero(case.sums < limits[:, None])
     expected = (query << QUERY_SHIFT) | case.keys[query, position]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hashlearn.linalg.abh.near_queries import Geometry, NearQueries, best_weights, recall
+from hashlearn.linalg.abh.near_queries import MetricGeometry, NearQueries, best_weights, recall
 from hashlearn.linalg.neighbors import nearest_of
 
 
@@ -16,7 +16,7 @@ def rows():
 def test_the_nearest_others_are_those_of_brute_force(rows, metric):
     mean = np.full(8, 0.5, np.float32)
     queries = np.array([0, 7, 299])
-    found = nearest_of(rows, queries, 5, Geometry.named(metric, mean))
+    found = nearest_of(rows, queries, 5, MetricGeometry.named(metric, mean))
     for query, nearest in zip(queries, found):
         if metric == "dot":
             distances = -(rows + mean) @ (rows[query] + mean)

@@ -128,3 +128,12 @@ def test_a_few_rows_have_the_anchors_that_they_have_among_many(k, distance):
         np.testing.assert_array_equal(few[0], together[0][start : start + 20])
         np.testing.assert_allclose(few[1], together[1][start : start + 20], atol=1e-9)
         np.testing.assert_allclose(few[2], together[2][start : start + 20], atol=1e-9)
+
+
+def test_sorting_the_entries_of_a_graph_leaves_the_neighbors_in_their_order():
+    nearest, weights = np.array([[2, 0], [1, 2]]), np.array([[0.7, 0.3], [0.6, 0.4]])
+    graph = weight_matrix(nearest, weights, 3)
+    graph.sort_indices()  # SciPy 1.18 does so in products
+    assert nearest.tolist() == [[2, 0], [1, 2]]
+    assert weights.tolist() == [[0.7, 0.3], [0.6, 0.4]]
+    np.testing.assert_array_equal(graph.toarray(), [[0.3, 0, 0.7], [0, 0.6, 0.4]])

@@ -10,12 +10,12 @@ import pytest
 from input_forms import INTEGERS, ONE_VECTOR, PAYLOADS, PLAIN_PAYLOADS, STRINGS, VECTORS, N, X
 
 from hashlearn import ITQ, JPSH, SimilaritySearch, evaluate, find_duplicates
-from hashlearn.experiments.recommend import recommend
 from hashlearn.features.pca import PCA
 from hashlearn.hashers.lengths import fit_lengths
 from hashlearn.metrics import evaluate_vectors, true_neighbors
 from hashlearn.metrics.neighbors import score_vectors
 from hashlearn.metrics.relevance import relevance_of_labels
+from hashlearn.recommend import recommend
 from hashlearn.rows import as_rows, as_vectors
 from hashlearn.rows.inputs import as_ids, as_matrix, as_payloads, ids_are_text, payload_of
 from hashlearn.stores import load_codes, open_store

@@ -19,13 +19,12 @@ COLUMNS = {"id": [f"item-{row}" for row in range(300)], "text": [f"text {row}" f
 def test_the_five_lines_work_with_a_frame(frame, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = README.read_text(encoding="utf-8")
-    code = re.search(r"```python\n(from hashlearn import ABH.*?)```", text, re.DOTALL)[1]
+    code = re.search(r"```python\n(.*?ABH.*?)```", text, re.DOTALL)[1]
     add = re.search(r"`(search\.add\(frame.*?\))`", text)[1]
-    code = re.sub(r"^search\.add\(.*$", add, code, flags=re.MULTILINE).replace(
-        ".fit(vectors)", '.fit(frame["embedding"])'
-    )
-    names = {"frame": frame, "queries": frame["embedding"][:5]}
+    code = re.sub(r"^vectors = .*$", 'vectors = frame["embedding"]', code, flags=re.MULTILINE)
+    code = code.replace(".fit(vectors).add(vectors)", f".fit(vectors)\n{add}")
+    names = {"frame": frame}
     exec(code, names)
-    assert names["ids"][:, 0].tolist() == [f"item-{row}" for row in range(5)]
+    assert names["ids"][:, 0].tolist() == [f"item-{row}" for row in range(3)]
     assert names["search"].payloads(["item-7"]) == [{"text": "text 7"}]
     assert (tmp_path / "my-search").is_dir()

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hashlearn.server import create_app
-from hashlearn.server.encoder_features import EncoderFeatures
+from hashlearn.server.features import EncoderFeatures
 from hashlearn.server.own_collection import HowToHash, digits_collection, texts_collection
 from hashlearn.server.page import add_page
 
@@ -34,7 +34,7 @@ def clients(tmp_path_factory):
         def client_of(made):
             app = create_app(made.search, features=None if made.encoder is None else EncoderFeatures(made.encoder))
             add_page(app, title=made.title, pictures=made.pictures)
-            client = stack.enter_context(TestClient(app))
+            client = stack.enter_context(TestClient(app, base_url="http://localhost"))
             deadline = time.monotonic() + 120
             while client.get("/readyz").status_code != 200 and time.monotonic() < deadline:
                 time.sleep(0.05)

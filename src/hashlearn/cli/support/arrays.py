@@ -4,13 +4,12 @@ from collections import ChainMap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
-from hashlearn.checks import why_no_numbers
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 CLUSTER = "Address of a Dask scheduler (tcp://host:8786) whose workers read the files and do the work."
 FORMATS = (
@@ -23,7 +22,7 @@ Header = Annotated[
 ]
 
 
-def read_array(place: str, array: str | None = None, header: str | None = None) -> NDArray:
+def read_array(place: str, array: str | None = None, header: str | None = None) -> "NDArray":
     """The array in a file, memory-mapped where the format allows.
 
     Parameters
@@ -35,6 +34,8 @@ def read_array(place: str, array: str | None = None, header: str | None = None) 
     header : {"yes", "no"}, optional
         See :data:`Header`.
     """
+    import numpy as np
+
     values = _read(place, array, header)
     if not isinstance(values, np.ndarray):
         raise ValueError(f"{place} must hold an array, got a sparse matrix")
@@ -43,6 +44,8 @@ def read_array(place: str, array: str | None = None, header: str | None = None) 
 
 def read_matrix(place: str, array: str | None = None, header: str | None = None) -> Any:
     """Like :func:`read_array`, of vectors: two-dimensional numbers, or a matrix of ``scipy.sparse.save_npz``."""
+    from hashlearn.checks import why_no_numbers
+
     matrix = _read(place, array, header)
     if matrix.ndim != 2:
         raise ValueError(f"{place} must hold a matrix of shape (n, n_features), got shape {matrix.shape}")

@@ -10,15 +10,15 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from hashlearn.cli.support.arrays import read_array
 from hashlearn.cli.support.places import path_of, sidecar_of
 from hashlearn.durable.files import write_text
-from hashlearn.durable.json_files import json_digest, read_json
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 FORMAT = "hashlearn codes"
 CHECKSUM = "sidecar_sha256"
@@ -32,7 +32,7 @@ class CodeFile:
     """Packed codes and what their sidecar says; ``model`` is None for codes of unknown origin."""
 
     place: str
-    codes: NDArray[np.uint8]
+    codes: "NDArray[np.uint8]"
     n_bits: int
     model: dict[str, Any] | None
 
@@ -129,6 +129,8 @@ def _read_codes(place: str, n_bits: int | None) -> CodeFile:
 
 def read_sidecar(place: str | Path) -> dict[str, Any] | None:
     """What the sidecar of a file says, if it has one."""
+    from hashlearn.durable.json_files import read_json
+
     path = sidecar_of(place)
     if not path.exists():
         return None
@@ -190,7 +192,7 @@ def _is_sidecar(value: Any) -> bool:
     return has_model and all(type(value.get(name)) is int and value[name] >= 0 for name in ("n_bits", "count"))
 
 
-def _fitting(sidecar: dict[str, Any], array: NDArray, place: str) -> dict[str, Any] | None:
+def _fitting(sidecar: dict[str, Any], array: "NDArray", place: str) -> dict[str, Any] | None:
     """The sidecar, or one of those before it, that describes this array; None if these are codes without one."""
     checksum = _checksum(array)
     for each in (sidecar, *sidecar.get("before", [])):
@@ -201,10 +203,14 @@ def _fitting(sidecar: dict[str, Any], array: NDArray, place: str) -> dict[str, A
 
 def _sidecar_checksum(sidecar: dict[str, Any]) -> str:
     """Of all but itself, and what it says of the codes before."""
+    from hashlearn.durable.json_files import json_digest
+
     return json_digest({name: value for name, value in sidecar.items() if name not in (CHECKSUM, "before")})
 
 
-def _checksum(array: NDArray) -> str:
+def _checksum(array: "NDArray") -> str:
+    import numpy as np
+
     return hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).hexdigest()
 
 

@@ -50,7 +50,7 @@ class Outputs(NamedTuple):
     id_column: str | None
 
 
-class Result(NamedTuple):
+class DedupResult(NamedTuple):
     """What is written: ids to keep and to drop, lines of the table, text of the page, and lines of each choice."""
 
     kept: Any
@@ -61,7 +61,7 @@ class Result(NamedTuple):
 
 
 @contextmanager
-def written(outputs: Outputs, result: Result) -> Iterator[None]:
+def written(outputs: Outputs, result: DedupResult) -> Iterator[None]:
     """Write tables, lists and page, which take their places together, once the block has done its work."""
     from hashlearn.duplicates.tables import check_lines, is_parquet, write_clean, write_list, write_rows
     from hashlearn.durable.files import replacing_together
@@ -119,10 +119,10 @@ def page(found: Any, things: Things, place: str, review: str) -> str:
 
 
 def shown_of(found: Any, things: Things) -> Any:
-    from hashlearn.duplicates.review import Shown
+    from hashlearn.duplicates.review import RowDisplay
 
     texts = [things.text_of.get(name, "") for name in found.ids.tolist()] if things.text_of else None
-    return Shown(texts, things.picture, things.note)
+    return RowDisplay(texts, things.picture, things.note)
 
 
 def title_of(place: str) -> str:

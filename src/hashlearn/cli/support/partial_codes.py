@@ -72,7 +72,7 @@ class PartialCodes:
         self.count, self.width, self.job = count, width, {**job, "count": count, "width": width}
         self.header = _npy_header(count, width)
         self.done = 0
-        self._checksum = _RunningChecksum(self.part, len(self.header), width)
+        self._checksum = self._new_checksum()
         self._begun = False
         self._saved_at = time.monotonic()
 
@@ -82,6 +82,7 @@ class PartialCodes:
         self._begun = True
         with naming(self.part):
             if not self.done:
+                self._checksum = self._new_checksum()  # that of codes which are not believed counts no longer
                 self._remove()  # not to be written over: a worker of another job may still be writing to it
                 with new_file(self.part, like=status_of(self.target)) as file:
                     write_all(file, self.header)
@@ -162,6 +163,9 @@ class PartialCodes:
         state = {"job": self.job, "done": self.done, "codes_sha256": self._checksum.of_first(self.done)}
         write_own_text(self.state, json.dumps(state) + "\n")
         self._saved_at = time.monotonic()
+
+    def _new_checksum(self) -> "_RunningChecksum":
+        return _RunningChecksum(self.part, len(self.header), self.width)
 
     def _remove(self) -> None:
         self.state.unlink(missing_ok=True)

@@ -33,7 +33,7 @@ class RunLog:
 
     def note(self, task: Any, line: dict[str, Any]) -> None:
         """Take note of a line, in the first of the numbers that the tables show."""
-        from hashlearn.experiments.summary import number
+        from hashlearn.experiments.results import number
 
         measure = self.experiment.measures[0]
         value = None if "problem" in line else number(line, measure)

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.code_files import CodeFile, are_of_two_models
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 URI = "a URI of a store, such as lance:///folder, sqlite:///file.db or postgresql://..."
 
@@ -20,7 +22,7 @@ def is_uri(place: str | None) -> bool:
 
 
 def load_into(
-    uri: str, file: CodeFile, ids: NDArray | None, payloads: list[dict] | None, *, create: bool, force: bool
+    uri: str, file: CodeFile, ids: "NDArray | None", payloads: list[dict] | None, *, create: bool, force: bool
 ) -> None:
     """Write codes into a store, a block at a time; repeated after an interruption it goes on."""
     from hashlearn.stores import load_codes, open_store
@@ -99,7 +101,7 @@ def encode_into(uri: str, hasher: Any, identity: dict[str, Any], data: Any, job:
         return load_codes(store, blocks, vectors=vectors, job=job)
 
 
-def _corrected_blocks(hasher: Any, data: Any, first: int) -> Iterator[tuple[slice, NDArray[np.uint8], Any]]:
+def _corrected_blocks(hasher: Any, data: Any, first: int) -> "Iterator[tuple[slice, NDArray[np.uint8], Any]]":
     """Codes and corrections of blocks of rows, of a hasher made for real queries."""
     from hashlearn.progress import reporting
     from hashlearn.rows import as_rows
@@ -119,5 +121,7 @@ class _Rows:
     def __init__(self, rows: Any):
         self._rows = rows
 
-    def __getitem__(self, part: slice) -> NDArray[np.float32]:
+    def __getitem__(self, part: slice) -> "NDArray[np.float32]":
+        import numpy as np
+
         return self._rows.take(np.arange(part.start, part.stop))

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from hashlearn.checks import check_choice
-from hashlearn.experiments.experiment import Experiment, read_experiment
-from hashlearn.experiments.published import Published, read_published
+from hashlearn.experiments.define.experiment import Experiment, read_experiment
+from hashlearn.experiments.define.measures import Published, read_published
 
 PAPER_EXPERIMENTS = ("table-1", "table-2", "table-3", "figure-4", "figures-5-6", "figure-7", "figure-8")
 PAPER_TABLES = ("table-1", "table-2", "table-3")
@@ -18,6 +18,12 @@ def paper_experiment(name: str) -> Experiment:
     'Table 1: JSH, PSH and JPSH'
     """
     return read_experiment(_FOLDER / f"{check_choice('experiment', name, PAPER_EXPERIMENTS)}.toml")
+
+
+def stored_results() -> Path:
+    """The folder of the runs that come with the package; in a checkout that is ``results`` at its top."""
+    installed = _FOLDER / "results"
+    return installed if installed.is_dir() else _FOLDER.parents[3] / "results"
 
 
 def paper_table(name: str) -> Published:

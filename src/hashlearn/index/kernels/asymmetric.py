@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.compiled import compiled, lean
+from hashlearn.compiled import compiled, inlined, lean
 from hashlearn.index.kernels.look_up import TABLE, least_sums, near_by_bounds, near_by_sums
 from hashlearn.index.kernels.simd import TILE, lowest_bit, popcount, prefetch
 from hashlearn.index.kernels.tiles import ALL_ALIVE
@@ -122,11 +122,11 @@ def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limit, keys):
         if count > k:
             _keep_smallest(found.keys[query], count, k, scratch.histogram)
             count = k
-        keys[query, :count] = found.keys[query, :count]
-        keys[query, count:] = -1
+        for place in range(k):  # an assignment of slices takes numba two seconds more to compile
+            keys[query, place] = found.keys[query, place] if place < count else -1
 
 
-@lean
+@inlined
 def _mostly_alive(codes):
     """Whether a search looks at nearly all codes: a guess from all of them is then one for these."""
     if codes.alive.size == 0:
@@ -149,7 +149,7 @@ class Sample(NamedTuple):
     rank: int
 
 
-@lean
+@inlined
 def _sample(first_tile, last_tile, k):
     """Choose a sample so that at least k codes have a sum up to the guess.
 
@@ -275,7 +275,7 @@ def _append(codes, queries, query, tile, mask, limit, keys, count):
     return count
 
 
-@lean
+@inlined
 def _look_up(tiles, place, n_bytes, tables, table):
     """What one code looks up. Indices are unsigned, because numba makes a branch for those that might be negative."""
     total = np.uint64(0)
@@ -294,7 +294,7 @@ def _correction(corrections, position, factor):
     return 0 if corrections is None else _times(corrections[position], factor)
 
 
-@lean
+@inlined
 def _times(correction, factor):
     return (np.int64(correction) * np.int64(factor)) >> 8
 
@@ -348,7 +348,7 @@ def _keep_smallest(keys, count, k, histogram):
     return limit
 
 
-@lean
+@inlined
 def _digit_of_kth(histogram, k):
     """The digit of the k-th smallest, and how many are below it."""
     digit = 0

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from hashlearn.compiled import lean
+from hashlearn.compiled import inlined, lean
 from hashlearn.index.kernels.asymmetric import POSITION_BITS, POSITION_MASK
 from hashlearn.index.kernels.look_up import TABLE
 
@@ -133,7 +133,7 @@ def read_keys(keys, bases, steps, distances, positions):
             positions[query, i] = keys[query, i] & POSITION_MASK
 
 
-@lean
+@inlined
 def distance_of(base, step, total):
     """The estimate that a sum stands for. Beyond single precision it is infinite."""
     return np.float32(base + 2 * step * total)

@@ -28,7 +28,7 @@ PASSES = 2
 """The search of the weights: lengths of its steps, and how often each step is tried for every weight."""
 
 
-class Geometry(NamedTuple):
+class MetricGeometry(NamedTuple):
     """The distance of a query to a row: ``square |x|^2 - cross (q + origin).x``, both seen from the mean.
 
     A constant of the query is left out.
@@ -39,7 +39,7 @@ class Geometry(NamedTuple):
     origin: NDArray
 
     @classmethod
-    def named(cls, metric: str, mean: NDArray) -> "Geometry":
+    def named(cls, metric: str, mean: NDArray) -> "MetricGeometry":
         """Of the Euclidean distance (cosine: the same on rows of length one) or of the negative inner product."""
         return cls(0.0, 1.0, mean) if metric == "dot" else cls(1.0, 2.0, np.zeros_like(mean))
 
@@ -122,7 +122,11 @@ def recall(estimates: NDArray, truth: NDArray[np.intp], places: Sequence[int]) -
 
     An estimate that is equal to the first one beyond the place does not count.
     """
-    limits = np.partition(estimates, places, axis=1)[:, places]
+    least, found = estimates, []
+    for place in sorted(places, reverse=True):  # one place at a time: numpy selects it with vector instructions
+        least = np.partition(least, place, axis=1)[:, : place + 1]
+        found.append(least[:, place])
+    limits = np.stack(found, axis=1)
     return float((np.take_along_axis(estimates, truth, axis=1)[:, :, None] < limits[:, None, :]).mean())
 
 

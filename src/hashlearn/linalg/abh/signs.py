@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hashlearn.compiled import compiled
+from hashlearn.compiled import compiled, inlined
 from hashlearn.linalg.moments import Moments
 from hashlearn.linalg.projections import principal_directions, projected
 from hashlearn.linalg.rotations import quantizing_rotation, random_rotation
@@ -166,12 +166,19 @@ class SignSearch:
             products = X[part] @ self.projection
             scores[part] = (X[part] if self.from_rows else products) @ self.guess
             products *= products.dtype.type(self.scale)
-            np.clip(np.rint(products, out=products), -LIMIT, LIMIT, out=products)
+            to_whole_numbers(products)
             # p - G s of the guess; whole numbers, exact in double precision
             residuals = products - signs_of(scores[part]).astype(np.float64) @ gram
             search_signs(scores[part], residuals.astype(np.int32), self.gram, self.patience, self.restarts)
         scores *= scores.dtype.type(4 / self.scale)
         return scores
+
+
+def to_whole_numbers(products: NDArray) -> None:
+    """Round products in place, within LIMIT; those of rows that are too large for their precision are NaN before."""
+    np.rint(products, out=products)
+    np.fmin(products, LIMIT, out=products)
+    np.fmax(products, -LIMIT, out=products)
 
 
 class _Signs(NamedTuple):
@@ -191,6 +198,14 @@ class _Flips(NamedTuple):
     fixed: NDArray[np.int32]
 
 
+class _SearchStates(NamedTuple):
+    """The signs that a search is at, the best it has found, and what flips of the first would add."""
+
+    now: _Signs
+    best: _Signs
+    flips: _Flips
+
+
 @compiled
 def search_signs(scores, residuals, gram, patience, restarts):
     """Tabu search for the signs of every row, from those of its scores; the scores become those of what is found.
@@ -198,35 +213,37 @@ def search_signs(scores, residuals, gram, patience, restarts):
     ``residuals`` are p - G s of the signs to start from.
     """
     n, b = scores.shape
-    now = _Signs(np.empty(b, np.int32), np.empty(b, np.int32))
-    best = _Signs(np.empty(b, np.int32), np.empty(b, np.int32))
-    flips = _Flips(np.empty(b, np.int32), np.empty(b, np.int32))
-    numbers = np.arange(b).astype(np.int32)
-    recent = np.empty(max(1, min(TENURE, b // 2)), np.int64)
+    room = np.empty((8, b), np.int32)
+    now, best, flips = _Signs(room[0], room[1]), _Signs(room[2], room[3]), _Flips(room[4], room[5])
+    states = _SearchStates(now, best, flips)
+    numbers, recent = room[6], room[7, : max(1, min(TENURE, b // 2))]
+    for k in range(b):
+        numbers[k] = k
     for row in range(n):
         for k in range(b):
             best.signs[k] = 0 if scores[row, k] > 0 else -1
-        best.residual[:] = residuals[row]
-        lowest, chance = 0, SEED
+            best.residual[k] = residuals[row, k]
+        lowest, chance = np.int64(0), SEED
         for attempt in range(restarts + 1):
-            now.signs[:] = best.signs
-            now.residual[:] = best.residual
+            _copy(best, now)
             _allow_all(gram, now, flips)
             error = lowest
             for _ in range(max(2, b // 16) if attempt > 0 else 0):
                 chance = next_chance(chance)
                 error += _flip(np.int64(chance % np.uint64(b)), gram, now, flips)
-            lowest = _search(error, lowest, gram, now, best, flips, numbers, recent, patience)
+            lowest = _search(error, lowest, gram, states, numbers, recent, patience)
         for k in range(b):
             sign = best.signs[k]
             raised = ((best.residual[k] ^ sign) - sign) + gram[k, k]
             scores[row, k] = (max(raised, 1) ^ sign) - sign
 
 
-@compiled
-def _search(error, lowest, gram, now, best, flips, numbers, recent, patience):
-    """One search; the lowest error, the signs of which are then in ``best``."""
-    recent[:] = -1
+@inlined
+def _search(error, lowest, gram, states, numbers, recent, patience):
+    """One search; the lowest error, the signs of which are then in ``states.best``."""
+    now, best, flips = states
+    for place in range(len(recent)):
+        recent[place] = -1
     n_flips, idle = 0, 0
     while idle <= patience:
         j = _best_flip(flips.raised, numbers)
@@ -239,12 +256,24 @@ def _search(error, lowest, gram, now, best, flips, numbers, recent, patience):
         idle += 1
         if error < lowest:
             lowest, idle = error, 0
-            best.signs[:] = now.signs
-            best.residual[:] = now.residual
+            _copy(now, best)
     return lowest
 
 
+@inlined
+def _copy(source, target):
+    copy_numbers(source.signs, target.signs)
+    copy_numbers(source.residual, target.residual)
+
+
 @compiled
+def copy_numbers(source, target):
+    """``target[:] = source``. Of an assignment of slices numba compiles the error's words too, in two seconds."""
+    for k in range(len(source)):
+        target[k] = source[k]
+
+
+@inlined
 def _allow_all(gram, now, flips):
     for k in range(len(gram)):
         flips.fixed[k] = gram[k, k]
@@ -263,7 +292,7 @@ def _flip(j, gram, now, flips):
     return added
 
 
-@compiled
+@inlined
 def _best_flip(raised, numbers):
     """The number of the flip that raises the error least.
 
@@ -276,7 +305,7 @@ def _best_flip(raised, numbers):
     return np.int64(least & low_bits)
 
 
-@compiled
+@inlined
 def _bit_length(number):
     length = 0
     while number >> length:
@@ -284,7 +313,7 @@ def _bit_length(number):
     return length
 
 
-@compiled
+@inlined
 def next_chance(state):
     """The next number of a xorshift generator (Marsaglia, Journal of Statistical Software 8(14), 2003)."""
     state ^= state << np.uint64(13)

@@ -15,7 +15,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from hashlearn.compiled import compiled
-from hashlearn.linalg.abh.signs import GUESS_RIDGE, LIMIT, SEED, next_chance
+from hashlearn.linalg.abh.signs import GUESS_RIDGE, LIMIT, SEED, copy_numbers, next_chance, to_whole_numbers
 from hashlearn.rows import row_slices
 
 GROUP_BITS = 4
@@ -118,7 +118,8 @@ class WordSearch:
         for part in row_slices(len(X), _WIDTHS_IN_USE * len(self.gram)):
             scores[part] = X[part] @ self.guess - self.guess_offset
             costs = X[part] @ self.projection * X.dtype.type(self.scale)
-            costs = (np.clip(np.rint(costs), -LIMIT, LIMIT) + self.squares).astype(np.int32)
+            to_whole_numbers(costs)
+            costs = (costs + self.squares).astype(np.int32)
             search_words(scores[part], costs, self.gram, self.attempts)
         scores *= scores.dtype.type(1 / self.scale)
         return scores
@@ -134,7 +135,7 @@ def search_words(scores, costs, gram, attempts):
     best, now = np.empty(n_groups, np.int64), np.empty(n_groups, np.int64)
     best_costs, now_costs = np.empty(len(gram), np.int32), np.empty(len(gram), np.int32)
     for row in range(len(scores)):
-        best_costs[:] = costs[row]
+        copy_numbers(costs[row], best_costs)
         for group in range(n_groups):
             number = 0
             for bit in range(GROUP_BITS):
@@ -145,8 +146,8 @@ def search_words(scores, costs, gram, attempts):
         lowest = _descend(gram, best, best_costs)
         chance = SEED
         for _ in range(attempts - 1):
-            now[:] = best
-            now_costs[:] = best_costs
+            copy_numbers(best, now)
+            copy_numbers(best_costs, now_costs)
             error = lowest
             for _ in range(max(_LEAST_CHANGES, n_groups // _GROUPS_PER_CHANGE)):
                 chance = next_chance(chance)
@@ -155,8 +156,8 @@ def search_words(scores, costs, gram, attempts):
             error += _descend(gram, now, now_costs)
             if error < lowest:
                 lowest = error
-                best[:] = now
-                best_costs[:] = now_costs
+                copy_numbers(now, best)
+                copy_numbers(now_costs, best_costs)
         for group in range(n_groups):
             number, own = best[group] % GROUP_WORDS, best_costs[best[group]]
             for bit in range(GROUP_BITS):

@@ -86,6 +86,6 @@ def normalized(weight: NDArray) -> NDArray:
 
 
 def weight_matrix(index: NDArray, weight: NDArray, n_anchors: int) -> scipy.sparse.csr_array:
-    """The graph's rows as a sparse (n, m) matrix."""
+    """The graph's rows as a sparse (n, m) matrix; arrays are copied, because SciPy may sort the entries in place."""
     n, k = index.shape
-    return scipy.sparse.csr_array((weight.ravel(), index.ravel(), np.arange(0, n * k + 1, k)), (n, n_anchors))
+    return scipy.sparse.csr_array((weight.flatten(), index.flatten(), np.arange(0, n * k + 1, k)), (n, n_anchors))

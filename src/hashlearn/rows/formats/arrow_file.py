@@ -1,7 +1,7 @@
 """Arrow's own files and streams (.arrow, .feather): record batches, which may be compressed.
 
-How much memory a compressed batch takes is said at the beginning of each of its buffers. It is added up before anything
-is decompressed.
+Each buffer of a compressed batch begins with its size in memory. The sizes are added up before anything is
+decompressed.
 """
 
 import struct
@@ -16,11 +16,11 @@ from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.problems import FileProblem, reading
 
 MAGIC = b"ARROW1"
-"""With it a file begins, 8 bytes with padding; then comes what a stream has from its beginning."""
+"""The first bytes of a file, padded to 8; the rest has the form of a stream."""
 
 
 class BatchSize(NamedTuple):
-    """What a record batch takes: rows, and bytes of memory once it is decompressed."""
+    """The size of a record batch: rows, and bytes of memory after decompression."""
 
     n_rows: int
     n_bytes: int
@@ -28,7 +28,7 @@ class BatchSize(NamedTuple):
 
 @contextmanager
 def opened_arrow(path: Path, max_bytes: int | None) -> Iterator[ArrowTable]:
-    """The table of a file or of a stream that was written to one."""
+    """The table in a file, which has the form of a file or of a stream."""
     arrow = require("pyarrow", "parquet")
     with reading(path, "Arrow"), arrow.memory_map(str(path)) as file:
         whole = file.read_buffer()
@@ -82,7 +82,7 @@ def _size_of(message: Any) -> BatchSize:
 
 
 def _field(metadata: bytes, table: int, number: int) -> int | None:
-    """Where a field of a table of a flatbuffer lies; None where it has its default."""
+    """The position of a field in a table of a flatbuffer; None if the field has its default."""
     vtable = table - _number("<i", metadata, table)
     if 4 + 2 * number >= _number("<H", metadata, vtable):
         return None
@@ -91,7 +91,7 @@ def _field(metadata: bytes, table: int, number: int) -> int | None:
 
 
 def _table(metadata: bytes, table: int, number: int) -> int | None:
-    """Where what a field refers to begins: a table or a vector."""
+    """The position of the table or vector that a field refers to."""
     field = _field(metadata, table, number)
     return None if field is None else field + _number("<I", metadata, field)
 

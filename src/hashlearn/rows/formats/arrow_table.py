@@ -24,9 +24,9 @@ class ArrowTable(NamedTuple):
     path : Path
     types : dict of str to Arrow type
     n_rows : int
-        As the file promises.
+        As the file says.
     batches : function
-        From the names of columns to record batches that have them.
+        Takes names of columns and gives record batches with these columns.
     max_bytes : int or None
         See :func:`~hashlearn.rows.formats.limits.check_expansion`.
     """
@@ -40,7 +40,7 @@ class ArrowTable(NamedTuple):
     def read(self, name: str | None) -> NDArray:
         """A column of vectors, shape (n, d); of numbers or texts, shape (n,).
 
-        Without a name it is the only column of vectors, or else all columns of numbers together.
+        Without a name: the only column of vectors, or otherwise all columns of numbers together.
         """
         chosen = self._choose(name)
         kind = self.types[chosen[0]]
@@ -104,15 +104,14 @@ class ArrowTable(NamedTuple):
         return objects_of(values)
 
     def _room(self, width: int, dtype: np.dtype) -> NDArray:
-        """Room for all rows that the file promises."""
+        """An empty array for all rows that the file announces."""
         check_expansion(self.path, self.n_rows * width * dtype.itemsize, self.max_bytes)
         return np.empty((self.n_rows, width), dtype)
 
     def _filled(self, columns: list[str]) -> Iterator[tuple[slice, Any]]:
         """Batches with the slice of their rows.
 
-        All rows that the file promises come, or it is an error: a row without values would show what the memory held
-        before.
+        Fewer rows than the file announces are an error: rows without values would show old memory.
         """
         filled = 0
         for batch in self.batches(columns):

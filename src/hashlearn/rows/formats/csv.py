@@ -15,7 +15,7 @@ from hashlearn.rows.formats.format import Format, is_number, listing, values_of_
 from hashlearn.rows.formats.problems import FileProblem, reading
 
 DELIMITERS = ("\t", ";")
-"""Looked for in the first line; without one of them it is the comma."""
+"""Delimiters that are looked for in the first line; the default is the comma."""
 
 MANY_COLUMNS = 8
 """A first line of 0, 1, 2 and so on names the columns if there are this many, also where all values are integers."""
@@ -30,7 +30,7 @@ class CsvLayout(NamedTuple):
     titles : list of str
         The names of the columns; empty where the first line is a row.
     numbers : list of int
-        The columns that hold numbers, by the first row; what is missing there is a number.
+        The columns that hold numbers in the first row; an empty field counts as a number.
     first_row : list of str
     """
 
@@ -44,7 +44,7 @@ class CsvLayout(NamedTuple):
 class Csv(Format):
     """All columns of numbers together, shape (n, d), float64; or one column by its name, shape (n,).
 
-    A first column without a name holds the labels of the rows, as pandas writes them, and no feature.
+    A first column without a name holds the labels of the rows, as pandas writes them, and is not a feature.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Csv(Format):
         return {"header": said} | ({"left out": f"no numbers of a vector: {listing(left_out)}"} if left_out else {})
 
     def _layout(self, path: Path, file: TextIO) -> CsvLayout:
-        """How to read the file, which is then at its first row."""
+        """How to read the file; the file is then at its first row."""
         line = file.readline()
         delimiter = next((each for each in DELIMITERS if each in line), ",")
         titles = [field.strip() for field in next(csv.reader([line], delimiter=delimiter), [])]
@@ -102,11 +102,11 @@ class Csv(Format):
 
 
 def _opened(path: Path) -> TextIO:
-    return path.open(encoding="utf-8-sig", newline="")  # the signature is what Excel writes before UTF-8
+    return path.open(encoding="utf-8-sig", newline="")  # Excel writes a signature before UTF-8
 
 
 def _first_row(file: TextIO, delimiter: str) -> list[str]:
-    """The fields of the first line that is not empty, at which the file then is; none where there is no such line."""
+    """The fields of the first line that is not empty; an empty list if there is none."""
     place = file.tell()
     while line := file.readline():
         if line.strip():
@@ -119,8 +119,8 @@ def _first_row(file: TextIO, delimiter: str) -> list[str]:
 def _are_names(fields: list[str], row: list[str]) -> bool:
     """Whether a first line names the columns of the row below it.
 
-    It does where none of it is a number, or where its numbers count 0, 1, 2 and so on as those of a row hardly would.
-    Any other line with a number is a row: a row with a mistake in it must not pass for names.
+    It does if no field is a number, or if its numbers are 0, 1, 2 and so on, which is unlikely for a row. Any other
+    line with a number is a row, so that a row with a mistake is not taken for names.
     """
     if not any(fields):
         return False

@@ -1,4 +1,4 @@
-"""What a file format offers."""
+"""The contract of a file format."""
 
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from hashlearn.rows.formats.problems import FileProblem
 
 USUAL_NAMES = ("X", "features", "vectors", "embeddings", "data", "train", "traindata", "embedding", "vector")
-"""What an array of vectors is called, where a file holds several and none is asked for."""
+"""Usual names of an array of vectors: one of them is taken if a file holds several arrays and no name is given."""
 
 
 class Format(Protocol):
-    """A format of files with arrays in them. Whatever is wrong with a file is a FileProblem."""
+    """A format of files with arrays in them. Every error about a file is a FileProblem."""
 
     def names(self, path: Path) -> list[str]:
-        """The names of the arrays in the file; none where a file is a single array or table."""
+        """The names of the arrays in the file; an empty list if a file is a single array or table."""
 
     def read(self, path: Path, name: str | None, max_bytes: int | None) -> Any:
         """An array of the file, memory-mapped where the format allows.
@@ -25,19 +25,19 @@ class Format(Protocol):
         ----------
         path : Path
         name : str or None
-            Which array, or which column of a table. None for the only one, or the one with a usual name.
+            Which array, or which column of a table. None takes the only array, or the one with a usual name.
         max_bytes : int or None
             See :func:`~hashlearn.rows.formats.limits.check_expansion`; formats without compression cannot grow.
         """
 
     def describe(self, path: Path) -> dict[str, str]:
-        """What was understood of the file, as words with a line each."""
+        """How the file is read: titles, each with a line of text."""
         names = self.names(path)
         return {"arrays": listing(names)} if names else {}
 
 
 def choose(path: Path, names: list[str], name: str | None) -> str:
-    """The array of a file with several that is asked for by name, or the one to take without a name."""
+    """The name of the array to read: the given one, or without a name the only one or one with a usual name."""
     if name is not None:
         if name not in names:
             raise FileProblem(path, f"no array named {name!r}; it has {listing(names)}")

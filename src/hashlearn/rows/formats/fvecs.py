@@ -13,7 +13,7 @@ from hashlearn.rows.formats.format import Format, check_no_name
 from hashlearn.rows.formats.problems import FileProblem
 
 DIMENSION_CHECKS = 1 << 20
-"""Dimension fields that are compared; each costs a page of the file."""
+"""Number of dimension fields that are checked; each costs a page of the file."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class Vecs(Format):
 
 
 def _check_dimensions(path: Path, found: NDArray, dimension: int) -> None:
-    """A vector of another length displaces all that follow, so a sample that ends with the last row finds it."""
+    """Refuse vectors of different lengths. One of another length moves all that follow, so a sample that includes the
+    last row finds it."""
     sample = np.unique(np.linspace(0, len(found) - 1, min(len(found), DIMENSION_CHECKS)).astype(np.int64))
     wrong = sample[found[sample] != dimension]
     if len(wrong):

@@ -1,7 +1,7 @@
 """HDF5: named arrays in groups, as ann-benchmarks files have them.
 
-What a file refers to outside itself (external storage, virtual datasets, external links) is refused: a file from
-elsewhere must not choose which other files are read.
+References to other files (external storage, virtual datasets, external links) are refused: a downloaded file must not
+choose which other files are read.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.problems import FileProblem, reading
 
 _LONGEST_NAME = 1000
-"""Of a dataset, with the groups that it is in."""
+"""Characters in the name of a dataset, with its groups."""
 
 
 class Hdf5(Format):
@@ -30,10 +30,10 @@ class Hdf5(Format):
     def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
         h5py = require("h5py", "hdf5")
         with reading(path, "HDF5"), h5py.File(path, "r") as file:
-            # The names are of hard links only, so none leads out of the file.
+            # The names are of hard links only, so they stay within the file.
             dataset = file[choose(path, _names(path, h5py, file), name and name.lstrip("/"))]
             _check_dataset(path, dataset)
-            offset = dataset.id.get_offset()  # None where the values are in chunks, which may be compressed
+            offset = dataset.id.get_offset()  # None if the values are in chunks, which may be compressed
             if offset is None or dataset.size == 0:
                 check_expansion(path, dataset.size * dataset.dtype.itemsize, max_bytes)
                 return dataset[()]
@@ -47,13 +47,13 @@ def _names(path: Path, h5py: Any, file: Any) -> list[str]:
     names: list[str] = []
 
     def note(name: str, item: Any) -> None:
-        if len(name) > _LONGEST_NAME:  # an item is looked up by its whole name: time grows by the square of the depth
+        if len(name) > _LONGEST_NAME:  # the time of a look-up grows with the square of the depth
             raise FileProblem(path, "groups are nested too deeply")
         if isinstance(item, h5py.Dataset):
             names.append(name)
 
     file.visititems(note)
-    return [name for name in names if isinstance(name, str)]  # bytes where it is no text
+    return [name for name in names if isinstance(name, str)]  # a name that is not text comes as bytes
 
 
 def _check_dataset(path: Path, dataset: Any) -> None:

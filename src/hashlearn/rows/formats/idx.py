@@ -38,7 +38,7 @@ class Idx(Format):
         return np.memmap(path, header.dtype, mode="r", offset=header.offset, shape=header.shape)
 
 
-class _Header(NamedTuple):
+class _IdxHeader(NamedTuple):
     dtype: np.dtype
     shape: tuple[int, ...]
 
@@ -58,11 +58,11 @@ def _read_gzipped(path: Path, max_bytes: int | None) -> NDArray:
         return read_rest(path, stream, header.n_bytes).view(header.dtype).reshape(header.shape)
 
 
-def _read_header(path: Path, stream: BufferedIOBase) -> _Header:
+def _read_header(path: Path, stream: BufferedIOBase) -> _IdxHeader:
     start = stream.read(4)
     if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in TYPES:
         raise FileProblem(path, "not an idx file: it must begin with two zero bytes and a type")
     lengths = stream.read(4 * start[3])
     if len(lengths) < 4 * start[3] or not lengths:
         raise FileProblem(path, "truncated in its header")
-    return _Header(np.dtype(TYPES[start[2]]), tuple(int(length) for length in np.frombuffer(lengths, ">u4")))
+    return _IdxHeader(np.dtype(TYPES[start[2]]), tuple(int(length) for length in np.frombuffer(lengths, ">u4")))

@@ -1,7 +1,7 @@
 """How much memory a small file may ask for.
 
-A compressed file can promise far more than it holds: 4 MB of npz inflate to 4 GB of zeros. What a file would take is
-known from its header, so it is compared with a limit before any memory is taken.
+A small compressed file can take much memory: 4 MB of npz inflate to 4 GB of zeros. The header says how much, so the
+size is compared with a limit before any memory is taken.
 """
 
 import os
@@ -16,7 +16,7 @@ EXPANSION = 100
 """How many times its own size a file may grow in memory. Vectors rarely shrink to a tenth."""
 
 ALWAYS_ALLOWED = 256 << 20
-"""Bytes that any file may take: sparse tags shrink to a hundredth, and such files are small."""
+"""Bytes of memory that any file may take, because small files of sparse tags can shrink to a hundredth."""
 
 
 def check_expansion(path: Path, n_bytes: int, max_bytes: int | None) -> None:
@@ -26,10 +26,10 @@ def check_expansion(path: Path, n_bytes: int, max_bytes: int | None) -> None:
     ----------
     path : Path
     n_bytes : int
-        What the array takes in memory.
+        Bytes of the array in memory.
     max_bytes : int or None
-        What is allowed; None for the environment variable ``HASHLEARN_MAX_BYTES``, or without it for 256 MiB or 100
-        times the size of the file, whichever is more.
+        Bytes that are allowed; None for the environment variable ``HASHLEARN_MAX_BYTES``, or without it for 256 MiB or
+        100 times the size of the file, whichever is more.
     """
     size = path.stat().st_size
     allowed = _allowed(size) if max_bytes is None else check_integer("max_bytes", max_bytes, low=0)

@@ -1,9 +1,9 @@
 """The variables of MATLAB files of versions 5 to 7, which are compressed by zlib from version 7 on.
 
 A file is a header of 128 bytes and a sequence of elements. An element is a tag (its type and its length) and its bytes;
-that of a variable consists of elements again: flags, dimensions, name, values. scipy reads these files, too, but a
-damaged type makes its reader crash the process, a damaged length takes as much memory as it says, and zlib's checksum,
-which comes after the values, is never compared.
+that of a variable consists of elements again: flags, dimensions, name, values. scipy reads these files, too, but its
+reader crashes the process on a damaged type, takes any amount of memory on a damaged length, and never compares zlib's
+checksum, which comes after the values.
 """
 
 import math
@@ -86,7 +86,7 @@ def _sparse(path: Path, parts: "_Parts", shape: tuple[int, ...], max_bytes: int 
     """A sparse matrix, made dense: row numbers, where the columns begin, values."""
     rows, starts, values = parts.values(3), parts.values(4), parts.values(5)
     check_expansion(path, math.prod(shape) * values.dtype.itemsize, max_bytes)
-    n = int(starts[-1])  # MATLAB may have kept room for more
+    n = int(starts[-1])  # MATLAB may store more values than it uses
     matrix = scipy.sparse.csc_array((values[:n], rows[:n], starts), shape=shape)
     matrix.check_format(full_check=True)
     return matrix.toarray()
@@ -126,7 +126,7 @@ def _chunks(path: Path, file: IO[bytes], variable: Variable) -> Iterator[bytes]:
 
 
 class _Tag(NamedTuple):
-    """What stands before the bytes of an element: its type, where its bytes begin and where they end."""
+    """The tag of an element: its type, and where its bytes begin and end."""
 
     kind: int
     start: int

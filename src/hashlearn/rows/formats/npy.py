@@ -29,7 +29,7 @@ class Npy(Format):
 
 
 class Header(NamedTuple):
-    """What an npy file says of its array."""
+    """The header of an npy file."""
 
     shape: tuple[int, ...]
     fortran_order: bool
@@ -50,13 +50,13 @@ class Header(NamedTuple):
 
 
 def read_header(path: Path, stream: IO[bytes]) -> Header:
-    """The header at the beginning of a stream, which is then at the first value; ``path`` is for errors."""
+    """The header at the beginning of a stream; the stream is then at the first value. ``path`` is for errors."""
     version = np.lib.format.read_magic(stream)
     if version not in _HEADERS:  # 3.0 is for records with names that are not ASCII
         raise FileProblem(path, f"npy version {version[0]}.{version[1]} holds no plain array")
     try:
         header = Header(*_HEADERS[version](stream))
-    except (MemoryError, RecursionError):  # the parser's own, of brackets within brackets
+    except (MemoryError, RecursionError):  # from the parser, for deeply nested brackets
         raise FileProblem(path, "not a readable npy file (its header is nested too deeply)") from None
     if header.dtype.hasobject:
         raise FileProblem(path, "it holds Python objects, which are never unpickled")
@@ -66,7 +66,7 @@ def read_header(path: Path, stream: IO[bytes]) -> Header:
 
 
 def check_size(path: Path, header: Header, offset: int, size: int) -> None:
-    """Refuse an array of ``size`` bytes, ``offset`` of which are its header, that is not what the header says."""
+    """Refuse a file whose ``size`` differs from what the header says; the header has ``offset`` bytes."""
     expected = offset + header.n_bytes
     if size != expected:
         problem = "truncated" if size < expected else "too long"

@@ -39,7 +39,7 @@ class Npz(Format):
 
 def _names(archive: zipfile.ZipFile) -> list[str]:
     for member in archive.infolist():
-        archive.open(member).close()  # compares the two places that name it: a damaged name would hide an array
+        archive.open(member).close()  # compares the two names in the archive: a damaged name would hide an array
     return [member.removesuffix(MEMBER) for member in archive.NameToInfo if member.endswith(MEMBER)]
 
 
@@ -54,7 +54,7 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str, max_bytes: int | Non
 
 
 def _sparse(path: Path, arrays: dict[str, NDArray]) -> Any:
-    """The matrix, with its indices checked: scipy's loops read and write wherever they point."""
+    """The matrix, with its indices checked: scipy's loops would follow a wrong index out of the array."""
     kind = arrays["format"].item()
     kind = kind.decode("ascii") if isinstance(kind, bytes) else kind
     if kind not in _SPARSE:

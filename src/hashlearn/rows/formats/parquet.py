@@ -1,7 +1,7 @@
-"""Parquet: one column of lists, or one numeric column per dimension, and whatever else is known of the rows.
+"""Parquet: one column of lists, or one numeric column per dimension, and other columns.
 
-The file is decoded a batch of rows at a time into the array that is returned. Where the writer has stored checksums of
-the pages, they are compared.
+The file is decoded a batch of rows at a time into the array that is returned. If the writer has stored checksums of the
+pages, they are compared.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ BATCH_ROWS = 1 << 10
 def opened_parquet(path: Path, max_bytes: int | None) -> Iterator[ArrowTable]:
     """The table of a file.
 
-    The footer is not asked about groups and columns: where these are damaged, pyarrow ends the process.
+    Groups and columns of the footer are not read: if they are damaged, pyarrow crashes the process.
     """
     parquet = require("pyarrow.parquet", "parquet")
     with reading(path, "parquet"), parquet.ParquetFile(path, page_checksum_verification=True) as file:

@@ -18,7 +18,7 @@ class FileProblem(ValueError):
 
     def __init__(self, path: str | Path, reason: str):
         self.path, self.reason = str(path), _one_line(reason)
-        super().__init__(self.path, self.reason)  # these are what a pickled error is made from again
+        super().__init__(self.path, self.reason)  # unpickling makes the error from these arguments
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
@@ -28,8 +28,8 @@ class FileProblem(ValueError):
 def reading(path: Path, kind: str) -> Iterator[None]:
     """Turn whatever a parser raises on damaged bytes into one line that names the file.
 
-    Parsers of other libraries raise nearly every class of exception on a file that is cut or is something else, so all
-    are caught but those that say something of their own: missing files, missing extras, no memory.
+    Parsers of other libraries raise nearly every class of exception on a damaged file, so all exceptions are caught,
+    except those with a clear meaning: missing files, missing extras, no memory.
     """
     try:
         yield
@@ -41,6 +41,6 @@ def reading(path: Path, kind: str) -> Iterator[None]:
 
 
 def _one_line(text: str) -> str:
-    """A line that can be printed: a reason may quote what it found in a damaged file."""
+    """The reason as one printable line: it may quote bytes of a damaged file."""
     line = " ".join(text[: 2 * LONGEST_REASON].split())[:LONGEST_REASON]
     return "".join(character if character.isprintable() else "?" for character in line)

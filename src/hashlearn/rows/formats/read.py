@@ -17,7 +17,7 @@ csv, tsv                  numeric columns, with or without their names      no
 txt, vec                  a word and its vector a line, or numbers alone    no
 ========================  ================================================  ================
 
-A mapped file is read as it is used: opening one of any size takes no memory.
+A mapped file is read only where it is used: opening it takes no memory.
 """
 
 from pathlib import Path
@@ -143,25 +143,26 @@ def read_records(path: str | Path, names: list[str]) -> list[dict[str, Any]]:
 
 
 def describe_file(path: str | Path, header: bool | None = None) -> dict[str, str]:
-    """What was understood of a file: its columns, arrays or header, as words with a line each."""
+    """How a file is read: its columns, arrays or header, as titles with a line of text each."""
     path = check_file(path)
     return format_of(path, header).describe(path)
 
 
 def read_place(place: str | Path, array: str | None = None) -> Any:
-    """The vectors of a place: a path, or ``path:name`` for one of the arrays or columns of a file."""
+    """The vectors of a path, or of ``path:name``, which names an array or column of the file."""
     return read_vectors(*path_and_name(place, array))
 
 
 def path_and_name(place: str | Path, array: str | None = None) -> tuple[Path, str | None]:
-    """The path in a place, and the name of the array or column in it: ``data.npz:X`` names one; ``array`` does, too."""
+    """A path and the name of an array or column in it, from a text such as ``data.npz:X``; ``array`` gives the name,
+    too."""
     file, _, name = str(place).rpartition(":")
     is_named = array is None and has_known_suffix(file) and not Path(place).exists()
     return (Path(file), name) if is_named else (Path(place), array)
 
 
 def is_place_of_file(place: str | Path) -> bool:
-    """Whether a text reads as the name of a file of vectors, with or without the name of an array in it."""
+    """Whether a text looks like the name of a file of vectors, with or without the name of an array."""
     return has_known_suffix(path_and_name(place)[0])
 
 

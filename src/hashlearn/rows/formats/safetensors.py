@@ -31,7 +31,7 @@ DTYPES = {
 
 LENGTH = struct.Struct("<Q")
 LARGEST_HEADER = 100 << 20
-"""What the format allows."""
+"""The longest header that the format allows, in bytes."""
 
 
 class Safetensors(Format):
@@ -66,7 +66,7 @@ class Safetensors(Format):
 
 
 def _header(path: Path) -> tuple[dict[str, Any], int]:
-    """What the header says of every tensor, and where the first of them begins."""
+    """The entries of the header, one for each tensor, and where the first tensor begins."""
     with path.open("rb") as file:
         prefix = file.read(LENGTH.size)
         if len(prefix) < LENGTH.size:

@@ -1,4 +1,4 @@
-"""Streams that are read to their end, where their checksums are."""
+"""Streams that are read to their end, because their checksums are there."""
 
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ CHUNK = 1 << 20
 def read_rest(path: Path, stream: Any, n_bytes: int) -> NDArray[np.uint8]:
     """The ``n_bytes`` that a stream still has; one byte more or less is an error.
 
-    zip and gzip compare their checksum when their last byte is read. A reader that stops where it has what it wants
-    never sees that the file is damaged.
+    zip and gzip compare their checksum when their last byte is read. A reader that stops earlier does not notice
+    damage.
     """
     values = np.empty(n_bytes, np.uint8)
     filled = 0
@@ -31,7 +31,7 @@ def read_rest(path: Path, stream: Any, n_bytes: int) -> NDArray[np.uint8]:
 
 
 def read_to_end(path: Path, stream: Any, most: int) -> None:
-    """Read and forget what is left of a stream, at most so many bytes."""
+    """Read the rest of a stream and drop it; more than ``n_bytes`` are an error."""
     while chunk := stream.read(CHUNK):
         most -= len(chunk)
         if most < 0:

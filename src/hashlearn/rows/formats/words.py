@@ -12,7 +12,7 @@ from hashlearn.rows.formats.format import Format, is_number, listing, objects_of
 from hashlearn.rows.formats.problems import FileProblem, reading
 
 WORD = "word"
-"""What the column of the words is called."""
+"""The name of the column of words."""
 
 BLOCK_LINES = 4096
 """Lines that are parsed at a time."""
@@ -29,8 +29,8 @@ class TextLayout(NamedTuple):
 class WordVectors(Format):
     """The vectors, shape (n, d), float32; or the words, shape (n,), objects that are strings, by the name "word".
 
-    word2vec and fastText write the number of words and dimensions in the first line, which is left out. A word may have
-    blanks in it: the vector is the last numbers of a line.
+    word2vec and fastText write the number of words and dimensions in the first line, which is left out. A word may
+    contain spaces: the vector is the last numbers of a line.
     """
 
     def names(self, path: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""The one door for what people hold: vectors, ids and payloads in every form, as the rest of the package takes them."""
+"""Vectors, ids and payloads in every form that users have, converted to the forms that the package uses."""
 
 from hashlearn.rows.inputs.columns import is_frame_of_numbers
 from hashlearn.rows.inputs.ids import MAX_ID_BYTES, as_ids, check_unique, held_ids, ids_are_text, is_plain

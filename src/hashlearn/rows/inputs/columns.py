@@ -1,4 +1,5 @@
-"""Tables and columns of pandas, polars, pyarrow and datasets, told by what they offer: none of them is imported."""
+"""Tables and columns of pandas, polars, pyarrow and datasets, recognized by their attributes: none of these libraries
+is imported."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
@@ -14,7 +15,7 @@ Kind = Literal["numbers", "vectors", "other"]
 
 
 def library_of(value: Any) -> str | None:
-    """Which of the libraries a value comes from; a subclass comes from where its base does."""
+    """The library that a value comes from; for a subclass, the library of its base class."""
     roots = (base.__module__.partition(".")[0] for base in type(value).__mro__)
     return next((root for root in roots if root in LIBRARIES), None)
 
@@ -23,7 +24,7 @@ def is_table(value: Any) -> bool:
     """Whether a value has named columns: a frame, an Arrow table or record batch, or a ``datasets.Dataset``."""
     names = {"pandas": "columns", "polars": "columns", "pyarrow": "column_names", "datasets": "column_names"}
     library = library_of(value)
-    if library not in names or hasattr(value, "collect"):  # a LazyFrame of polars has its columns when it is collected
+    if library not in names or hasattr(value, "collect"):  # a LazyFrame of polars has no values yet
         return False
     return hasattr(value, names[library]) and hasattr(value, "__getitem__")
 
@@ -46,7 +47,7 @@ def column_of(table: Any, name: str, argument: str) -> Any:
 
 
 def _columns(table: Any) -> Iterator[tuple[Any, Any]]:
-    """The columns with their names, of which a frame of pandas may have several equal ones."""
+    """The columns with their names; a pandas frame may have several columns of one name."""
     if library_of(table) == "pandas":
         return ((name, table.iloc[:, place]) for place, name in enumerate(table.columns))
     if library_of(table) == "datasets":
@@ -72,7 +73,7 @@ def is_frame_of_numbers(value: Any) -> bool:
 
 
 def matrix_of_table(table: Any, argument: str) -> Any:
-    """The vectors of a table: its only column of vectors, or else its columns, which are all numbers."""
+    """The vectors of a table: its only column of vectors, or otherwise all its columns, which must be numbers."""
     kinds = columns_by_kind(table)
     if len(kinds["vectors"]) == 1:
         return values_of_column(column_of(table, kinds["vectors"][0], argument), argument)
@@ -91,7 +92,7 @@ def matrix_of_table(table: Any, argument: str) -> Any:
 
 
 def values_of_column(column: Any, argument: str) -> Any:
-    """What a column holds, as an array: numbers of shape (n,), vectors of shape (n, d), or objects.
+    """The values of a column as an array: numbers of shape (n,), vectors of shape (n, d), or objects.
 
     A column of Arrow in several pieces is a list of matrices.
     """
@@ -128,14 +129,14 @@ def _kind_of(column: Any) -> Kind:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for none: None, NaN, or what pandas has for it (NA, NaT)."""
+    """Whether a value is missing: None, NaN, or NA and NaT of pandas."""
     return (
         value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
     )
 
 
 def is_vector(value: Any) -> bool:
-    """Whether a value in a column is itself a list of values, and no text."""
+    """Whether a value in a column is a list of values and not a text."""
     if isinstance(value, (str, bytes)):
         return False
     return isinstance(value, Sequence) or (hasattr(value, "__array__") and np.ndim(value) > 0)
@@ -175,7 +176,7 @@ def _of_polars(series: Any, argument: str) -> NDArray:
 
 
 def _numpy_dtype(column: Any) -> Any:
-    """The numpy type of a pandas column; pandas' own types, which know missing values, become floats that do."""
+    """The numpy type of a pandas column; nullable types of pandas become floats, with NaN for missing values."""
     if isinstance(column.dtype, np.dtype):
         return column.dtype
     if column.isna().any():

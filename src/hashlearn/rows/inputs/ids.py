@@ -1,4 +1,4 @@
-"""Ids of rows in whatever a user has them in: integers of at least 0 or strings, all of one kind."""
+"""Ids of rows in any form: integers of at least 0 or strings, all of one kind."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from hashlearn.checks import plain_array
 from hashlearn.rows.inputs.columns import is_missing
 
 MAX_ID_BYTES = 1024
-"""Of a string in UTF-8. PostgreSQL indexes no more than 2,700."""
+"""The most bytes of a string id in UTF-8. PostgreSQL can index 2,700."""
 
 _LARGEST = np.iinfo(np.int64).max
 
@@ -23,7 +23,7 @@ def as_ids(ids: Any, name: str = "ids") -> NDArray[Any]:
     ids : list, range, array, Series, Index, or Arrow, polars or ``datasets`` column
         Integers of at least 0, or strings without control characters of at most 1,024 bytes; not both.
     name : str
-        What an error calls them.
+        The name of the ids in an error.
 
     Examples
     --------
@@ -42,7 +42,8 @@ def as_ids(ids: Any, name: str = "ids") -> NDArray[Any]:
 
 
 def held_ids(ids: Any, name: str = "ids") -> NDArray[Any]:
-    """As :func:`as_ids`, of any integers or strings, such as the names of files: nothing keeps them in a database."""
+    """As :func:`as_ids`, for any integers or strings, such as names of files. These ids need not fit into a
+    database."""
     values = _values(ids, name)
     if isinstance(values, np.ndarray):
         return _integers(values, name)
@@ -64,7 +65,7 @@ def ids_are_text(ids: NDArray[Any]) -> bool:
 
 
 def check_unique(ids: NDArray[Any], name: str = "ids") -> None:
-    """Refuse ids of which one comes twice."""
+    """Refuse ids that occur twice."""
     if ids_are_text(ids):
         if len(set(ids)) == len(ids):
             return
@@ -75,7 +76,7 @@ def check_unique(ids: NDArray[Any], name: str = "ids") -> None:
 
 
 def is_plain(text: str) -> bool:
-    """Whether every database can hold a text: it has no NUL and no half of a surrogate pair."""
+    """Whether every database can hold a text: NUL and half surrogate pairs are not allowed."""
     if "\0" in text:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Payloads of rows in whatever a user has them in, as JSON texts."""
+"""Payloads of rows in any form, as JSON texts."""
 
 import json
 import reprlib
@@ -41,11 +41,11 @@ def as_payloads(payloads: Any, n: int, of: str = "codes") -> list[str]:
     Parameters
     ----------
     payloads : list of n dicts, frame, Arrow table, ``datasets.Dataset``, column of dicts, or None
-        A row of a table is a payload. None is no payload, also in place of a dict.
+        A row of a table is a payload. None, or None in place of a dict, is no payload.
     n : int
-        How many there must be.
+        The number of payloads that is expected.
     of : str
-        What an error calls the rows.
+        The name of the rows in an error.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def _text_of(payload: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; whether its strings can be stored is seen in the whole text."""
+    """A value as JSON has it; the caller checks the whole text for characters that databases refuse."""
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, int):

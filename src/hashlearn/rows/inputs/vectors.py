@@ -1,4 +1,4 @@
-"""Vectors in whatever a user has: an array, a frame, a column, a tensor, a file, several files, a stream."""
+"""Vectors in any form: an array, a frame, a column, a tensor, a file, several files, a stream."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -38,9 +38,10 @@ class GivenVectors(NamedTuple):
     Attributes
     ----------
     rows : ndarray or csr_array of shape (n, n_features), or RowBlocks
-        All functions that take rows take each of them. RowBlocks are of files, of streams, or in several pieces.
+        All functions that take rows take each of these types. RowBlocks hold files, streams, or arrays in several
+        pieces.
     was_one_row : bool
-        Whether it was one vector, of shape (n_features,), and not a matrix of one row.
+        Whether the user passed one vector, of shape (n_features,), and not a matrix of one row.
     """
 
     rows: Any
@@ -58,7 +59,7 @@ def as_vectors(X: Any, column: str | None = None, name: str = "X") -> GivenVecto
     column : str or None
         The column of a table, or the array or column of a file, that holds the vectors.
     name : str
-        What an error calls X.
+        The name of X in an error.
 
     Returns
     -------
@@ -100,7 +101,7 @@ def as_rows(X: Any, column: str | None = None) -> RowBlocks:
     X : whatever :func:`as_vectors` takes, path, list of paths, function, or dask array
         A path names a file of any format of :func:`hashlearn.rows.formats.read_vectors`; several are one source, in
         their order. A function takes nothing and returns a fresh iterator over blocks of shape (any, d) each time it is
-        called. A stream does not say how long it is, so its blocks are counted, and checked, in one pass more.
+        called. The length of a stream is not known, so one more pass counts and checks its blocks.
         The rows of a dask array are read where they are; for files on a cluster see
         :func:`hashlearn.rows.cluster.on_cluster`.
     column : str or None
@@ -117,7 +118,7 @@ def as_rows(X: Any, column: str | None = None) -> RowBlocks:
 
 
 def plain_rows(X: Any, column: str | None = None, name: str = "X") -> Any:
-    """X as an ndarray or a CSR array of the shape that it has, or as RowBlocks where it names rows."""
+    """X as an ndarray or a CSR array of the same shape, or as RowBlocks if X is a source of rows."""
     if column is None and type(X) is np.ndarray and X.dtype.kind in "fiub":
         return X
     if isinstance(X, RowBlocks):
@@ -140,14 +141,15 @@ def plain_rows(X: Any, column: str | None = None, name: str = "X") -> Any:
 
 
 def is_source(X: Any) -> bool:
-    """Whether X names rows rather than holding them: a path, a list of paths, a function, or rows made of these."""
+    """Whether X is a source of rows and holds none itself: a path, a list of paths, a function, or rows made from
+    these."""
     if isinstance(X, np.ndarray):
         return False
     return isinstance(X, (str, os.PathLike, RowBlocks)) or callable(X) or _are_paths(X) or _is_dask(X)
 
 
 def check_holds_rows(X: Any, name: str = "X") -> None:
-    """Refuse what holds no rows, in a short line that does not print the numbers in it.
+    """Refuse a value without rows, with a short error that does not print its numbers.
 
     Examples
     --------
@@ -162,7 +164,7 @@ def check_holds_rows(X: Any, name: str = "X") -> None:
 
 
 def _held(X: Any, name: str) -> Any:
-    """The numbers of X as an array of its shape; a list of matrices where they are in several pieces."""
+    """The numbers of X as an array of the same shape; a list of matrices if X is in several pieces."""
     if scipy.sparse.issparse(X):  # before mappings: a dok_matrix is one
         return X.tocsr()
     if isinstance(X, _NO_ROWS):
@@ -227,7 +229,7 @@ def _of_tensor(tensor: Any) -> NDArray:
 
 
 def _of_protocol(X: Any, name: str) -> Any:
-    """What says of itself how it is read: as an array, by DLPack, by Arrow, or one element after the other."""
+    """The numbers of an object that has a protocol: an array, DLPack, Arrow, or a sequence."""
     if hasattr(X, "__array__"):
         return _of_array(np.asarray(X), name)
     if hasattr(X, "__arrow_c_stream__"):

@@ -1,14 +1,32 @@
 """``/v1/points``: rows by id. A write is on disk before it is answered."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 from fastapi import APIRouter
 
+from hashlearn.search import SimilaritySearch
 from hashlearn.server.arrays import base64_text, vector_matrix
-from hashlearn.server.errors import Problem, unprocessable
+from hashlearn.server.errors import Problem, problem_of, unprocessable, written
 from hashlearn.server.json_route import JsonRoute
-from hashlearn.server.models import ERRORS, PointResponse, PointsRequest, PointsResponse
+from hashlearn.server.models import (
+    ERRORS,
+    CountResponse,
+    DeleteRequest,
+    DeleteResponse,
+    FacetsRequest,
+    FacetsResponse,
+    FilterRequest,
+    GetRequest,
+    PointList,
+    PointResponse,
+    PointsRequest,
+    PointsResponse,
+    ScrollRequest,
+    ScrollResponse,
+)
 from hashlearn.server.service import Served, Service
 
 router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["points"])
@@ -23,7 +41,46 @@ async def put_points(service: Served, body: PointsRequest) -> Any:
     X = vector_matrix("points.{}.vector", [point.vector for point in body.points], service.n_features)
     payloads = [point.payload or {} for point in body.points]
     await service.write(partial(service.search.upsert, X, ids, payloads))
+    service.watch.written(X)
     return {"written": len(ids)}
+
+
+@router.post("/v1/points/get", response_model=PointList)
+async def get_points(service: Served, body: GetRequest) -> Any:
+    """Rows by their ids, in their order; those that are not there are left out."""
+    service.check_batch("ids", body.ids)
+    _check_kind(body.ids)
+    return await service.run(_rows_of_ids, service, body)
+
+
+@router.post("/v1/points/scroll", response_model=ScrollResponse)
+async def scroll_points(service: Served, body: ScrollRequest) -> Any:
+    """Rows in the order in which they were added, a page at a time."""
+    service.check_most("limit", body.limit, service.settings.max_batch)
+    if body.vectors:
+        await service.workers.place_for_large_answer()
+    return await service.run(_asked, service, _page_of_rows, body)
+
+
+@router.post("/v1/points/count", response_model=CountResponse)
+async def count_points(service: Served, body: FilterRequest) -> Any:
+    """How many rows there are, or meet a filter."""
+    return await service.run(_asked, service, lambda search, body: {"count": search.count(body.filter)}, body)
+
+
+@router.post("/v1/points/facets", response_model=FacetsResponse)
+async def facets_of_points(service: Served, body: FacetsRequest) -> Any:
+    """The values of a payload field, and how many rows have each."""
+    service.check_most("limit", body.limit, service.settings.max_k)
+    return await service.run(_asked, service, _facets, body)
+
+
+@router.post("/v1/points/delete", response_model=DeleteResponse)
+async def delete_points(service: Served, body: DeleteRequest) -> Any:
+    """Remove rows by their ids. All of them, or none."""
+    service.check_batch("ids", body.ids)
+    _check_kind(body.ids)
+    return await service.write(partial(_remove_all, service, body))
 
 
 @router.get("/v1/points/{id:path}", response_model=PointResponse)
@@ -70,3 +127,53 @@ def _check_ids(ids: list[int | str]) -> None:
         if id in seen:
             raise unprocessable(f"points.{number}.id", f"must be there once, got {id!r} again")
         seen.add(id)
+
+
+def _check_kind(ids: list[int | str]) -> None:
+    for number, id in enumerate(ids):
+        if type(id) is not type(ids[0]):
+            raise unprocessable(f"ids.{number}", "must be a number or a string, as the other ids are")
+
+
+def _asked(service: Service, ask: Callable[[SimilaritySearch, Any], Any], body: Any) -> bytes:
+    """What the search says, as JSON; what it refuses is a 422 that names the field."""
+    try:
+        return written(ask(service.search, body))
+    except (ValueError, TypeError) as error:
+        raise problem_of(error, {name: name for name in ("filter", "limit", "after", "field")}) or error from None
+
+
+def _page_of_rows(search: SimilaritySearch, body: ScrollRequest) -> dict[str, Any]:
+    page = search.scroll(body.filter, body.limit, body.after)
+    return {"points": [_entry(record, body.vectors) for record in page.records], "after": page.after}
+
+
+def _rows_of_ids(service: Service, body: GetRequest) -> bytes:
+    try:
+        records = service.search.get(body.ids)
+    except (ValueError, TypeError) as error:
+        raise problem_of(error, {"ids": "ids"}) or error from None
+    return written({"points": [_entry(record, body.vectors) for record in records]})
+
+
+def _facets(search: SimilaritySearch, body: FacetsRequest) -> dict[str, Any]:
+    return {"facets": [facet._asdict() for facet in search.facets(body.field, body.filter, body.limit)]}
+
+
+def _entry(record: Any, with_vector: bool) -> dict[str, Any]:
+    vector = base64_text(np.asarray(record.vector, "<f4")) if with_vector and record.vector is not None else None
+    return {"id": record.id, "code": base64_text(record.code), "payload": record.payload or {}, "vector": vector}
+
+
+def _remove_all(service: Service, body: DeleteRequest) -> dict[str, int]:
+    """On the thread that writes: nobody removes the rows between the look and the removal."""
+    try:
+        there = [id for id in dict.fromkeys(body.ids) if id in service.search]
+        if body.must_exist and len(there) < len(set(body.ids)):
+            missing = next(id for id in body.ids if id not in there)
+            raise unprocessable("ids", f"must be in the search, got {missing!r:.60}, which is not")
+        if there:
+            service.search.remove(there)
+    except (ValueError, TypeError) as error:  # one was removed by a request that is answered together with this one
+        raise problem_of(error, {"ids": "ids"}) or error from None
+    return {"removed": len(there)}

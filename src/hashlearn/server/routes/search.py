@@ -7,14 +7,19 @@ from fastapi import APIRouter
 from numpy.typing import NDArray
 
 from hashlearn.server.arrays import base64_bytes, code_matrix, vector_matrix
+from hashlearn.server.batching import Cut, Queries, Wanted, search_alone
 from hashlearn.server.errors import Problem, unprocessable
 from hashlearn.server.json_route import JsonRoute
 from hashlearn.server.models import ERRORS, SearchRequest, SearchResponse
-from hashlearn.server.searching import Cut, Query, Wanted, search_filtered
 from hashlearn.server.service import Served, Service
 
 router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["search"])
 
+_FEW_NEIGHBORS = 2000
+"""Of requests that are searched together; whoever asks for more does not hold up others."""
+_MANY_NEIGHBORS = 20_000
+"""From here on an answer is long: few of them are made at a time."""
+_LARGEST_SUBSET = 100_000
 _QUERIES = ("vector", "vectors", "id", "code", "codes", "text", "image")
 
 
@@ -22,16 +27,24 @@ _QUERIES = ("vector", "vectors", "id", "code", "codes", "text", "image")
 async def search(service: Served, body: SearchRequest) -> Any:
     """The nearest rows of each query."""
     service.check_most("k", body.k, service.settings.max_k)
+    if body.subset is not None:
+        service.check_most("subset", len(body.subset), _LARGEST_SUBSET)
     if body.candidates is not None:
         service.check_most("candidates", body.candidates, service.settings.max_candidates)
     by, rows = await _queries(service, body)
     if by == "codes" and service.search.query != "code":
         raise Problem(422, "this search compares vectors with codes: send vectors", "code")
     wanted = Wanted(by, body.k, body.rerank, body.candidates)
-    query = Query(rows, Cut(body.radius, body.payloads))
-    if body.filter is not None:
-        return await service.run(search_filtered, service.search, wanted, query, body.filter)
-    return await service.searches.do(wanted, query)
+    query = Queries(rows, Cut(body.radius, body.payloads))
+    n_neighbors = body.k * len(rows)
+    if body.filter is None and body.subset is None and n_neighbors <= _FEW_NEIGHBORS:
+        if by == "vectors":
+            service.watch.asked(rows[0], body.k, wanted.options())
+        return await service.searches.do(wanted, query)
+    if n_neighbors > _MANY_NEIGHBORS:
+        await service.workers.place_for_large_answer()
+    among = {"filter": body.filter, "subset": body.subset}
+    return await service.run(search_alone, service.search, wanted, query, among, service.settings.max_answer_bytes)
 
 
 async def _queries(service: Service, body: SearchRequest) -> tuple[str, NDArray]:

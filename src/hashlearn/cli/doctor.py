@@ -1,0 +1,29 @@
+"""``hashlearn doctor``."""
+
+from typing import Annotated
+
+import typer
+
+EXAMPLE = "Example: hashlearn doctor search/"
+
+
+def run(
+    search: Annotated[str, typer.Argument(help="The folder of a saved search.")],
+    queries: Annotated[int, typer.Option(min=1, help="Rows that are searched for, to measure the recall.")] = 100,
+    read_all: Annotated[bool, typer.Option("--read-all", help="Also read every row, to find damage.")] = False,
+) -> None:
+    """Say what is wrong with a search, and what mends it; the exit code is 1 where something is."""
+    from hashlearn.search import SimilaritySearch
+    from hashlearn.upkeep import check_search, examine
+
+    if read_all:
+        typer.echo(f"ok     All {check_search(search)} rows can be read.")
+    opened = SimilaritySearch.open(search)
+    findings = examine(opened, n_queries=queries)
+    opened.close()
+    for finding in findings:
+        typer.echo(f"{'ok   ' if finding.is_good else 'WRONG'}  {finding.what}")
+        if finding.remedy:
+            typer.echo(f"       Do: {finding.remedy}")
+    if not all(finding.is_good for finding in findings):
+        raise typer.Exit(1)

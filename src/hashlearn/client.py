@@ -1,0 +1,569 @@
+"""A search that another process serves, with the interface of :class:`~hashlearn.SimilaritySearch` (extra ``client``).
+
+::
+
+    from hashlearn import Client
+
+    with Client("http://localhost:8000", key="...") as search:
+        search.upsert(X, ids, payloads)
+        distances, ids = search.search(queries, k=10, filter={"year": {"$gte": 2020}})
+
+Every call may be made twice without harm, so one that fails on its way is made again: rows are written under their
+ids, and an answer of 503 means that nothing was written.
+"""
+
+import asyncio
+import random
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hashlearn.codes.results import NO_DISTANCE, NO_ID, Neighbors
+from hashlearn.extras import require
+from hashlearn.rows.inputs import as_vectors, plain_rows
+from hashlearn.search.columns import Facet
+from hashlearn.search.results import NeighborsWithRows, Page, Record
+
+_AGAIN = frozenset({429, 502, 503, 504})
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+_PAGE = 1000
+
+
+class ServiceError(RuntimeError):
+    """What a server said that is not about the arguments.
+
+    Attributes
+    ----------
+    status : int
+        The status of its answer; 0 where there was none.
+    """
+
+    def __init__(self, status: int, message: str):
+        super().__init__(message)
+        self.status = status
+
+
+class ClientCall(NamedTuple):
+    """A request, what is read from its answer, and what is sent instead when it is sent again."""
+
+    method: str
+    path: str
+    body: dict[str, Any] | None
+    read: Callable[[Any], Any]
+    again: dict[str, Any] | None = None
+
+
+class ServedInfo(NamedTuple):
+    """What a server says of a search."""
+
+    rows: int
+    n_bits: int
+    n_features: int
+    metric: str
+    query: str
+    keep_vectors: str | None
+    max_batch: int
+
+
+class _Requests:
+    """What is asked of a server, and how its answers are read: the same for both clients."""
+
+    def __init__(
+        self, url: str, key: str | None = None, *, name: str | None = None, timeout: float = 30.0, retries: int = 3
+    ):
+        self._prefix = "/v1" if name is None else f"/v1/{name}"
+        self._retries = retries
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._options: dict[str, Any] = {"base_url": url, "headers": headers, "timeout": timeout}
+        self._httpx: Any = require("httpx", "client")
+        self._known: ServedInfo | None = None
+
+    def _info(self) -> ClientCall:
+        return ClientCall("GET", "/info", None, _read_info)
+
+    def _searches(
+        self, queries: NDArray[np.float32], k: int, options: dict[str, Any], most: int
+    ) -> Iterator[ClientCall]:
+        for start in range(0, len(queries), most):
+            vectors = [_base64(row) for row in queries[start : start + most]]
+            body = {"vectors": vectors, "k": k, **{name: value for name, value in options.items() if value is not None}}
+            yield ClientCall("POST", "/search", body, lambda answer: answer["results"])
+
+    def _upserts(self, X: Any, ids: Any, payloads: Any, most: int) -> Iterator[ClientCall]:
+        rows = np.asarray(X, np.float32)
+        listed = np.asarray(ids).tolist() if not isinstance(ids, list) else ids
+        known = [None] * len(rows) if payloads is None else _as_dicts(payloads)
+        if not len(rows) == len(listed) == len(known):
+            raise ValueError(
+                f"ids and payloads must be as many as the {len(rows)} rows of X, got {len(listed)} and {len(known)}"
+            )
+        for start in range(0, len(rows), most):
+            part = slice(start, start + most)
+            points = [
+                {"id": id, "vector": _base64(row), **({} if payload is None else {"payload": payload})}
+                for id, row, payload in zip(listed[part], rows[part], known[part])
+            ]
+            yield ClientCall("PUT", "/points", {"points": points}, lambda answer: answer["written"])
+
+    def _remove(self, ids: ArrayLike) -> ClientCall:
+        body = {"ids": _listed_ids(ids)}
+        # Whether an earlier attempt removed the rows is not known: a later one does not mind that they are gone.
+        return ClientCall("POST", "/points/delete", {**body, "must_exist": True}, _nothing, body)
+
+    def _get(self, ids: ArrayLike, vectors: bool, most: int) -> Iterator[ClientCall]:
+        listed = _listed_ids(ids)
+        for start in range(0, len(listed), most):
+            body = {"ids": listed[start : start + most], "vectors": vectors}
+            yield ClientCall("POST", "/points/get", body, _read_records)
+
+    def _count(self, filter: dict | None) -> ClientCall:
+        return ClientCall("POST", "/points/count", {"filter": filter}, lambda answer: answer["count"])
+
+    def _facets(self, field: str, filter: dict | None, limit: int | None) -> ClientCall:
+        body = {"field": field, "filter": filter, **({} if limit is None else {"limit": limit})}
+        return ClientCall("POST", "/points/facets", body, _read_facets)
+
+    def _scroll(self, filter: dict | None, limit: int, after: str | None) -> ClientCall:
+        body = {"filter": filter, "limit": limit, "after": after, "vectors": True}
+        return ClientCall("POST", "/points/scroll", body, _read_page)
+
+    def _pause(self, attempt: int, answer: Any) -> float:
+        """Seconds until the next attempt: as the server says, or about twice as long each time."""
+        wanted = answer.headers.get("Retry-After", "") if answer is not None else ""
+        if wanted.isdecimal():
+            return min(float(wanted), _LONGEST_PAUSE)
+        return min(_FIRST_PAUSE * 2**attempt, _LONGEST_PAUSE) * random.uniform(0.5, 1)
+
+
+class Client(_Requests):
+    """A search that a server has, as if it were in this process.
+
+    Parameters
+    ----------
+    url : str
+        Where ``hashlearn serve`` listens, such as ``http://localhost:8000``.
+    key : str or None
+        The key of the server.
+    name : str or None
+        The search, where the server has several.
+    timeout : float
+        Seconds that a request may take.
+    retries : int
+        How often a request is made again that did not arrive, or that the server could not take.
+
+    Examples
+    --------
+    >>> client = Client("http://localhost:8000", key="secret")  # doctest: +SKIP
+    >>> client.search(X[:1], k=2).ids  # doctest: +SKIP
+    array([[17, 4]])
+    """
+
+    def __init__(
+        self, url: str, key: str | None = None, *, name: str | None = None, timeout: float = 30.0, retries: int = 3
+    ):
+        super().__init__(url, key, name=name, timeout=timeout, retries=retries)
+        self._http = self._httpx.Client(**self._options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def info(self) -> ServedInfo:
+        """What the server says of the search, asked anew."""
+        self._known = self._do(self._info())
+        return self._known
+
+    def __len__(self) -> int:
+        return self.info().rows
+
+    def __contains__(self, id: Any) -> bool:
+        return bool(self.get([id]))
+
+    @property
+    def metric(self) -> str:
+        return self._facts.metric
+
+    @property
+    def query(self) -> str:
+        return self._facts.query
+
+    @property
+    def n_bits(self) -> int:
+        return self._facts.n_bits
+
+    @property
+    def keep_vectors(self) -> str | None:
+        return self._facts.keep_vectors
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """All ids, ascending."""
+        ids = [record.id for record in self]
+        return np.array(ids, np.int64 if not ids or isinstance(ids[0], int) else object)[np.argsort(ids, kind="stable")]
+
+    def __iter__(self) -> Iterator[Record]:
+        """All rows, in the order in which they were added."""
+        after: str | None = None
+        while True:
+            page = self.scroll(limit=min(_PAGE, self._facts.max_batch), after=after)
+            yield from page.records
+            after = page.after
+            if after is None:
+                return
+
+    def search(
+        self,
+        X: Any,
+        k: int = 10,
+        *,
+        candidates: int | None = None,
+        rerank: str | None = None,
+        filter: dict | None = None,
+        subset: ArrayLike | None = None,
+        include: Sequence[str] = (),
+    ) -> Neighbors:
+        """The k nearest of each query vector; see :meth:`hashlearn.SimilaritySearch.search`.
+
+        Parameters
+        ----------
+        X : array of shape (n_queries, n_features), or one vector of shape (n_features,)
+            Queries.
+        k : int
+            At least 1.
+        candidates : int or None
+            How many codes are ordered anew.
+        rerank : {"codes", "asymmetric", "vectors"} or None
+            What the result is ordered by.
+        filter : dict or None
+            A condition on the payloads.
+        subset : list of ids or None
+            Look only among these rows.
+        include : list of "payload" and "vector"
+            What else the result has of each neighbor.
+
+        Returns
+        -------
+        distances, ids : arrays of shape (n_queries, k), or (k,) for one vector
+            Nearest first.
+        """
+        queries, was_one_row = as_vectors(X)
+        wanted = [include] if isinstance(include, str) else list(include)
+        options = _search_options(candidates, rerank, filter, subset, wanted)
+        calls = self._searches(np.asarray(queries, np.float32), k, options, self._facts.max_batch)
+        found = _as_neighbors([result for call in calls for result in self._do(call)], k)
+        if "vector" in wanted:
+            ids = found.ids[_is_there(found.ids)].tolist()
+            vectors = {record.id: record.vector for record in self.get(list(dict.fromkeys(ids)))}
+            found.vectors = _vectors_of(found.ids, vectors, self._facts.n_features)
+        return _first_row(found) if was_one_row else found
+
+    def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
+        """Write rows, in the places of those that have their ids; what a call of the server takes at once is atomic.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), frame, tensor, ...
+            The vectors.
+        ids : list or array of n integers >= 0, or of n strings
+            Each only once.
+        payloads : list of n dicts, frame, or None
+            What else is known of the rows.
+        column : str or None
+            The column of a table that holds the vectors, where it has several.
+
+        Returns
+        -------
+        Client
+            This object.
+        """
+        for call in self._upserts(plain_rows(X, column), ids, payloads, self._facts.max_batch):
+            self._do(call)
+        return self
+
+    def remove(self, ids: ArrayLike) -> Self:
+        """Remove rows; ValueError, and none is removed, where one is not there.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            At most as many as the server takes at once.
+
+        Returns
+        -------
+        Client
+            This object.
+        """
+        self._do(self._remove(ids))
+        return self
+
+    def get(self, ids: ArrayLike) -> list[Record]:
+        """Read rows back; ids that are not there are left out.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            Of the kind that the search has.
+
+        Returns
+        -------
+        list of Record
+            In the order of the ids.
+        """
+        return [record for call in self._get(ids, True, self._facts.max_batch) for record in self._do(call)]
+
+    def payloads(self, ids: ArrayLike) -> list[dict[str, Any] | None]:
+        """The payloads of rows, in the order of the ids; None for one that is not there."""
+        calls = self._get(ids, False, self._facts.max_batch)
+        found = {record.id: record.payload for call in calls for record in self._do(call)}
+        return [found.get(id) for id in _listed_ids(ids)]
+
+    def count(self, filter: dict | None = None) -> int:
+        """How many rows there are, or how many meet a filter."""
+        return self._do(self._count(filter))
+
+    def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
+        """The values that a payload field has, and how many rows have each, the most frequent first."""
+        return self._do(self._facets(field, filter, limit))
+
+    def scroll(self, filter: dict | None = None, limit: int = 100, after: str | None = None) -> Page:
+        """Rows in the order in which they were added, a page at a time."""
+        return self._do(self._scroll(filter, limit, after))
+
+    @property
+    def _facts(self) -> ServedInfo:
+        return self._known or self.info()
+
+    def _do(self, call: ClientCall) -> Any:
+        body = call.body
+        for attempt in range(self._retries + 1):
+            answer, failure = None, None
+            try:
+                answer = self._http.request(call.method, self._prefix + call.path, json=body)
+            except self._httpx.TransportError as error:
+                failure = error
+            if attempt == self._retries or not _is_worth_a_retry(answer):
+                return _read(call, answer, failure)
+            time.sleep(self._pause(attempt, answer))
+            body = call.again or body
+        raise AssertionError("the loop returns")
+
+
+class AsyncClient(_Requests):
+    """As :class:`Client`, for programs that wait for many things at once: its methods are coroutines.
+
+    Parameters
+    ----------
+    url, key, name, timeout, retries
+        As in :class:`Client`.
+    """
+
+    def __init__(
+        self, url: str, key: str | None = None, *, name: str | None = None, timeout: float = 30.0, retries: int = 3
+    ):
+        super().__init__(url, key, name=name, timeout=timeout, retries=retries)
+        self._http = self._httpx.AsyncClient(**self._options)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def info(self) -> ServedInfo:
+        """What the server says of the search, asked anew."""
+        self._known = await self._do(self._info())
+        return self._known
+
+    async def search(
+        self,
+        X: Any,
+        k: int = 10,
+        *,
+        candidates: int | None = None,
+        rerank: str | None = None,
+        filter: dict | None = None,
+        subset: ArrayLike | None = None,
+        include: Sequence[str] = (),
+    ) -> Neighbors:
+        """As :meth:`Client.search`."""
+        queries, was_one_row = as_vectors(X)
+        wanted = [include] if isinstance(include, str) else list(include)
+        options = _search_options(candidates, rerank, filter, subset, wanted)
+        facts = await self._facts()
+        calls = self._searches(np.asarray(queries, np.float32), k, options, facts.max_batch)
+        found = _as_neighbors([result for call in calls for result in await self._do(call)], k)
+        if "vector" in wanted:
+            ids = found.ids[_is_there(found.ids)].tolist()
+            vectors = {record.id: record.vector for record in await self.get(list(dict.fromkeys(ids)))}
+            found.vectors = _vectors_of(found.ids, vectors, facts.n_features)
+        return _first_row(found) if was_one_row else found
+
+    async def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
+        """As :meth:`Client.upsert`."""
+        facts = await self._facts()
+        for call in self._upserts(plain_rows(X, column), ids, payloads, facts.max_batch):
+            await self._do(call)
+        return self
+
+    async def remove(self, ids: ArrayLike) -> Self:
+        """As :meth:`Client.remove`."""
+        await self._do(self._remove(ids))
+        return self
+
+    async def get(self, ids: ArrayLike) -> list[Record]:
+        """As :meth:`Client.get`."""
+        facts = await self._facts()
+        return [record for call in self._get(ids, True, facts.max_batch) for record in await self._do(call)]
+
+    async def count(self, filter: dict | None = None) -> int:
+        """As :meth:`Client.count`."""
+        return await self._do(self._count(filter))
+
+    async def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
+        """As :meth:`Client.facets`."""
+        return await self._do(self._facets(field, filter, limit))
+
+    async def scroll(self, filter: dict | None = None, limit: int = 100, after: str | None = None) -> Page:
+        """As :meth:`Client.scroll`."""
+        return await self._do(self._scroll(filter, limit, after))
+
+    async def _facts(self) -> ServedInfo:
+        return self._known or await self.info()
+
+    async def _do(self, call: ClientCall) -> Any:
+        body = call.body
+        for attempt in range(self._retries + 1):
+            answer, failure = None, None
+            try:
+                answer = await self._http.request(call.method, self._prefix + call.path, json=body)
+            except self._httpx.TransportError as error:
+                failure = error
+            if attempt == self._retries or not _is_worth_a_retry(answer):
+                return _read(call, answer, failure)
+            await asyncio.sleep(self._pause(attempt, answer))
+            body = call.again or body
+        raise AssertionError("the loop returns")
+
+
+def _is_worth_a_retry(answer: Any) -> bool:
+    return answer is None or answer.status_code in _AGAIN
+
+
+def _read(call: ClientCall, answer: Any, failure: Exception | None) -> Any:
+    """What an answer says, or the error that it stands for."""
+    if answer is None:
+        raise ServiceError(0, f"the server cannot be reached: {failure}") from None
+    if answer.status_code < 300:
+        return call.read(answer.json() if answer.content else None)
+    try:
+        message = str(answer.json()["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        message = f"the server answered with status {answer.status_code}"
+    if answer.status_code in (413, 422):
+        raise ValueError(message)
+    if answer.status_code in (401, 403):
+        raise PermissionError(message)
+    raise ServiceError(answer.status_code, message)
+
+
+def _read_info(answer: Any) -> ServedInfo:
+    known = {name: answer[name] for name in ServedInfo._fields if name != "max_batch"}
+    return ServedInfo(max_batch=answer["limits"]["max_batch"], **known)
+
+
+def _read_records(answer: Any) -> list[Record]:
+    return [
+        Record(
+            point["id"],
+            np.frombuffer(b64decode(point["code"]), np.uint8),
+            point["payload"],
+            None if point["vector"] is None else np.frombuffer(b64decode(point["vector"]), "<f4").astype(np.float32),
+        )
+        for point in answer["points"]
+    ]
+
+
+def _read_page(answer: Any) -> Page:
+    return Page(_read_records(answer), answer["after"])
+
+
+def _read_facets(answer: Any) -> list[Facet]:
+    return [Facet(facet["value"], facet["count"]) for facet in answer["facets"]]
+
+
+def _nothing(answer: Any) -> None:
+    """Of an answer that says nothing more than that it was done."""
+
+
+def _search_options(
+    candidates: int | None, rerank: str | None, filter: dict | None, subset: ArrayLike | None, include: list[str]
+) -> dict[str, Any]:
+    order = "codes" if rerank is False else rerank
+    among = None if subset is None else _listed_ids(subset)
+    known = {"candidates": candidates, "rerank": order, "filter": filter, "subset": among}
+    return {**known, "payloads": "payload" in include}
+
+
+def _as_neighbors(results: list[dict[str, Any]], k: int) -> NeighborsWithRows:
+    """Results of single queries as arrays; places that nothing fills are as in the library."""
+    ids = [id for result in results for id in result["ids"]]
+    distances = [distance for result in results for distance in result["distances"]]
+    is_real = not distances or any(isinstance(distance, float) for distance in distances)
+    has_texts = bool(ids) and isinstance(ids[0], str)
+    shape = (len(results), k)
+    empty: Any = np.full(shape, np.inf, np.float32) if is_real else np.full(shape, NO_DISTANCE, np.int32)
+    no_ids: Any = np.full(shape, None, object) if has_texts else np.full(shape, NO_ID, np.int64)
+    found = NeighborsWithRows(empty, no_ids)
+    for row, result in enumerate(results):
+        n = len(result["ids"])
+        found.distances[row, :n], found.ids[row, :n] = result["distances"], result["ids"]
+    if results and "payloads" in results[0]:
+        found.payloads = [result["payloads"] + [None] * (k - len(result["payloads"])) for result in results]
+    return found
+
+
+def _first_row(found: NeighborsWithRows) -> NeighborsWithRows:
+    first = NeighborsWithRows(found.distances[0], found.ids[0])
+    first.payloads = None if found.payloads is None else found.payloads[0]  # type: ignore[assignment]
+    first.vectors = None if found.vectors is None else found.vectors[0]
+    return first
+
+
+def _vectors_of(ids: NDArray[Any], vectors: dict[Any, Any], n_features: int) -> NDArray[np.float32] | None:
+    if vectors and next(iter(vectors.values())) is None:
+        return None
+    found = np.full((*ids.shape, n_features), np.nan, np.float32)
+    for place in zip(*np.nonzero(_is_there(ids))):
+        if ids[place] in vectors:
+            found[place] = vectors[ids[place]]
+    return found
+
+
+def _is_there(ids: NDArray[Any]) -> NDArray[np.bool_]:
+    return ids != None if ids.dtype == object else ids != NO_ID  # noqa: E711
+
+
+def _listed_ids(ids: ArrayLike) -> list[Any]:
+    return list(ids) if isinstance(ids, (list, tuple)) else np.asarray(ids).tolist()
+
+
+def _as_dicts(payloads: Any) -> list[Any]:
+    return payloads.to_dict("records") if hasattr(payloads, "to_dict") else list(payloads)
+
+
+def _base64(row: NDArray[np.float32]) -> str:
+    return b64encode(np.ascontiguousarray(row, "<f4").tobytes()).decode()

@@ -1,0 +1,91 @@
+"""The moment after which work is in vain, and work that looks at it.
+
+Whoever starts work for somebody who waits says until when::
+
+    with until(Deadline(seconds=30)):
+        search.search(X)
+
+Long work calls :func:`check_deadline` between its blocks. Where there is no deadline this costs next to nothing.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Protocol
+
+
+class DeadlineExceeded(TimeoutError):
+    """Nobody waits for this work any more."""
+
+
+class HasEnd(Protocol):
+    """Has a moment of ``time.monotonic()`` that may come earlier than it was said."""
+
+    @property
+    def at(self) -> float: ...
+
+
+class Deadline:
+    """So many seconds from now, or earlier: any thread may call :meth:`expire`.
+
+    Attributes
+    ----------
+    at : float
+        The moment, by ``time.monotonic()``.
+    """
+
+    def __init__(self, seconds: float):
+        self.at = time.monotonic() + seconds
+
+    def expire(self) -> None:
+        """Let the moment be now."""
+        self.at = 0.0
+
+
+class LastOf:
+    """The deadline of work that several wait for: the last of theirs."""
+
+    def __init__(self, deadlines: list[HasEnd]):
+        self.deadlines = deadlines
+
+    @property
+    def at(self) -> float:
+        return max(deadline.at for deadline in self.deadlines)
+
+
+_current: ContextVar[HasEnd | None] = ContextVar("hashlearn_deadline", default=None)
+
+
+@contextmanager
+def until(deadline: HasEnd | None) -> Iterator[None]:
+    """Whatever is done inside of the block has this deadline; None for none."""
+    token = _current.set(deadline)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_deadline() -> HasEnd | None:
+    """The deadline of this work; None if there is none."""
+    return _current.get()
+
+
+def remaining_seconds() -> float:
+    """Seconds until the deadline, at least 0; infinity where there is none."""
+    deadline = _current.get()
+    return float("inf") if deadline is None else max(0.0, deadline.at - time.monotonic())
+
+
+def check_deadline() -> None:
+    """Raise :class:`DeadlineExceeded` where the deadline is over.
+
+    >>> with until(Deadline(seconds=0)):
+    ...     check_deadline()
+    Traceback (most recent call last):
+    hashlearn.deadline.DeadlineExceeded: the time for this work is over
+    """
+    deadline = _current.get()
+    if deadline is not None and time.monotonic() >= deadline.at:
+        raise DeadlineExceeded("the time for this work is over")

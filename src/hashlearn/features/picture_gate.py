@@ -1,0 +1,153 @@
+"""The one gate that every picture passes: what it would take is known from its header, before anything is decoded.
+
+A picture of a stranger may be damaged, may be something else, and may promise far more pixels than the file has bytes.
+Only formats without programs in them are opened.
+
+Run as a script, this file decodes the pictures that its standard input brings, in a process whose memory is limited
+(:class:`~hashlearn.features.decoder.PictureDecoder`). It imports nothing but Pillow, so that the process is small.
+"""
+
+import io
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, NamedTuple
+
+FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
+_ORIENTATION = 0x0112
+_TURNS = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}
+"""EXIF's orientation -> the constant of Pillow's ``transpose`` that makes the picture upright."""
+_ONE_BYTE_MODES = frozenset({"1", "L", "P"})
+_MOST_SHOWN = 8
+"""Of a stranger's picture that is longer than 8 times its shorter side, the middle is decoded: no encoder looks at
+more."""
+
+
+class PictureLimits(NamedTuple):
+    """What a picture may be.
+
+    Attributes
+    ----------
+    pixels : int
+        Width times height. Pillow warns above 89 million.
+    ratio : int
+        The longer side in shorter sides.
+    decoded_bytes : int
+        What the decoder holds at once; a JPEG file that is decoded at a fraction of its size counts as this fraction.
+    """
+
+    pixels: int = 80_000_000
+    ratio: int = 1000
+    decoded_bytes: int = 320_000_000
+
+
+OWN_FILES = PictureLimits()
+FROM_STRANGERS = PictureLimits(ratio=100, decoded_bytes=100_000_000)
+
+
+class PictureRefusal(ValueError):
+    """A picture that is not decoded, and why, in one line."""
+
+
+@contextmanager
+def opened(source: Any, limits: PictureLimits) -> Iterator[Any]:
+    """The image in a file, of which only the header has been read, once it is known to be within the limits."""
+    from PIL import Image
+
+    try:
+        image = Image.open(source, formats=FORMATS)
+    except Image.UnidentifiedImageError:
+        raise PictureRefusal(f"not a readable image file; these are read: {', '.join(FORMATS)}") from None
+    except Image.DecompressionBombError:
+        raise PictureRefusal(f"too many pixels, at most {limits.pixels:,} are read") from None
+    with image:
+        width, height = image.size
+        if width * height > limits.pixels:
+            raise PictureRefusal(f"{width} x {height} pixels, at most {limits.pixels:,} are read")
+        if max(image.size) > limits.ratio * min(image.size):
+            raise PictureRefusal(
+                f"{width} x {height} pixels, the longer side must be at most {limits.ratio} shorter ones"
+            )
+        yield image
+
+
+def decoded(image: Any, side: int | None, limits: PictureLimits) -> Any:
+    """An opened picture, upright and in color.
+
+    Where the shorter side need not be longer than ``side``, it becomes less than two sides long: a JPEG file is decoded
+    at a fraction of its size, which is many times faster, and other pictures are reduced.
+    """
+    if side is not None:
+        scale = side / min(image.size)
+        image.draft("RGB", (round(image.width * scale), round(image.height * scale)))
+    n_bytes = image.width * image.height * (1 if image.mode in _ONE_BYTE_MODES else 4)
+    if n_bytes > limits.decoded_bytes:
+        raise PictureRefusal(f"{n_bytes:,} bytes when decoded, at most {limits.decoded_bytes:,} are read")
+    image.load()
+    picture = image.convert("RGB") if image.mode != "RGB" else image
+    if side is not None and min(picture.size) >= 2 * side:
+        picture = picture.reduce(min(picture.size) // side)
+    turn = _TURNS.get(image.getexif().get(_ORIENTATION))
+    if turn is not None:
+        return picture.transpose(turn)
+    return picture.copy() if picture is image else picture
+
+
+def middle(picture: Any, most_ratio: float = 1) -> tuple[int, int, int, int]:
+    """The box around the middle of a picture whose longer side is at most so many shorter ones."""
+    shortest = min(picture.size)
+    width, height = (min(length, int(shortest * most_ratio)) for length in picture.size)
+    left, top = (picture.width - width) // 2, (picture.height - height) // 2
+    return left, top, left + width, top + height
+
+
+# -- as a process of its own ------------------------------------------------------------------------------------------
+
+ASKED = struct.Struct("<IQ")  # side, length of the file that follows
+ANSWERED = struct.Struct("<?IIQ")  # is a picture, width, height, length of the pixels or of the reason that follow
+
+
+def _serve(source: BinaryIO, sink: BinaryIO, most_bytes: int) -> None:
+    """Answer with pixels, or with the reason why there are none, until the input ends."""
+    from PIL import Image
+
+    Image.preinit()
+    Image.init()
+    _limit_memory(most_bytes)
+    while len(head := source.read(ASKED.size)) == ASKED.size:
+        side, length = ASKED.unpack(head)
+        is_picture, size, answer = _answer(source.read(length), side)
+        sink.write(ANSWERED.pack(is_picture, *size, len(answer)) + answer)
+        sink.flush()
+
+
+def _answer(content: bytes, side: int) -> tuple[bool, tuple[int, int], bytes]:
+    try:
+        with opened(io.BytesIO(content), FROM_STRANGERS) as image:
+            picture = decoded(image, side, FROM_STRANGERS)
+        picture = picture.crop(middle(picture, _MOST_SHOWN))
+        return True, picture.size, picture.tobytes()
+    except PictureRefusal as refusal:
+        return False, (0, 0), str(refusal).encode()
+    except MemoryError:
+        return False, (0, 0), b"it takes too much memory to decode"
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        return False, (0, 0), f"not a readable image file ({reason})".encode()
+
+
+def _limit_memory(most_bytes: int) -> None:
+    """Refuse this process more memory than it has now and so many bytes; only Linux can."""
+    try:
+        import resource
+
+        with open("/proc/self/status") as status:
+            held = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmData"))
+        resource.setrlimit(resource.RLIMIT_DATA, (held + most_bytes, held + most_bytes))
+    except (ImportError, OSError, ValueError, StopIteration):
+        pass
+
+
+if __name__ == "__main__":
+    _serve(sys.stdin.buffer, sys.stdout.buffer, int(sys.argv[1]))

@@ -1,0 +1,357 @@
+"""Work that waits at the same time is done in one go: a search with many queries, one save for many writes.
+
+A queue that only the event loop touches, and a function that a thread runs on what was waiting. What arrives while the
+threads work waits together. A thread is started when the event loop has read all that has arrived: it could not run
+sooner, for one thread at a time has the interpreter. Nobody waits for what is still to arrive.
+"""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import Executor
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from prometheus_client import Histogram
+
+from hashlearn.deadline import DeadlineExceeded, HasEnd, LastOf, check_deadline, current_deadline, until
+from hashlearn.search import SimilaritySearch
+from hashlearn.server.errors import SOON, Problem, problem_of, written
+from hashlearn.server.telemetry import LOGGER, log_event
+from hashlearn.server.workers import expire_current
+
+Work = Callable[[Hashable, list[Any]], Sequence[Any]]
+"""Gets a kind and the items of that kind; returns a result for each. A result that is an exception is raised."""
+
+_MOST = 256  # items of one call: who waits behind them should not wait long
+_QUIET_ROUNDS = 3
+"""Rounds of the event loop without a new item, before a thread is started. It reads requests in one round and hands
+them over in the next; the third is for clients that were answered in the first and ask again."""
+
+
+class Waiting(NamedTuple):
+    """Something to be done, where its result goes, and until when somebody waits for it."""
+
+    item: Any
+    done: asyncio.Future
+    deadline: HasEnd | None
+    since: float
+
+
+class Together:
+    """Items of one kind that wait at the same time are worked on together.
+
+    Parameters
+    ----------
+    work : Work
+        Runs on a thread.
+    pool : Executor
+    n_threads : int
+        How many calls of ``work`` may run at one time.
+    sizes : Histogram
+        Is told how many items each call had.
+    waits : Histogram or None
+        Is told how long the first item of each call waited for a thread.
+    keeps_late : bool
+        Whether a result that comes after the time of its request is its answer all the same, as that of a write.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        pool: Executor,
+        n_threads: int,
+        sizes: Histogram,
+        *,
+        waits: Histogram | None = None,
+        keeps_late: bool = False,
+    ):
+        self.work = work
+        self.pool = pool
+        self.n_threads = n_threads
+        self.sizes = sizes
+        self.waits, self.keeps_late = waits, keeps_late
+        self.n_running = 0
+        self.waiting: dict[Hashable, list[Waiting]] = {}
+        self.n_arrived = 0
+        self.listening = False
+
+    async def do(self, kind: Hashable, item: Any) -> Any:
+        """The result of an item, when its turn has come."""
+        waiting = Waiting(item, asyncio.get_running_loop().create_future(), current_deadline(), time.perf_counter())
+        self.waiting.setdefault(kind, []).append(waiting)
+        self.n_arrived += 1
+        self._listen()
+        try:
+            return await asyncio.shield(waiting.done)
+        except asyncio.CancelledError:
+            if self._withdrawn(kind, waiting):
+                raise
+            expire_current()
+            await asyncio.wait([waiting.done])
+            waiting.done.exception()  # nobody else asks for it
+            if self.keeps_late:
+                return waiting.done.result()
+            raise
+
+    def _withdrawn(self, kind: Hashable, waiting: Waiting) -> bool:
+        """Take an item back that no thread has begun with."""
+        queue = self.waiting.get(kind, [])
+        if not any(each is waiting for each in queue):
+            return False
+        self.waiting[kind] = [each for each in queue if each is not waiting]
+        if not self.waiting[kind]:
+            del self.waiting[kind]
+        return True
+
+    def _listen(self) -> None:
+        """Start threads for what waits, as soon as nothing more arrives."""
+        if self.waiting and self.n_running < self.n_threads and not self.listening:
+            self.listening = True
+            asyncio.get_running_loop().call_soon(self._heard, self.n_arrived, self.n_arrived, _QUIET_ROUNDS)
+
+    def _heard(self, n_at_first: int, n_before: int, n_rounds: int) -> None:
+        """Called every round of the event loop, until so many have been quiet, or enough items are there for a call."""
+        n_rounds = n_rounds - 1 if self.n_arrived == n_before else _QUIET_ROUNDS
+        if n_rounds and self.n_arrived - n_at_first < _MOST:
+            asyncio.get_running_loop().call_soon(self._heard, n_at_first, self.n_arrived, n_rounds)
+            return
+        self.listening = False
+        while self.waiting and self.n_running < self.n_threads:
+            self._start()
+
+    def _start(self) -> None:
+        kind = next(iter(self.waiting))
+        queue = self.waiting.pop(kind)
+        share = -(-len(queue) // (self.n_threads - self.n_running))
+        n_taken = min(share, _MOST)
+        batch, rest = queue[:n_taken], queue[n_taken:]
+        if rest:
+            self.waiting[kind] = rest  # behind the other kinds, which have waited meanwhile
+        self.n_running += 1
+        self.sizes.observe(len(batch))
+        self.pool.submit(self._run, asyncio.get_running_loop(), kind, batch)
+
+    def _run(self, loop: asyncio.AbstractEventLoop, kind: Hashable, batch: list[Waiting]) -> None:
+        """On a thread."""
+        if self.waits is not None:
+            self.waits.observe(time.perf_counter() - batch[0].since)  # that of the one who waited longest
+        deadlines = [waiting.deadline for waiting in batch if waiting.deadline is not None]
+        try:
+            with until(LastOf(deadlines) if len(deadlines) == len(batch) else None):
+                results = self.work(kind, [waiting.item for waiting in batch])
+        except Exception as error:
+            results = [error] * len(batch)
+        loop.call_soon_threadsafe(self._deliver, batch, results)
+
+    def _deliver(self, batch: list[Waiting], results: Sequence[Any]) -> None:
+        self.n_running -= 1
+        for waiting, result in zip(batch, results):
+            if waiting.done.done():  # its request was given up
+                continue
+            if isinstance(result, Exception):
+                waiting.done.set_exception(result)
+            else:
+                waiting.done.set_result(result)
+        self._listen()
+
+
+_CODES_AT_A_TIME = 1 << 28
+_CANDIDATES_AT_A_TIME = 1 << 18
+_CANDIDATES_PER_NEIGHBOR = 4
+_NEIGHBORS_AT_FIRST = 1024
+_BYTES_AT_A_TIME = 4 * 1024 * 1024
+_FIELDS = {name: name for name in ("k", "rerank", "candidates", "filter", "subset", "radius")}
+
+
+class Wanted(NamedTuple):
+    """How to search; requests with an equal one are searched together."""
+
+    by: str
+    """"vectors" or "codes"."""
+    k: int
+    rerank: str | None = None
+    candidates: int | None = None
+
+    def options(self) -> dict[str, Any]:
+        """Arguments for the search; what a client left out is left to the search."""
+        named = {"rerank": self.rerank, "candidates": self.candidates}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+class Cut(NamedTuple):
+    """What of its neighbors a request gets."""
+
+    radius: float | None
+    payloads: bool
+
+
+class Queries(NamedTuple):
+    """The queries of one request: vectors or codes, a row each."""
+
+    rows: NDArray
+    cut: Cut
+
+
+def search_together(
+    search: SimilaritySearch, stages: Mapping[str, Histogram], wanted: Wanted, queries: list[Queries]
+) -> list[Any]:
+    """The answers to requests, as JSON, or the exception that a request ends with; ``stages`` are told the times."""
+    start = time.perf_counter()
+    try:
+        distances, ids = _found(search, wanted, np.concatenate([query.rows for query in queries]))
+    except (ValueError, TypeError):  # one of them is to blame, and the others are not
+        return [_answer_or_error(search, wanted, query) for query in queries]
+    found = time.perf_counter()
+    cuts = [query.cut for query in queries for _ in query.rows]
+    results = iter(_results(search, distances, ids, cuts))
+    answers = [_joined(list(islice(results, len(query.rows)))) for query in queries]
+    stages["search"].observe(found - start)
+    stages["write"].observe(time.perf_counter() - found)
+    return answers
+
+
+def search_alone(
+    search: SimilaritySearch, wanted: Wanted, query: Queries, among: dict[str, Any], most_bytes: int
+) -> bytes:
+    """The answer to a request that is searched for itself: with a filter or a subset, or for many neighbors."""
+    answer = _answer(search, wanted, query, most_bytes, **among)
+    if len(answer) > most_bytes:
+        raise _too_long(most_bytes)
+    return answer
+
+
+def _answer_or_error(search: SimilaritySearch, wanted: Wanted, query: Queries) -> Any:
+    try:
+        return _answer(search, wanted, query)
+    except Exception as error:
+        return error
+
+
+def _answer(
+    search: SimilaritySearch, wanted: Wanted, query: Queries, most_bytes: int | None = None, **options: Any
+) -> bytes:
+    try:
+        distances, ids = _found(search, wanted, query.rows, **options)
+    except (ValueError, TypeError) as error:
+        raise problem_of(error, _FIELDS) or error from None
+    return _joined(_results(search, distances, ids, [query.cut] * len(query.rows), most_bytes))
+
+
+def _found(search: SimilaritySearch, wanted: Wanted, rows: NDArray, **options: Any) -> Any:
+    """Distances and ids; many queries are searched in parts, between which the deadline is looked at."""
+    n_candidates = wanted.candidates or _CANDIDATES_PER_NEIGHBOR * wanted.k
+    step = max(1, min(_CODES_AT_A_TIME // max(1, len(search)), _CANDIDATES_AT_A_TIME // n_candidates))
+    parts = []
+    for start in range(0, len(rows), step):
+        check_deadline()
+        part = rows[start : start + step]
+        if wanted.by == "codes":
+            parts.append(search.search_codes(part, wanted.k, **options))
+        else:
+            parts.append(search.search(part, wanted.k, **wanted.options(), **options))
+    if len(parts) == 1:
+        return parts[0]
+    return tuple(np.concatenate(arrays) for arrays in zip(*parts))
+
+
+def _results(
+    search: SimilaritySearch, distances: NDArray, ids: NDArray, cuts: list[Cut], most_bytes: int | None = None
+) -> list[bytes]:
+    """The neighbors of each query as JSON; payloads are looked up for many of them at a time."""
+    results: list[bytes] = []
+    n_bytes, step = 0, max(1, _NEIGHBORS_AT_FIRST // max(1, ids.shape[1]))
+    start = 0
+    while start < len(ids):
+        check_deadline()
+        part = slice(start, start + step)
+        made = [written(each) for each in _neighbors(search, distances[part], ids[part], cuts[part])]
+        results += made
+        n_bytes += sum(map(len, made))
+        if most_bytes is not None and n_bytes > most_bytes:
+            raise _too_long(most_bytes)
+        start += step
+        step = max(1, min(4 * step, _BYTES_AT_A_TIME * start // max(1, n_bytes)))
+    return results
+
+
+def _joined(results: list[bytes]) -> bytes:
+    return b'{"results":[' + b",".join(results) + b"]}"
+
+
+def _too_long(most_bytes: int) -> Problem:
+    return Problem(422, f"k times the queries is too much: the answer would have more than {most_bytes:,} bytes", "k")
+
+
+def _neighbors(search: SimilaritySearch, distances: NDArray, ids: NDArray, cuts: list[Cut]) -> list[dict]:
+    """The neighbors of each query; payloads of all of them are looked up in one go, which takes hardly longer."""
+    answers = []
+    for row_distances, row_ids, cut in zip(distances.tolist(), ids.tolist(), cuts):
+        n = _n_wanted(row_distances, row_ids, cut.radius)
+        answers.append({"ids": row_ids[:n], "distances": row_distances[:n]})
+    with_payloads = [answer for answer, cut in zip(answers, cuts) if cut.payloads]
+    payloads = iter(search.payloads([id for answer in with_payloads for id in answer["ids"]]))
+    for answer in with_payloads:
+        answer["payloads"] = [payload or {} for payload in islice(payloads, len(answer["ids"]))]
+    return answers
+
+
+def _n_wanted(distances: list[float], ids: list[Any], radius: float | None) -> int:
+    """How many places hold a neighbor within the radius; they come first."""
+    n = len(ids)
+    while n and (ids[n - 1] is None or ids[n - 1] == -1 or (radius is not None and distances[n - 1] > radius)):
+        n -= 1
+    return n
+
+
+Change = Callable[[], Any]
+"""Changes the search; returns what the client is told."""
+
+_WRITTEN_FIELDS = {"ids": "points.id", "payloads": "points.payload", "X": "points.vector"}
+
+
+def write_together(search: SimilaritySearch, kind: Hashable, changes: list[Change]) -> list[Any]:
+    """Make changes in one transaction: a result for each, or the exception that its request ends with.
+
+    A request that is refused changes nothing, and neither do all of them where the transaction fails.
+    """
+    if search.store is not None:  # every change is in the database when it returns
+        return [_result_or_error(change) for change in changes]
+    results: list[Any] = []
+    try:
+        with search.transaction():
+            results = [_result_or_error(change) for change in changes]
+    except Exception as error:
+        refused = _not_saved(error)
+        return [result if isinstance(result, Exception) else refused for result in results] or [refused] * len(changes)
+    return results
+
+
+def take_over(search: SimilaritySearch) -> None:
+    """Read what another process has changed."""
+    try:
+        if (search.folder is not None or search.store is not None) and search.refresh():
+            log_event("refreshed", rows=len(search))
+    except (OSError, ValueError) as error:
+        LOGGER.error("what another process saved could not be read", exc_info=error)
+
+
+def _result_or_error(change: Change) -> Any:
+    try:
+        return change()
+    except (ValueError, TypeError) as error:
+        return problem_of(error, _WRITTEN_FIELDS) or error
+    except DeadlineExceeded as error:
+        return error
+    except (OSError, sqlite3.Error, MemoryError) as error:
+        return _not_saved(error)
+    except Exception as error:
+        return error
+
+
+def _not_saved(error: BaseException) -> Problem:
+    LOGGER.error("a write could not be saved", exc_info=error)
+    return Problem(503, "the write could not be saved; nothing was changed", headers=SOON)

@@ -1,0 +1,317 @@
+"""What stands before the routes: host names, keys, and how much a request may be, how many may run, and for how long.
+
+Every request has a deadline that the work for it looks at (:mod:`hashlearn.deadline`). An answer of 504 means that the
+work has ended.
+"""
+
+import asyncio
+import binascii
+from base64 import b64decode
+from contextlib import AsyncExitStack
+from hmac import compare_digest
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hashlearn.deadline import Deadline, until
+from hashlearn.server.errors import SOON, Problem, error_response, lack_of
+from hashlearn.server.settings import Settings, is_loopback
+from hashlearn.server.workers import Workers, request_ends
+
+ALWAYS_OPEN = frozenset({"/healthz", "/readyz"})
+_WRITING = frozenset({"PUT", "DELETE", "PATCH"})
+_WRITING_POSTS = ("/points/delete", "/snapshots")
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_EXEMPT = ALWAYS_OPEN | {"/metrics"}
+_DISCARDED = 256 * 1024 * 1024
+"""Bytes of a body too long that are read and dropped: most clients send all of it before they read the answer."""
+_CHUNK = 64 * 1024
+"""Bytes of an answer that are given to the connection at a time; the next ones wait until these are on their way."""
+_NAMES_KEPT = 64
+
+
+class Hosts:
+    """ASGI middleware: a request must name this server, and one that may change something must come from its own pages.
+
+    A page of a stranger can have its own name lead to this machine (DNS rebinding); the browser then sends the
+    stranger's name as the host. A number cannot be led elsewhere, so addresses are names of a server that listens to
+    other machines.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings):
+        self.app = app
+        self.named = frozenset(name.lower() for name in settings.host_names)
+        self.listens_beyond = not is_loopback(settings.host)
+        self.own = settings.host.lower()
+        self._known: set[bytes] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in ALWAYS_OPEN:
+            problem = self._problem(scope)
+            if problem is not None:
+                await problem_response(problem)(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+    def _problem(self, scope: Scope) -> Problem | None:
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) > 1 or (not hosts and scope["http_version"] != "1.0"):
+            return Problem(400, "the request must have one header Host", "Host")
+        host = hosts[0] if hosts else b"localhost"
+        if host not in self._known:
+            if not self._is_ours(_name_and_port(host.decode("latin-1"))[0]):
+                message = "this server does not go by that name; start it with --host-name NAME to allow it"
+                return Problem(421, message, "Host")
+            if len(self._known) < _NAMES_KEPT:
+                self._known.add(host)
+        if scope["method"] not in _READING:
+            for name, value in scope["headers"]:
+                if name == b"origin" and not self._may_come_from(value.decode("latin-1"), host.decode("latin-1")):
+                    return Problem(403, "requests of pages of other sites are refused", "Origin")
+        return None
+
+    def _is_ours(self, name: str) -> bool:
+        if name in self.named or "*" in self.named or name in ("localhost", self.own):
+            return True
+        try:
+            return ip_address(name).is_loopback or self.listens_beyond
+        except ValueError:
+            return False
+
+    def _may_come_from(self, origin: str, host: str) -> bool:
+        try:
+            parts = urlsplit(origin)
+            name, port = (parts.hostname or "").rstrip("."), parts.port
+        except ValueError:
+            return False
+        default = {"http": 80, "https": 443}.get(parts.scheme)
+        if default is None or not name:
+            return False
+        own_name, own_port = _name_and_port(host)
+        same = name == own_name and (port or default) == (own_port or default)
+        return same or name in self.named
+
+
+def _name_and_port(host: str) -> tuple[str, int | None]:
+    """Name and port of a header Host; the name is empty where it is none."""
+    try:
+        parts = urlsplit(f"//{host}")
+        if parts.path or parts.query or parts.fragment or "@" in parts.netloc:
+            return "", None
+        return (parts.hostname or "").rstrip("."), parts.port
+    except ValueError:
+        return "", None
+
+
+class Auth:
+    """ASGI middleware: a request without the key that it needs ends here, before its body is read.
+
+    Programs send ``Authorization: Bearer KEY``. Browsers cannot; for pages they ask for a name and a password, and the
+    password is the key.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings):
+        self.app = app
+        self.read_key = _as_bytes(settings.api_key)
+        self.write_key = _as_bytes(settings.write_key)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in ALWAYS_OPEN:
+            await self.app(scope, receive, send)
+            return
+        writes = scope["method"] in _WRITING or (scope["method"] == "POST" and scope["path"].endswith(_WRITING_POSTS))
+        if (self.write_key or self.read_key) if writes else self.read_key:
+            sent = _key_sent(scope)
+            may_write = _equal(sent, self.write_key)
+            may_read = _equal(sent, self.read_key) | may_write
+            if not (may_write if writes else may_read):
+                await _refusal(scope, may_read)(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+
+def _refusal(scope: Scope, may_read: bool):
+    if may_read:
+        return error_response(403, "this key allows reading, not writing", "Authorization")
+    challenge = "Bearer" if scope["path"].startswith("/v1/") else 'Basic realm="hashlearn", charset="UTF-8"'
+    message = "a key is wanted: Authorization: Bearer KEY"
+    return error_response(401, message, "Authorization", {"WWW-Authenticate": challenge})
+
+
+def _key_sent(scope: Scope) -> bytes:
+    """The key of a request; empty if there is none."""
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            scheme, _, credentials = value.partition(b" ")
+            if scheme.lower() == b"bearer":
+                return credentials.strip()
+            if scheme.lower() == b"basic":
+                return _password(credentials)
+    return b""
+
+
+def _password(credentials: bytes) -> bytes:
+    try:
+        return b64decode(credentials.strip(), validate=True).partition(b":")[2]
+    except binascii.Error:
+        return b""
+
+
+def _equal(sent: bytes, key: bytes) -> bool:
+    return compare_digest(sent, key) and bool(key)
+
+
+def _as_bytes(key: str | None) -> bytes:
+    return b"" if key is None else key.encode()
+
+
+class _Left(Exception):
+    """The client has gone."""
+
+
+class RequestLimits:
+    """ASGI middleware: reads the body of a request, counting, and then gives it to the application in one piece.
+
+    The answer must be made within a time, and read within the same time again. Its parts are given to the connection
+    as fast as the client reads them.
+    """
+
+    def __init__(self, app: ASGIApp, workers: Workers):
+        self.app = app
+        self.workers = workers
+        self.settings = workers.settings
+        self.n_running = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in _EXEMPT:
+            await self.app(scope, receive, send)
+            return
+        try:
+            self._check_room()
+            self.n_running += 1
+            try:
+                async with AsyncExitStack() as stack:
+                    request_ends.set(stack)
+                    await self._within_time(scope, receive, send)
+            finally:
+                self.n_running -= 1
+        except Problem as problem:
+            if not scope["status"]:
+                await problem_response(problem)(scope, receive, send)
+        except _Left:
+            pass
+
+    def _check_room(self) -> None:
+        self.workers.check_ready()
+        if self.n_running >= self.settings.max_concurrency:
+            message = f"the server answers {self.settings.max_concurrency} requests at a time and is busy"
+            raise Problem(503, message, headers=SOON)
+
+    async def _within_time(self, scope: Scope, receive: Receive, send: Send) -> None:
+        seconds = self.settings.timeout_seconds
+        body, deadline = _Body(self.settings.max_body_bytes), Deadline(seconds)
+        self.workers.deadlines.add(deadline)
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                await body.read(scope, receive)
+                with until(deadline):
+                    await self.app(scope, _replay(body.whole(), receive), _in_parts(send, limit, seconds))
+        except TimeoutError:
+            if scope["status"]:  # the answer is under way, and the client does not read it
+                scope["status"] = 499
+                scope.get("abort", _nothing)()
+                raise _Left from None
+            body.whole()
+            if not body.is_read:
+                raise Problem(408, f"the body must arrive within {seconds:g} seconds") from None
+            if self.workers.is_stopping:
+                raise Problem(503, "the server stops", headers=SOON) from None
+            raise Problem(504, f"the request took longer than {seconds:g} seconds") from None
+        except (MemoryError, OSError) as error:
+            problem = lack_of(error)
+            if problem is None:
+                raise
+            raise problem from None
+
+
+def problem_response(problem: Problem) -> ASGIApp:
+    """The answer that a problem is."""
+    return error_response(problem.status_code, problem.detail, problem.field, problem.headers)
+
+
+def _in_parts(send: Send, limit: asyncio.Timeout, seconds: float) -> Send:
+    """A send that gives a long body to the connection part by part, and has its own time for it."""
+
+    async def send_parts(message: Message) -> None:
+        if message["type"] == "http.response.start" and not limit.expired():
+            limit.reschedule(asyncio.get_running_loop().time() + seconds)
+        body = message.get("body", b"")
+        if len(body) <= _CHUNK:
+            await send(message)
+            return
+        view, more = memoryview(body), message.get("more_body", False)
+        for start in range(0, len(view), _CHUNK):
+            part = {"body": bytes(view[start : start + _CHUNK]), "more_body": more or start + _CHUNK < len(view)}
+            await send({"type": "http.response.body", **part})
+
+    return send_parts
+
+
+def _nothing() -> None:
+    """Without a connection there is none to abort."""
+
+
+class _Body:
+    """The body of a request, counted while it arrives; nothing is kept of one that is too long."""
+
+    def __init__(self, limit: int):
+        self.limit = limit
+        self.n_bytes = 0
+        self.parts: list[bytes] = []
+        self.is_read = False
+
+    async def read(self, scope: Scope, receive: Receive) -> None:
+        if _length_expected(scope) > self.limit:
+            # Clients that send "Expect: 100-continue" wait for this refusal and never send the body.
+            self.n_bytes = self.limit + 1
+            return
+        while not self.is_read and self.n_bytes <= _DISCARDED:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _Left
+            self._add(message.get("body", b""))
+            self.is_read = not message.get("more_body", False)
+
+    def whole(self) -> bytes:
+        """What has arrived; raises if it is too long."""
+        if self.n_bytes > self.limit:
+            raise Problem(413, f"the body must be at most {self.limit} bytes")
+        return self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+
+    def _add(self, part: bytes) -> None:
+        self.n_bytes += len(part)
+        if self.n_bytes <= self.limit:
+            self.parts.append(part)
+        else:
+            self.parts.clear()
+
+
+def _length_expected(scope: Scope) -> int:
+    """Bytes of a body that is only sent if we want it; 0 of others."""
+    headers = dict(scope["headers"])
+    return int(headers.get(b"content-length", 0)) if b"expect" in headers else 0
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A receive that gives the body once, and then what the server says."""
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay

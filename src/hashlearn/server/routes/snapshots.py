@@ -1,0 +1,40 @@
+"""``/v1/snapshots``: copies of a search as it is at one moment, in a folder that the operator has named."""
+
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter
+
+from hashlearn.server.errors import Problem, unprocessable
+from hashlearn.server.json_route import JsonRoute
+from hashlearn.server.models import ERRORS, SnapshotEntry, SnapshotList, SnapshotRequest
+from hashlearn.server.service import Served, Service
+from hashlearn.upkeep import take_snapshot
+
+router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["snapshots"])
+
+
+@router.post("/v1/snapshots", response_model=SnapshotEntry, status_code=201)
+async def make_snapshot(service: Served, body: SnapshotRequest) -> Any:
+    """Copy the search, beside whoever writes, and read the copy back. It needs the key to write."""
+    target = _folder(service) / body.name
+    if target.exists():
+        raise unprocessable("name", f"must be new, got {body.name!r}")
+    report = await service.workers.run(take_snapshot, service.search, target, keeps_late=True)
+    return {"name": body.name, "rows": report.rows}
+
+
+@router.get("/v1/snapshots", response_model=SnapshotList)
+async def list_snapshots(service: Served) -> Any:
+    """The snapshots that were made, by name."""
+    folder = _folder(service)
+    names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+    return {"snapshots": sorted(name for name in names if not name.startswith("."))}
+
+
+def _folder(service: Service) -> Path:
+    if service.settings.snapshots is None:
+        raise Problem(404, "this server makes no snapshots; start it with --snapshots FOLDER")
+    if service.search.store is not None:
+        raise Problem(404, "the rows live in a store: its database makes copies")
+    return Path(service.settings.snapshots) / service.name

@@ -1,0 +1,135 @@
+"""What a served search finds, and whether new rows are like the old: measured beside the requests, on a thread."""
+
+import queue
+import random
+import threading
+import time
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.search import SimilaritySearch
+from hashlearn.server.telemetry import LOGGER, Metrics
+from hashlearn.upkeep.drift import BLOCK_ROWS, REFERENCE_ROWS, DriftReference, DriftReport, DriftWatch
+from hashlearn.upkeep.recall import RecallEstimate, RecallWindow, recall_of_query
+
+_SHARE_OF_TIME = 0.03
+"""Of one core: the thread rests 32 times as long as it works."""
+_MOST_WAITING = 32
+_ROWS_OF_A_WRITE = 64
+_FEWEST_ROWS = 200
+
+
+class AskedQuery(NamedTuple):
+    """A query as it was asked."""
+
+    row: NDArray
+    k: int
+    options: dict[str, Any]
+
+
+class Watch:
+    """Measures the recall of some queries and the drift of new rows of one search.
+
+    Parameters
+    ----------
+    search : SimilaritySearch
+    name : str
+        What its numbers are called by in the metrics.
+    share : float
+        Share of the queries that are measured, as far as there is time.
+    metrics : Metrics
+        Is told what was measured.
+    """
+
+    def __init__(self, search: SimilaritySearch, name: str, share: float, metrics: Metrics):
+        self.search, self.name, self.share, self.metrics = search, name, share, metrics
+        self._recalls = RecallWindow()
+        self._drift: DriftWatch | None = None
+        self._waiting: queue.Queue[Any] = queue.Queue(_MOST_WAITING)
+        self._thread: threading.Thread | None = None
+        self._stopped = threading.Event()
+
+    @property
+    def recall(self) -> RecallEstimate | None:
+        """The recall of the latest queries; None before one was measured."""
+        return self._recalls.estimate()
+
+    @property
+    def drift(self) -> DriftReport | None:
+        """How the latest new rows differ from those that were there; None before there were enough."""
+        return None if self._drift is None else self._drift.latest
+
+    def asked(self, row: NDArray, k: int, options: dict[str, Any]) -> None:
+        """Take note of a query: some of them are measured."""
+        if random.random() < self.share and self.search.keep_vectors is not None:
+            self._take(AskedQuery(row, k, options))
+
+    def written(self, X: NDArray) -> None:
+        """Take note of new rows."""
+        if self.share:
+            self._take(X[:_ROWS_OF_A_WRITE])
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stopped.set()
+
+    def _take(self, item: Any) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="hashlearn-watch", daemon=True)
+            self._thread.start()
+        with suppress(queue.Full):  # there is no time for more
+            self._waiting.put_nowait(item)
+
+    def _work(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                item = self._waiting.get(timeout=1)
+            except queue.Empty:
+                continue
+            start = time.thread_time()
+            try:
+                if isinstance(item, AskedQuery):
+                    self._measure(item)
+                else:
+                    self._compare(item)
+            except Exception as error:  # such as a search that was closed meanwhile
+                if not self._stopped.is_set():
+                    LOGGER.warning("recall or drift could not be measured", exc_info=error)
+            self._stopped.wait((time.thread_time() - start) / _SHARE_OF_TIME)
+
+    def _measure(self, query: AskedQuery) -> None:
+        recall = recall_of_query(self.search, query.row, query.k, **query.options)
+        if recall is None:
+            return
+        self._recalls.add(recall)
+        estimate = self.recall
+        assert estimate is not None
+        self.metrics.tell_recall(self.name, estimate)
+
+    def _compare(self, X: NDArray) -> None:
+        if self._drift is None:
+            reference = _reference_codes(self.search)
+            if reference is None:
+                return
+            self._drift = DriftWatch(DriftReference(reference, self.search.n_bits))
+        was_large = self.drift is not None and self.drift.is_large
+        report = self._drift.add(self.search.encode(np.asarray(X, np.float32)))
+        if report is None:
+            return
+        self.metrics.tell_drift(self.name, report)
+        if report.is_large and not was_large:
+            fields = {"search": self.name, "bits_differ": report.shares, "novelty": report.novelty}
+            told = f"the last {BLOCK_ROWS} rows are of another kind than those before"
+            LOGGER.warning(told, extra={"fields": fields})
+
+
+def _reference_codes(search: SimilaritySearch) -> NDArray[np.uint8] | None:
+    """Codes of some of the rows that are there; None where they are too few."""
+    ids = search.ids
+    if len(ids) < _FEWEST_ROWS:
+        return None
+    chosen = np.random.default_rng(0).choice(len(ids), min(len(ids), REFERENCE_ROWS), replace=False)
+    return search.codes(ids[np.sort(chosen)])

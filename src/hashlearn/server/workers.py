@@ -1,0 +1,116 @@
+"""The threads that work for requests, and what all searches of a server share."""
+
+import asyncio
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from contextvars import ContextVar, copy_context
+from typing import Any, TypeVar
+
+from hashlearn.deadline import Deadline, current_deadline, remaining_seconds
+from hashlearn.server.errors import SOON, Problem
+from hashlearn.server.settings import Settings
+from hashlearn.server.telemetry import Metrics
+
+Result = TypeVar("Result")
+
+request_ends: ContextVar[AsyncExitStack | None] = ContextVar("hashlearn_request_ends", default=None)
+"""What is to be done when the request of this task has been answered and its answer was sent."""
+
+_LARGE_ANSWERS = 4
+_SECONDS_FOR_A_PLACE = 5.0
+_WRITING_THREADS = 4
+
+
+class Workers:
+    """Threads, limits and counts of a server.
+
+    Plain searches have threads of their own: whatever else is asked, such as filters, pages and long lists of queries,
+    cannot take these. Pictures are decoded one at a time.
+
+    Attributes
+    ----------
+    settings : Settings
+    metrics : Metrics
+    ready : bool
+        Whether the kernels are compiled and the tables are built.
+    is_stopping : bool
+        Whether the server was told to stop.
+    deadlines : set of Deadline
+        Of the requests that run.
+    """
+
+    def __init__(self, settings: Settings):
+        self.settings, self.metrics = settings, Metrics()
+        self.ready = self.is_stopping = False
+        self.deadlines: weakref.WeakSet[Deadline] = weakref.WeakSet()
+        # One thread reads requests and writes answers. A core of its own for it, and what waits is searched together.
+        self.n_searching = max(1, settings.n_threads - 1)
+        self.searching = ThreadPoolExecutor(self.n_searching, thread_name_prefix="hashlearn-search")
+        self.computing = ThreadPoolExecutor(max(1, settings.n_threads // 2), thread_name_prefix="hashlearn")
+        self.decoding = ThreadPoolExecutor(1, thread_name_prefix="hashlearn-pictures")
+        self.writing = ThreadPoolExecutor(_WRITING_THREADS, thread_name_prefix="hashlearn-writing")
+        self._large_answers = asyncio.Semaphore(_LARGE_ANSWERS)
+
+    def check_ready(self) -> None:
+        if not self.ready:
+            raise Problem(503, "the server is warming up", headers=SOON)
+
+    async def run(
+        self, work: Callable[..., Result], *arguments: Any, pool: Executor | None = None, keeps_late: bool = False
+    ) -> Result:
+        """Call a function that computes on one of the threads, beside other requests; see :func:`ended`."""
+        return await ended((pool or self.computing).submit(copy_context().run, work, *arguments), keeps_late)
+
+    async def place_for_large_answer(self) -> None:
+        """Wait until a long answer may be made; the place is given back when the answer has been sent."""
+        try:
+            async with asyncio.timeout(min(_SECONDS_FOR_A_PLACE, remaining_seconds())):
+                await self._large_answers.acquire()
+        except TimeoutError:
+            message = f"{_LARGE_ANSWERS} long answers are being read; ask for fewer neighbors, or later"
+            raise Problem(503, message, headers=SOON) from None
+        ends = request_ends.get()
+        if ends is None:
+            self._large_answers.release()
+        else:
+            ends.callback(self._large_answers.release)
+
+    def give_up(self) -> None:
+        """Let the time of all requests that run be over."""
+        self.is_stopping = True
+        for deadline in list(self.deadlines):
+            deadline.expire()
+
+    async def stop(self) -> None:
+        """Let the threads end what they do."""
+        self.ready = False
+        for pool in (self.writing, self.searching, self.computing, self.decoding):
+            await asyncio.to_thread(pool.shutdown, cancel_futures=pool is not self.writing)
+
+
+async def ended(work: Future[Result], keeps_late: bool = False) -> Result:
+    """The result of work on a thread. A request that is given up tells its work, and ends when the work has ended.
+
+    With ``keeps_late`` a result that comes after the time of the request is its answer all the same.
+    """
+    waiting = asyncio.wrap_future(work)
+    try:
+        return await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        if not work.cancel():
+            expire_current()
+            await asyncio.wait([waiting])
+            if keeps_late:
+                return waiting.result()
+            if not waiting.cancelled():
+                waiting.exception()  # nobody else asks for it
+        raise
+
+
+def expire_current() -> None:
+    """Let the time of this task's request be over."""
+    deadline = current_deadline()
+    if isinstance(deadline, Deadline):
+        deadline.expire()

@@ -1,0 +1,150 @@
+"""What is wrong with a search, in plain words, and what mends it."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.codes import unpack
+from hashlearn.search import SimilaritySearch
+from hashlearn.upkeep.drift import DriftReference
+from hashlearn.upkeep.recall import RecallEstimate, estimated_recall, recall_of_query
+
+_FEWEST_ROWS = 50
+_QUERIES = 100
+_K = 10
+_GOOD_RECALL = 0.9
+_DEAD_SHARE = 0.005
+_MANY_BURIED = 0.3
+_MANY_TOGETHER = 0.05
+
+
+class Finding(NamedTuple):
+    """Something that was looked at.
+
+    Attributes
+    ----------
+    is_good : bool
+    what : str
+        What was found, in a sentence.
+    remedy : str
+        What to do; empty where all is well.
+    """
+
+    is_good: bool
+    what: str
+    remedy: str = ""
+
+
+def examine(search: SimilaritySearch, *, n_queries: int = _QUERIES, random_state: int = 0) -> list[Finding]:
+    """What is right and wrong with a search.
+
+    Parameters
+    ----------
+    search : SimilaritySearch
+        It is not changed.
+    n_queries : int
+        Rows that are searched for, to measure the recall.
+    random_state : int
+        Which rows these are.
+
+    Returns
+    -------
+    list of Finding
+        The recall, removed rows, bits that say nothing, rows of one code, and whether late rows are like early ones.
+
+    Examples
+    --------
+    >>> from hashlearn import LSH
+    >>> X = np.random.default_rng(0).standard_normal((200, 8)).astype(np.float32)
+    >>> search = SimilaritySearch(LSH(n_bits=16, random_state=0)).fit(X).add(X)
+    >>> [finding.is_good for finding in examine(search)]
+    [False, True, True, True, True]
+    """
+    if len(search) < _FEWEST_ROWS:
+        return [Finding(True, f"{len(search)} rows: too few to say more")]
+    codes = search.codes()
+    return [
+        _recall(search, n_queries, random_state),
+        _removed_rows(search),
+        _dead_bits(codes, search),
+        _equal_codes(codes, search),
+        _drift(search),
+    ]
+
+
+def measured_recall(search: SimilaritySearch, n_queries: int, random_state: int) -> RecallEstimate | None:
+    """The recall of rows of the search as queries, each with a little noise: a row finds itself too easily."""
+    rng = np.random.default_rng(random_state)
+    ids = search.ids[rng.choice(len(search), min(n_queries, len(search)), replace=False)]
+    vectors = np.array([record.vector for record in search.get(ids)], np.float32)
+    noise = rng.standard_normal(vectors.shape) * (0.1 * vectors.std(axis=0))
+    queries = (vectors + noise).astype(np.float32)
+    recalls = [recall_of_query(search, query, _K) for query in queries]
+    return estimated_recall([recall for recall in recalls if recall is not None])
+
+
+def _recall(search: SimilaritySearch, n_queries: int, random_state: int) -> Finding:
+    place = _place(search)
+    if search.keep_vectors is None:
+        return Finding(
+            False,
+            "The recall cannot be measured: the search keeps no vectors.",
+            "add the rows to a search that is made with keep_vectors='int8' or 'float16'",
+        )
+    found = measured_recall(search, n_queries, random_state)
+    if found is None:
+        return Finding(True, "The recall was not measured: rows came and went meanwhile.")
+    told = f"The search finds {found.recall:.1%} of the true {_K} nearest rows ({found.low:.1%} to {found.high:.1%})."
+    if found.high >= _GOOD_RECALL:
+        return Finding(True, told)
+    return Finding(False, told, f"hashlearn tune {place} (more candidates); if that is not enough, longer codes")
+
+
+def _removed_rows(search: SimilaritySearch) -> Finding:
+    n_places = search.index.next_id if search.store is None else len(search)
+    buried = 1 - len(search) / max(1, n_places)
+    told = f"{buried:.0%} of the places are of removed or replaced rows."
+    if buried < _MANY_BURIED:
+        return Finding(True, told)
+    return Finding(False, told, f"SimilaritySearch.open({_place(search)!r}).compact()")
+
+
+def _dead_bits(codes: NDArray[np.uint8], search: SimilaritySearch) -> Finding:
+    shares = np.zeros(search.n_bits)
+    for start in range(0, len(codes), 1 << 16):
+        shares += unpack(codes[start : start + (1 << 16)], search.n_bits).sum(axis=0)
+    shares /= len(codes)
+    dead = int(np.count_nonzero((shares < _DEAD_SHARE) | (shares > 1 - _DEAD_SHARE)))
+    if not dead:
+        return Finding(True, f"All {search.n_bits} bits tell rows apart.")
+    told = f"{dead} of {search.n_bits} bits are the same for nearly all rows."
+    return Finding(False, told, "fit the hasher on rows of today, and encode the rows anew")
+
+
+def _equal_codes(codes: NDArray[np.uint8], search: SimilaritySearch) -> Finding:
+    _, counts = np.unique(codes, axis=0, return_counts=True)
+    together = float(counts[counts > 4 * _K].sum() / len(codes))
+    told = f"{together:.0%} of the rows share their code with more than {4 * _K} others."
+    if together < _MANY_TOGETHER:
+        return Finding(True, told)
+    return Finding(False, told, f"longer codes: {2 * search.n_bits} bits instead of {search.n_bits}")
+
+
+def _drift(search: SimilaritySearch) -> Finding:
+    """The last tenth of the rows against the rows before them, in the order in which they were added."""
+    index_codes = search.codes() if search.store is not None else search.index.codes(search.index.ids)
+    n_late = max(_FEWEST_ROWS // 2, len(index_codes) // 10)
+    report = DriftReference(index_codes[:-n_late], search.n_bits).compare(index_codes[-n_late:][:4000])
+    if not report.is_large:
+        return Finding(True, "Late rows are of the kind of early rows.")
+    told = (
+        f"The last {n_late} rows are of another kind than those before (bits differ by {report.shares:.0%}, novelty "
+        f"{report.novelty:+.2f})."
+    )
+    return Finding(False, told, "fit the hasher on rows of today, and encode the rows anew")
+
+
+def _place(search: SimilaritySearch) -> str:
+    return "SEARCH" if search.folder is None else str(Path(search.folder))

@@ -1,0 +1,340 @@
+"""What strangers send on purpose: the server says what is wrong, goes on with others, and ends when it is told to."""
+
+import asyncio
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from contextlib import suppress
+
+import httpx
+import numpy as np
+import pytest
+from served import Server, error_of
+
+from hashlearn import LSH, SimilaritySearch
+from hashlearn.deadline import check_deadline
+from hashlearn.server import Settings, create_app
+from hashlearn.server.front import Hosts
+
+POINT = {"id": 70_000, "vector": [0.0] * 64}
+
+
+@pytest.fixture(scope="module")
+def open_server(make_search, tmp_path_factory):
+    """A server that anybody may write to, and that goes by one more name."""
+    with Server(make_search(tmp_path_factory.mktemp("open") / "search"), "--host-name", "search.example") as server:
+        yield server.ready()
+
+
+# -- hosts and origins ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "8.8.8.8", "localhost@evil.example", "", "[::"]
+)
+def test_a_request_for_another_host_is_421(open_server, host):
+    response = open_server.client.put("/v1/points", json={"points": [POINT]}, headers={"Host": host})
+    assert response.status_code == 421
+    assert error_of(response) == (
+        "Host",
+        "this server does not go by that name; start it with --host-name NAME to allow it",
+    )
+    assert open_server.client.get("/v1/points/70000").status_code == 404
+    assert open_server.client.get("/", headers={"Host": host}).status_code == 421
+    assert open_server.client.get("/healthz", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1234", "127.0.0.1:80", "[::1]:8000", "search.example"])
+def test_a_request_for_this_host_is_answered(open_server, host):
+    assert open_server.client.get("/v1/info", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "file://", "http://[", "x"])
+def test_a_write_of_a_page_of_another_site_is_403(open_server, origin):
+    headers = {"Host": "localhost:8000", "Origin": origin}
+    for answer in (
+        open_server.client.put("/v1/points", json={"points": [POINT]}, headers=headers),
+        open_server.client.delete("/v1/points/1", headers=headers),
+        open_server.client.post("/v1/points/delete", json={"ids": [1]}, headers=headers),
+    ):
+        assert answer.status_code == 403
+        assert error_of(answer)[0] == "Origin"
+    assert open_server.client.get("/v1/points/1").status_code == 200
+
+
+def test_a_write_of_an_own_page_is_made(open_server):
+    for host, origin in [
+        ("localhost:8000", "http://localhost:8000"),
+        ("search.example", "https://search.example"),
+        ("localhost:8000", "https://search.example"),  # behind a proxy
+    ]:
+        headers = {"Host": host, "Origin": origin}
+        response = open_server.client.put("/v1/points", json={"points": [POINT]}, headers=headers)
+        assert response.status_code == 200
+    assert open_server.client.delete("/v1/points/70000").status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("listens_at", "host", "is_served"),
+    [
+        ("127.0.0.1", "192.168.1.5:8000", False),
+        ("0.0.0.0", "192.168.1.5:8000", True),
+        ("0.0.0.0", "evil.example", False),
+        ("192.168.1.5", "192.168.1.5", True),
+        ("server.lan", "server.lan", True),
+    ],
+)
+def test_addresses_are_names_of_a_server_that_others_can_reach(listens_at, host, is_served):
+    assert Hosts(None, Settings(host=listens_at))._is_ours(host.split(":")[0]) is is_served
+
+
+# -- heads ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * 70_000 + b"\r\n\r\n",
+        b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2
+        + b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * 70_000 + b"\r\n\r\n",
+    ],
+    ids=["header", "path", "behind others"],
+)  # fmt: skip
+def test_a_head_of_70000_bytes_is_431(open_server, head):
+    assert b"HTTP/1.1 431" in _said_to(open_server, head)
+
+
+def test_what_is_no_http_is_400_in_our_shape(open_server):
+    said = _said_to(open_server, b"\x16\x03\x01 hello\r\n\r\n")
+    assert said.startswith(b"HTTP/1.1 400")
+    assert b'{"error":{' in said
+
+
+def test_no_answer_is_taken_for_another_type(open_server):
+    for path in ("/docs", "/v1/info", "/nowhere", "/healthz"):
+        assert open_server.client.get(path).headers["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'none'" in open_server.client.get("/docs").headers["Content-Security-Policy"]
+
+
+def _said_to(server, sent):
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(sent)
+        said = b""
+        while part := connection.recv(65536):
+            said += part
+            if b"431" in said:
+                break
+        return said
+
+
+# -- deadlines --------------------------------------------------------------------------------------------------------
+
+
+def _answered(library, work, **settings):
+    """The answer of an application with an endpoint that works on a thread."""
+    app = create_app(library, Settings(**settings))
+    app.state.workers.ready = True
+
+    async def endpoint():
+        return await app.state.service.run(work)
+
+    app.add_api_route("/other", endpoint)
+
+    async def get():
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get("/other")
+
+    return asyncio.run(get())
+
+
+def test_504_means_that_the_work_has_ended(library):
+    log = []
+
+    def work():
+        try:
+            while True:
+                check_deadline()
+                time.sleep(0.01)
+        finally:
+            time.sleep(0.2)
+            log.append("ended")
+
+    assert _answered(library, work, timeout_seconds=0.1).status_code == 504
+    assert log == ["ended"]
+
+
+def test_work_that_has_not_begun_is_not_begun(library):
+    """One thread is busy: who waits behind it is given up without it."""
+    app = create_app(library, Settings(threads=1, timeout_seconds=0.2))
+    app.state.workers.ready = True
+    begun, busy = [], threading.Event()
+
+    async def endpoint():
+        return await app.state.service.run(begun.append, "begun")
+
+    app.add_api_route("/other", endpoint)
+
+    async def get():
+        app.state.workers.computing.submit(busy.wait)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get("/other")
+
+    try:
+        assert asyncio.run(get()).status_code == 504
+    finally:
+        busy.set()
+    app.state.workers.computing.submit(int).result()
+    assert not begun
+
+
+def test_a_lack_of_memory_or_descriptors_is_503(library):
+    def no_memory():
+        raise MemoryError
+
+    def no_descriptors():
+        raise OSError(24, "Too many open files")
+
+    for work in (no_memory, no_descriptors):
+        response = _answered(library, work)
+        assert response.status_code == 503
+        assert int(response.headers["Retry-After"]) > 0
+
+
+@pytest.mark.parametrize(("looks", "status"), [(True, 0), (False, 1)], ids=["looks at the deadline", "never ends"])
+def test_sigterm_ends_a_server_whatever_runs(folder, looks, status):
+    script = f"""
+        import time
+        from hashlearn import SimilaritySearch
+        from hashlearn.deadline import check_deadline
+        from hashlearn.server import create_app
+        from hashlearn.server.run import run_server
+
+        app = create_app(SimilaritySearch.open({str(folder)!r}))
+        app.state.workers.ready = True
+
+        def work():
+            print("working", flush=True)
+            while True:
+                time.sleep(0.1)
+                if {looks}:
+                    check_deadline()
+
+        async def endpoint():
+            return await app.state.service.run(work)
+
+        app.add_api_route("/other", endpoint)
+        run_server(app, port=0, on_listening=lambda url: print(url, flush=True))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        url = process.stdout.readline().strip()
+        asking = threading.Thread(target=_ask_quietly, args=(f"{url}/other",), daemon=True)
+        asking.start()
+        assert process.stdout.readline().strip() == "working"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(25) == status
+
+
+def _ask_quietly(url):
+    with suppress(httpx.HTTPError):
+        httpx.get(url, timeout=60)
+
+
+# -- answers that nobody reads ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def large_answers(tmp_path_factory):
+    """A server whose answers may be long: each row has a payload of 200 characters."""
+    folder = tmp_path_factory.mktemp("large") / "search"
+    X = np.random.default_rng(0).standard_normal((2000, 16)).astype(np.float32)
+    search = SimilaritySearch(LSH(n_bits=32, random_state=0)).fit(X)
+    search.add(X, payloads=[{"text": f"{row}" * 50} for row in range(len(X))]).save(folder)
+    with Server(folder, "--timeout", 20) as server:
+        yield server.ready()
+
+
+def memory_megabytes(process):
+    with open(f"/proc/{process.pid}/status") as status:
+        return next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmRSS"))
+
+
+def test_clients_that_do_not_read_take_little_memory_and_do_not_starve_others(large_answers):
+    server = large_answers
+    plain = {"vector": [0.5] * 16, "k": 10}
+    assert server.post("/v1/search", plain).status_code == 200
+    before = memory_megabytes(server.process)
+    body = b'{"k": 500, "vectors": [' + b",".join([b"[" + b",".join([b"0.25"] * 16) + b"]"] * 400) + b"]}"
+    head = b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+    host, port = server.url.removeprefix("http://").split(":")
+    connections = []
+    try:
+        for _ in range(20):
+            connection = socket.create_connection((host, int(port)), timeout=30)
+            connection.sendall(head + body)
+            connections.append(connection)
+        most = before
+        for _ in range(60):
+            assert server.post("/v1/search", plain).status_code == 200
+            most = max(most, memory_megabytes(server.process))
+            time.sleep(0.1)
+        assert most - before < 500, (before, most)
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+def test_an_answer_that_is_too_long_is_422(large_answers):
+    response = large_answers.post("/v1/search", {"k": 1000, "vectors": [[0.5] * 16] * 1000})
+    assert response.status_code == 422
+    assert error_of(response)[0] == "k"
+
+
+def test_a_long_answer_that_is_read_is_whole(large_answers):
+    response = large_answers.post("/v1/search", {"k": 500, "vectors": [[0.5] * 16] * 200})
+    results = response.json()["results"]
+    assert [len(result["payloads"]) for result in results] == [500] * 200
+    assert all(result == results[0] for result in results)
+    one = large_answers.post("/v1/search", {"k": 500, "vector": [0.5] * 16}).json()["results"][0]
+    assert one == results[0]
+
+
+# -- out of descriptors -----------------------------------------------------------------------------------------------
+
+
+def test_a_write_without_descriptors_is_503_and_the_server_goes_on(make_search, tmp_path):
+    folder = make_search(tmp_path / "search")
+    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)); "
+    server = Server.__new__(Server)
+    server.begin([sys.executable, "-c", limited + "from hashlearn.cli import main; main()", "serve", folder])
+    with server:
+        server.ready()
+        host, port = server.url.removeprefix("http://").split(":")
+        idle = []
+        try:
+            while len(idle) < 200:  # more than the server can have
+                idle.append(socket.create_connection((host, int(port)), timeout=10))
+            answers = [_status_of_write(server) for _ in range(3)]
+            assert set(answers) <= {200, 503, None}
+        finally:
+            for connection in idle:
+                connection.close()
+        deadline = time.monotonic() + 30
+        while _status_of_write(server) != 200:
+            assert time.monotonic() < deadline
+
+
+def _status_of_write(server):
+    try:
+        with httpx.Client(base_url=server.url, timeout=5) as client:
+            return client.put("/v1/points", json={"points": [POINT]}).status_code
+    except httpx.HTTPError:
+        return None

@@ -1,0 +1,36 @@
+"""A class name means one thing in the package."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import hashlearn
+
+STILL_OPEN = {
+    "Column": "server/page, search and index",
+    "Encoded": "server, search and index",
+    "Found": "server/page and two kernels of index",
+    "Limits": "server/limits.py and server/models.py",
+    "Neighbors": "server/models.py and codes/results.py",
+    "Options": "server/page and search",
+    "Page": "server/page and search",
+    "Query": "server, server/page and a kernel of index",
+    "Sample": "server/page and a kernel of index",
+    "Scratch": "three kernels of index",
+}
+"""Names that rooms under work still share, and where. Take a name out when its classes are renamed."""
+
+
+def places_of_classes():
+    root, places = Path(hashlearn.__file__).parent, defaultdict(list)
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{path.relative_to(root)}:{node.lineno}")
+    return places
+
+
+def test_a_class_name_is_defined_once():
+    twice = {name: places for name, places in places_of_classes().items() if len(places) > 1}
+    assert not {name: places for name, places in twice.items() if name not in STILL_OPEN}
+    assert STILL_OPEN.keys() <= twice.keys(), "these names are defined once now: take them out of STILL_OPEN"

@@ -1,0 +1,196 @@
+"""A client of a server answers as the search itself does, and makes a request again that went wrong on its way."""
+
+import asyncio
+import http.server
+import json
+import threading
+
+import numpy as np
+import pytest
+from served import Server
+
+from hashlearn import ITQ, AsyncClient, Client, SimilaritySearch
+from hashlearn.adapters.documents import DocumentSearch
+from hashlearn.client import ServiceError
+
+
+def rows(n, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, 16)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("client") / "search"
+    search = SimilaritySearch(ITQ(n_bits=16, random_state=0), keep_vectors="float32").fit(rows(500))
+    ids = [f"row {row}" for row in range(300)]
+    search.add(rows(300, 1), ids, [{"color": ["red", "blue", "green"][row % 3]} for row in range(300)]).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def library(folder):
+    return SimilaritySearch.open(folder)
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    with Server(folder, "--max-batch", 20, "--api-key", "read", "--write-key", "write") as server:
+        yield server.ready()
+
+
+@pytest.fixture
+def client(server):
+    with Client(server.url, "write") as client:
+        yield client
+
+
+SEARCHES = [
+    {},
+    {"k": 3, "filter": {"color": "red"}},
+    {"k": 5, "rerank": "codes"},
+    {"k": 4, "subset": ["row 7", "row 70", "row 9"]},
+    {"k": 2, "candidates": 50},
+]
+
+
+@pytest.mark.parametrize("options", SEARCHES, ids=lambda options: " ".join(options) or "plain")
+def test_a_search_is_that_of_the_library(client, library, options):
+    queries = rows(50, 2)  # more than the server takes at once
+    ours, theirs = client.search(queries, **options), library.search(queries, **options)
+    np.testing.assert_array_equal(ours.ids, theirs.ids)
+    np.testing.assert_allclose(ours.distances, theirs.distances, rtol=1e-6)
+    assert ours.distances.dtype == theirs.distances.dtype
+    one = client.search(queries[0], **options)
+    np.testing.assert_array_equal(one.ids, theirs.ids[0])
+
+
+def test_what_else_is_known_of_neighbors_comes_with_them(client, library):
+    queries = rows(3, 3)
+    ours = client.search(queries, 4, include=["payload", "vector"])
+    theirs = library.search(queries, 4, include=["payload", "vector"])
+    assert ours.payloads == theirs.payloads
+    np.testing.assert_array_equal(ours.vectors, theirs.vectors)
+
+
+def test_reading_is_that_of_the_library(client, library):
+    assert len(client) == len(library)
+    assert client.count({"color": "blue"}) == library.count({"color": "blue"})
+    assert client.facets("color") == library.facets("color")
+    assert client.ids.tolist() == library.ids.tolist()
+    assert (client.metric, client.n_bits, client.keep_vectors) == (library.metric, library.n_bits, "float32")
+    ours, theirs = client.scroll({"color": "green"}, limit=7), library.scroll({"color": "green"}, limit=7)
+    assert [record.id for record in ours.records] == [record.id for record in theirs.records]
+    assert client.scroll({"color": "green"}, 7, ours.after).records[0].id == "row 23"
+    asked = ["row 5", "nobody", "row 1"]
+    for ours, theirs in zip(client.get(asked), library.get(asked), strict=True):
+        assert (ours.id, ours.payload) == (theirs.id, theirs.payload)
+        np.testing.assert_array_equal(ours.code, theirs.code)
+        np.testing.assert_array_equal(ours.vector, theirs.vector)
+    assert client.payloads(asked) == library.payloads(asked)
+
+
+def test_rows_are_written_and_removed(client):
+    ids = [f"new {row}" for row in range(45)]
+    client.upsert(rows(45, 4), ids, [{"color": "new"}] * 45)
+    assert client.count({"color": "new"}) == 45
+    assert "new 3" in client
+    with pytest.raises(ValueError, match="nobody"):
+        client.remove(["new 3", "nobody"])
+    assert "new 3" in client
+    for start in range(0, 45, 20):
+        client.remove(ids[start : start + 20])
+    assert client.count({"color": "new"}) == 0
+    with pytest.raises(ValueError, match="45 rows"):
+        client.upsert(rows(45), ids[:3])
+
+
+def test_errors_are_those_of_the_library(server, client):
+    with pytest.raises(ValueError, match="filter must"):
+        client.count({"color": {"$near": 1}})
+    with pytest.raises(ValueError, match="16 numbers"):
+        client.search(np.zeros((1, 3)))
+    with Client(server.url, "read") as reader, pytest.raises(PermissionError, match="reading"):
+        reader.upsert(rows(1), ["row 0"])
+    with Client(server.url) as stranger, pytest.raises(PermissionError, match="key"):
+        stranger.count()
+    with Client("http://127.0.0.1:9", retries=1) as nobody, pytest.raises(ServiceError, match="reached"):
+        nobody.count()
+
+
+def test_the_asynchronous_client_says_the_same(server, library):
+    async def ask():
+        async with AsyncClient(server.url, "write") as client:
+            await client.upsert(rows(2, 5), ["a", "b"], [{"by": "async"}] * 2)
+            found = await asyncio.gather(*(client.search(rows(30, seed), 3) for seed in range(4)))
+            counted, got = await client.count({"by": "async"}), await client.get(["a"])
+            facets, page = await client.facets("by"), await client.scroll({"by": "async"}, 1)
+            await client.remove(["a", "b"])
+            return found, counted, got, facets, page
+
+    found, counted, got, facets, page = asyncio.run(ask())
+    assert (counted, len(got), len(page.records)) == (2, 1, 1)
+    assert [tuple(facet) for facet in facets] == [("async", 2)]
+    for seed, each in enumerate(found):
+        expected = library.search(rows(30, seed), 3)
+        is_own = ~np.isin(each.ids.astype(str), ["a", "b"])
+        assert (is_own.all() and (each.ids == expected.ids).all()) or not is_own.all()
+
+
+def test_adapters_work_over_a_client(client, library):
+    documents, own = DocumentSearch(client), DocumentSearch(library)
+    assert documents.nearest(rows(1, 6)[0], 4) == own.nearest(rows(1, 6)[0], 4)
+    documents.put(["doc"], rows(1, 7), [{"text": "a text"}])
+    assert documents.payloads(["doc"]) == {"doc": {"text": "a text"}}
+    assert documents.remove(["doc", "other"]) == 1
+
+
+class Flaky(http.server.BaseHTTPRequestHandler):
+    """Fails in a way each time it is asked, and then answers; keeps what it was asked."""
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append(body)
+        status = self.server.statuses.pop(0)
+        if status is None:  # the connection breaks
+            self.connection.close()
+            return
+        content = json.dumps({"count": 7} if status == 200 else {"error": {"field": None, "message": "wait"}}).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Retry-After", "0")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def flaky():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Flaky) as server:
+        server.asked, server.statuses = [], []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        server.url = f"http://127.0.0.1:{server.server_port}"
+        yield server
+        server.shutdown()
+
+
+def test_a_request_that_goes_wrong_on_its_way_is_made_again(flaky):
+    flaky.statuses = [503, None, 504, 200]
+    with Client(flaky.url) as client:
+        assert client.count() == 7
+    assert len(flaky.asked) == 4
+    flaky.statuses = [503, 503]
+    with Client(flaky.url, retries=1) as client, pytest.raises(ServiceError, match="wait") as error:
+        client.count()
+    assert error.value.status == 503
+    flaky.statuses = [422, 200]
+    with Client(flaky.url) as client, pytest.raises(ValueError, match="wait"):
+        client.count()
+
+
+def test_a_removal_that_may_have_been_made_does_not_insist(flaky):
+    flaky.statuses = [None, 200]
+    with Client(flaky.url) as client:
+        client.remove([1])
+    assert [body.get("must_exist", False) for body in flaky.asked] == [True, False]
