@@ -48,6 +48,7 @@ _LEAST_PROBES = 16
 _LISTS_PER_ROOT = 2.0  # of the number of rows
 _FEWER_LEFT_OUT = 8  # times less of the weight, where a filter leaves too few rows
 _NEARLY_ALL = 0.9999
+_NOBODY = np.int64(-2)  # the row of a query that is none; -1 is a place that nothing fills
 _ROWS_PER_NEIGHBOR = 20  # of the recalls that are measured: more neighbors are looked for among all rows
 _LEAST_QUERIES, _ROWS_PER_QUERY = 100, 10  # to measure with
 _ARRAYS_OF_PARTITION = ("centers", "words", "directions", "shrinkage", "weights")
@@ -347,12 +348,12 @@ class PartitionedIndex:
                 asked = source.take(itself).astype(np.float32, copy=False)
             else:
                 asked = _check_queries(queries, state.partition)
-                itself = np.full(len(asked), NO_ID, np.int64)
+                itself = np.full(len(asked), _NOBODY)
             if most < 1 or not len(asked):
                 raise ValueError("tune needs at least two rows in the index, and a query")
             truth = numbers[nearest_rows(source, state.partition, asked, itself, most, there)]
             frontier = measured(
-                partial(self._candidates_but, itself=np.where(itself == NO_ID, NO_ID, numbers[itself])),
+                partial(self._candidates_but, itself=np.where(itself == _NOBODY, _NOBODY, numbers[itself])),
                 state.partition,
                 state.table.lists.sizes,
                 state.table.list_of_row(),

@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -451,10 +452,20 @@ class CatalogRows:
             if not snapshot.lists.wants_to_be_made_anew(len(snapshot)):
                 return
         own = snapshot.hasher
-        lists = SearchLists.made(snapshot.places, snapshot.n_places, own.n_bits, own.metric, snapshot.vectors_at)
+        if len(snapshot) < self._no_lists_below:
+            return
+        try:
+            lists = SearchLists.made(snapshot.places, snapshot.n_places, own.n_bits, own.metric, snapshot.vectors_at)
+        except (MemoryError, ValueError) as error:  # the change is made: that lists are missing must not undo it
+            self._no_lists_below = 2 * len(snapshot)
+            warnings.warn(f"no lists could be made, so that searches look at all codes: {error}", stacklevel=2)
+            return
         with self.changing() as pending:
             if pending.snapshot.hasher is own and pending.facts.first_row == facts.first_row:
                 self._put_lists(pending, lists)
+
+    _no_lists_below = 0
+    """Rows that there must be before lists are tried again, where they could not be made."""
 
     def _put_lists(self, pending: Pending, lists: SearchLists) -> None:
         """Use lists, which are of their own, with the rows of a change; a folder gets them as a file."""
