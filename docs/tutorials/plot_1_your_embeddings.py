@@ -11,7 +11,7 @@ programs, or a server, can use it.
 # Texts, ids and vectors
 # ----------------------
 # The texts are the first paragraphs of the documentation of numpy and scipy: they are on your disk already. The id of a
-# text is the name of its function. The vectors come from ``tfidf+svd``, an encoder that needs no download. With
+# text is the name of its function. The vectors come from ``tfidf``, an encoder that needs no download. With
 # ``pip install 'hashlearn[embed]'`` a model of fastembed takes its place; vectors that you have already need none.
 
 import inspect
@@ -35,7 +35,7 @@ for module in (np, np.linalg, np.fft, scipy.linalg, scipy.signal, scipy.special)
             texts[f"{module.__name__}.{name}"] = text[:500]
             payloads[f"{module.__name__}.{name}"] = {"module": module.__name__}
 ids = sorted(texts)
-encoder = encoder_named("tfidf+svd", "text").fit([texts[id] for id in ids])
+encoder = encoder_named("tfidf", "text").fit([texts[id] for id in ids])
 vectors = encoder.encode([texts[id] for id in ids])
 print(f"{len(ids)} texts, vectors of {vectors.shape[1]} numbers")
 

@@ -29,7 +29,7 @@ def test_what_cannot_be_shown_is_refused(refused, folder):
     assert "--ids is for" in refused("app", "t.csv", "--text", "title", "--ids", "t.csv:title", *port)
     assert "no column named 'x'" in refused("app", "vectors.npy", "--payloads", "t.csv:x", *port)
     assert "--encoder is for" in refused("app", "vectors.npy", "--encoder", "gist", *port)
-    assert "takes texts" in refused("app", "broken", "--encoder", "tfidf+svd", *port)
+    assert "takes texts" in refused("app", "broken", "--encoder", "tfidf", *port)
     assert "method must be one of" in refused("app", "vectors.npy", "--method", "magic", *port)
     assert "one label for each of the 150 vectors" in refused("app", "vectors.npy", "--labels", "yq.npy", *port)
     assert "square grid" in refused("app", "vectors.npy", "--images", "sprite.png", *port)

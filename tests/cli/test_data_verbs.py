@@ -126,10 +126,10 @@ class TestEmbed:
     def test_texts_and_their_labels_in_the_order_of_the_table(self, run, texts):
         outcome = run(
             *("features", "embed", "news.csv", "--text", "text", "--label", "topic"),
-            *("--encoder", "tfidf+svd", "--out", "X.npy", "--labels", "kinds.npy"),
+            *("--encoder", "tfidf", "--out", "X.npy", "--labels", "kinds.npy"),
         )
         assert outcome.code == 0, outcome
-        expected = encoder_named("tfidf+svd", "text").fit(texts).encode(texts)
+        expected = encoder_named("tfidf", "text").fit(texts).encode(texts)
         np.testing.assert_allclose(np.load("X.npy"), expected, atol=1e-6)
         assert np.load("kinds.npy").tolist() == ["animals", "weather", "animals"]
         assert "3 texts" in outcome.out
@@ -148,7 +148,7 @@ class TestEmbed:
 
     def test_problems_are_one_line_and_leave_what_was_there(self, refused, texts, photos, folder):
         np.save("X.npy", np.arange(3))
-        of_texts = ("features", "embed", "news.csv", "--encoder", "tfidf+svd", "--out", "X.npy")
+        of_texts = ("features", "embed", "news.csv", "--encoder", "tfidf", "--out", "X.npy")
         of_images = ("features", "embed", "photos", "--encoder", "gist", "--out", "X.npy")
         assert "--text must name the column" in refused(*of_texts)
         assert "no column named 'body'" in refused(*of_texts, "--text", "body")

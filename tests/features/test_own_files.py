@@ -109,7 +109,7 @@ def test_texts_about_the_same_are_near():
 
 def test_unknown_and_unfit_encoders_are_refused_in_one_line(tmp_path):
     with pytest.raises(ValueError, match="takes texts"):
-        encoder_named("tfidf+svd", "image")
+        encoder_named("tfidf", "image")
     with pytest.raises(ValueError, match="without any"):
         encoder_named(None, "text").fit(["", "!"])
     with pytest.raises(FileNotFoundError, match="does not exist"):

@@ -19,7 +19,7 @@ TEXTS = ["a red fox", "a red dog", "the blue sky", "the blue sea", "green grass 
 def texts_folder(tmp_path_factory):
     """A search of texts, with the encoder of them in its folder."""
     folder = tmp_path_factory.mktemp("texts") / "search"
-    encoder = encoder_named("tfidf+svd", "text").fit(TEXTS)
+    encoder = encoder_named("tfidf", "text").fit(TEXTS)
     X = encoder.encode(TEXTS)
     search = SimilaritySearch(LSH(n_bits=32, random_state=0), metric="cosine", keep_vectors="float32").fit(X)
     search.add(X, payloads=[{"text": text} for text in TEXTS]).save(folder)
@@ -77,7 +77,7 @@ def test_images_are_searched_by_an_encoder_that_is_named(images_folder):
     ("encoder", "model_folder", "told"),
     [
         ("gist", None, "512"),
-        ("tfidf+svd", None, "save_encoder"),
+        ("tfidf", None, "save_encoder"),
         ("no such model", None, "fastembed"),
         (None, "models", "--encoder"),
     ],

@@ -31,7 +31,7 @@ def run(
         str | None, typer.Option(metavar="FILE:COLUMN,...", help="Columns of a table that are shown with the vectors.")
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option(help="gist, tfidf+svd, or a model of fastembed (needs the extra embed).")
+        str | None, typer.Option(help="gist, tfidf, or a model of fastembed (needs the extra embed).")
     ] = None,
     model_folder: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Where the files of the model lie, instead of a download.")

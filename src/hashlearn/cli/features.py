@@ -77,7 +77,7 @@ def embed(
     ] = None,
     encoder: Annotated[
         str | None,
-        typer.Option(help="A model of fastembed, gist or tfidf+svd; by default CLIP for images, MiniLM for texts."),
+        typer.Option(help="A model of fastembed, gist or tfidf; by default CLIP for images, MiniLM for texts."),
     ] = None,
     model_folder: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Where the files of the model lie, instead of a download.")

@@ -35,7 +35,7 @@ class FastEmbedEncoder:
             if any(name.lower() == model["model"].lower() for model in family.list_supported_models()):
                 return cls(name, kind, model_folder)
         raise ValueError(
-            "encoder must be 'gist', 'spectrum', 'tfidf+svd', 'shingles' or a model of fastembed, such as "
+            "encoder must be 'gist', 'spectrum', 'tfidf', 'shingles' or a model of fastembed, such as "
             f"'BAAI/bge-small-en-v1.5' or 'Qdrant/clip-ViT-B-32-vision', got {name!r}"
         )
 
@@ -81,7 +81,7 @@ class FastEmbedEncoder:
             return f"the model {self.name} cannot be read from {self.model_folder}: {reason}"
         return (
             f"the model {self.name} cannot be fetched: {reason} Fetch it where there is a network and pass its folder "
-            "(--model-folder), or take 'gist' or 'tfidf+svd', which need no download"
+            "(--model-folder), or take 'gist' or 'tfidf', which need no download"
         )
 
 

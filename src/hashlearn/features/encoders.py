@@ -5,9 +5,11 @@ name                      takes    what it is
 ========================  =======  =========================================================================
 ``gist``                  images   GIST of the square in the middle; nothing is learned or downloaded
 ``spectrum``              images   low frequencies of the whole: for near-duplicates; nothing is learned
-``tfidf+svd``             texts    weighted words, reduced to a few hundred dimensions; learned from the texts
+``tfidf``                 texts    weighted words, by topics and one by one; learned from the texts
 ``shingles``              texts    words and pairs of words, hashed: for near-duplicates; nothing is learned
 a model of fastembed      either   a network, downloaded once or read from a folder (extra ``embed``)
+``model2vec:NAME``        texts    a static model, by its name or folder (package model2vec)
+``sentence-...:NAME``     texts    ``sentence-transformers:NAME``, a network by its name or folder (that package)
 ========================  =======  =========================================================================
 
 An encoder is saved as one file: its name and parameters as JSON in the header, then its arrays. Nothing is unpickled.
@@ -28,11 +30,14 @@ from hashlearn.durable.files import write_bytes
 from hashlearn.durable.json_files import parsed_json
 from hashlearn.features.embed import FastEmbedEncoder
 from hashlearn.features.gist_encoder import GistEncoder
+from hashlearn.features.models import ModelEncoder, held_model, named_model
 from hashlearn.features.shingles import ShingleEncoder
 from hashlearn.features.spectrum import SpectrumEncoder
 from hashlearn.features.tfidf import TfidfEncoder
 
 FORMAT = "hashlearn encoder"
+ENCODER_FILE = "encoder.safetensors"
+"""In the folder of a search: the encoder of its texts or pictures."""
 KINDS = ("image", "text")
 
 
@@ -67,10 +72,11 @@ class Encoder(Protocol):
 BUILT_IN: dict[str, Any] = {
     "gist": GistEncoder,
     "spectrum": SpectrumEncoder,
-    "tfidf+svd": TfidfEncoder,
+    "tfidf": TfidfEncoder,
     "shingles": ShingleEncoder,
 }
-DEFAULTS = {"image": "gist", "text": "tfidf+svd"}
+LOADED = {**BUILT_IN, ModelEncoder.name: ModelEncoder}
+DEFAULTS = {"image": "gist", "text": "tfidf"}
 
 
 def encoder_named(name: str | None, kind: str | None, model_folder: str | Path | None = None) -> Encoder:
@@ -79,8 +85,8 @@ def encoder_named(name: str | None, kind: str | None, model_folder: str | Path |
     Parameters
     ----------
     name : str or None
-        ``"gist"``, ``"spectrum"``, ``"tfidf+svd"``, ``"shingles"``, or a model that fastembed knows, such as
-        ``"Qdrant/clip-ViT-B-32-vision"``. None is ``"gist"`` or ``"tfidf+svd"``.
+        ``"gist"``, ``"spectrum"``, ``"tfidf"``, ``"shingles"``, or a model that fastembed knows, such as
+        ``"Qdrant/clip-ViT-B-32-vision"``. None is ``"gist"`` or ``"tfidf"``.
     kind : "image", "text" or None
         What the encoder must take; None allows both kinds, and then the name must be given.
     model_folder : str, Path or None
@@ -88,8 +94,8 @@ def encoder_named(name: str | None, kind: str | None, model_folder: str | Path |
 
     Examples
     --------
-    >>> encoder_named("tfidf+svd", "text").fit(["red fox", "red dog", "blue sky"]).encode(["red dog"]).shape
-    (1, 2)
+    >>> encoder_named("tfidf", "text").fit(["red fox", "red dog", "blue sky"]).encode(["red dog"]).shape
+    (1, 450)
     """
     if kind is not None or name is None:
         check_choice("kind", kind, KINDS)
@@ -98,11 +104,30 @@ def encoder_named(name: str | None, kind: str | None, model_folder: str | Path |
         if model_folder is not None:
             raise ValueError(f"model_folder is for a model of fastembed, got the encoder {name!r}")
         encoder = BUILT_IN[name]()
+    elif (model := named_model(name)) is not None:
+        encoder = model
     else:
         encoder = FastEmbedEncoder.named(name, None if model_folder is None else str(model_folder))
     if kind is not None and encoder.kind != kind:
         raise ValueError(f"encoder must take {kind}s, got {name!r}, which takes {encoder.kind}s")
     return encoder
+
+
+def as_encoder(encoder: Any) -> Encoder:
+    """An encoder of texts by its name, or of a model that a user holds.
+
+    Parameters
+    ----------
+    encoder : str, Encoder, model with ``encode``, or function
+        A name as :func:`encoder_named` takes it; a model of sentence-transformers, model2vec or fastembed; any object
+        whose ``encode``, or any function, that turns a list of texts into an array of shape (n, n_features).
+
+    Returns
+    -------
+    Encoder
+        Saved by its name, where it has one.
+    """
+    return encoder_named(encoder, "text") if isinstance(encoder, str) else held_model(encoder)
 
 
 def save_encoder(encoder: Encoder, path: str | Path) -> None:
@@ -133,7 +158,7 @@ def load_encoder(path: str | Path) -> Encoder:
         raise ValueError(f"{path} is no encoder, or a damaged one ({error})") from None
     if not isinstance(config, dict) or config.get("format") != FORMAT or config.get("format_version") != 1:
         raise ValueError(f"{path} is no encoder that this version can read")
-    cls = BUILT_IN.get(config["name"], FastEmbedEncoder)
+    cls = LOADED.get(config["name"], FastEmbedEncoder)
     try:
         return cls.restored(config["parameters"], tensors)
     except (KeyError, TypeError):

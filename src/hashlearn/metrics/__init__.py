@@ -12,6 +12,7 @@ from hashlearn.metrics.curves import (
 from hashlearn.metrics.evaluate import evaluate, evaluate_vectors
 from hashlearn.metrics.evaluation import Evaluation
 from hashlearn.metrics.explain import CodeStatistics, explain_codes
+from hashlearn.metrics.judged import JudgedScores, read_queries, read_relevance, score_judged
 from hashlearn.metrics.lookup import Lookup, radius_lookup
 from hashlearn.metrics.neighbors import neighbor_recall, neighbor_recalls, score_vectors, true_neighbors
 from hashlearn.metrics.ranked import recall_of_ids, score_ids
@@ -31,6 +32,7 @@ __all__ = [
     "CodeStatistics",
     "Evaluation",
     "Histograms",
+    "JudgedScores",
     "Lookup",
     "RadiusCurve",
     "RankingScores",
@@ -51,11 +53,14 @@ __all__ = [
     "radius_curve",
     "radius_lookup",
     "ranking_histograms",
+    "read_queries",
+    "read_relevance",
     "recall_at",
     "recall_of_ids",
     "relevance_of_labels",
     "score_codes",
     "score_ids",
+    "score_judged",
     "score_vectors",
     "top_query_map",
     "true_neighbors",

@@ -13,6 +13,8 @@ table           a row of it
 ``buried``      a row that is gone, and the number of the ``change`` that removed it
 ==============  ======================================================================================================
 
+:mod:`hashlearn.search.word_tables` has the tables of words, which are there if texts are searched.
+
 A change is one transaction: it is on the disk when it is committed, or it is not there.
 :mod:`hashlearn.search.kernels.texts` says how the sums are computed: ``payload`` is the upper half of the digest of the
 payload, with its lowest bit set.
@@ -44,6 +46,7 @@ from hashlearn.durable.json_files import json_digest, parsed_json
 from hashlearn.durable.locks import status_of
 from hashlearn.search.ids import Ids
 from hashlearn.search.kernels.texts import parse_numbers, row_sums
+from hashlearn.search.word_tables import add_text_functions, clear_words, drop_words, keep_words, text_field
 from hashlearn.stores.base import IdType
 
 FORMAT, VERSION = "hashlearn similarity search", 4
@@ -257,6 +260,7 @@ class Catalog:
             uri, uri=True, isolation_level=None, check_same_thread=False, timeout=SECONDS_TO_WAIT
         )
         connection.execute("PRAGMA cache_size = -16000")
+        add_text_functions(connection)
         return connection
 
     def _connect_again(self) -> None:
@@ -481,11 +485,25 @@ class Catalog:
             self._writer.executemany("INSERT INTO buried VALUES (?, ?)", ((row, change) for row in listed))
         return total
 
-    def clear(self) -> None:
-        """Remove everything but the facts."""
+    def clear(self, first: int) -> None:
+        """Remove everything but the facts; the next rows begin at ``first``."""
         with self.naming_errors():
             for table in _CONTENT:
                 self._writer.execute(f"DELETE FROM {table}")
+            clear_words(self._writer, first)
+
+    def keep_words(self, field: str | None, first: int) -> None:
+        """Keep the words of a payload field, of rows from ``first`` on; None keeps none."""
+        with self.naming_errors():
+            if field is None:
+                drop_words(self._writer)
+            else:
+                keep_words(self._writer, field, first)
+
+    def text_field(self, *, inside: bool = False) -> str | None:
+        """The payload field whose words are kept; None where none are."""
+        with self._seen(inside) as db:
+            return text_field(db)
 
     def renumber(self, rows: NDArray[np.int64], first: int) -> None:
         """Give the payloads of rows, which ascend, the numbers from ``first`` on, and drop everything else."""
@@ -500,6 +518,7 @@ class Catalog:
             execute("INSERT INTO moved SELECT new, payload FROM numbers JOIN payloads USING (row) ORDER BY row")
             for table in _CONTENT:
                 execute(f"DELETE FROM {table}")
+            clear_words(self._writer, first)
             execute("INSERT INTO payloads SELECT row, payload FROM moved ORDER BY row")
             for table in ("numbers", "moved"):
                 execute(f"DELETE FROM {table}")

@@ -21,6 +21,7 @@ from hashlearn.deadline import check_deadline
 from hashlearn.search.catalog import Catalog
 from hashlearn.search.ids import Growing, Ids
 from hashlearn.search.kernels.texts import code_spans, digests_of_texts, field_spans, list_spans
+from hashlearn.search.words import Words
 from hashlearn.stores.filters import Among, Compares, Condition, Differs, Joined, Test, kind_of, of_kind
 
 _FEW_ROWS = 256
@@ -154,6 +155,7 @@ class Columns:
 
     def __init__(self, catalog: Catalog, first_row: int):
         self.catalog, self._first_row = catalog, first_row
+        self.words = Words(catalog, first_row)
         self._columns: dict[str, Column] = {}
         self._masks: dict[str, tuple[int, Mask]] = {}
         self._filling = threading.RLock()

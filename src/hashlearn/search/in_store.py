@@ -227,6 +227,7 @@ class MirroredRows(CatalogRows):
     def _mirror(self) -> Loaded:
         """All rows of the store, in the order of their ids."""
         rows, store = CatalogRows(self._link.hasher, None), self._link.store
+        rows.keep_words(self.text_field)
         blocks = [] if store is None else list(store.scan(payloads=True))
         if blocks:
             ids = np.concatenate([block.ids for block in blocks])
@@ -353,6 +354,15 @@ class StoreRows:
                     if id in records:
                         vectors[q, place] = records[id].vector
         return found, payloads, vectors
+
+    text_field = None
+
+    def keep_words(self, field: str | None) -> None:
+        if field is not None:
+            self._need_memory("text_field")
+
+    def ask(self, question: Any, k: int, options: Options, include: set[str]) -> NoReturn:
+        self._need_memory("a search by text, like or diversity")
 
     def search_codes(self, codes: ArrayLike, k: int, options: Options) -> Neighbors:
         _refuse_subset(options)

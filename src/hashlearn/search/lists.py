@@ -78,12 +78,13 @@ class SearchLists:
         """Are there many more rows than when the lists were made?"""
         return n_rows > _GROWTH * self.n_made_for
 
-    def covering(self, places: NDArray[np.int64], n_places: int, read: ReadVectors) -> Covered:
-        """The lists with all but a few of the rows at places, which ascend."""
+    def covering(self, all_places: Callable[[], NDArray[np.int64]], n_places: int, read: ReadVectors) -> Covered:
+        """The lists with all but a few of the rows; the places of all rows, which ascend, are asked for if needed."""
         if n_places - self._now.n_places > _MOST_OUTSIDE:
             with self._growing:
                 index, n_covered = self._now
                 if n_places - n_covered > _MOST_OUTSIDE:
+                    places = all_places()
                     new = places[np.searchsorted(places, n_covered) :]
                     rows = RowBlocks(VectorsAt(new, index.n_features, read))
                     grown = index.copy().add(rows, new) if len(new) else index

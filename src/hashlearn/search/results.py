@@ -35,12 +35,15 @@ class NeighborsWithRows(Neighbors):
         NaN where nothing was found; None where no vectors are kept.
     probed, recall
         As of :class:`~hashlearn.index.partitioned.ProbedNeighbors`; None where no lists were searched.
+    parts : dict of ndarrays of shape (n_queries, k), or None
+        What ``"words"`` and ``"meaning"`` have given to the score of each neighbor: 0 where that list does not have it.
     """
 
     payloads: list[list[dict[str, Any] | None]] | None = None
     vectors: NDArray[np.float32] | None = None
     probed: NDArray[np.int64] | None = None
     recall: float | None = None
+    parts: dict[str, NDArray[np.float32]] | None = None
 
     def to_pandas(self) -> Any:
         """As that of :class:`~hashlearn.codes.results.Neighbors`, with a column for each field of the payloads."""

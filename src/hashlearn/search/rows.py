@@ -26,6 +26,7 @@ from hashlearn.search.guard import ROWS_AT_A_TIME, Guard, NearRow, flagged, refu
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_new_ids
 from hashlearn.search.lists import LEAST_ROWS, SearchLists, VectorsAt
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
+from hashlearn.search.question import Question, answer, example
 from hashlearn.search.results import Page, Record
 from hashlearn.search.snapshot import Index, Options, Snapshot, empty_index, with_ids, with_places
 from hashlearn.search.tune import Tuning, tune
@@ -150,6 +151,11 @@ class CatalogRows:
     def keep_vectors(self) -> str | None:
         return self._keep
 
+    @property
+    def text_field(self) -> str | None:
+        """The payload field that is searched by words."""
+        return self._catalog.text_field(inside=self._open_change is not None)
+
     def __len__(self) -> int:
         return len(self._snapshot)
 
@@ -208,7 +214,25 @@ class CatalogRows:
     def search_with(self, X: Any, k: int, options: Options, include: set[str]) -> tuple[Neighbors, Any, Any]:
         """As :meth:`search`, with the payloads and vectors of the neighbors, where ``include`` names them."""
         snapshot = self._snapshot
-        found = snapshot.search(X, k, options)
+        return self._with_rows(snapshot, snapshot.search(X, k, options), include)
+
+    def ask(self, question: Question, k: int, options: Options, include: set[str]) -> tuple[Neighbors, Any, Any, Any]:
+        """As :meth:`search_with`, by words, by meaning or by both; the last part says what each has given."""
+        snapshot = self._snapshot
+        if question.like is not None:
+            question = self._like(snapshot, question)
+        found, parts = answer(snapshot, question, k, options)
+        return *self._with_rows(snapshot, found, include), parts
+
+    def _like(self, snapshot: Snapshot, question: Question) -> Question:
+        """The same question with the vector or code, and the words, of the rows that it names."""
+        X, codes = example(snapshot, question.like, question.unlike)
+        payloads = self._payloads_at(snapshot, snapshot.find_all(question.like, "like"))
+        texts = [payload.get(self.text_field or "") for payload in payloads]
+        text = " ".join(text for text in texts if isinstance(text, str))
+        return question._replace(X=X, codes=codes, texts=[text])
+
+    def _with_rows(self, snapshot: Snapshot, found: Neighbors, include: set[str]) -> tuple[Neighbors, Any, Any]:
         there = found.ids >= 0
         places = found.ids[there]
         payloads = vectors = None
@@ -316,6 +340,15 @@ class CatalogRows:
     def remove(self, ids: Any) -> None:
         with self.changing() as pending:
             self._bury(pending, np.unique(pending.snapshot.find_all(ids)))
+
+    def keep_words(self, field: str | None) -> None:
+        """Keep the words of a payload field from now on, and those of the rows that are there."""
+        if field == self.text_field:
+            return
+        with self.changing() as pending:
+            first = pending.snapshot.first_row
+            self._catalog.keep_words(field, first)
+            pending.snapshot = replace(pending.snapshot, columns=Columns(self._catalog, first))
 
     def keep_tuning(self, tuning: Tuning) -> None:
         with self.changing() as pending:
@@ -541,9 +574,8 @@ class CatalogRows:
 
     def _forget_places(self, pending: Pending) -> None:
         """Begin with place 0 again; there are no rows."""
-        if self._folder is not None:
-            self._catalog.clear()
         first = pending.facts.next_row
+        self._catalog.clear(first)
         pending.facts = pending.facts._replace(
             first_row=first, n_rows=0, sum=0, codes=None, vectors=None, lists=None, id_type=None
         )
@@ -625,6 +657,7 @@ class CatalogRows:
         calibration = Calibration.of(X) if self._keep == "int8" else None
         if self._folder is None:
             fresh = type(self)(hasher, self._keep, self._now.facts.index_kind)
+            fresh.keep_words(self.text_field)
             fresh._calibration = calibration
             vars(self).update(vars(fresh))
             return
@@ -695,7 +728,8 @@ class CatalogRows:
                 if source is not None:
                     every = _blocks(np.arange(snapshot.n_places))
                     vectors = source.copied(target.new_vectors_path(), every, source.first(snapshot.n_places))
-                catalog.clear()
+                catalog.clear(snapshot.first_row)
+                catalog.keep_words(self._catalog.text_field(), snapshot.first_row)
                 places, total = snapshot.places, 0
                 if snapshot.ids is not None:
                     ids, sums = snapshot.ids.ids.take(places), snapshot.payload_sums.values[places]
@@ -798,6 +832,7 @@ class CatalogRows:
             self._now.facts.next_id,
             snapshot.tuning,
             self._now.facts.index_kind,
+            self.text_field,
         )
 
     def close(self) -> None:
@@ -906,9 +941,11 @@ def _restored(
     next_id: int,
     tuning: Tuning | None,
     index: str,
+    text_field: str | None,
 ) -> CatalogRows:
     """The rows that were pickled or copied as these parts."""
     rows = kind(hasher, keep, index)
+    rows.keep_words(text_field)
     with rows.changing() as pending:
         rows.put_encoded(pending, NewRows(None, ids, encoded, payloads), True)
         pending.facts = pending.facts._replace(next_id=next_id)

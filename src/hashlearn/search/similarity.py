@@ -1,7 +1,7 @@
 """Vectors in, neighbors out: a hasher, an index, ids and payloads as one object, and as one folder."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn import explore
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes.results import Neighbors
+from hashlearn.features.encoders import Encoder, as_encoder
 from hashlearn.rows.inputs import as_vectors, plain_rows
 from hashlearn.search.catalog import OutdatedError
 from hashlearn.search.columns import Facet
@@ -23,8 +24,18 @@ from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.results import NeighborsWithRows, Page, Record
 from hashlearn.search.rows import CatalogRows
 from hashlearn.search.snapshot import Index, Options, first_of
+from hashlearn.search.texts import (
+    TEXT_FIELD,
+    Asked,
+    check_texts,
+    encoded_texts,
+    read_encoder,
+    with_texts,
+    write_encoder,
+)
 from hashlearn.search.tune import Tuning
 from hashlearn.search.vector_values import DTYPES
+from hashlearn.search.word_tables import check_text_field
 
 if TYPE_CHECKING:
     from hashlearn.explore import CollectionMap, ShownNeighbors
@@ -74,6 +85,11 @@ class SimilaritySearch:
         in lists from 100,000 rows on. The call that makes them takes longer. Rows of a store are searched flat.
     search_in : {"memory", "store"}
         Whether the codes of a store are mirrored in memory and searched there, or searched by the database.
+    encoder : str, Encoder, model with ``encode``, function, or None
+        What turns texts into vectors: a name (:func:`hashlearn.features.encoder_named`), a model of
+        sentence-transformers, model2vec or fastembed, or a function of a list of texts. It is saved by its name.
+    text_field : str or None
+        The payload field that is searched by its words. None is "text" from the first ``add(texts=...)`` on.
 
     Examples
     --------
@@ -100,9 +116,13 @@ class SimilaritySearch:
         store: Any = None,
         index: str = "auto",
         search_in: str = "memory",
+        encoder: Any = None,
+        text_field: str | None = None,
     ):
         if keep_vectors is not None:
             check_choice("keep_vectors", keep_vectors, DTYPES)
+        field = None if text_field is None else check_text_field(text_field)
+        self._encoder = None if encoder is None else as_encoder(encoder)
         check_choice("search_in", search_in, SEARCH_IN)
         if check_choice("index", index, INDEXES) == "lists" and (keep_vectors is None or store is not None):
             raise ValueError(
@@ -121,6 +141,7 @@ class SimilaritySearch:
             self._begin(CatalogRows(own, keep_vectors, index))
         else:
             raise ValueError("search_in='store' needs a store")
+        self._rows.keep_words(field)
 
     def _begin(self, rows: CatalogRows | StoreRows) -> None:
         self._rows = rows
@@ -132,20 +153,22 @@ class SimilaritySearch:
 
     def __getstate__(self) -> Any:
         with self._changing:
-            return self._rows.pickled_parts()
+            return *self._rows.pickled_parts(), self._encoder if self.folder is None else None
 
     def __setstate__(self, made: Any) -> None:
-        make, arguments = made
+        make, arguments, self._encoder = made
         self._wanted_folder = None
         self._begin(make(*arguments))
 
-    def fit(self, X: Any, *, column: str | None = None) -> Self:
+    def fit(self, X: Any = None, *, texts: Any = None, column: str | None = None) -> Self:
         """Learn the hash functions from rows; rows of an earlier fit are dropped, because their codes mean nothing now.
 
         Parameters
         ----------
         X : array of shape (n, n_features), or another source of rows (:func:`hashlearn.rows.as_rows`)
             At least two rows. They are not added.
+        texts : list of str, or None
+            Texts in place of X: an encoder that learns from texts learns from these, and makes the rows of them.
         column : str or None
             The column of a table that holds the vectors, where it has several.
 
@@ -154,6 +177,8 @@ class SimilaritySearch:
         SimilaritySearch
             This object.
         """
+        if texts is not None:
+            X = self._learned(X, texts)
         with self._changing:
             rows, before = plain_rows(X, column), dict(vars(self._rows))
             self._rows.refitted(self._rows.hasher.fitted(rows), rows)
@@ -166,25 +191,28 @@ class SimilaritySearch:
 
     def add(
         self,
-        X: Any,
+        X: Any = None,
         ids: Any = None,
         payloads: Any = None,
         *,
+        texts: Any = None,
         column: str | None = None,
         duplicates: str | None = None,
         max_distance: float | None = None,
     ) -> Self:
-        """Encode vectors and add them.
+        """Encode vectors or texts and add them.
 
         Parameters
         ----------
-        X : array of shape (n, n_features), or another source of rows (:func:`hashlearn.rows.as_rows`)
-            The vectors.
+        X : array of shape (n, n_features), or another source of rows (:func:`hashlearn.rows.as_rows`), or None
+            The vectors. None where the encoder makes them of the texts.
         ids : list, array, Series or column of n integers >= 0, or of n strings, or None
             Not yet in the search; all ids of a search are of one kind. By default running numbers: one more than the
             largest there has ever been, and so on.
         payloads : list of n dicts, frame or table of n rows, or None
             What else is known of the rows: JSON values, for :meth:`get` and for filters. None is no payload.
+        texts : list of n str, or None
+            The texts of the rows, which are searched by their words; they are a field of the payload.
         column : str or None
             The column of a table that holds the vectors, where it has several.
         duplicates : {"skip", "flag", "error"} or None
@@ -209,14 +237,16 @@ class SimilaritySearch:
         >>> [(near.id, near.of) for near in search.near_rows]
         [('c', 'a')]
         """
-        return self._put(plain_rows(X, column), ids, payloads, True, Guard.checked(duplicates, max_distance))
+        guard = Guard.checked(duplicates, max_distance)
+        return self._put(X, ids, payloads, texts, column, only_new=True, guard=guard)
 
     def upsert(
         self,
-        X: Any,
-        ids: Any,
+        X: Any = None,
+        ids: Any = None,
         payloads: Any = None,
         *,
+        texts: Any = None,
         column: str | None = None,
         duplicates: str | None = None,
         max_distance: float | None = None,
@@ -229,7 +259,7 @@ class SimilaritySearch:
             The vectors.
         ids : list or array of n integers >= 0, or of n strings
             Each only once.
-        payloads, column, duplicates, max_distance
+        payloads, texts, column, duplicates, max_distance
             As in :meth:`add`. A row is not near the row that it replaces.
 
         Returns
@@ -237,7 +267,10 @@ class SimilaritySearch:
         SimilaritySearch
             This object.
         """
-        return self._put(plain_rows(X, column), ids, payloads, False, Guard.checked(duplicates, max_distance))
+        if ids is None:
+            raise TypeError("ids must be given to upsert")
+        guard = Guard.checked(duplicates, max_distance)
+        return self._put(X, ids, payloads, texts, column, only_new=False, guard=guard)
 
     def remove(self, ids: ArrayLike) -> Self:
         """Remove rows.
@@ -341,16 +374,20 @@ class SimilaritySearch:
             has, writes nothing: everything is there.
         """
         with self._changing:
+            encoder = self.encoder
             self._asked(lambda rows: rows.save(folder))
+            write_encoder(encoder, None if folder is None else Path(folder))
 
     @classmethod
-    def open(cls, folder: str | Path) -> Self:
+    def open(cls, folder: str | Path, *, encoder: Any = None) -> Self:
         """Open a folder; codes and vectors are memory-mapped. One that cannot be written is opened for reading.
 
         Parameters
         ----------
         folder : str or Path
             The folder of a saved search.
+        encoder : str, Encoder, model with ``encode``, function, or None
+            In place of the encoder that was saved.
 
         Returns
         -------
@@ -359,6 +396,7 @@ class SimilaritySearch:
         """
         search = cls.__new__(cls)
         search._wanted_folder = None
+        search._encoder = None if encoder is None else as_encoder(encoder)
         search._begin(CatalogRows.open(folder))
         return search
 
@@ -378,22 +416,61 @@ class SimilaritySearch:
         with self._changing:
             self._rows.close()
 
-    def _put(self, X: Any, ids: Any, payloads: Any, only_new: bool, guard: Guard | None) -> Self:
+    def _put(
+        self, X: Any, ids: Any, payloads: Any, texts: Any, column: str | None, *, only_new: bool, guard: Guard | None
+    ) -> Self:
+        listed = None if texts is None else check_texts("texts", texts)
+        if X is None and listed is None:
+            raise TypeError("X or texts must be given")
+        rows = encoded_texts(self.encoder, listed) if X is None and listed is not None else plain_rows(X, column)
         with self._changing:
             self._settle()
             if self._length_checks:
-                self._check_lengths(X)
-            if guard is None:
-                self._rows.put(X, ids, payloads, only_new=only_new)
+                self._check_lengths(rows)
+            if listed is None:
+                self._write(rows, ids, payloads, only_new, guard)
             else:
-                self.near_rows = self._rows.put_guarded(X, ids, payloads, guard, only_new=only_new)
+                self._put_texts(rows, ids, payloads, listed, only_new, guard)
         return self
+
+    def _write(self, rows: Any, ids: Any, payloads: Any, only_new: bool, guard: Guard | None) -> None:
+        if guard is None:
+            self._rows.put(rows, ids, payloads, only_new=only_new)
+        else:
+            self.near_rows = self._rows.put_guarded(rows, ids, payloads, guard, only_new=only_new)
+
+    def _put_texts(
+        self, rows: Any, ids: Any, payloads: Any, texts: list[str], only_new: bool, guard: Guard | None
+    ) -> None:
+        field = self.text_field
+        if field is not None:
+            self._write(rows, ids, with_texts(payloads, field, texts), only_new, guard)
+            return
+        own = self._rows
+        if isinstance(own, StoreRows):
+            own.keep_words(TEXT_FIELD)
+            return
+        with own.changing():  # the first texts: their words are kept from this change on
+            own.keep_words(TEXT_FIELD)
+            self._write(rows, ids, with_texts(payloads, TEXT_FIELD, texts), only_new, guard)
+
+    def _learned(self, X: Any, texts: Any) -> Any:
+        """The rows that texts are, once the encoder has learned from them."""
+        if X is not None:
+            raise TypeError("X must be None where texts are given")
+        listed, encoder = check_texts("texts", texts), self.encoder
+        if encoder is not None:
+            encoder.fit(listed)
+        rows = encoded_texts(encoder, listed)
+        write_encoder(encoder, self._rows.folder)
+        return rows
 
     def _settle(self) -> None:
         """Make the folder that was wanted, once there is something to put into it."""
         if self._wanted_folder is not None:
             self._rows.save(self._wanted_folder)
             self._wanted_folder = None
+            write_encoder(self._encoder, self._rows.folder)
 
     def _asked(self, ask: Any) -> Any:
         """The answer of the rows; asked again where they were compacted meanwhile."""
@@ -446,6 +523,18 @@ class SimilaritySearch:
     @property
     def keep_vectors(self) -> str | None:
         return self._rows.keep_vectors
+
+    @property
+    def text_field(self) -> str | None:
+        """The payload field that is searched by its words; None where there is none."""
+        return self._rows.text_field
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """What turns texts into vectors; it is read from the folder when it is first asked for."""
+        if self._encoder is None:
+            self._encoder = read_encoder(self.folder)
+        return self._encoder
 
     @property
     def tuning(self) -> Tuning | None:
@@ -547,9 +636,16 @@ class SimilaritySearch:
 
     def search(
         self,
-        X: Any,
+        X: Any = None,
         k: int = 10,
         *,
+        text: str | Sequence[str] | None = None,
+        by: str | None = None,
+        weights: Mapping[str, float] | None = None,
+        operators: bool = False,
+        like: Any = None,
+        unlike: Any = None,
+        diversity: float = 0.0,
         recall: float | None = None,
         candidates: int | None = None,
         rerank: Any = None,
@@ -559,15 +655,28 @@ class SimilaritySearch:
         include: Sequence[str] = (),
         column: str | None = None,
     ) -> Neighbors:
-        """The k nearest of each query vector.
+        """The k nearest of each query: a vector, a text, or rows to be like.
 
         Parameters
         ----------
-        X : array of shape (n_queries, n_features), frame, tensor, ..., or one vector of shape (n_features,)
-            Queries.
+        X : array of shape (n_queries, n_features), frame, tensor, ..., or one vector of shape (n_features,), or None
+            Queries. Beside a text, the vector of that text.
         k : int
             At least 1. Where there are fewer rows, the places left over have id -1, or None among strings, and distance
             2147483647, or infinity where distances are real.
+        text : str, or list of n_queries str, or None
+            What a person types.
+        by : {"words", "meaning", "both"} or None
+            Whether a text is compared by its words (BM25), by its vector, or by both lists joined by reciprocal rank.
+            None is "both" where there are texts and vectors, otherwise what there is.
+        weights : dict or None
+            Of "words" and "meaning" in "both"; 1 each by default.
+        operators : bool
+            Whether quotes, ``*``, ``+`` and ``-`` in a text mean something; see :mod:`hashlearn.search.word_query`.
+        like, unlike : lists of ids, or None
+            In place of a query: rows to be like, and rows to avoid. They are not among the results.
+        diversity : float
+            From 0 to 1: how much results should differ from each other (maximal marginal relevance).
         recall : float or None
             The share of the true k nearest, by the kept vectors, that is to be found. 1.0 compares all vectors and
             finds all of them. None is what was said to :meth:`tune`, or 0.95, where the search has lists
@@ -595,9 +704,10 @@ class SimilaritySearch:
         -------
         distances, ids : arrays of shape (n_queries, k), or (k,) for one vector
             Nearest first, ties by the row that was added first. Distances are those that the result is ordered by:
-            Hamming distances (int32), or real ones (float32). Where lists were searched or a recall was asked for, the
-            result has two more attributes: ``recall``, the share of the true neighbors that is expected in it, and
-            ``probed``, how many lists each query looked at.
+            Hamming distances (int32), or real ones (float32). By words they are minus the scores, by both 1 minus the
+            joined score, and the attribute ``parts`` says what words and meaning have given to it. Where lists were
+            searched or a recall was asked for, the result has two more attributes: ``recall``, the share of the true
+            neighbors that is expected in it, and ``probed``, how many lists each query looked at.
 
         Notes
         -----
@@ -605,10 +715,15 @@ class SimilaritySearch:
         ordered by them (``rerank="codes"``). Everything else finds candidates by codes first, so that some of the
         nearest vectors may be missing.
         """
+        options = Options(rerank, candidates, filter, subset, n_jobs, recall)
+        if text is not None or like is not None or unlike is not None or diversity:
+            asked = Asked(X, text, by, weights, operators, like, unlike, diversity, column)
+            return self._ask(asked, k, options, include)
+        if X is None:
+            raise TypeError("X, text or like must be given")
         queries, was_one_row = as_vectors(X, column)
         if self._length_checks:
             self._check_lengths(queries)
-        options = Options(rerank, candidates, filter, subset, n_jobs, recall)
         if not include:
             found = self._asked(lambda rows: rows.search(queries, k, options))
             return first_of(found) if was_one_row else found
@@ -622,6 +737,18 @@ class SimilaritySearch:
         with_rows.payloads, with_rows.vectors = payloads, vectors
         with_rows.probed, with_rows.recall = probed, expected
         return with_rows
+
+    def _ask(self, asked: Asked, k: int, options: Options, include: Sequence[str]) -> NeighborsWithRows:
+        question, was_one = asked.question(self.encoder, has_words=self.text_field is not None)
+        wanted = {check_choice("include", name, _INCLUDED) for name in _listed(include)}
+        found, payloads, vectors, parts = self._asked(lambda rows: rows.ask(question, k, options, wanted))
+        if was_one:
+            found = Neighbors(found.distances[0], found.ids[0])
+            payloads, vectors = (part if part is None else part[0] for part in (payloads, vectors))
+            parts = {name: part[0] for name, part in parts.items()}
+        result = NeighborsWithRows(*found)
+        result.payloads, result.vectors, result.parts = payloads, vectors, parts
+        return result
 
     def search_codes(
         self,

@@ -165,15 +165,17 @@ class Snapshot:
 
     def rows_meeting(self, filter: Any) -> NDArray[np.int64]:
         """The places of the rows that meet a filter, ascending."""
-        mask = self.chosen(filter, None)
-        return self.places if mask is None else self.places[mask[self.places]]
+        return self._looked_at(self.chosen(filter, None))
 
     # -- search -----------------------------------------------------------------------------------------------------
 
     def search(self, X: Any, k: int, options: Options) -> Neighbors:
         """The k nearest rows of each query, by their places."""
+        return self.search_among(X, k, options, self.chosen(options.filter, options.subset))
+
+    def search_among(self, X: Any, k: int, options: Options, mask: Mask) -> Neighbors:
+        """As :meth:`search`, among the places of a mask instead of a filter and a subset."""
         order = self._order_of(options.rerank)
-        mask = self.chosen(options.filter, options.subset)
         by_vectors = isinstance(order, str) and order == "vectors"
         if options.recall is not None:
             return self._reaching(X, k, options, mask, by_vectors)
@@ -185,7 +187,10 @@ class Snapshot:
         return self._reranked(X, k, order, options.candidates, mask, options.n_jobs)
 
     def search_codes(self, codes: ArrayLike, k: int, options: Options) -> Neighbors:
-        mask = self.chosen(options.filter, options.subset)
+        return self.search_codes_among(codes, k, options, self.chosen(options.filter, options.subset))
+
+    def search_codes_among(self, codes: ArrayLike, k: int, options: Options, mask: Mask) -> Neighbors:
+        """As :meth:`search_codes`, among the places of a mask instead of a filter and a subset."""
         return self.index.search(codes, k, subset=self._by_index_id(mask), n_jobs=options.n_jobs)
 
     def within(self, X: Any, distance: float, options: Options) -> RangeResult:
@@ -227,12 +232,13 @@ class Snapshot:
     def covered(self) -> Covered:
         """The lists, with all but a few of the rows."""
         assert self.lists is not None
-        return self.lists.covering(self.places, self.n_places, self.vectors_at)
+        return self.lists.covering(lambda: self.places, self.n_places, self.vectors_at)
 
     def _in_lists(self, X: Any, k: int, recall: float, mask: Mask, n_jobs: int | None) -> ProbedNeighbors:
         """The k nearest rows by vectors, among the candidates of the lists and the rows that are in no list yet."""
         index, n_covered = self.covered()
-        n_allowed = self.n_rows if mask is None else int(np.count_nonzero(mask[self.places]))
+        alive = self.alive if mask is None else self.alive & packed_mask(mask)
+        n_allowed = self.n_rows if mask is None else int(np.bitwise_count(alive).sum())
         if recall == 1 or not n_allowed:
             return self._all_compared(X, k, self._looked_at(mask))
         plan = index.plan(k, recall, n_allowed)
@@ -240,22 +246,21 @@ class Snapshot:
             return self._all_compared(X, k, self._looked_at(mask))
         queries = as_rows(X)
         Q = queries.take(np.arange(len(queries)))
-        bits = None
-        if mask is not None or self.n_rows < self.n_places or index.next_row > self.n_places:
-            alive = self.alive if mask is None else self.alive & packed_mask(mask)
-            bits = alive.view(np.uint8)
+        has_all = mask is None and self.n_rows == self.n_places and index.next_row <= self.n_places
+        bits = None if has_all else alive.view(np.uint8)
         found = index.candidates(Q, plan, bits, n_jobs)
         places = found.ids
         if n_covered < self.n_places:
             outside = np.arange(n_covered, self.n_places)
-            here = unpacked_mask(self.alive, self.n_places)[outside]
-            outside = outside[here if mask is None else here & mask[outside]]
+            outside = outside[(alive[outside >> 6] >> (outside & 63).astype(np.uint64)) & np.uint64(1) != 0]
             places = np.hstack([places, np.broadcast_to(outside, (len(places), len(outside)))])
         nearest = nearest_candidates(self.vectors, Q, places, k, self.hasher.metric)
         return ProbedNeighbors.of(*nearest, found.probed, plan.recall)
 
     def _looked_at(self, mask: Mask) -> NDArray[np.int64]:
-        return self.places if mask is None else self.places[mask[self.places]]
+        if mask is None:
+            return self.places
+        return np.flatnonzero(unpacked_mask(self.alive & packed_mask(mask), self.n_places))
 
     def _all_compared(self, X: Any, k: int, places: NDArray[np.int64]) -> ProbedNeighbors:
         """The k nearest of the rows at places, by comparing all of their vectors."""

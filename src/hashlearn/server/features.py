@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
-from hashlearn.features import Encoder, encoder_named, load_encoder
+from hashlearn.features import ENCODER_FILE, Encoder, encoder_named, load_encoder
 from hashlearn.features.decoder import shared_decoder
 from hashlearn.features.own_files import DECODED_SIDE
 
@@ -19,10 +19,6 @@ class Features(Protocol):
 
     def encode_texts(self, texts: list[str]) -> NDArray:
         """A vector for each text; ValueError where this is not for texts."""
-
-
-ENCODER_FILE = "encoder.safetensors"
-"""In the folder of a search: what :func:`~hashlearn.features.save_encoder` wrote."""
 
 
 class EncoderFeatures:
@@ -82,8 +78,8 @@ def configured_features(
     elif Path(encoder).is_file():
         chosen, name = load_encoder(encoder), encoder
     else:
-        if encoder == "tfidf+svd":
-            raise ValueError("encoder must be a file of save_encoder where it learns from texts, got 'tfidf+svd'")
+        if encoder == "tfidf":
+            raise ValueError("encoder must be a file of save_encoder where it learns from texts, got 'tfidf'")
         chosen, name = encoder_named(encoder, None, model_folder), encoder
     width = chosen.encode([]).shape[1]
     if width != n_features:

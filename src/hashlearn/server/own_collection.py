@@ -21,14 +21,21 @@ from sklearn.datasets import load_digits
 from hashlearn.datasets.cache import cache_folder
 from hashlearn.durable.files import write_text
 from hashlearn.durable.json_files import json_digest, read_json
-from hashlearn.features import Encoder, encoder_named, folder_of_images, load_encoder, save_encoder, texts_of_csv
+from hashlearn.features import (
+    ENCODER_FILE,
+    Encoder,
+    encoder_named,
+    folder_of_images,
+    load_encoder,
+    save_encoder,
+    texts_of_csv,
+)
 from hashlearn.features.looks import looks_of
 from hashlearn.features.pictures import Skipped, picture_names
 from hashlearn.hashers.registry import method_named
 from hashlearn.progress import track
 from hashlearn.rows.formats import path_and_name, read_array, read_place
 from hashlearn.search import SimilaritySearch
-from hashlearn.server.features import ENCODER_FILE
 from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictures
 
 FORMAT_VERSION = 3

@@ -11,7 +11,7 @@ from hashlearn.cli.support.arrays import matrices
 PICTURE_ENCODER = "spectrum"
 """What makes vectors of pictures where you do not say it: what tells copies from things that are alike."""
 
-DISTANCES = {"gist": 0.2, "shingles": 0.25, "tfidf+svd": 0.1}
+DISTANCES = {"gist": 0.2, "shingles": 0.25, "tfidf": 0.1}
 """By encoder: the distance up to which things are duplicates, where you do not say one."""
 
 RANGES = {"spectrum": (0.08, 0.2)}

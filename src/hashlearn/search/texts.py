@@ -1,0 +1,130 @@
+"""Texts as the arguments of a search: checked, encoded, and put into payloads."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.checks import check_choice, check_number
+from hashlearn.features.encoders import ENCODER_FILE, Encoder, load_encoder, save_encoder
+from hashlearn.rows.inputs import as_payloads, as_vectors, payload_of
+from hashlearn.search.hybrid import check_weights
+from hashlearn.search.question import WAYS, Question
+
+TEXT_FIELD = "text"
+"""The payload field that texts are kept in, unless another one is named."""
+_AT_A_TIME = 4096
+
+
+def check_texts(name: str, texts: Any) -> list[str]:
+    """Texts as a list of strings."""
+    if isinstance(texts, (str, bytes)) or not hasattr(texts, "__iter__"):
+        raise TypeError(f"{name} must be a list of strings, got {type(texts).__name__}")
+    listed = list(texts)
+    for row, text in enumerate(listed):
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be strings, got {type(text).__name__} in place {row}")
+        if "\0" in text:
+            raise ValueError(f"{name} must be without NUL characters, got one in place {row}")
+    return listed
+
+
+def with_texts(payloads: Any, field: str, texts: list[str]) -> list[dict[str, Any]]:
+    """Payloads with the text of each row in a field."""
+    if payloads is None:
+        return [{field: text} for text in texts]
+    known = [payload_of(payload) for payload in as_payloads(payloads, len(texts), "texts")]
+    twice = next((row for row, payload in enumerate(known) if field in payload), None)
+    if twice is not None:
+        raise ValueError(f"payloads must not have the field {field!r}, which holds the texts, got it in place {twice}")
+    return [{field: text, **payload} for text, payload in zip(texts, known)]
+
+
+def encoded_texts(encoder: Encoder | None, texts: Sequence[str]) -> NDArray[np.float32]:
+    """The vectors of texts."""
+    if encoder is None:
+        raise ValueError("texts need an encoder to become vectors: pass X, or make the search with encoder=model")
+    blocks = [encoder.encode(texts[start : start + _AT_A_TIME]) for start in range(0, len(texts), _AT_A_TIME)]
+    return np.concatenate(blocks) if blocks else encoder.encode([])
+
+
+def way_to_ask(by: str | None, *, has_words: bool, has_vectors: bool) -> str:
+    """What a question is asked by: what the caller says, or all that there is."""
+    if by is not None:
+        check_choice("by", by, WAYS)
+    if not has_words and by in ("words", "both"):
+        raise ValueError(
+            f"by={by!r} needs texts: add rows with texts=[...], or make the search with text_field='a payload field'"
+        )
+    if not has_vectors and by in ("meaning", "both"):
+        raise ValueError(f"by={by!r} needs vectors: pass X beside the text, or make the search with encoder=model")
+    if not has_words and not has_vectors:
+        raise ValueError("text needs texts or an encoder: add rows with texts=[...], or make it with encoder=model")
+    return by or ("both" if has_words and has_vectors else "words" if has_words else "meaning")
+
+
+def write_encoder(encoder: Encoder | None, folder: Path | None) -> None:
+    """Keep an encoder beside a search."""
+    if encoder is not None and folder is not None:
+        save_encoder(encoder, folder / ENCODER_FILE)
+
+
+def read_encoder(folder: Path | None) -> Encoder | None:
+    """The encoder that lies beside a search."""
+    return None if folder is None or not (folder / ENCODER_FILE).is_file() else load_encoder(folder / ENCODER_FILE)
+
+
+class Asked(NamedTuple):
+    """A question as the arguments of :meth:`hashlearn.SimilaritySearch.search` put it."""
+
+    X: Any
+    text: Any
+    by: str | None
+    weights: Mapping[str, float] | None
+    operators: bool
+    like: Any
+    unlike: Any
+    diversity: float
+    column: str | None
+
+    def question(self, encoder: Encoder | None, *, has_words: bool) -> tuple[Question, bool]:
+        """The question with vectors and checked arguments, and whether it is one query."""
+        diversity = check_number("diversity", self.diversity, low=0, high=1)
+        weights = check_weights(self.weights, ("words", "meaning"))
+        if self.like is not None or self.unlike is not None:
+            if self.X is not None or self.text is not None:
+                raise ValueError("like and unlike are a query of their own: pass no X and no text beside them")
+            by = way_to_ask(self.by, has_words=has_words, has_vectors=True)
+            named = [() if ids is None else _listed_ids(ids) for ids in (self.like, self.unlike)]
+            return Question(None, None, None, by, weights, diversity=diversity, like=named[0], unlike=named[1]), True
+        if self.text is None:
+            queries, was_one_row = as_vectors(self.X, self.column)
+            by = way_to_ask("meaning" if self.by is None else self.by, has_words=has_words, has_vectors=True)
+            if by != "meaning":
+                raise ValueError(f"by={by!r} needs a text to look for")
+            return Question(None, queries, None, by, weights, diversity=diversity), was_one_row
+        was_one = isinstance(self.text, str)
+        texts = [text.replace("\0", " ") for text in ([self.text] if was_one else _strings(self.text))]
+        by = way_to_ask(self.by, has_words=has_words, has_vectors=self.X is not None or encoder is not None)
+        queries = None
+        if by != "words":
+            queries = encoded_texts(encoder, texts) if self.X is None else as_vectors(self.X, self.column)[0]
+            if len(queries) != len(texts):
+                raise ValueError(f"X must have a vector for each of the {len(texts)} texts, got {len(queries)}")
+        return Question(texts, queries, None, by, weights, self.operators, diversity), was_one
+
+
+def _strings(texts: Any) -> list[str]:
+    if not hasattr(texts, "__iter__") or isinstance(texts, bytes):
+        raise TypeError(f"text must be a string or a list of strings, got {type(texts).__name__}")
+    listed = list(texts)
+    other = next((text for text in listed if not isinstance(text, str)), None)
+    if other is not None:
+        raise TypeError(f"text must be a string or a list of strings, got {type(other).__name__} among them")
+    return listed
+
+
+def _listed_ids(ids: Any) -> Any:
+    return [ids] if isinstance(ids, (str, int, np.integer)) else ids

@@ -1,0 +1,135 @@
+"""What a person types, as words to be looked for.
+
+Every word counts, and none is an operator: ``AND``, ``NOT``, ``*``, quotes and brackets are words or nothing. A word
+with marks inside, such as ``libfoo-dev`` or ``node.js``, is looked for in its parts and as a whole. Operators must be
+asked for:
+
+==================  =============================================
+``"exact phrase"``  these words, one behind the other
+``begin*``          words that begin like this
+``+word``           only rows that have it; also ``+"a phrase"``
+``-word``           only rows that do not have it
+==================  =============================================
+"""
+
+import re
+import sqlite3
+import threading
+from collections import Counter
+from typing import NamedTuple
+
+TOKENIZER = "unicode61 remove_diacritics 2"
+"""Of FTS5: words are runs of letters and digits, in lower case and without accents."""
+_NO_SPACES_BETWEEN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+"""Characters of Chinese and Japanese, each of which is a word of its own: their texts have no spaces."""
+_OPERATORS = re.compile(r'([+-]?)(?:"([^"]*)"|(\S+))')
+
+
+class Term(NamedTuple):
+    """A word; several that must follow one another; or how a word begins."""
+
+    tokens: tuple[str, ...]
+    is_prefix: bool = False
+
+    @property
+    def match(self) -> str:
+        """As FTS5 reads it. No token has a quote in it."""
+        return f'"{" ".join(self.tokens)}"{" *" if self.is_prefix else ""}'
+
+
+class WordQuery(NamedTuple):
+    """Terms with how often each was asked for; a row must have all terms of ``must`` and none of ``without``."""
+
+    counts: dict[Term, int]
+    must: tuple[Term, ...] = ()
+    without: tuple[Term, ...] = ()
+
+
+def spaced(text: str) -> str:
+    """A text as the tokenizer gets it."""
+    text = text.replace("\0", " ")
+    return text if text.isascii() else _NO_SPACES_BETWEEN.sub(r" \g<0> ", text)
+
+
+class _Tokenizer:
+    """The tokenizer of FTS5 itself, asked through a table in memory."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._db.execute(f"CREATE VIRTUAL TABLE texts USING fts5(text, content='', tokenize='{TOKENIZER}')")
+        self._db.execute("CREATE VIRTUAL TABLE tokens USING fts5vocab(texts, instance)")
+
+    def tokens(self, texts: list[str]) -> list[tuple[str, ...]]:
+        """The tokens of each text, in their order."""
+        found: list[list[str]] = [[] for _ in texts]
+        with self._lock:
+            self._db.execute("BEGIN")
+            try:
+                self._db.executemany("INSERT INTO texts(rowid, text) VALUES (?, ?)", enumerate(map(spaced, texts)))
+                for token, text in self._db.execute("SELECT term, doc FROM tokens ORDER BY doc, offset"):
+                    found[text].append(token)
+            finally:
+                self._db.execute("ROLLBACK")
+        return [tuple(each) for each in found]
+
+
+_TOKENIZER = _Tokenizer()
+tokens_of = _TOKENIZER.tokens
+
+
+def parse_words(text: str, *, operators: bool = False) -> WordQuery:
+    """The terms of a text that a person has typed.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    operators : bool
+        Whether quotes, ``*``, ``+`` and ``-`` mean something.
+
+    Returns
+    -------
+    WordQuery
+        Without any term where the text has no letter and no digit.
+
+    Examples
+    --------
+    >>> list(parse_words("Chess AND libfoo-dev*").counts)
+    [Term(tokens=('chess',), ...), Term(tokens=('and',), ...), Term(tokens=('libfoo', 'dev'), ...),
+     Term(tokens=('libfoo',), ...), Term(tokens=('dev',), ...)]
+    >>> query = parse_words('"open source" -game libfoo*', operators=True)
+    >>> list(query.counts), query.without
+    ([Term(tokens=('open', 'source'), is_prefix=False), Term(tokens=('libfoo',), is_prefix=True)],
+     (Term(tokens=('game',), is_prefix=False),))
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a string, got {type(text).__name__}")
+    return _with_operators(text) if operators else _plain(text)
+
+
+def _plain(text: str) -> WordQuery:
+    pieces = Counter(text.replace("\0", " ").split())
+    counts: dict[Term, int] = {}
+    for (_, count), tokens in zip(pieces.items(), tokens_of(list(pieces))):
+        parts = [(token,) for token in tokens]
+        for each in [tokens, *parts] if len(tokens) > 1 else parts:
+            counts[Term(each)] = counts.get(Term(each), 0) + count
+    return WordQuery(counts)
+
+
+def _with_operators(text: str) -> WordQuery:
+    parts = _OPERATORS.findall(text.replace("\0", " "))
+    counts: dict[Term, int] = {}
+    must, without = [], []
+    for (sign, _, word), tokens in zip(parts, tokens_of([phrase or word for _, phrase, word in parts])):
+        if not tokens:
+            continue
+        term = Term(tokens, word.endswith("*"))
+        if sign == "-":
+            without.append(term)
+            continue
+        counts[term] = counts.get(term, 0) + 1
+        if sign == "+":
+            must.append(term)
+    return WordQuery(counts, tuple(must), tuple(without))

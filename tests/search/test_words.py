@@ -1,0 +1,207 @@
+"""Words of texts in the catalog: which rows they find, and in which order."""
+
+import json
+import math
+import re
+import sqlite3
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hashlearn.search.catalog import Catalog, OutdatedError
+from hashlearn.search.word_query import Term, parse_words, tokens_of
+from hashlearn.search.word_tables import check_text_field
+from hashlearn.search.words import K1, MOST_TERMS, B, Words
+
+TEXTS = [
+    "strong chess engine, to play chess against",
+    "GUI for chess",
+    "libfoo-dev: development files of foo",
+    "foo, a library for dev boards",
+    "Écoutez la radio café",
+    "שלום עולם",
+    "数据库, データ",
+    "",
+]
+
+
+def catalog_of(texts, first=0, field="text"):
+    catalog = Catalog.in_memory()
+    catalog.begin()
+    catalog.put_payloads((first + row, json.dumps({field: text})) for row, text in enumerate(texts))
+    catalog.keep_words(field, first)
+    catalog.commit()
+    return catalog
+
+
+def places(texts, query, n=10, first=0, **options):
+    words = Words(catalog_of(texts, first), first)
+    return words.best(parse_words(query, **options), n, len(texts)).places.tolist()
+
+
+def bm25(texts, query, n):
+    """The definition, term by term."""
+    documents = [Counter(token for tokens in tokens_of([text]) for token in tokens) for text in texts]
+    lengths = [sum(document.values()) for document in documents]
+    n_texts = sum(length > 0 for length in lengths)
+    mean = sum(lengths) / max(1, n_texts)
+    scores = np.zeros(len(texts))
+    for term, count in parse_words(query).counts.items():
+        (token,) = term.tokens
+        n_with = sum(token in document for document in documents)
+        idf = math.log(1 + (n_texts - n_with + 0.5) / (n_with + 0.5))
+        for row, document in enumerate(documents):
+            often = document[token]
+            if often:
+                scores[row] += count * idf * often * (K1 + 1) / (often + K1 * (1 - B + B * lengths[row] / mean))
+    order = np.lexsort((np.arange(len(texts)), -scores))
+    return order[scores[order] > 0][:n], scores
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    texts=st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=12).map(" ".join), min_size=1, max_size=30),
+    query=st.lists(st.sampled_from("abcdefghz"), min_size=1, max_size=6).map(" ".join),
+    n=st.integers(1, 8),
+)
+def test_rows_are_ranked_by_bm25(texts, query, n):
+    found = Words(catalog_of(texts), 0).best(parse_words(query), n, len(texts))
+    wanted, scores = bm25(texts, query, n)
+    np.testing.assert_allclose(found.scores, scores[found.places], rtol=1e-5)
+    np.testing.assert_allclose(found.scores, scores[wanted], rtol=1e-5)  # equal scores may change places by rounding
+
+
+def test_equal_texts_come_in_the_order_of_their_rows():
+    assert places(["b a"] * 20, "a", n=5) == [0, 1, 2, 3, 4]
+
+
+def test_case_and_accents_do_not_matter():
+    assert places(TEXTS, "ECOUTEZ Cafe") == [4]
+
+
+def test_scripts_without_spaces_are_found_by_a_part_of_a_run():
+    assert places(TEXTS, "据库") == [6]
+    assert places(TEXTS, "タ") == [6]
+
+
+def test_right_to_left_words_are_found():
+    assert places(TEXTS, "עולם") == [5]
+
+
+def test_a_name_with_marks_is_found_whole_first_and_in_its_parts():
+    assert places(TEXTS, "libfoo-dev") == [2, 3]
+    assert places(["dev of libfoo", "for libfoo dev use", "libfoo_dev"], "libfoo-dev")[0] == 2
+
+
+@pytest.mark.parametrize("query", ["", "  ", "?!...", "☃", "\0", '"', "*", "(", "^"])
+def test_a_query_without_a_letter_finds_nothing(query):
+    assert places(TEXTS, query) == []
+    assert places(TEXTS, query, operators=True) == []
+
+
+@pytest.mark.parametrize(
+    "query", ["chess AND zebra", 'chess" OR', "NOT chess", "text:chess", "chess*)", "NEAR(chess gui)"]
+)
+def test_operators_are_words(query):
+    assert set(places(TEXTS, query)) == {0, 1}
+
+
+def test_operators_that_were_asked_for():
+    assert places(TEXTS, '"chess engine"', operators=True) == [0]
+    assert places(TEXTS, "deve*", operators=True) == [2]
+    assert places(TEXTS, "chess -gui", operators=True) == [0]
+    assert places(TEXTS, "chess foo +gui", operators=True) == [1]
+    assert places(TEXTS, "-chess", operators=True) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.text(max_size=60), operators=st.booleans())
+def test_whatever_is_typed_is_a_query(text, operators):
+    query = parse_words(text, operators=operators)
+    assert all(term.tokens for term in (*query.counts, *query.must, *query.without))
+    assert all(place in range(len(TEXTS)) for place in places(TEXTS, text, operators=operators))
+
+
+def test_only_rows_of_the_mask_are_found():
+    words = Words(catalog_of(["a b", "a", "a c", "b"]), 0)
+    mask = np.array([False, False, True, True])
+    assert words.best(parse_words("a b"), 9, 4, mask).places.tolist() == [3, 2]
+
+
+def test_rows_behind_the_snapshot_are_not_found():
+    words = Words(catalog_of(["a", "b", "a"]), 0)
+    assert words.best(parse_words("a"), 9, 3).places.tolist() == [0, 2]
+    assert words.best(parse_words("a"), 9, 2).places.tolist() == [0]
+
+
+def test_new_rows_are_found():
+    catalog = catalog_of(["a", "b"])
+    words = Words(catalog, 0)
+    assert words.best(parse_words("a"), 9, 2).places.tolist() == [0]
+    catalog.begin()
+    catalog.put_payloads([(2, '{"text":"a"}')])
+    catalog.commit()
+    assert words.best(parse_words("a"), 9, 3).places.tolist() == [0, 2]
+
+
+def test_words_of_other_rows_are_refused():
+    catalog = catalog_of(["a"])
+    catalog.begin()
+    catalog.clear(5)
+    catalog.commit()
+    with pytest.raises(OutdatedError):
+        Words(catalog, 0).best(parse_words("a"), 1, 1)
+
+
+def test_a_change_that_is_given_up_leaves_no_words():
+    catalog = Catalog.in_memory()
+    catalog.begin()
+    catalog.keep_words("text", 0)
+    catalog.roll_back()
+    assert catalog.text_field() is None
+
+
+def test_values_that_are_no_texts_have_no_words():
+    catalog = Catalog.in_memory()
+    catalog.begin()
+    catalog.put_payloads(enumerate(['{"text":7}', '{"text":null}', '{"other":"a"}', '{"text":["a"]}', '{"text":"a"}']))
+    catalog.keep_words("text", 0)
+    catalog.commit()
+    assert Words(catalog, 0).best(parse_words("a 7"), 9, 5).places.tolist() == [4]
+
+
+def test_a_long_text_and_a_long_query():
+    long = " ".join(f"word{i % 500}" for i in range(140_000)) + " needle"
+    texts = [long, "needle", "word7"]
+    assert len(long) > 1_000_000
+    assert places(texts, "needle") == [1, 0]
+    assert places(texts, long)[0] == 0
+    assert len(parse_words(long).counts) > MOST_TERMS
+
+
+def test_nul_ends_no_query():
+    assert places(["before", "x"], "y\0before") == [0]
+
+
+@pytest.mark.parametrize("field", ["", 'a"b', 7, None, "a\0"])
+def test_names_of_fields(field):
+    with pytest.raises(ValueError, match="text_field"):
+        check_text_field(field)
+
+
+def test_fields_with_marks_in_their_names():
+    catalog = catalog_of(["a"], field="the [text].x'y")
+    assert Words(catalog, 0).best(parse_words("a"), 1, 1).places.tolist() == [0]
+
+
+def test_the_tokenizer_splits_as_the_table_does():
+    text = "Don't stop_here: İstanbul e-mail x86_64 C++ ﬁne 12.5€"
+    db = sqlite3.connect(":memory:")
+    db.execute("CREATE VIRTUAL TABLE t USING fts5(text, tokenize='unicode61 remove_diacritics 2')")
+    db.execute("INSERT INTO t VALUES (?)", (text,))
+    for (token,) in ((token,) for tokens in tokens_of([text]) for token in tokens):
+        assert db.execute("SELECT count(*) FROM t WHERE t MATCH ?", (Term((token,)).match,)).fetchone() == (1,)
+    assert re.sub(r"\W", "", "".join(tokens_of(["x86_64"])[0])) == "x8664"
