@@ -176,6 +176,18 @@ def test_a_folder_keeps_lists_and_other_processes_see_them(hasher, tmp_path):
     assert share_found(again.search(Q, 10, recall=0.99).ids, search.search(Q, 10, recall=1.0).ids) > 0.95
 
 
+def test_tuning_with_queries_measures_the_lists_again(hasher, tmp_path):
+    search, X = made(hasher, folder=tmp_path / "a")
+    search.remove(np.arange(100))
+    far = vectors(200, seed=3) + 1.5  # between the rows, where more lists must be looked at
+    truth = true_nearest(search, far, 10, X, np.arange(100, N))
+    search.tune(far[:150], target_recall=0.9)
+    for each in (search, SimilaritySearch.open(tmp_path / "a")):
+        found = each.search(far, 10)
+        assert found.recall == pytest.approx(0.9, abs=1e-9)
+        assert share_found(found.ids, truth) > 0.87
+
+
 def test_a_code_file_is_written_with_the_lists_of_its_rows(hasher, tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "_LEAST_FRESH", 500)
     search, _ = made(hasher, folder=tmp_path / "a")

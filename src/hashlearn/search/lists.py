@@ -96,6 +96,17 @@ class SearchLists:
         """The same lists, growing by themselves: for rows that are not committed yet."""
         return SearchLists(self._now, self.n_made_for, self.limit)
 
+    def tuned(
+        self, covered: Covered, is_alive: NDArray[np.bool_], queries: NDArray, read: ReadVectors
+    ) -> "SearchLists":
+        """The same lists, measured with these queries; rows that are not alive any more are not in them."""
+        index = covered.lists.copy()
+        rows = index.rows
+        index.remove(rows[~is_alive[rows]])
+        rows = index.rows
+        index.tune(RowBlocks(VectorsAt(rows, index.n_features, read)), queries, rows=rows)
+        return SearchLists(covered._replace(lists=index), self.n_made_for, self.limit)
+
     def wants_to_be_made_anew(self, n_rows: int) -> bool:
         """Are there many more rows than when the lists were made, or many that are far from all centers?"""
         most_far = max(_MOST_FAR, self.n_made_for // _FAR_SHARE)

@@ -355,6 +355,19 @@ class CatalogRows:
             pending.snapshot = replace(pending.snapshot, tuning=tuning)
             pending.facts = pending.facts._replace(tuning=tuning.to_dict())
 
+    def tune_lists(self, queries: Any) -> None:
+        """Measure with these queries what a recall needs in the lists."""
+        snapshot, facts, _ = self._now
+        if snapshot.lists is None:
+            return
+        asked = as_rows(queries)
+        lists = snapshot.lists.tuned(
+            snapshot.covered(), snapshot.is_alive, asked.take(np.arange(len(asked))), snapshot.vectors_at
+        )
+        with self.changing() as pending:
+            if pending.snapshot.hasher is snapshot.hasher and pending.facts.first_row == facts.first_row:
+                self._put_lists(pending, lists)
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Make all changes inside of the block at its end, or none."""

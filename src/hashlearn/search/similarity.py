@@ -297,7 +297,8 @@ class SimilaritySearch:
         Parameters
         ----------
         queries : array of shape (n_queries, n_features), or None
-            None draws some of the kept vectors.
+            None draws some of the kept vectors. Where the search has lists, what a recall needs there is measured
+            again with these queries.
         k : int
             Neighbors of a query, at least 1.
         target_recall : float
@@ -313,6 +314,9 @@ class SimilaritySearch:
         tuning = self._rows.tune(queries, k, target_recall)
         if keep:
             self.tuning = tuning
+            if queries is not None and self.has_lists:
+                with self._changing:
+                    self._rows.tune_lists(queries)
         return tuning
 
     def warm(self) -> Self:

@@ -249,6 +249,7 @@ class Snapshot:
         bits = None if has_all else alive.view(np.uint8)
         found = index.candidates(Q, plan, bits, n_jobs)
         places, outside = found.ids, np.concatenate([far, np.arange(n_covered, self.n_places)])
+        outside = outside[outside < self.n_places]
         if len(outside):
             outside = outside[outside < self.n_places]
             outside = outside[(alive[outside >> 6] >> (outside & 63).astype(np.uint64)) & np.uint64(1) != 0]
