@@ -179,7 +179,13 @@ class Client(_Requests):
         self._http.close()
 
     def info(self) -> ServedInfo:
-        """What the server says of the search, asked anew."""
+        """What the server says of the search, asked anew.
+
+        Returns
+        -------
+        ServedInfo
+            Number of rows, bits, features, metric and limits.
+        """
         self._known = self._do(self._info())
         return self._known
 
@@ -322,21 +328,73 @@ class Client(_Requests):
         return [record for call in self._get(ids, True, self._facts.max_batch) for record in self._do(call)]
 
     def payloads(self, ids: ArrayLike) -> list[dict[str, Any] | None]:
-        """The payloads of rows, in the order of the ids; None for one that is not there."""
+        """The payloads of rows.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            Of the kind that the search has.
+
+        Returns
+        -------
+        list of dict or None
+            In the order of the ids; None for one that is not there.
+        """
         calls = self._get(ids, False, self._facts.max_batch)
         found = {record.id: record.payload for call in calls for record in self._do(call)}
         return [found.get(id) for id in _listed_ids(ids)]
 
     def count(self, filter: dict | None = None) -> int:
-        """How many rows there are, or how many meet a filter."""
+        """How many rows there are, or how many meet a filter.
+
+        Parameters
+        ----------
+        filter : dict or None
+            A condition on the payloads.
+
+        Returns
+        -------
+        int
+            Number of rows.
+        """
         return self._do(self._count(filter))
 
     def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
-        """The values that a payload field has, and how many rows have each, the most frequent first."""
+        """The values that a payload field has, and how many rows have each.
+
+        Parameters
+        ----------
+        field : str
+            A key of the payloads.
+        filter : dict or None
+            Count only rows that meet it.
+        limit : int or None
+            The most frequent values only.
+
+        Returns
+        -------
+        list of Facet
+            ``value`` and ``count``, the most frequent first.
+        """
         return self._do(self._facets(field, filter, limit))
 
     def scroll(self, filter: dict | None = None, limit: int = 100, after: str | None = None) -> Page:
-        """Rows in the order in which they were added, a page at a time."""
+        """Rows in the order in which they were added, a page at a time.
+
+        Parameters
+        ----------
+        filter : dict or None
+            List only rows that meet it.
+        limit : int
+            Rows of a page.
+        after : str or None
+            The ``after`` of the page before; None begins with the first row.
+
+        Returns
+        -------
+        Page
+            ``records``, and ``after`` for the next page; None where this is the last one.
+        """
         return self._do(self._scroll(filter, limit, after))
 
     @property
@@ -363,8 +421,22 @@ class AsyncClient(_Requests):
 
     Parameters
     ----------
-    url, key, name, timeout, retries
-        As in :class:`Client`.
+    url : str
+        Where ``hashlearn serve`` listens.
+    key : str or None
+        The key of the server.
+    name : str or None
+        The search, where the server has several.
+    timeout : float
+        Seconds that a request may take.
+    retries : int
+        How often a request is made again that did not arrive, or that the server could not take.
+
+    Examples
+    --------
+    >>> async def nearest(X):  # doctest: +SKIP
+    ...     async with AsyncClient("http://localhost:8000") as search:
+    ...         return await search.search(X, k=10)
     """
 
     def __init__(
@@ -384,7 +456,7 @@ class AsyncClient(_Requests):
         await self._http.aclose()
 
     async def info(self) -> ServedInfo:
-        """What the server says of the search, asked anew."""
+        """As :meth:`Client.info`."""
         self._known = await self._do(self._info())
         return self._known
 

@@ -239,7 +239,7 @@ def test_lists_of_another_search_or_damaged_are_refused(hasher, tmp_path):
     with pytest.raises(ValueError, match="other lists than were saved"):
         SimilaritySearch.open(tmp_path / "a")
     own.write_bytes(content[: len(content) // 2])
-    with pytest.raises(ValueError, match="cut short|too short"):
+    with pytest.raises(ValueError, match="truncated"):
         SimilaritySearch.open(tmp_path / "a")
     own.write_bytes(content)
     assert SimilaritySearch.open(tmp_path / "a").has_lists

@@ -118,7 +118,8 @@ class SearchLists:
             with self._growing:
                 if n_places - self._now.n_places > _MOST_OUTSIDE:
                     places = all_places()
-                    self._now = self._grown(places[np.searchsorted(places, self._now.n_places) :], n_places, read)
+                    new = places[np.searchsorted(places, self._now.n_places) :]
+                    self._now = self._grown(new, n_places, read)
         return self._now
 
     def _grown(self, new: NDArray[np.int64], n_places: int, read: ReadVectors) -> Covered:

@@ -917,9 +917,9 @@ class SimilaritySearch:
             A row is not its own neighbor; its id needs kept vectors.
         k : int
             How many.
-        picture : function, optional
+        picture : function or None
             From an id to the address of a picture: a file, a URL or a data URI.
-        options : dict
+        **options : dict
             As in :meth:`search`.
 
         Returns

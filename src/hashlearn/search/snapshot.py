@@ -237,9 +237,9 @@ class Snapshot:
 
     def _in_lists(self, X: Any, k: int, recall: float, mask: Mask, n_jobs: int | None) -> ProbedNeighbors:
         """The k nearest rows by vectors, among the candidates of the lists and the rows that are in no list yet."""
-        index, n_covered, far = self.covered()
         alive = self.alive if mask is None else self.alive & packed_mask(mask)
         n_allowed = self.n_rows if mask is None else int(np.bitwise_count(alive).sum())
+        index, n_covered, far = self.covered()
         plan = index.plan(k, recall, n_allowed) if n_allowed else None
         if plan is None or plan.is_flat:
             return self._all_compared(X, k, self._looked_at(mask))
@@ -251,6 +251,7 @@ class Snapshot:
         places, outside = found.ids, np.concatenate([far, np.arange(n_covered, self.n_places)])
         outside = outside[outside < self.n_places]
         if len(outside):
+            outside = outside[outside < self.n_places]
             outside = outside[(alive[outside >> 6] >> (outside & 63).astype(np.uint64)) & np.uint64(1) != 0]
             places = np.hstack([places, np.broadcast_to(outside, (len(places), len(outside)))])
         nearest = nearest_candidates(self.vectors, Q, places, k, self.hasher.metric)

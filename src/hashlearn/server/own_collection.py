@@ -38,7 +38,7 @@ from hashlearn.rows.formats import path_and_name, read_array, read_place
 from hashlearn.search import SimilaritySearch
 from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictures
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 5
 SEARCH, ENCODER, NOTES = "search", f"search/{ENCODER_FILE}", "collection.json"
 ROWS_AT_A_TIME = 4096
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d+)?")
@@ -224,7 +224,8 @@ def _indexed(made: EncodedCollection, how: HowToHash) -> SimilaritySearch:
     metric = "euclidean" if made.encoder is None else made.encoder.metric
     name = how.method or ("itq" if made.vectors.shape[1] >= how.n_bits else "lsh")
     hasher = method_named(name)(n_bits=how.n_bits, random_state=0)
-    search = SimilaritySearch(hasher, metric=metric, keep_vectors="float32").fit(made.vectors)
+    field = "text" if made.encoder is not None and made.encoder.kind == "text" else None
+    search = SimilaritySearch(hasher, metric=metric, keep_vectors="float32", text_field=field).fit(made.vectors)
     return search.add(made.vectors, made.ids, made.payloads)
 
 

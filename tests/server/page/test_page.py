@@ -142,11 +142,8 @@ def test_more_like_these_and_less_like_those(digits):
     assert (Y[found] == 0).mean() > 0.9
     assert not set(found) & set(zeros)
     answer = digits.get(f"/?{more}&" + "&".join(f"unlike={row}" for row in ones))
-    vector = X[zeros].mean(axis=0)
-    moved = vector + 0.5 * (vector - X[ones].mean(axis=0))
     search = digits.app.state.service.search
-    wanted = search.search(moved.astype(np.float32), 246).ids.tolist()
-    assert shown_numbers(answer) == [key for key in wanted if key not in zeros + ones][:24]
+    assert shown_numbers(answer) == search.search(None, 246, like=zeros, unlike=ones).ids[:24].tolist()
 
 
 def test_how_the_codes_see_it_is_the_order_of_the_codes(digits):
@@ -257,6 +254,18 @@ def test_a_text_finds_texts_about_the_same(texts):
     assert set(titles[:3]) == {"Fox", "Dog", "Wolf"}
     assert "<mark>fox</mark> runs through <mark>the</mark> <mark>snow</mark>" in answer.text
     assert texts.get("/?find=3").url.params["id"] == "3"  # an id that is there
+    search, features = texts.app.state.service.search, texts.app.state.service.features
+    for typed in ("fox in the snow", "shares fell", "bread"):
+        expected = search.search(features.encode_texts([typed])[0], 10, text=typed).ids.tolist()
+        assert shown_numbers(texts.get("/", params={"text": typed})) == [key for key in expected if key >= 0]
+
+
+def test_words_are_searched_where_there_is_no_encoder(clients):
+    search = SimilaritySearch(LSH(n_bits=16, random_state=0), text_field="text").fit(X)
+    search.add(X[:3], payloads=[{"text": "a red fox"}, {"text": "a grey wolf"}, {"text": "interest rates"}])
+    client = clients(OwnCollection(search, None, None, "words only", []))
+    assert shown_numbers(client.get("/?find=wolf")) == [1]
+    assert "have no code" in client.get("/page/inside?text=wolf").text
 
 
 def test_texts_of_others_are_shown_and_not_run(texts):

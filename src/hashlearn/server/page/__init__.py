@@ -29,7 +29,7 @@ def add_page(
         What people should know of it, such as files that were skipped.
     """
     service = app.state.service
-    takes = getattr(service.features, "kind", None)
+    takes = getattr(service.features, "kind", None) or (None if service.search.text_field is None else "text")
     views = Views(Collection(service.search, title, pictures, notes), service.features, takes)
     if len(service.search) > FEW_ITEMS:
         views.filters_job()  # begins now, beside the warming up of the search

@@ -28,7 +28,7 @@ class PageQuery(NamedTuple):
 
     Attributes
     ----------
-    code : packed code, shape (n_bytes,)
+    code : packed code, shape (n_bytes,), or None: of words where there is no encoder of texts
     vector : array of shape (n_features,), or None: of an item where the search keeps no vectors
     title : str
     parameters : dict
@@ -39,15 +39,18 @@ class PageQuery(NamedTuple):
         Of a picture that was posted.
     words : str
         The text that it is, whose words are marked in the results.
+    n_avoided : int
+        How many of the items, the last ones, results should be less like.
     """
 
-    code: NDArray[np.uint8]
+    code: NDArray[np.uint8] | None
     vector: NDArray | None
     title: str
     parameters: dict[str, Any]
     items: tuple[Item, ...] = ()
     token: str | None = None
     words: str = ""
+    n_avoided: int = 0
 
     @property
     def item(self) -> Item | None:
@@ -150,7 +153,9 @@ def _of_item(text: str, collection: Collection) -> PageQuery:
 
 
 def _of_text(text: str, collection: Collection, features: Features | None) -> PageQuery:
-    """The query of a text: its vector. A search by words as well belongs here and into ``ranking.neighbors``."""
+    """The query of a text: by its words where the search has them, and by its vector where there is an encoder."""
+    if features is None and collection.search.text_field is not None:
+        return PageQuery(None, None, f"“{text}”", {"text": text}, words=text)
     if features is None:
         raise ValueError("this collection has no encoder of texts")
     vector = features.encode_texts([text])[0]
@@ -174,7 +179,7 @@ def _of_examples(like: list[str], unlike: list[str], collection: Collection) -> 
     if unlike:
         title += " and less like " + ", ".join(item.name for item in items[len(like) :])
     named = {"like": like, "unlike": unlike or None}
-    return PageQuery(_code_of(vector, collection), vector, title, named, items)
+    return PageQuery(_code_of(vector, collection), vector, title, named, items, n_avoided=len(unlike))
 
 
 def _known_vector(record: Any, collection: Collection) -> NDArray | None:

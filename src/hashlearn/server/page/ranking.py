@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import hamming_distances
+from hashlearn.codes.results import Neighbors
 from hashlearn.server.page.collection import Collection, Item
 from hashlearn.server.page.queries import PageQuery
 
@@ -36,7 +37,7 @@ class RankedItem(NamedTuple):
     distance : float
         That it is ordered by.
     hamming : int
-        Bits in which its code differs from the query's.
+        Bits in which its code differs from the query's, or from the first one's where the query has none.
     tied : bool
         Whether another result has the same distance: the order among them is that of their adding.
     """
@@ -61,17 +62,26 @@ def neighbors(
     wanted = min(k + len(query.items), len(search))
     if not wanted or (among.subset is not None and not among.subset.any()):
         return []
-    if query.vector is not None:
-        distances, ids = search.search(query.vector[None], wanted, **among._asdict())
+    if query.words and search.text_field is not None:
+        found = search.search(query.vector, wanted, text=query.words, **among._asdict())
+    elif len(query.items) > 1:
+        like, unlike = _likes(query)
+        found = search.search(None, wanted, like=like, unlike=unlike or None, **among._asdict())
+    elif query.vector is not None:
+        found = search.search(query.vector, wanted, **among._asdict())
     else:
-        distances, ids = search.search_codes(query.code[None], wanted, **among._asdict())
-    return _without_query(query, distances[0], ids[0])[:k]
+        distances, ids = search.search_codes(code_of(query)[None], wanted, **among._asdict())
+        found = Neighbors(distances[0], ids[0])
+    return _without_query(query, found.distances, found.ids)[:k]
 
 
 def true_ids(collection: Collection, query: PageQuery, among: LookedAt = EVERYTHING) -> list[Any]:
-    """Ids of the ten nearest by the kept vectors, all of which are compared; nothing where none are kept."""
+    """Ids of the ten nearest by the kept vectors, all of which are compared.
+
+    Nothing where none are kept, and of a text that is compared by its words as well.
+    """
     search = collection.search
-    if query.vector is None or not collection.keeps_vectors:
+    if query.vector is None or not collection.keeps_vectors or (query.words and search.text_field is not None):
         return []
     wanted = min(N_TRUE + len(query.items), len(search))
     distances, ids = search.search(
@@ -86,9 +96,9 @@ def by_codes(collection: Collection, query: PageQuery, k: int) -> list[tuple[Any
     if not wanted:
         return []
     if collection.search.query == "code":
-        distances, ids = collection.search.search_codes(query.code[None], wanted)
+        distances, ids = collection.search.search_codes(code_of(query)[None], wanted)
         return _without_query(query, distances[0], ids[0])[:k]
-    hamming = hamming_distances(query.code[None], collection.codes(), collection.n_bits)[0]
+    hamming = hamming_distances(code_of(query)[None], collection.codes(), collection.n_bits)[0]
     order = np.argsort(hamming, kind="stable")[:wanted]
     return _without_query(query, hamming[order], collection.ids[order])[:k]
 
@@ -102,7 +112,8 @@ def results(
     if not pairs:
         return []
     codes = np.stack([items[key].code for key, _ in pairs])
-    hamming = hamming_distances(query.code[None], codes, collection.n_bits)[0]
+    own = codes[:1] if query.code is None else query.code[None]
+    hamming = hamming_distances(own, codes, collection.n_bits)[0]
     distances = np.array([distance for _, distance in pairs])
     tied = (distances[:, None] == distances[None]).sum(axis=1) > 1
     return [
@@ -117,6 +128,19 @@ def nearnesses(pairs: list[tuple[Any, float]]) -> list[float]:
     if not distances or distances[-1] == distances[0]:
         return [1.0] * len(distances)
     return [(distances[-1] - distance) / (distances[-1] - distances[0]) for distance in distances]
+
+
+def code_of(query: PageQuery) -> NDArray[np.uint8]:
+    """The code of a query, or a ValueError where it has none."""
+    if query.code is None:
+        raise ValueError("these words have no code: the collection has no encoder of texts")
+    return query.code
+
+
+def _likes(query: PageQuery) -> tuple[list[Any], list[Any]]:
+    ids = [item.id for item in query.items]
+    n_liked = len(ids) - query.n_avoided
+    return ids[:n_liked], ids[n_liked:]
 
 
 def _without_query(query: PageQuery, distances: NDArray, ids: NDArray) -> list[tuple[Any, float]]:

@@ -135,16 +135,17 @@ class Views:
         if query is None:
             return self._render("inside.html", "/page/inside", asked, found=None)
         collection = self.collection
+        code = ranking.code_of(query)
         pairs = ranking.by_codes(collection, query, asked.k)
-        counts = distance_counts(collection.codes(), query.code, collection.n_bits)
+        counts = distance_counts(collection.codes(), code, collection.n_bits)
         for item in query.items:
-            counts[int(np.bitwise_count(item.code ^ query.code).sum())] -= 1
+            counts[int(np.bitwise_count(item.code ^ code).sum())] -= 1
         # a tie may be with an item that is not shown
         found = [
             result._replace(tied=bool(counts[result.hamming] > 1))
             for result in ranking.results(collection, query, pairs)
         ]
-        bits = unpack(query.code[None], collection.n_bits)[0]
+        bits = unpack(code[None], collection.n_bits)[0]
         strips = [charts.strip(unpack(each.item.code[None], len(bits))[0], bits) for each in found]
         best = ranking.neighbors(collection, query)[: asked.k]
         last = max((result.hamming for result in found), default=None)
