@@ -42,7 +42,7 @@ _FEATURE_COST = 0.25
 _ARRAYS = ("neighbors", "shares", "codes", "recalls", "sharpness")
 
 
-class Plan(NamedTuple):
+class ListPlan(NamedTuple):
     """How a search reaches a recall: its lists, its candidates, the recall that is expected, and the cost in codes.
 
     ``is_flat`` says to compare the vectors of all rows instead, which costs less or is the only way.
@@ -88,10 +88,10 @@ class Frontier:
         """The arrays as a file keeps them."""
         return {f"frontier_{name}": self.arrays[name] for name in _ARRAYS}
 
-    def _plan(self, k: int, recall: float, n_rows: int, n_allowed: int) -> Plan:
+    def _plan(self, k: int, recall: float, n_rows: int, n_allowed: int) -> ListPlan:
         """The cheapest way to a recall of the k nearest among ``n_allowed`` of the rows."""
         each = _CANDIDATE_COST + _FEATURE_COST * self._n_features
-        flat = Plan(Probes(self._n_lists), n_allowed, 1.0, each * n_allowed, is_flat=True)
+        flat = ListPlan(Probes(self._n_lists), n_allowed, 1.0, each * n_allowed, is_flat=True)
         recalls = self._recalls(k * n_rows / max(1, n_allowed))
         wanted = min(recall, float(recalls.max()))
         misses, codes = np.log(1 - self.arrays["shares"]), self.arrays["codes"]
@@ -102,7 +102,7 @@ class Frontier:
                 probes = Probes(self._n_lists, float(share), float(self.arrays["sharpness"][0]))
                 candidates = min(int(np.ceil(ratio * k)), max(1, n_allowed))
                 cost = float(np.interp(wanted, measured, codes)) + each * candidates
-                plans.append(Plan(probes, candidates, wanted, cost))
+                plans.append(ListPlan(probes, candidates, wanted, cost))
         best = min(plans, key=lambda plan: plan.cost)
         worth = 1 if wanted == recall else _WORTH_OF_ALL
         return flat if recall == 1 or flat.cost <= worth * best.cost else best

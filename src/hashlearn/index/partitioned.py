@@ -19,7 +19,7 @@ from hashlearn.checks import check_choice, check_integer, check_number, plain_ar
 from hashlearn.codes import bytes_per_code
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.index.base import MAX_BITS, check_k
-from hashlearn.index.frontier import N_QUERIES, Frontier, Plan, measured, nearest_rows
+from hashlearn.index.frontier import N_QUERIES, Frontier, ListPlan, measured, nearest_rows
 from hashlearn.index.kernels.lists import (
     KEY_SHIFT,
     QUERIES_PER_BLOCK,
@@ -34,7 +34,7 @@ from hashlearn.index.kernels.products import vector_tiles
 from hashlearn.index.kernels.rerank import METRIC_NUMBERS, Vectors, nearest_of_candidates
 from hashlearn.index.kernels.simd import TILE
 from hashlearn.index.list_table import ListArrays, ListTable, tiles_of
-from hashlearn.index.partition import METRICS, Encoded, Partition, encode_block, word_rows
+from hashlearn.index.partition import METRICS, EncodedRows, Partition, encode_block, word_rows
 from hashlearn.index.sections import Sections, read_sections, write_sections
 from hashlearn.rows import RowBlocks, as_rows, map_blocks
 from hashlearn.threads import check_n_jobs, run_all, split
@@ -384,7 +384,7 @@ class PartitionedIndex:
         """Whether a search can be asked for a recall."""
         return self._state is not None and self._state.frontier is not None
 
-    def plan(self, k: int, recall: float, n_allowed: int | None = None) -> Plan:
+    def plan(self, k: int, recall: float, n_allowed: int | None = None) -> ListPlan:
         """What a search looks at for a recall, as :meth:`tune` has measured it.
 
         Parameters
@@ -398,7 +398,7 @@ class PartitionedIndex:
 
         Returns
         -------
-        Plan
+        ListPlan
             ``is_flat`` says that comparing the vectors of all these rows is the cheapest way.
         """
         state = self._fitted
@@ -472,7 +472,7 @@ class PartitionedIndex:
         return ProbedNeighbors.of(distances, rows, probed, plan.recall)
 
     def candidates(
-        self, Q: ArrayLike, plan: Plan, allowed: NDArray[np.uint8] | None = None, n_jobs: int | None = None
+        self, Q: ArrayLike, plan: ListPlan, allowed: NDArray[np.uint8] | None = None, n_jobs: int | None = None
     ) -> ProbedNeighbors:
         """What a plan compares by vectors: for each query the rows with the least estimates in its lists.
 
@@ -482,7 +482,7 @@ class PartitionedIndex:
         ----------
         Q : array of shape (n_queries, n_features)
             Vectors.
-        plan : Plan
+        plan : ListPlan
             See :meth:`plan`; not a flat one.
         allowed : array of uint8, or None
             A bit for every row that may be found, the first the lowest of the first byte; rows behind the last may not.
@@ -659,7 +659,7 @@ def _look(
 
 
 def _look_for(
-    state: _State, queries: NDArray[np.float32], plan: Plan, allowed: Allowed, n_jobs: int | None
+    state: _State, queries: NDArray[np.float32], plan: ListPlan, allowed: Allowed, n_jobs: int | None
 ) -> ProbedNeighbors:
     """The candidates of a plan; queries that found too few look at more lists."""
     probes = plan.probes
@@ -700,18 +700,18 @@ def _state_of(
     return _State(partition, geometry, table, table.for_kernels(partition.levels()), frontier, file)
 
 
-def _encoded(source: RowBlocks, partition: Partition) -> Iterator[tuple[int, Encoded]]:
+def _encoded(source: RowBlocks, partition: Partition) -> Iterator[tuple[int, EncodedRows]]:
     """The rows encoded, a bounded number at a time, each with the number of its first row."""
     first, n_kept = 0, 0
-    kept: list[Encoded] = []
+    kept: list[EncodedRows] = []
     for _, encoded in map_blocks(source, encode_block, partition):
         kept.append(encoded)
         n_kept += len(encoded.lists)
         if n_kept >= _ROWS_AT_ONCE:
-            yield first, Encoded(*(np.concatenate(parts) for parts in zip(*kept)))
+            yield first, EncodedRows(*(np.concatenate(parts) for parts in zip(*kept)))
             first, kept, n_kept = first + n_kept, [], 0
     if kept:
-        yield first, Encoded(*(np.concatenate(parts) for parts in zip(*kept)))
+        yield first, EncodedRows(*(np.concatenate(parts) for parts in zip(*kept)))
 
 
 def _blocks(n: int, threads: int) -> list[slice]:
