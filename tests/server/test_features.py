@@ -89,3 +89,28 @@ def test_an_encoder_that_cannot_be_meant_is_refused_at_the_start(folder, encoder
 
 def test_without_an_encoder_there_are_no_features(folder):
     assert configured_features(str(folder), 64, None, None) is None
+
+
+def test_texts_are_found_by_words_by_meaning_and_by_both(tmp_path):
+    search = SimilaritySearch(LSH(n_bits=32, random_state=0), encoder="tfidf", metric="cosine", keep_vectors="float32")
+    search.fit(texts=TEXTS).add(texts=TEXTS, payloads=[{"odd": bool(row % 2)} for row in range(5)]).save(tmp_path / "s")
+    with Server(tmp_path / "s") as server:
+        server.ready()
+        found = server.post("/v1/search", {"text": "fox", "k": 5, "by": "words"}).json()["results"][0]
+        assert sorted(found["ids"]) == [0, 4]
+        both = server.post("/v1/search", {"text": "fox", "k": 5}).json()["results"][0]
+        assert set(both["ids"][:2]) == {0, 4}
+        assert set(both["parts"]) == {"words", "meaning"}
+        assert len(both["parts"]["words"]) == len(both["ids"])
+        asked = {"text": "NOT sky AND (", "k": 5, "by": "words", "filter": {"odd": True}, "payloads": False}
+        assert server.post("/v1/search", asked).json()["results"][0]["ids"] == []
+        assert "parts" in server.post("/v1/search", {"text": "fox", "by": "meaning"}).json()["results"][0]
+        assert error_of(server.post("/v1/search", {"vector": [0.0], "by": "words"}))[0] == "by"
+
+
+def test_a_search_without_texts_says_so(texts_folder):
+    with Server(texts_folder) as server:
+        server.ready()
+        field, message = error_of(server.post("/v1/search", {"text": "fox", "by": "words"}))
+        assert field == "by"
+        assert "needs texts" in message

@@ -39,7 +39,9 @@ def run(
     method: Annotated[
         str | None, typer.Option("--method", "-m", help="See hashlearn methods; by default itq, or lsh if it must be.")
     ] = None,
-    bits: Annotated[int, typer.Option("--bits", "-b", min=1, max=4096, help="Length of a code.")] = 64,
+    bits: Annotated[
+        int | None, typer.Option("--bits", "-b", min=1, max=4096, help="Length of a code; by default 64, of texts 256.")
+    ] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 127.0.0.1 is for this machine only.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes one that is free.")] = 8000,
     show: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
@@ -56,7 +58,8 @@ def run(
     from hashlearn.server.run import bind, run_server
 
     bind(host, port).close()  # what is wrong with the port is said before the work
-    how = HowToHash(method, bits, encoder, model_folder)
+    n_bits = bits or (64 if text is None else 256)
+    how = HowToHash(method, n_bits, encoder, model_folder)
     with progress_bars():
         made = _collection(
             path, text, {"--labels": labels, "--images": images, "--ids": ids, "--payloads": payloads}, how
@@ -70,7 +73,7 @@ def run(
     add_page(app, title=made.title, pictures=made.pictures, notes=notes)
 
     def listening(url: str) -> None:
-        typer.echo(f"{made.title}: {len(made.search)} items, {bits} bits each. Open {url} (Ctrl-C ends it)")
+        typer.echo(f"{made.title}: {len(made.search)} items, {n_bits} bits each. Open {url} (Ctrl-C ends it)")
         if show:
             import webbrowser
 

@@ -10,13 +10,14 @@ from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.code_files import FORCE, CodeFile, check_made_by, check_same_model, read_codes
 from hashlearn.cli.support.model_files import files_of_model, load_model
 from hashlearn.cli.support.places import check_places, with_sidecars
+from hashlearn.cli.support.texts import BY, evaluate_texts
 
 EXAMPLE = "Example: hashlearn evaluate codes.npy query_codes.npy --labels y.npy --query-labels yq.npy"
 
 
 def run(
-    codes: Annotated[str, typer.Argument(help="The codes of the database.")],
-    query_codes: Annotated[str, typer.Argument(help="The codes of the queries.")],
+    codes: Annotated[str, typer.Argument(help="The codes of the database; or a saved search, with --texts.")],
+    query_codes: Annotated[str | None, typer.Argument(help="The codes of the queries.")] = None,
     labels: Annotated[str | None, typer.Option(help="Labels of the database: classes, or a 0/1 matrix.")] = None,
     query_labels: Annotated[str | None, typer.Option(help="Labels of the queries.")] = None,
     vectors: Annotated[str | None, typer.Option(help="Vectors of the database, for recall of true neighbors.")] = None,
@@ -29,12 +30,26 @@ def run(
     k: Annotated[int, typer.Option("-k", min=1, help="True neighbors of a query that recall counts.")] = 10,
     radius: Annotated[int, typer.Option(min=0, help="Of the look-up, inclusive.")] = 2,
     ties: Annotated[str, typer.Option(help="expected, stable, optimistic or pessimistic.")] = "expected",
+    texts: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Texts to look for: lines 'id<TAB>text', or .jsonl of BEIR.")
+    ] = None,
+    relevance: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Which rows answer them: judgements of TREC or BEIR.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help=BY)] = None,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Also write all numbers as JSON.")] = None,
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
 ) -> None:
-    """Judge codes by labels, by the true neighbors of their vectors, or by both."""
+    """Judge codes by labels, by the true neighbors of their vectors, or by both; or a search of texts by judgements."""
     from hashlearn.durable.files import write_text
 
+    if texts is not None or relevance is not None:
+        if texts is None or relevance is None or query_codes is not None:
+            raise ValueError("--texts and --relevance come together, and are for a saved search without QUERY_CODES")
+        evaluate_texts(codes, texts, relevance, by, json)
+        return
+    if query_codes is None or by is not None:
+        raise ValueError("QUERY_CODES must be given, or --texts and --relevance where CODES is a saved search")
     others = [] if model is None else files_of_model(model)
     read = [*with_sidecars(codes, query_codes), labels, query_labels, vectors, query_vectors, *others]
     check_places({"--json": json}, read)

@@ -11,6 +11,7 @@ from hashlearn.cli.support.code_files import FORCE, CodeFile, check_ending, chec
 from hashlearn.cli.support.model_files import check_features, files_of_model, load_model, naming
 from hashlearn.cli.support.places import check_places, with_sidecars
 from hashlearn.cli.support.reranking import METRIC, VECTORS, read_behind, read_queries, search_with
+from hashlearn.cli.support.texts import BY, search_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,8 +25,9 @@ def run(
         str, typer.Argument(help="The folder of the model that made the codes, or of a saved SimilaritySearch.")
     ],
     codes: Annotated[
-        str, typer.Argument(help="The codes to search: .npy from 'hashlearn encode'. Of a saved search, the queries.")
-    ],
+        str | None,
+        typer.Argument(help="The codes to search: .npy from 'hashlearn encode'. Of a saved search, the queries."),
+    ] = None,
     queries: Annotated[
         str | None, typer.Argument(help="Vectors of the queries, or their codes with a sidecar.")
     ] = None,
@@ -43,9 +45,23 @@ def run(
     ] = None,
     array: Annotated[str | None, typer.Option(help="The array, of a file of queries with several.")] = None,
     header: Header = None,
+    text: Annotated[str | None, typer.Option(help="A text to look for in a saved search, in place of files.")] = None,
+    by: Annotated[str | None, typer.Option(help=BY)] = None,
+    operators: Annotated[
+        bool, typer.Option("--operators", help='Let "a phrase", begin*, +must and -without mean something in the text.')
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
 ) -> None:
-    """Find the nearest codes of queries, or the nearest vectors among candidates; ties by lowest id."""
+    """Find the nearest codes of queries, the nearest vectors among candidates, or the texts that fit a text."""
+    if text is not None:
+        if codes is not None:
+            raise ValueError(f"--text is for a saved search alone, got {codes} beside it")
+        search_text(model, text, by, k, operators)
+        return
+    if by is not None or operators:
+        raise ValueError("--by and --operators need --text, the text to look for")
+    if codes is None:
+        raise ValueError("CODES must be given, or --text where the folder is a saved search")
     if queries is None:
         _search_folder(model, codes, array, header, k, candidates, out)
         return

@@ -129,6 +129,12 @@ class Partition:
             corrections[part] = self._corrections(X[part], centers, residuals, codes[part])
         return Encoded(lists, codes, corrections)
 
+    def squared_residuals(self, block: NDArray) -> NDArray[np.float32]:
+        """The squared distance of each row to the center of its list."""
+        X = self.seen(block)
+        residuals = X - self.centers[self._lists_of(X)]
+        return np.einsum("ij,ij->i", residuals, residuals)
+
     def _corrections(self, X: NDArray, centers: NDArray, residuals: NDArray, codes: NDArray) -> NDArray:
         coefficients = coefficients_of(unpack(codes, self.n_bits), len(self.words), residuals.dtype)
         added = self._near.terms(residuals, coefficients, self.words) @ self.arrays["weights"]

@@ -362,6 +362,22 @@ class PartitionedIndex:
             self._state = state._replace(frontier=frontier)
         return self
 
+    def squared_residuals(self, X: ArrayLike) -> NDArray[np.float32]:
+        """The squared distances of vectors to the centers of their lists; codes say little where they are large.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Vectors; seen as unit vectors where the metric is the cosine.
+
+        Returns
+        -------
+        array of shape (n,), float32
+            One for each vector.
+        """
+        partition = self._fitted.partition
+        return partition.squared_residuals(_check_queries(X, partition))
+
     @property
     def is_tuned(self) -> bool:
         """Whether a search can be asked for a recall."""

@@ -263,6 +263,9 @@ class StoreRows:
     moment = None
     has_lists = False
 
+    def tune_lists(self, queries: Any) -> None:
+        """Rows of a store have no lists."""
+
     def __init__(self, link: StoreLink):
         if link.hasher.has_weights:
             raise ValueError(

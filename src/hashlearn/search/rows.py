@@ -355,6 +355,19 @@ class CatalogRows:
             pending.snapshot = replace(pending.snapshot, tuning=tuning)
             pending.facts = pending.facts._replace(tuning=tuning.to_dict())
 
+    def tune_lists(self, queries: Any) -> None:
+        """Measure with these queries what a recall needs in the lists."""
+        snapshot, facts, _ = self._now
+        if snapshot.lists is None:
+            return
+        asked = as_rows(queries)
+        lists = snapshot.lists.tuned(
+            snapshot.covered(), snapshot.is_alive, asked.take(np.arange(len(asked))), snapshot.vectors_at
+        )
+        with self.changing() as pending:
+            if pending.snapshot.hasher is snapshot.hasher and pending.facts.first_row == facts.first_row:
+                self._put_lists(pending, lists)
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Make all changes inside of the block at its end, or none."""
@@ -433,9 +446,10 @@ class CatalogRows:
         snapshot, facts, _ = self._now
         if not isinstance(snapshot.vectors, VectorView) or len(snapshot) < LEAST_ROWS.get(facts.index_kind, np.inf):
             return
-        if snapshot.lists is not None and not snapshot.lists.wants_to_be_made_anew(len(snapshot)):
+        if snapshot.lists is not None:
             snapshot.covered()
-            return
+            if not snapshot.lists.wants_to_be_made_anew(len(snapshot)):
+                return
         own = snapshot.hasher
         lists = SearchLists.made(snapshot.places, snapshot.n_places, own.n_bits, own.metric, snapshot.vectors_at)
         with self.changing() as pending:
@@ -446,9 +460,9 @@ class CatalogRows:
         """Use lists, which are of their own, with the rows of a change; a folder gets them as a file."""
         snapshot = replace(pending.snapshot, lists=lists)
         if self._folder is not None:
-            said = self._folder.save_lists(*snapshot.covered(), lists.n_made_for)
+            said = self._folder.save_lists(snapshot.covered(), lists)
             pending.facts = pending.facts._replace(lists=said)
-            snapshot = replace(snapshot, lists=self._folder.open_lists(pending.facts))
+            snapshot = replace(snapshot, lists=self._folder.open_lists(pending.facts, snapshot.is_alive))
         pending.snapshot = snapshot
 
     def put_encoded(self, pending: Pending, new: NewRows, only_new: bool) -> None:
@@ -746,11 +760,11 @@ class CatalogRows:
                     lists=None,
                 )
                 if snapshot.lists is not None:
-                    said = target.save_lists(*snapshot.covered(), snapshot.lists.n_made_for)
+                    said = target.save_lists(snapshot.covered(), snapshot.lists)
                     facts = facts._replace(lists=said)
                 # Opened before others may replace the files.
                 index = empty_index(snapshot.hasher) if codes is None else target.open_codes(facts, snapshot.hasher)
-                lists = target.open_lists(facts)
+                lists = target.open_lists(facts, snapshot.is_alive)
                 if known is None:
                     target.acknowledged.write(facts._replace(change=0))
                 catalog.commit(facts)

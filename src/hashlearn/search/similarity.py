@@ -297,7 +297,8 @@ class SimilaritySearch:
         Parameters
         ----------
         queries : array of shape (n_queries, n_features), or None
-            None draws some of the kept vectors.
+            None draws some of the kept vectors. Where the search has lists, what a recall needs there is measured
+            again with these queries.
         k : int
             Neighbors of a query, at least 1.
         target_recall : float
@@ -313,6 +314,9 @@ class SimilaritySearch:
         tuning = self._rows.tune(queries, k, target_recall)
         if keep:
             self.tuning = tuning
+            if queries is not None and self.has_lists:
+                with self._changing:
+                    self._rows.tune_lists(queries)
         return tuning
 
     def warm(self) -> Self:
@@ -680,7 +684,8 @@ class SimilaritySearch:
         recall : float or None
             The share of the true k nearest, by the kept vectors, that is to be found. 1.0 compares all vectors and
             finds all of them. None is what was said to :meth:`tune`, or 0.95, where the search has lists
-            (:attr:`has_lists`). A search without lists must be tuned before it can be asked for a recall below 1.
+            (:attr:`has_lists`). A search without lists takes the number of candidates that :meth:`tune` has found for
+            it, and compares all vectors where none was found.
         candidates : int or None
             How many codes are found, among all of them, to be put in another order then. None is what :meth:`tune` has
             found, or 4 k.

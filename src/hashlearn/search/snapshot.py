@@ -104,7 +104,12 @@ class Snapshot:
     @cached_property
     def places(self) -> NDArray[np.int64]:
         """The places whose rows are there, ascending."""
-        return np.flatnonzero(unpacked_mask(self.alive, self.n_places))
+        return np.flatnonzero(self.is_alive)
+
+    @property
+    def is_alive(self) -> NDArray[np.bool_]:
+        """Is its row there, for every place?"""
+        return unpacked_mask(self.alive, self.n_places)
 
     @cached_property
     def places_by_id(self) -> NDArray[np.int64]:
@@ -215,17 +220,13 @@ class Snapshot:
             raise ValueError("recall needs vectors to order by; make the search with keep_vectors='float32'")
         if options.candidates is not None:
             raise ValueError("candidates and recall cannot both be given: a recall says how many candidates there are")
-        if recall == 1:
-            return self._all_compared(X, k, self._looked_at(mask))
-        if self.lists is not None:
+        if recall < 1 and self.lists is not None:
             return self._in_lists(X, k, recall, mask, options.n_jobs)
-        if self.tuning is None or k > self.tuning.k or max(self.tuning.recalls) < recall:
-            raise ValueError(
-                f"recall={recall:g} of {k} neighbors was not measured; call tune(k={k}, target_recall={recall:g}), or "
-                "say recall=1.0 to compare all vectors"
-            )
-        curve = zip(self.tuning.candidates, self.tuning.recalls)
-        candidates, expected = min((n, measured) for n, measured in curve if measured >= recall)
+        curve = zip(self.tuning.candidates, self.tuning.recalls) if self.tuning is not None else ()
+        enough = [(n, expected) for n, expected in curve if expected >= recall]
+        if recall == 1 or not enough or self.tuning is None or k > self.tuning.k:
+            return self._all_compared(X, k, self._looked_at(mask))
+        candidates, expected = min(enough)
         found = self._reranked(X, k, "vectors", candidates, mask, options.n_jobs)
         return ProbedNeighbors.of(*found, np.zeros(len(found.ids), np.int64), expected)
 
@@ -236,22 +237,21 @@ class Snapshot:
 
     def _in_lists(self, X: Any, k: int, recall: float, mask: Mask, n_jobs: int | None) -> ProbedNeighbors:
         """The k nearest rows by vectors, among the candidates of the lists and the rows that are in no list yet."""
-        index, n_covered = self.covered()
         alive = self.alive if mask is None else self.alive & packed_mask(mask)
         n_allowed = self.n_rows if mask is None else int(np.bitwise_count(alive).sum())
-        if recall == 1 or not n_allowed:
-            return self._all_compared(X, k, self._looked_at(mask))
-        plan = index.plan(k, recall, n_allowed)
-        if plan.is_flat:
+        index, n_covered, far = self.covered()
+        plan = index.plan(k, recall, n_allowed) if n_allowed else None
+        if plan is None or plan.is_flat:
             return self._all_compared(X, k, self._looked_at(mask))
         queries = as_rows(X)
         Q = queries.take(np.arange(len(queries)))
         has_all = mask is None and self.n_rows == self.n_places and index.next_row <= self.n_places
         bits = None if has_all else alive.view(np.uint8)
         found = index.candidates(Q, plan, bits, n_jobs)
-        places = found.ids
-        if n_covered < self.n_places:
-            outside = np.arange(n_covered, self.n_places)
+        places, outside = found.ids, np.concatenate([far, np.arange(n_covered, self.n_places)])
+        outside = outside[outside < self.n_places]
+        if len(outside):
+            outside = outside[outside < self.n_places]
             outside = outside[(alive[outside >> 6] >> (outside & 63).astype(np.uint64)) & np.uint64(1) != 0]
             places = np.hstack([places, np.broadcast_to(outside, (len(places), len(outside)))])
         nearest = nearest_candidates(self.vectors, Q, places, k, self.hasher.metric)

@@ -164,7 +164,7 @@ _CANDIDATES_AT_A_TIME = 1 << 18
 _CANDIDATES_PER_NEIGHBOR = 4
 _NEIGHBORS_AT_FIRST = 1024
 _BYTES_AT_A_TIME = 4 * 1024 * 1024
-_FIELDS = {name: name for name in ("k", "rerank", "candidates", "filter", "subset", "radius")}
+_FIELDS = {name: name for name in ("k", "rerank", "candidates", "filter", "subset", "radius", "text", "by")}
 
 
 class Wanted(NamedTuple):
@@ -219,6 +219,23 @@ def search_alone(
 ) -> bytes:
     """The answer to a request that is searched for itself: with a filter or a subset, or for many neighbors."""
     answer = _answer(search, wanted, query, most_bytes, **among)
+    if len(answer) > most_bytes:
+        raise _too_long(most_bytes)
+    return answer
+
+
+def search_text(
+    search: SimilaritySearch, wanted: Wanted, vectors: NDArray | None, asked: dict[str, Any], cut: Cut, most_bytes: int
+) -> bytes:
+    """The answer to a text, with what its words and its meaning have given to each neighbor."""
+    try:
+        found: Any = search.search(vectors, wanted.k, **wanted.options(), **asked)
+    except (ValueError, TypeError) as error:
+        raise problem_of(error, _FIELDS) or error from None
+    neighbors = _neighbors(search, found.distances, found.ids, [cut])[0]
+    n = len(neighbors["ids"])
+    neighbors["parts"] = {name: part[0, :n].tolist() for name, part in found.parts.items()}
+    answer = _joined([written(neighbors)])
     if len(answer) > most_bytes:
         raise _too_long(most_bytes)
     return answer

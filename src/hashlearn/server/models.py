@@ -31,7 +31,10 @@ class SearchRequest(_Request):
     id: Id | None = Field(None, description="The neighbors of a row that is there; itself is among them.")
     code: Code | None = None
     codes: list[Code] | None = None
-    text: str | None = Field(None, description="Where the server has features for texts.")
+    text: str | None = Field(None, description="Where the search has texts, or the server has features for texts.")
+    by: Literal["words", "meaning", "both"] | None = Field(
+        None, description="What a text is compared by. Left out: both, as far as the server has them."
+    )
     image: Image | None = Field(None, description="Where the server has features for images.")
     k: int = Field(10, ge=1, description="How many neighbors.")
     rerank: Literal["codes", "asymmetric", "vectors"] | None = Field(
@@ -51,6 +54,9 @@ class SearchResult(BaseModel):
     ids: list[int] | list[str]
     distances: list[float]
     payloads: list[Payload] | None = None
+    parts: dict[str, list[float]] | None = Field(
+        None, description="Of a text: what words and meaning have given to the score of each neighbor."
+    )
 
 
 class SearchResponse(BaseModel):
@@ -125,12 +131,25 @@ class PointsRequest(_Request):
     """Rows to be written; one whose id is there is replaced as a whole."""
 
     points: list[Point] = Field(min_length=1)
+    duplicates: Literal["skip", "flag", "error"] | None = Field(
+        None, description="what to do with a row that is near another one; see `max_distance`"
+    )
+    max_distance: float | None = Field(None, description="the largest distance of two rows that are the same thing")
+
+
+class NearPoint(BaseModel):
+    """A row of a request that is near another row."""
+
+    id: int | str
+    of: int | str
+    distance: float
 
 
 class PointsResponse(BaseModel):
-    """How many rows were written; they are on disk."""
+    """How many rows were written; they are on disk. With ``duplicates``, ``near`` are rows that are near others."""
 
     written: int
+    near: list[NearPoint] | None = None
 
 
 class IdsRequest(_Request):

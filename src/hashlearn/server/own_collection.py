@@ -38,7 +38,7 @@ from hashlearn.rows.formats import path_and_name, read_array, read_place
 from hashlearn.search import SimilaritySearch
 from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictures
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 SEARCH, ENCODER, NOTES = "search", f"search/{ENCODER_FILE}", "collection.json"
 ROWS_AT_A_TIME = 4096
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d+)?")

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -166,7 +167,9 @@ def run_server(
     )
     server = _Server(config, app.state.workers)
     # Requests have a thread each: further ones of BLAS would only take cores from them.
-    with server.ended_by_signals(), threadpool_limits(1, user_api="blas"):
+    with server.ended_by_signals(), threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+        # Of a filter by an unknown field, say: Python would keep the text of each for ever, and clients choose them.
+        warnings.simplefilter("ignore", UserWarning)
         server.run(sockets=[listening])
     log_event("stopped")
 

@@ -198,14 +198,6 @@ class _Flips(NamedTuple):
     fixed: NDArray[np.int32]
 
 
-class _SearchStates(NamedTuple):
-    """The signs that a search is at, the best it has found, and what flips of the first would add."""
-
-    now: _Signs
-    best: _Signs
-    flips: _Flips
-
-
 @compiled
 def search_signs(scores, residuals, gram, patience, restarts):
     """Tabu search for the signs of every row, from those of its scores; the scores become those of what is found.
@@ -215,7 +207,6 @@ def search_signs(scores, residuals, gram, patience, restarts):
     n, b = scores.shape
     room = np.empty((8, b), np.int32)
     now, best, flips = _Signs(room[0], room[1]), _Signs(room[2], room[3]), _Flips(room[4], room[5])
-    states = _SearchStates(now, best, flips)
     numbers, recent = room[6], room[7, : max(1, min(TENURE, b // 2))]
     for k in range(b):
         numbers[k] = k
@@ -231,7 +222,7 @@ def search_signs(scores, residuals, gram, patience, restarts):
             for _ in range(max(2, b // 16) if attempt > 0 else 0):
                 chance = next_chance(chance)
                 error += _flip(np.int64(chance % np.uint64(b)), gram, now, flips)
-            lowest = _search(error, lowest, gram, states, numbers, recent, patience)
+            lowest = _search(error, lowest, gram, now, best, flips, numbers, recent, patience)
         for k in range(b):
             sign = best.signs[k]
             raised = ((best.residual[k] ^ sign) - sign) + gram[k, k]
@@ -239,9 +230,8 @@ def search_signs(scores, residuals, gram, patience, restarts):
 
 
 @inlined
-def _search(error, lowest, gram, states, numbers, recent, patience):
-    """One search; the lowest error, the signs of which are then in ``states.best``."""
-    now, best, flips = states
+def _search(error, lowest, gram, now, best, flips, numbers, recent, patience):
+    """One search; the lowest error, the signs of which are then in ``best``."""
     for place in range(len(recent)):
         recent[place] = -1
     n_flips, idle = 0, 0

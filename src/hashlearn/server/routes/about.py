@@ -93,7 +93,11 @@ def _type(field: dict[str, Any]) -> str:
     return str(field.get("type", "object"))
 
 
-AllSearches = Annotated[Searches, Depends(lambda request: request.app.state.searches)]
+def _all_searches(request: Request) -> Searches:
+    return request.app.state.searches
+
+
+AllSearches = Annotated[Searches, Depends(_all_searches)]
 """All searches, as an argument of an endpoint."""
 
 info_router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["info"])

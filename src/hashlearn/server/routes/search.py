@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from numpy.typing import NDArray
 
 from hashlearn.server.arrays import base64_bytes, code_matrix, vector_matrix
-from hashlearn.server.batching import Cut, Queries, Wanted, search_alone
+from hashlearn.server.batching import Cut, Queries, Wanted, search_alone, search_text
 from hashlearn.server.errors import Problem, unprocessable
 from hashlearn.server.json_route import JsonRoute
 from hashlearn.server.models import ERRORS, SearchRequest, SearchResponse
@@ -31,6 +31,10 @@ async def search(service: Served, body: SearchRequest) -> Any:
         service.check_most("subset", len(body.subset), _LARGEST_SUBSET)
     if body.candidates is not None:
         service.check_most("candidates", body.candidates, service.settings.max_candidates)
+    if body.by is not None and body.text is None:
+        raise unprocessable("by", "is for a text, got a query without one")
+    if body.text is not None and (answer := await _found_by_text(service, body)) is not None:
+        return answer
     by, rows = await _queries(service, body)
     if by == "codes" and service.search.query != "code":
         raise Problem(422, "this search compares vectors with codes: send vectors", "code")
@@ -47,11 +51,30 @@ async def search(service: Served, body: SearchRequest) -> Any:
     return await service.run(search_alone, service.search, wanted, query, among, service.settings.max_answer_bytes)
 
 
-async def _queries(service: Service, body: SearchRequest) -> tuple[str, NDArray]:
-    """ "vectors" or "codes", and the matrix of them."""
+async def _found_by_text(service: Service, body: SearchRequest) -> bytes | None:
+    """The answer to a text, where the search has texts; None where the vector of the text is all there is."""
+    _check_one_query(body)
+    has_words = await service.run(lambda: service.search.text_field is not None)
+    if not has_words and body.by is None:
+        return None
+    vectors = None
+    if body.by != "words" and (body.by is not None or service.features is not None):
+        vectors = await service.vectors_of_texts("text", [str(body.text)])
+    asked = {"text": [body.text], "by": body.by, "filter": body.filter, "subset": body.subset}
+    wanted = Wanted("vectors", body.k, body.rerank, body.candidates)
+    cut, most = Cut(body.radius, body.payloads), service.settings.max_answer_bytes
+    return await service.run(search_text, service.search, wanted, vectors, asked, cut, most)
+
+
+def _check_one_query(body: SearchRequest) -> None:
     given = [name for name in _QUERIES if getattr(body, name) is not None]
     if len(given) != 1:
         raise Problem(422, f"one of {', '.join(_QUERIES)} is wanted, got {' and '.join(given) or 'none'}", "vector")
+
+
+async def _queries(service: Service, body: SearchRequest) -> tuple[str, NDArray]:
+    """ "vectors" or "codes", and the matrix of them."""
+    _check_one_query(body)
     n_features = service.n_features
     if body.vector is not None:
         return "vectors", vector_matrix("vector", [body.vector], n_features)

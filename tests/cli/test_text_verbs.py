@@ -1,0 +1,51 @@
+"""Texts on the command line: looked for in a saved search, and judged."""
+
+import json
+
+import pytest
+
+from hashlearn import LSH, SimilaritySearch
+
+TEXTS = ["a red fox", "a red dog", "the blue sky", "the blue sea", "green grass and a fox"]
+
+
+@pytest.fixture
+def texts(folder):
+    """A search of texts, queries and judgements of TREC and of BEIR, in the folder where commands run."""
+    search = SimilaritySearch(LSH(n_bits=32, random_state=0), encoder="tfidf", metric="cosine").fit(texts=TEXTS)
+    search.add(texts=TEXTS, ids=list("abcde")).save("texts")
+    search.close()
+    (folder / "queries.tsv").write_text("1\tfox\n2\tblue sea\n3\tunjudged\n")
+    (folder / "queries.jsonl").write_text('{"_id": "1", "text": "fox"}\n{"_id": "2", "text": "blue sea"}\n')
+    (folder / "qrels.txt").write_text("1 0 a 1\n1 0 e 1\n2 0 d 1\n")
+    (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n1\ta\t1\n1\te\t1\n2\td\t1\n")
+    return folder
+
+
+def test_rows_are_found_by_a_text(run, texts):
+    found = run("search", "texts", "--text", "fox", "--by", "words", "-k", 5)
+    assert found.code == 0
+    assert [line.split("\t")[::2] for line in found.out.splitlines()] == [["a", TEXTS[0]], ["e", TEXTS[4]]]
+    assert len(run("search", "texts", "--text", "fox").out.splitlines()) == 5
+    found = run("search", "texts", "--text", "red -dog", "--by", "words", "--operators")
+    assert [line[0] for line in found.out.splitlines()] == ["a"]
+
+
+@pytest.mark.parametrize(("queries", "relevance"), [("queries.tsv", "qrels.txt"), ("queries.jsonl", "qrels.tsv")])
+def test_a_search_is_judged(run, texts, queries, relevance):
+    judged = run("evaluate", "texts", "--texts", queries, "--relevance", relevance, "--by", "words", "--json", "s.json")
+    assert judged.code == 0
+    assert judged.out.split() == ["queries", "2", "nDCG@10", "1.0000", "recall@100", "1.0000", "MRR", "1.0000"]
+    assert json.loads((texts / "s.json").read_text()) == {"n_queries": 2, "ndcg_10": 1, "recall_100": 1, "mrr": 1}
+
+
+def test_bad_arguments_get_a_line(refused, texts):
+    assert "CODES must be given" in refused("search", "texts")
+    assert "--text is for a saved search alone" in refused("search", "texts", "codes.npy", "--text", "a")
+    assert "--by and --operators need --text" in refused("search", "texts", "codes.npy", "--by", "words")
+    assert "by must be" in refused("search", "texts", "--text", "a", "--by", "sound")
+    assert "come together" in refused("evaluate", "texts", "--texts", "queries.tsv")
+    assert "QUERY_CODES must be given" in refused("evaluate", "texts")
+    (texts / "other.txt").write_text("9 0 a 1\n")
+    assert "got none of them" in refused("evaluate", "texts", "--texts", "queries.tsv", "--relevance", "other.txt")
+    assert "queries.tsv" in refused("evaluate", "texts", "--texts", "queries.tsv", "--relevance", "queries.tsv")
