@@ -68,6 +68,12 @@ def test_images_are_searched_by_an_encoder_that_is_named(images_folder):
             field, message = error_of(server.post("/v1/search", {"image": wrong}))
             assert field == "image"
             assert "0x" not in message  # no address of an object
+        for size in ((1, 200_000), (200_000, 1), (5000, 4)):  # small files, large pictures
+            file = io.BytesIO()
+            Image.new("L", size).save(file, "PNG")
+            response = server.post("/v1/search", {"image": b64encode(file.getvalue()).decode()})
+            assert response.status_code == 422
+            assert f"{size[0]} x {size[1]} pixels" in error_of(response)[1]
         field, message = error_of(server.post("/v1/search", {"text": "a disc"}))
         assert field == "text"
         assert "images" in message

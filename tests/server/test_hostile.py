@@ -326,6 +326,13 @@ def test_a_file_that_is_cut_is_503_and_not_the_end(make_search, tmp_path):
         assert server.client.get("/healthz").status_code == 200
 
 
+def test_a_filter_of_more_values_than_any_may_have_is_refused_before_it_is_read(open_server):
+    body = b'{"id": 1, "filter": {"label": {"$in": [' + b"1," * 1_500_000 + b"1]}}}"
+    response = open_server.client.post("/v1/search", content=body)
+    assert response.status_code == 422
+    assert "at most 322,000 values" in error_of(response)[1]
+
+
 # -- out of descriptors -----------------------------------------------------------------------------------------------
 
 

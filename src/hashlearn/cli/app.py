@@ -67,7 +67,7 @@ def run(
     _print_skipped(made.skipped)
     features = None if made.encoder is None else EncoderFeatures(made.encoder)
     # What is served is a copy in the cache: nobody has the key to change it.
-    app = create_app(made.search, Settings(write_key=token_urlsafe()), features)
+    app = create_app(made.search, Settings(write_key=token_urlsafe(), host=host), features)
     app.state.service.warm()  # or the first who opens the page would be told to come again
     notes = [f"{len(made.skipped)} files skipped"] if made.skipped else []
     add_page(app, title=made.title, pictures=made.pictures, notes=notes)

@@ -25,6 +25,7 @@ from hashlearn.server.errors import invalid, written
 from hashlearn.server.searches import Searches
 
 SEARCH_NAME = "search_name"
+_LONG_BODY = 512 * 1024
 
 
 class JsonRoute(APIRoute):
@@ -63,6 +64,8 @@ class JsonRoute(APIRoute):
         if self.body_type is None:
             answer = await self.endpoint(service, **arguments)
         else:
+            if len(body) > _LONG_BODY and "filter" in self.body_type.model_fields:
+                service.check_values(body)
             answer = await self.endpoint(service, parse(self.body_type, body), **arguments)
         if answer is None:
             return b""

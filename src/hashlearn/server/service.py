@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hashlearn.features.decoder import shared_decoder
 from hashlearn.search import SimilaritySearch
 from hashlearn.server.batching import Change, Together, search_together, write_together
-from hashlearn.server.errors import problem_of, unprocessable
+from hashlearn.server.errors import Problem, problem_of, unprocessable
 from hashlearn.server.features import Features
 from hashlearn.server.guard import FolderGuard
 from hashlearn.server.telemetry import log_event
@@ -21,6 +21,9 @@ from hashlearn.server.watch import Watch
 from hashlearn.server.workers import Workers
 
 Result = TypeVar("Result")
+
+_MOST_VALUES = 250_000
+"""Of a filter and a subset together, which may have 100,000 each."""
 
 
 class Service:
@@ -130,6 +133,12 @@ class Service:
         """A number is within a limit of this server."""
         if value > most:
             raise unprocessable(field, f"must be at most {most}, got {value}")
+
+    def check_values(self, body: bytes) -> None:
+        """A body has no more values than queries, a filter and a subset may have: to read them holds up everybody."""
+        most = self.settings.max_batch * (self.n_features + 8) + _MOST_VALUES
+        if body.count(b",") > most:
+            raise Problem(422, f"the body must have at most {most:,} values")
 
     def check_batch(self, field: str, items: Any) -> None:
         """A list is neither empty nor longer than this server allows."""
