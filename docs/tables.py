@@ -560,7 +560,20 @@ def measured_on(runs: list[dict]) -> str:
     return f"Measured on: {where}."
 
 
+def texts(part: str) -> str:
+    """What a part of the benchmark of texts measured; the last run counts."""
+    rows = [run for run in benchmark_runs("texts") if run["part"] == part][-1]["rows"]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [[_text_cell(row.get(name, "")) for name in names] for row in rows]
+    return markdown([names, *cells])
+
+
+def _text_cell(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.3f}" if value < 10 else f"{value:.1f}"
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    **{f"texts {part}": partial(texts, part) for part in ("debian", "reuters", "million")},
     "measured": measured,
     "distance to the paper": distance_to_paper,
     "range over runs": range_over_runs,

@@ -184,7 +184,7 @@ class Client(_Requests):
         Returns
         -------
         ServedInfo
-            Number of rows, bits, features, metric and limits.
+            Rows, bits, metric and limits.
         """
         self._known = self._do(self._info())
         return self._known
@@ -328,7 +328,7 @@ class Client(_Requests):
         return [record for call in self._get(ids, True, self._facts.max_batch) for record in self._do(call)]
 
     def payloads(self, ids: ArrayLike) -> list[dict[str, Any] | None]:
-        """The payloads of rows.
+        """The payloads of rows, in the order of the ids; None for one that is not there.
 
         Parameters
         ----------
@@ -360,7 +360,7 @@ class Client(_Requests):
         return self._do(self._count(filter))
 
     def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
-        """The values that a payload field has, and how many rows have each.
+        """The values that a payload field has, and how many rows have each, the most frequent first.
 
         Parameters
         ----------
@@ -369,7 +369,7 @@ class Client(_Requests):
         filter : dict or None
             Count only rows that meet it.
         limit : int or None
-            The most frequent values only.
+            The most frequent values only; None is what the server takes by itself.
 
         Returns
         -------
@@ -421,22 +421,14 @@ class AsyncClient(_Requests):
 
     Parameters
     ----------
-    url : str
-        Where ``hashlearn serve`` listens.
-    key : str or None
-        The key of the server.
-    name : str or None
-        The search, where the server has several.
-    timeout : float
-        Seconds that a request may take.
-    retries : int
-        How often a request is made again that did not arrive, or that the server could not take.
+    url, key, name, timeout, retries
+        As in :class:`Client`.
 
     Examples
     --------
-    >>> async def nearest(X):  # doctest: +SKIP
-    ...     async with AsyncClient("http://localhost:8000") as search:
-    ...         return await search.search(X, k=10)
+    >>> async def ask(queries):
+    ...     async with AsyncClient("http://localhost:8000", key="secret") as client:
+    ...         return await client.search(queries, k=10)
     """
 
     def __init__(
@@ -456,7 +448,13 @@ class AsyncClient(_Requests):
         await self._http.aclose()
 
     async def info(self) -> ServedInfo:
-        """As :meth:`Client.info`."""
+        """What the server says of the search, asked anew.
+
+        Returns
+        -------
+        ServedInfo
+            Rows, bits, metric and limits.
+        """
         self._known = await self._do(self._info())
         return self._known
 
@@ -471,7 +469,22 @@ class AsyncClient(_Requests):
         subset: ArrayLike | None = None,
         include: Sequence[str] = (),
     ) -> Neighbors:
-        """As :meth:`Client.search`."""
+        """As :meth:`Client.search`.
+
+        Parameters
+        ----------
+        X : array of shape (n_queries, n_features), or one vector of shape (n_features,)
+            Queries.
+        k : int
+            At least 1.
+        candidates, rerank, filter, subset, include
+            As in :meth:`Client.search`.
+
+        Returns
+        -------
+        distances, ids : arrays of shape (n_queries, k), or (k,) for one vector
+            Nearest first.
+        """
         queries, was_one_row = as_vectors(X)
         wanted = [include] if isinstance(include, str) else list(include)
         options = _search_options(candidates, rerank, filter, subset, wanted)
@@ -485,32 +498,112 @@ class AsyncClient(_Requests):
         return _first_row(found) if was_one_row else found
 
     async def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
-        """As :meth:`Client.upsert`."""
+        """As :meth:`Client.upsert`.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), frame, tensor, ...
+            The vectors.
+        ids : list or array of n integers >= 0, or of n strings
+            Each only once.
+        payloads : list of n dicts, frame, or None
+            What else is known of the rows.
+        column : str or None
+            The column of a table that holds the vectors, where it has several.
+
+        Returns
+        -------
+        AsyncClient
+            This object.
+        """
         facts = await self._facts()
         for call in self._upserts(plain_rows(X, column), ids, payloads, facts.max_batch):
             await self._do(call)
         return self
 
     async def remove(self, ids: ArrayLike) -> Self:
-        """As :meth:`Client.remove`."""
+        """As :meth:`Client.remove`.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            At most as many as the server takes at once.
+
+        Returns
+        -------
+        AsyncClient
+            This object.
+        """
         await self._do(self._remove(ids))
         return self
 
     async def get(self, ids: ArrayLike) -> list[Record]:
-        """As :meth:`Client.get`."""
+        """As :meth:`Client.get`.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            Of the kind that the search has.
+
+        Returns
+        -------
+        list of Record
+            In the order of the ids.
+        """
         facts = await self._facts()
         return [record for call in self._get(ids, True, facts.max_batch) for record in await self._do(call)]
 
     async def count(self, filter: dict | None = None) -> int:
-        """As :meth:`Client.count`."""
+        """As :meth:`Client.count`.
+
+        Parameters
+        ----------
+        filter : dict or None
+            A condition on the payloads.
+
+        Returns
+        -------
+        int
+            Number of rows.
+        """
         return await self._do(self._count(filter))
 
     async def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
-        """As :meth:`Client.facets`."""
+        """As :meth:`Client.facets`.
+
+        Parameters
+        ----------
+        field : str
+            A key of the payloads.
+        filter : dict or None
+            Count only rows that meet it.
+        limit : int or None
+            The most frequent values only; None is what the server takes by itself.
+
+        Returns
+        -------
+        list of Facet
+            ``value`` and ``count``, the most frequent first.
+        """
         return await self._do(self._facets(field, filter, limit))
 
     async def scroll(self, filter: dict | None = None, limit: int = 100, after: str | None = None) -> Page:
-        """As :meth:`Client.scroll`."""
+        """As :meth:`Client.scroll`.
+
+        Parameters
+        ----------
+        filter : dict or None
+            List only rows that meet it.
+        limit : int
+            Rows of a page.
+        after : str or None
+            The ``after`` of the page before; None begins with the first row.
+
+        Returns
+        -------
+        Page
+            ``records``, and ``after`` for the next page; None where this is the last one.
+        """
         return await self._do(self._scroll(filter, limit, after))
 
     async def _facts(self) -> ServedInfo:

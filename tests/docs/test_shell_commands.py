@@ -63,6 +63,7 @@ def folder(tmp_path, monkeypatch):
         place = 40 * (number % 10)
         Image.fromarray(load_sample_image("china.jpg")[place : place + 64, :64]).save(f"photos/{number}.png")
     ITQ(32, random_state=0).fit(X).save("model")
+    SimilaritySearch(ITQ(32, random_state=0), encoder="tfidf").fit(texts=texts).add(texts=texts).save("texts")
     search = SimilaritySearch(ITQ(32, random_state=0), keep_vectors="int8").fit(X).add(X)
     for name in ("search", "my-search"):
         search.save(name)

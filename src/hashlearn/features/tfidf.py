@@ -51,6 +51,8 @@ class TfidfEncoder:
     kind = "text"
     name = "tfidf"
     metric = "cosine"
+    weights = {"words": 10, "meaning": 1}  # noqa: RUF012
+    """Of the lists of words and of these vectors, joined: the vectors know nothing that the words do not say."""
 
     def __init__(self, n_topics: int = N_TOPICS, n_directions: int = N_DIRECTIONS):
         self.n_topics = check_integer("n_topics", n_topics, low=1)

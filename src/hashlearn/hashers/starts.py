@@ -25,7 +25,8 @@ Why not one quantity and one limit: on the 63 datasets of ``benchmarks/results/s
 1 % of the better start's mAP on 7. The best single limit on the local dimension, the directions, their ratio, their
 product or the share of variance that anchors explain loses as much on 12 or more, and three times as much in all
 (``python benchmarks/starts.py --rules``). No number separates whitened pixels from whitened embeddings, or tags from
-weighted words: there the two starts must be compared.
+weighted words: there the two starts must be compared. And the comparison alone is not enough: it takes ITQ for a bent
+surface of two dimensions in a hundred features.
 """
 
 from math import sqrt
@@ -62,7 +63,10 @@ SPREAD = 0.4
 """A low local dimension is in doubt if there are more effective directions than this share of the features..."""
 
 SCATTERED = 4
-"""... and than this many times the local dimension."""
+"""... and than this many times the local dimension..."""
+
+BENT = 5
+"""... unless it is this low: then the rows lie on a bent surface."""
 
 DOUBT_BITS = 16
 """The starts are compared by codes of this length, whatever is asked for."""
@@ -106,7 +110,7 @@ def chosen_start(summary: AnchorSummary, n_bits: int) -> str:
     if fills_many:
         doubt = directions > WHITE * d and 2 * n_bits <= d
     else:
-        doubt = directions > max(SPREAD * d, SCATTERED * local)
+        doubt = local > BENT and directions > max(SPREAD * d, SCATTERED * local)
     if doubt:
         rough, smooth = (roughness(starting_codes(name, summary, DOUBT_BITS), summary) for name in ("itq", "spectral"))
         return "spectral" if rough > MUCH_ROUGHER * smooth else "itq"

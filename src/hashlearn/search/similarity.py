@@ -674,7 +674,7 @@ class SimilaritySearch:
             Whether a text is compared by its words (BM25), by its vector, or by both lists joined by reciprocal rank.
             None is "both" where there are texts and vectors, otherwise what there is.
         weights : dict or None
-            Of "words" and "meaning" in "both"; 1 each by default.
+            Of "words" and "meaning" in "both". None is what the encoder says (``"tfidf"`` puts words first), or 1 each.
         operators : bool
             Whether quotes, ``*``, ``+`` and ``-`` in a text mean something; see :mod:`hashlearn.search.word_query`.
         like, unlike : lists of ids, or None

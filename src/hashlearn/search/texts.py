@@ -92,7 +92,8 @@ class Asked(NamedTuple):
     def question(self, encoder: Encoder | None, *, has_words: bool) -> tuple[Question, bool]:
         """The question with vectors and checked arguments, and whether it is one query."""
         diversity = check_number("diversity", self.diversity, low=0, high=1)
-        weights = check_weights(self.weights, ("words", "meaning"))
+        given = getattr(encoder, "weights", None) if self.weights is None else self.weights
+        weights = check_weights(given, ("words", "meaning"))
         if self.like is not None or self.unlike is not None:
             if self.X is not None or self.text is not None:
                 raise ValueError("like and unlike are a query of their own: pass no X and no text beside them")

@@ -28,7 +28,8 @@ HEADERS = {
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    # Not "no-referrer": a browser would then send forms with the origin "null", which the server refuses.
+    "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
 PICTURE_HEADERS = {"Cache-Control": "private, max-age=3600", "X-Content-Type-Options": "nosniff"}
