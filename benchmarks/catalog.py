@@ -33,7 +33,7 @@ def rows_of(n: int) -> tuple[np.ndarray, list[str], list[dict]]:
     return X, ids, [{"year": 1950 + number % 77, "color": COLORS[number % 5], "n": number} for number in range(n)]
 
 
-def fitted(X: np.ndarray, folder: Path | None = None):
+def fitted(X: np.ndarray):
     from hashlearn import ITQ, SimilaritySearch
 
     hasher = ITQ(n_bits=64, random_state=0, max_iter=5).fit(X[:20_000])
@@ -183,6 +183,28 @@ def refreshing(search, folder: Path) -> dict:
     return {"one change": quantiles(one), "nothing": quantiles(nothing)}
 
 
+def one_query(vectors: Path) -> dict:
+    """Times of one query with 100 candidates that are reranked by int8 vectors, beside the bare scan of the codes.
+
+    The same search in lists, which is the default for as many rows, stands beside them.
+    """
+    from hashlearn import ABH, SimilaritySearch
+
+    X = np.load(vectors, mmap_mode="r")
+    rng = np.random.default_rng(3)
+    Q = np.asarray(X[np.sort(rng.choice(len(X), 300, replace=False))], np.float32)
+    hasher = ABH(n_bits=128, metric="cosine", random_state=0).fit(np.asarray(X[:50_000], np.float32))
+    times: dict[str, list[float]] = {"bare scan": [], "flat": [], "lists": []}
+    flat, lists = (SimilaritySearch(hasher, keep_vectors="int8", index=kind).add(X) for kind in ("flat", "lists"))
+    index = flat.index
+    for q in Q:
+        weights = hasher.query_weights(q[None])
+        times["bare scan"].append(timed(lambda w=weights: index.search(w, 100)))
+        times["flat"].append(timed(lambda q=q: flat.search(q[None], 10, candidates=100)))
+        times["lists"].append(timed(lambda q=q: lists.search(q[None], 10)))
+    return {"rows": len(X), **{name: quantiles(seconds[20:]) for name, seconds in times.items()}}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -190,6 +212,7 @@ def main() -> None:
     parser.add_argument("--other", help="the src folder of another checkout, for the bulk add")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--bulk-only", action="store_true")
+    parser.add_argument("--vectors", type=Path, help="a .npy file of vectors, for the time of one query")
     options = parser.parse_args()
     n = options.rows
     with tempfile.TemporaryDirectory() as folder:
@@ -197,6 +220,9 @@ def main() -> None:
             print(json.dumps({"bulk_add_s": bulk_add(n, folder)}))
             return
         results: dict = {"rows": n, **provenance(("numpy", "numba"))}
+        if options.vectors:
+            results["one query"] = one_query(options.vectors)
+            print(json.dumps(results["one query"], indent=1), flush=True)
         for name, source in {"bulk add": None, "bulk add, other": options.other}.items():
             if name == "bulk add" or source:
                 environment = os.environ | ({"PYTHONPATH": source} if source else {})

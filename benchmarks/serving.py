@@ -187,7 +187,7 @@ def serve(name: str, folder: Path, port: int) -> None:
         run_server(echo_app(), port=port)
         return
     search = SimilaritySearch.open(folder / "search")
-    settings = Settings(timeout_seconds=PATIENCE)
+    settings = Settings(timeout_seconds=PATIENCE, recall_share=0.01 if name == "hashlearn" else 0)
     run_server(create_app(search if name == "hashlearn" else FaissSearch(search), settings), port=port)
 
 
@@ -199,7 +199,7 @@ def echo_app():
     from hashlearn.server.models import SearchRequest, SearchResponse
 
     app = FastAPI()
-    app.state.service = SimpleNamespace(settings=Settings())
+    app.state.workers = SimpleNamespace(settings=Settings(), give_up=lambda: None)
 
     @app.get("/readyz")
     async def readyz() -> str:

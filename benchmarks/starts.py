@@ -2,6 +2,7 @@
 
     python benchmarks/starts.py mnist cifar-10 cifar-10-cnn ag-news-minilm flickr25k digits
     python benchmarks/starts.py --rows 12000 mnist,white cifar-10-cnn,pca64 ag-news-minilm,half
+    python benchmarks/starts.py --rules    # how good simpler rules would be on the stored datasets
 
 A dataset is a name or a file that ``hashlearn.datasets.load`` knows, and may be followed by changes, the keys of
 CHANGES. Both starts learn from the same anchors, each with the rounds and the encoding that follow it by default. A
@@ -9,8 +10,10 @@ line for every dataset and seed is added to ``results/starts.jsonl``.
 """
 
 import argparse
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,12 +34,16 @@ STARTS = ("spectral", "itq")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("datasets", nargs="+", metavar="DATASET")
+    parser.add_argument("datasets", nargs="*", metavar="DATASET")
+    parser.add_argument("--rules", action="store_true", help="compare rules by the stored lines; nothing is measured")
     parser.add_argument("--bits", type=int, default=64)
     parser.add_argument("--rows", type=int, help="take so many rows of the database at random")
     parser.add_argument("--seeds", type=int, default=1, help="how many, from 0 on")
     add_out_option(parser)
     options = parser.parse_args()
+    if options.rules:
+        print_rules(options.out)
+        return
     for spelled in options.datasets:
         name, *changes = spelled.split(",")
         data = changed(loaded(name, options.rows), changes)
@@ -163,6 +170,44 @@ def judged(hasher: JPSH, data: LabeledRows) -> dict[str, float]:
         "precision_at_100": round(result.precision_at_100, 4),
         "rounds": hasher.n_iter_,
     }
+
+
+def print_rules(folder: Path) -> None:
+    """What the choice of JPSH loses on the stored datasets, and the best rules of one quantity and one limit."""
+    text = (folder / "starts.jsonl").read_text(encoding="utf-8")
+    lines = list({(line["dataset"], line["seed"]): line for line in map(json.loads, text.splitlines())}.values())
+    print(f"{len(lines)} datasets; lost by a choice: share of the better start's mAP")
+    print(f"{'JPSH':26}{lost(lines, [line['chosen'] for line in lines])}")
+    for name, quantity in QUANTITIES.items():
+        values = np.array([quantity(line) for line in lines])
+        chosen = [np.where(sign * values > sign * limit, "itq", "spectral") for limit in values for sign in (1, -1)]
+        print(f"{name:26}{min(lost(lines, each) for each in chosen)}")
+
+
+class Lost(NamedTuple):
+    """How often a choice loses more than 1 % of the better start's mAP, and what all choices lose together."""
+
+    n_wrong: int
+    total: float
+
+
+def lost(lines: list[dict[str, Any]], chosen: Iterable[str]) -> Lost:
+    """What a choice for every dataset loses."""
+    reached = np.array([line[start]["mAP"] for line, start in zip(lines, chosen)])
+    best = np.array([max(line[start]["mAP"] for start in STARTS) for line in lines])
+    shares = 1 - reached / best
+    return Lost(int((shares > 0.01).sum()), round(float(shares.sum()), 3))
+
+
+QUANTITIES: dict[str, Callable[[dict[str, Any]], float]] = {
+    "local": lambda line: line["local"],
+    "directions": lambda line: line["directions"],
+    "explained": lambda line: line["explained"],
+    "local / directions": lambda line: line["local"] / line["directions"],
+    "local * directions": lambda line: line["local"] * line["directions"],
+    "local / root of features": lambda line: line["local"] / line["features"] ** 0.5,
+    "directions / features": lambda line: line["directions"] / line["features"],
+}
 
 
 def explained(summary: AnchorSummary) -> float:

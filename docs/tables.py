@@ -516,6 +516,21 @@ def engine_recalls(dataset: str) -> str:
     return markdown(rows)
 
 
+def engine_asked(datasets: tuple[str, ...]) -> str:
+    """The recall that was asked of our index, and the one that was reached, of the last run for each data set."""
+    reached: dict[str, dict[float, float]] = {}
+    for run in benchmark_runs("engines"):
+        for curve in run["curves"]:
+            if curve["engine"] == "hashlearn, 128 bits" and isinstance(curve["points"][0]["setting"], float):
+                name = f"{run['dataset']}, {run['rows']:,} rows"
+                reached[name] = {point["setting"]: point["recall"] for point in curve["points"]}
+    reached = {name: points for name, points in reached.items() if name.split(",")[0] in datasets}
+    rows = [["asked for", *reached]]
+    for asked in sorted({setting for points in reached.values() for setting in points}):
+        rows.append([f"{asked:g}", *(f"{points[asked]:.3f}" for points in reached.values())])
+    return markdown(rows)
+
+
 def soak() -> str:
     """What became of many requests, and of what was written when the server was killed."""
     runs = benchmark_runs("soak")
@@ -577,6 +592,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "neighbors": neighbor_recall,
     "neighbors speed": neighbor_speed,
     **{f"engines {dataset}": partial(engines, dataset) for dataset in ("glove", "sift-200k")},
+    "engine recalls asked": partial(engine_asked, ("glove", "sift-200k")),
     "engine recalls glove": partial(engine_recalls, "glove"),
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
     **{

@@ -7,16 +7,7 @@ from pathlib import Path
 import hashlearn
 
 STILL_OPEN = {
-    "Column": "server/page, search and index",
-    "Encoded": "server, search and index",
-    "Found": "server/page and two kernels of index",
-    "Limits": "server/limits.py and server/models.py",
-    "Neighbors": "server/models.py and codes/results.py",
-    "Options": "server/page and search",
-    "Page": "server/page and search",
-    "Query": "server, server/page and a kernel of index",
-    "Sample": "server/page and a kernel of index",
-    "Scratch": "three kernels of index",
+    "Scratch": "two kernels of index",
 }
 """Names that rooms under work still share, and where. Take a name out when its classes are renamed."""
 

@@ -28,6 +28,7 @@ MODULES = [
     "datasets",
     "duplicates",
     "experiments",
+    "explore",
     "features",
     "hashers",
     "index",

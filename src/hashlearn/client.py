@@ -179,7 +179,13 @@ class Client(_Requests):
         self._http.close()
 
     def info(self) -> ServedInfo:
-        """What the server says of the search, asked anew."""
+        """What the server says of the search, asked anew.
+
+        Returns
+        -------
+        ServedInfo
+            Rows, bits, metric and limits.
+        """
         self._known = self._do(self._info())
         return self._known
 
@@ -322,21 +328,73 @@ class Client(_Requests):
         return [record for call in self._get(ids, True, self._facts.max_batch) for record in self._do(call)]
 
     def payloads(self, ids: ArrayLike) -> list[dict[str, Any] | None]:
-        """The payloads of rows, in the order of the ids; None for one that is not there."""
+        """The payloads of rows, in the order of the ids; None for one that is not there.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            Of the kind that the search has.
+
+        Returns
+        -------
+        list of dict or None
+            In the order of the ids; None for one that is not there.
+        """
         calls = self._get(ids, False, self._facts.max_batch)
         found = {record.id: record.payload for call in calls for record in self._do(call)}
         return [found.get(id) for id in _listed_ids(ids)]
 
     def count(self, filter: dict | None = None) -> int:
-        """How many rows there are, or how many meet a filter."""
+        """How many rows there are, or how many meet a filter.
+
+        Parameters
+        ----------
+        filter : dict or None
+            A condition on the payloads.
+
+        Returns
+        -------
+        int
+            Number of rows.
+        """
         return self._do(self._count(filter))
 
     def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
-        """The values that a payload field has, and how many rows have each, the most frequent first."""
+        """The values that a payload field has, and how many rows have each, the most frequent first.
+
+        Parameters
+        ----------
+        field : str
+            A key of the payloads.
+        filter : dict or None
+            Count only rows that meet it.
+        limit : int or None
+            The most frequent values only; None is what the server takes by itself.
+
+        Returns
+        -------
+        list of Facet
+            ``value`` and ``count``, the most frequent first.
+        """
         return self._do(self._facets(field, filter, limit))
 
     def scroll(self, filter: dict | None = None, limit: int = 100, after: str | None = None) -> Page:
-        """Rows in the order in which they were added, a page at a time."""
+        """Rows in the order in which they were added, a page at a time.
+
+        Parameters
+        ----------
+        filter : dict or None
+            List only rows that meet it.
+        limit : int
+            Rows of a page.
+        after : str or None
+            The ``after`` of the page before; None begins with the first row.
+
+        Returns
+        -------
+        Page
+            ``records``, and ``after`` for the next page; None where this is the last one.
+        """
         return self._do(self._scroll(filter, limit, after))
 
     @property
@@ -365,6 +423,12 @@ class AsyncClient(_Requests):
     ----------
     url, key, name, timeout, retries
         As in :class:`Client`.
+
+    Examples
+    --------
+    >>> async def ask(queries):
+    ...     async with AsyncClient("http://localhost:8000", key="secret") as client:
+    ...         return await client.search(queries, k=10)
     """
 
     def __init__(
@@ -384,7 +448,13 @@ class AsyncClient(_Requests):
         await self._http.aclose()
 
     async def info(self) -> ServedInfo:
-        """What the server says of the search, asked anew."""
+        """What the server says of the search, asked anew.
+
+        Returns
+        -------
+        ServedInfo
+            Rows, bits, metric and limits.
+        """
         self._known = await self._do(self._info())
         return self._known
 
@@ -399,7 +469,22 @@ class AsyncClient(_Requests):
         subset: ArrayLike | None = None,
         include: Sequence[str] = (),
     ) -> Neighbors:
-        """As :meth:`Client.search`."""
+        """As :meth:`Client.search`.
+
+        Parameters
+        ----------
+        X : array of shape (n_queries, n_features), or one vector of shape (n_features,)
+            Queries.
+        k : int
+            At least 1.
+        candidates, rerank, filter, subset, include
+            As in :meth:`Client.search`.
+
+        Returns
+        -------
+        distances, ids : arrays of shape (n_queries, k), or (k,) for one vector
+            Nearest first.
+        """
         queries, was_one_row = as_vectors(X)
         wanted = [include] if isinstance(include, str) else list(include)
         options = _search_options(candidates, rerank, filter, subset, wanted)
@@ -413,32 +498,112 @@ class AsyncClient(_Requests):
         return _first_row(found) if was_one_row else found
 
     async def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
-        """As :meth:`Client.upsert`."""
+        """As :meth:`Client.upsert`.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), frame, tensor, ...
+            The vectors.
+        ids : list or array of n integers >= 0, or of n strings
+            Each only once.
+        payloads : list of n dicts, frame, or None
+            What else is known of the rows.
+        column : str or None
+            The column of a table that holds the vectors, where it has several.
+
+        Returns
+        -------
+        AsyncClient
+            This object.
+        """
         facts = await self._facts()
         for call in self._upserts(plain_rows(X, column), ids, payloads, facts.max_batch):
             await self._do(call)
         return self
 
     async def remove(self, ids: ArrayLike) -> Self:
-        """As :meth:`Client.remove`."""
+        """As :meth:`Client.remove`.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            At most as many as the server takes at once.
+
+        Returns
+        -------
+        AsyncClient
+            This object.
+        """
         await self._do(self._remove(ids))
         return self
 
     async def get(self, ids: ArrayLike) -> list[Record]:
-        """As :meth:`Client.get`."""
+        """As :meth:`Client.get`.
+
+        Parameters
+        ----------
+        ids : list or array of integers or of strings
+            Of the kind that the search has.
+
+        Returns
+        -------
+        list of Record
+            In the order of the ids.
+        """
         facts = await self._facts()
         return [record for call in self._get(ids, True, facts.max_batch) for record in await self._do(call)]
 
     async def count(self, filter: dict | None = None) -> int:
-        """As :meth:`Client.count`."""
+        """As :meth:`Client.count`.
+
+        Parameters
+        ----------
+        filter : dict or None
+            A condition on the payloads.
+
+        Returns
+        -------
+        int
+            Number of rows.
+        """
         return await self._do(self._count(filter))
 
     async def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
-        """As :meth:`Client.facets`."""
+        """As :meth:`Client.facets`.
+
+        Parameters
+        ----------
+        field : str
+            A key of the payloads.
+        filter : dict or None
+            Count only rows that meet it.
+        limit : int or None
+            The most frequent values only; None is what the server takes by itself.
+
+        Returns
+        -------
+        list of Facet
+            ``value`` and ``count``, the most frequent first.
+        """
         return await self._do(self._facets(field, filter, limit))
 
     async def scroll(self, filter: dict | None = None, limit: int = 100, after: str | None = None) -> Page:
-        """As :meth:`Client.scroll`."""
+        """As :meth:`Client.scroll`.
+
+        Parameters
+        ----------
+        filter : dict or None
+            List only rows that meet it.
+        limit : int
+            Rows of a page.
+        after : str or None
+            The ``after`` of the page before; None begins with the first row.
+
+        Returns
+        -------
+        Page
+            ``records``, and ``after`` for the next page; None where this is the last one.
+        """
         return await self._do(self._scroll(filter, limit, after))
 
     async def _facts(self) -> ServedInfo:

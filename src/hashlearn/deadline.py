@@ -9,8 +9,6 @@ Long work calls :func:`check_deadline` between its blocks. Where there is no dea
 """
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -57,14 +55,17 @@ class LastOf:
 _current: ContextVar[HasEnd | None] = ContextVar("hashlearn_deadline", default=None)
 
 
-@contextmanager
-def until(deadline: HasEnd | None) -> Iterator[None]:
-    """Whatever is done inside of the block has this deadline; None for none."""
-    token = _current.set(deadline)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+class until:
+    """A block of which all that is done inside has this deadline; None for none."""
+
+    def __init__(self, deadline: HasEnd | None):
+        self.deadline = deadline
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self.deadline)
+
+    def __exit__(self, *exception: object) -> None:
+        _current.reset(self._token)
 
 
 def current_deadline() -> HasEnd | None:

@@ -65,7 +65,18 @@ def public_methods():
                     yield f"{path}.{name}"
 
 
+def is_explained_elsewhere(path):
+    """Whether the docstring is "As :meth:`Client.get`.", of a method with the same parameters."""
+    method = _find(path)
+    other = re.fullmatch(r"As :meth:`(\w+\.\w+)`\.", (inspect.getdoc(method) or "").strip())
+    if other is None:
+        return False
+    return inspect.signature(method).parameters == inspect.signature(_find(f"hashlearn.{other[1]}")).parameters
+
+
 def complaints(path):
+    if is_explained_elsewhere(path):
+        return []
     errors = validate(path)["errors"]
     return [f"{code}: {text}" for code, text in errors if code in ASKED and not _refers(path, code, text)]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hashlearn import Duplicates
 from hashlearn.duplicates import find_duplicate_texts
-from hashlearn.duplicates.texts import Rarity, TextRows, Words
+from hashlearn.duplicates.texts import Rarity, TextRows, TextWords
 
 
 def distance(a, b, texts):
@@ -41,14 +41,14 @@ TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=30).map(" ".join)
 @settings(max_examples=150, deadline=None)
 @given(st.lists(TEXTS, min_size=2, max_size=8))
 def test_the_distance_is_what_the_rule_says(texts):
-    rows = TextRows(Words.of(texts))
+    rows = TextRows(TextWords.of(texts))
     first, second = np.triu_indices(len(texts), 1)
     wanted = [distance(texts[a], texts[b], texts) for a, b in zip(first, second)]
     np.testing.assert_allclose(rows.distances(first, second), wanted, atol=1e-12)
 
 
 def test_rarity_does_not_depend_on_the_blocks():
-    words = Words.of([f"a b{i % 7} c{i % 3} a" for i in range(100)])
+    words = TextWords.of([f"a b{i % 7} c{i % 3} a" for i in range(100)])
     for left, right in zip(Rarity.of(words), Rarity.of(words, at_once=9)):
         np.testing.assert_array_equal(left, right)
 

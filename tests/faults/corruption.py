@@ -28,6 +28,7 @@ from hashlearn.cli.support.partial_codes import PartialCodes
 from hashlearn.datasets import cifar
 from hashlearn.durable.files import opened_within, write_at
 from hashlearn.experiments.results import ResultFolder
+from hashlearn.index import PartitionedIndex
 from hashlearn.rows.formats import read_vectors
 from hashlearn.search.vectors import VectorFile
 
@@ -261,6 +262,17 @@ def _copy_open_search(path: Path) -> None:
         shutil.copytree(search.folder, path, ignore=shutil.ignore_patterns("*-shm"))
 
 
+def _write_lists(path: Path) -> None:
+    index = PartitionedIndex(12, n_lists=4, random_state=0).fit(WIDE)
+    index.add(WIDE).remove([3]).tune(WIDE).save(path)
+
+
+def _read_lists(path: Path) -> np.ndarray:
+    index = PartitionedIndex.open(path).verify()
+    found = index.search(WIDE, len(WIDE), probes=index.n_lists)
+    return np.array([str(part.tolist()) for part in found] + [str(index.plan(10, 0.9))])
+
+
 def _write_vectors(path: Path) -> None:
     VectorFile.create(path, X.shape[1]).add(X).add(X[:3] + 1)
 
@@ -330,6 +342,7 @@ OWN_FORMATS = {
     ),
     "search with changes": Format("search", _write_changed_search, _read_search, protected=_whole),
     "search, copied while it was open": Format("search", _copy_open_search, _read_search, protected=_whole),
+    "lists": Format("a.hll", _write_lists, _read_lists, protected=_whole),
     "vectors": Format("a.hlv", _write_vectors, _read_vectors, protected=_whole),
     "codes": Format("a.npy", _write_codes, _read_codes, protected=_whole),
     "codes, interrupted": Format("a.npy", _write_part, _resume, protected=_whole),

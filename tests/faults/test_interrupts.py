@@ -5,6 +5,7 @@ from faults.interrupts import CHANGES, interrupt_change, interrupt_save
 from faults.savings import SAVINGS
 
 N = 8
+N_OF_SAVES = 4  # a save takes longer; ``make faults`` interrupts each many times
 WRONG = ("mixed", "lost", "leftovers", "not repeated")
 
 
@@ -17,6 +18,6 @@ def test_an_interrupted_change_has_happened_or_not(name):
 
 @pytest.mark.parametrize("name", SAVINGS)
 def test_an_interrupted_save_leaves_the_old_state_or_the_new(name):
-    counts = interrupt_save(name, N, seed=0)
+    counts = interrupt_save(name, N_OF_SAVES, seed=0)
     assert {word: counts[word] for word in WRONG if counts[word]} == {}
     assert counts["interrupted"] > 0

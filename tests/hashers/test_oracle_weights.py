@@ -6,7 +6,7 @@ from oracle_builders import BUILDERS, agh, sgh, sp
 from oracle_files import Oracle, oracle_files
 
 from hashlearn import SH
-from hashlearn.linalg.ordinal import find_landmarks
+from hashlearn.linalg.ordinal import LandmarkSettings, find_landmarks
 from hashlearn.rows import RowBlocks
 
 
@@ -67,8 +67,7 @@ def test_agh_weighs_anchors_and_cuts_as_published(path):
 @pytest.mark.parametrize("path", oracle_files("OEH", "OCH"), ids=lambda path: path.stem)
 def test_principal_directions_hold_the_variance_the_published_ones_hold(path):
     o = Oracle(path)
-    found = find_landmarks(
-        RowBlocks(o.X),
+    settings = LandmarkSettings(
         train_sample=len(o.X),
         subset=o["subset"],
         n_landmarks="auto",
@@ -76,8 +75,8 @@ def test_principal_directions_hold_the_variance_the_published_ones_hold(path):
         n_components=o.params["dimD"],
         directions=None,
         kmeans_max_iter=1,
-        rng=np.random.RandomState(0),
     )
+    found = find_landmarks(RowBlocks(o.X), settings, np.random.RandomState(0))
     seen = o.X[o["subset"]] - found.mean
     np.testing.assert_allclose(np.var(seen @ found.directions, axis=0), np.var(seen @ o["pca_axes"], axis=0), rtol=1e-9)
     np.testing.assert_allclose(found.affinity[0], o["affinity_first_row"], atol=1e-12)

@@ -107,6 +107,14 @@ def test_removed_rows_are_not_found_and_do_not_count_as_neighbors():
     assert share_found(found.ids, truth) > 0.9
 
 
+def test_an_index_is_tuned_with_queries_that_are_no_rows(tuned):
+    index, X = tuned
+    Q = 1.3 * clustered(400, seed=8)
+    other = index.copy().tune(X, Q[:300])
+    found = other.search(Q[300:], 10, recall=0.9, vectors=X)
+    assert share_found(found.ids, nearest(index.metric, Q[300:], X, 10)) > 0.86
+
+
 def test_what_was_measured_is_kept_with_the_index(tmp_path, tuned):
     index, X = tuned
     index.save(tmp_path / "index.hll")

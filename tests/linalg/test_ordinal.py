@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.stats import norm
 
-from hashlearn.linalg.ordinal import affinity, find_landmarks, ordinal_gradient
+from hashlearn.linalg.ordinal import LandmarkSettings, affinity, find_landmarks, ordinal_gradient
 from hashlearn.rows import RowBlocks
 
 RNG = np.random.RandomState(0)
@@ -50,8 +50,8 @@ def test_gradient_is_that_of_the_weighted_similarities():
 
 def find(X, **changes):
     settings = {"train_sample": 10_000, "subset": None, "n_landmarks": "auto", "landmarks": None, "directions": None}
-    settings |= {"n_components": 2, "kmeans_max_iter": 5, "rng": np.random.RandomState(0)} | changes
-    return find_landmarks(RowBlocks(X), **settings)
+    settings |= {"n_components": 2, "kmeans_max_iter": 5} | changes
+    return find_landmarks(RowBlocks(X), LandmarkSettings(**settings), np.random.RandomState(0))
 
 
 def test_a_subset_is_all_that_is_seen():

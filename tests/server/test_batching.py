@@ -73,3 +73,50 @@ def test_items_that_never_stop_arriving_do_not_delay_the_first_for_ever():
             return started_meanwhile
 
     assert asyncio.run(ask())
+
+
+def given_up(keeps_late, n_items=1):
+    """What becomes of items whose requests are given up while the only thread works on the first."""
+    begun, go, worked = threading.Event(), threading.Event(), []
+
+    def work(kind, items):
+        begun.set()
+        go.wait(30)
+        worked.extend(items)
+        return [10 * item for item in items]
+
+    async def ask():
+        with ThreadPoolExecutor(1) as pool:
+            together = Together(work, pool, 1, Metrics().searched_together, keeps_late=keeps_late)
+            tasks = [asyncio.create_task(together.do(0, 1))]
+            await asyncio.to_thread(begun.wait, 30)
+            tasks += [asyncio.create_task(together.do(0, item)) for item in range(2, 1 + n_items)]
+            await asyncio.sleep(0.05)
+            for task in tasks:
+                task.cancel()
+            await asyncio.sleep(0.05)
+            is_ended = [task.done() for task in tasks]
+            go.set()
+            return is_ended, await asyncio.gather(*tasks, return_exceptions=True)
+
+    return *asyncio.run(ask()), worked
+
+
+def test_a_request_that_is_given_up_ends_when_its_work_has_ended():
+    is_ended, (result,), worked = given_up(keeps_late=False)
+    assert is_ended == [False]
+    assert isinstance(result, asyncio.CancelledError)
+    assert worked == [1]
+
+
+def test_the_result_of_a_write_is_its_answer_however_late():
+    is_ended, results, worked = given_up(keeps_late=True)
+    assert (is_ended, results, worked) == ([False], [10], [1])
+
+
+def test_what_no_thread_has_begun_with_is_not_done():
+    is_ended, results, worked = given_up(keeps_late=True, n_items=3)
+    assert is_ended == [False, True, True]
+    assert results[0] == 10
+    assert all(isinstance(result, asyncio.CancelledError) for result in results[1:])
+    assert worked == [1]

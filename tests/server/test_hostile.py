@@ -1,6 +1,7 @@
 """What strangers send on purpose: the server says what is wrong, goes on with others, and ends when it is told to."""
 
 import asyncio
+import os
 import signal
 import socket
 import subprocess
@@ -305,6 +306,24 @@ def test_a_long_answer_that_is_read_is_whole(large_answers):
     assert all(result == results[0] for result in results)
     one = large_answers.post("/v1/search", {"k": 500, "vector": [0.5] * 16}).json()["results"][0]
     assert one == results[0]
+
+
+def test_a_file_that_is_cut_is_503_and_not_the_end(make_search, tmp_path):
+    """A mapped file that is read beyond its end would end the process (SIGBUS)."""
+    folder = make_search(tmp_path / "search")
+    with Server(folder) as server:
+        server.ready()
+        assert server.post("/v1/search", {"vector": [1.0] * 64}).status_code == 200
+        sizes = {
+            file: file.stat().st_size for file in folder.iterdir() if file.is_file() and "catalog" not in file.name
+        }
+        assert sizes
+        for file, size in sizes.items():
+            os.truncate(file, size // 8)
+        response = server.post("/v1/search", {"vector": [2.0] * 64})
+        assert response.status_code == 503
+        assert "cut" in error_of(response)[1]
+        assert server.client.get("/healthz").status_code == 200
 
 
 # -- out of descriptors -----------------------------------------------------------------------------------------------

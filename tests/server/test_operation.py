@@ -99,7 +99,7 @@ def test_a_request_that_runs_is_answered_before_the_end(folder):
     with Server(folder) as server:
         server.ready()
         answers = []
-        body = {"vectors": [[float(number % 17)] * 64 for number in range(1000)], "k": 500}
+        body = {"vectors": [[float(number % 17)] * 64 for number in range(200)], "k": 100}
         asking = threading.Thread(target=lambda: answers.append(server.post("/v1/search", body)))
         asking.start()
         while "hashlearn_requests_running 2.0" not in server.client.get("/metrics").text and asking.is_alive():
@@ -107,7 +107,7 @@ def test_a_request_that_runs_is_answered_before_the_end(folder):
         status = server.end(signal.SIGTERM)
         asking.join()
         assert status == 0
-        assert len(answers[0].json()["results"]) == 1000
+        assert len(answers[0].json()["results"]) == 200
 
 
 def test_rows_that_another_process_saves_are_taken_over(make_search, tmp_path):

@@ -37,6 +37,25 @@ def test_writing_again_replaces_the_whole_row(writable, digits):
     assert (row["vector"], row["payload"]) == (second, {"a": 3})
 
 
+def test_rows_that_are_near_others_are_skipped_flagged_or_refused(writable, digits):
+    known, new = digits[0][3].tolist(), (digits[0][1700] + 40).tolist()
+    points = [{"id": 5100, "vector": known}, {"id": 5101, "vector": new}]
+    guard = {"points": points, "max_distance": 0.5}
+    refused = writable.client.put("/v1/points", json={**guard, "duplicates": "error"})
+    assert refused.status_code == 422
+    assert "nothing was added" in refused.json()["error"]["message"]
+    assert writable.client.get("/v1/points/5101").status_code == 404
+    skipped = writable.client.put("/v1/points", json={**guard, "duplicates": "skip"}).json()
+    assert skipped == {"written": 1, "near": [{"id": 5100, "of": 3, "distance": 0.0}]}
+    assert writable.client.get("/v1/points/5100").status_code == 404
+    flagged = writable.client.put("/v1/points", json={**guard, "duplicates": "flag"}).json()
+    assert (flagged["written"], [near["of"] for near in flagged["near"]]) == (2, [3])
+    assert writable.client.get("/v1/points/5100").json()["payload"] == {"duplicate_of": 3}
+    assert writable.client.put("/v1/points", json=guard).status_code == 422
+    for id in (5100, 5101):
+        writable.client.delete(f"/v1/points/{id}")
+
+
 def test_a_removed_row_is_gone(writable, digits):
     vector = digits[0][1503].tolist()
     writable.put({"id": 5002, "vector": vector})

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hashlearn.extras import require
+
 NO_DISTANCE = np.iinfo(np.int32).max
 """Distance of an empty place in a result: above every distance, so that rows ascend and ``distances <= r`` is False."""
 NO_ID = -1
@@ -22,6 +24,40 @@ class Neighbors(NamedTuple):
 
     distances: NDArray[np.int32] | NDArray[np.float32]
     ids: NDArray[Any]
+
+    def __repr__(self) -> str:
+        """The first neighbors of the first queries, an id and its distance each."""
+        shown = np.atleast_2d(self.ids)[:_SHOWN_QUERIES, :_SHOWN_NEIGHBORS].tolist()
+        distances = np.atleast_2d(self.distances)[:_SHOWN_QUERIES, :_SHOWN_NEIGHBORS].tolist()
+        n_queries, k = np.atleast_2d(self.ids).shape
+        lines = []
+        for ids, row in zip(shown, distances):
+            pairs = ", ".join(f"{id!r} ({distance:.4g})" for id, distance in zip(ids, row))
+            lines.append(f"  {pairs}{', ...' if k > _SHOWN_NEIGHBORS else ''}")
+        if n_queries > _SHOWN_QUERIES:
+            lines.append("  ...")
+        of = "1 query" if n_queries == 1 else f"{n_queries} queries"
+        return "\n".join([f"{type(self).__name__}: {k} of {of}, id (distance), nearest first", *lines])
+
+    def to_pandas(self) -> Any:
+        """A frame with a row for each neighbor: ``query``, ``rank`` from 1, ``id`` and ``distance``; needs pandas.
+
+        Places that no code fills are left out.
+        """
+        pandas: Any = require("pandas", "pandas")
+        ids, distances = np.atleast_2d(self.ids), np.atleast_2d(self.distances)
+        n_queries, k = ids.shape
+        there = np.array([id is not None and id != NO_ID for id in ids.ravel().tolist()], bool)
+        columns = {
+            "query": np.repeat(np.arange(n_queries), k),
+            "rank": np.tile(np.arange(1, k + 1), n_queries),
+            "id": ids.ravel(),
+            "distance": distances.ravel(),
+        }
+        return pandas.DataFrame({name: column[there] for name, column in columns.items()})
+
+
+_SHOWN_QUERIES, _SHOWN_NEIGHBORS = 5, 5
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from hashlearn.duplicates.groups import Contents, Grouping, Keep, NearPairs
 from hashlearn.duplicates.plan import OrderedSample, Plan, choose_plan, radius_for, refuse_too_many, too_many
 from hashlearn.duplicates.result import Duplicates
 from hashlearn.duplicates.state import Checked, State, check_ids, check_labeled_pairs, check_scores
-from hashlearn.duplicates.texts import TextRows, Words, plan_of_texts
+from hashlearn.duplicates.texts import TextRows, TextWords, plan_of_texts
 from hashlearn.duplicates.threshold import (
     SEARCHED_PER_ROW,
     ThresholdChoice,
@@ -175,7 +175,7 @@ def find_duplicate_texts(
     """
     search = _checked(1.0, 0, max_pairs, n_jobs)
     distance = check_number("max_distance", max_distance, low=0)
-    rows = texts if isinstance(texts, TextRows) else TextRows(Words.of(texts))
+    rows = texts if isinstance(texts, TextRows) else TextRows(TextWords.of(texts))
     names, row_scores = check_ids(ids, len(rows)), check_scores(scores, len(rows))
     state = _state(rows, distance, names, row_scores, search)
     reason = f"at most {100 * distance:g} % of the words differ, and {200 * distance:g} % of their weight"
@@ -266,7 +266,7 @@ def check_texts_against(
     """
     search = _checked(1.0, 0, 1, n_jobs)
     distance = check_number("max_distance", max_distance, low=0)
-    known = _known(TextRows(Words.of(against)), distance, ids, search)
+    known = _known(TextRows(TextWords.of(against)), distance, ids, search)
     rest = iter(texts)
     parts = []
     while block := list(islice(rest, _TEXTS_AT_ONCE)):

@@ -9,7 +9,6 @@ import base64
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ import numpy as np
 from hashlearn.duplicates.result import Duplicates
 from hashlearn.duplicates.state import DROPPED, KEPT
 from hashlearn.durable.files import write_bytes, write_text
-from hashlearn.extras import require
+from hashlearn.html import render
 from hashlearn.progress import track
 
 ROWS_OF_PART = 100
@@ -190,7 +189,7 @@ def review_page(
     }
     # In a script element "</script" and "<!--" have a meaning even inside quotes.
     text = _as_json(data).replace("<", "\\u003c")
-    return _environment().get_template("review.html").render(title=title, data=text, summary=_summary(duplicates))
+    return render("review/review.html", title=title, data=text, summary=_summary(duplicates))
 
 
 def page_script(number: int, groups: list[dict]) -> bytes:
@@ -297,13 +296,3 @@ def _summary(duplicates: Duplicates) -> list[str]:
 def _as_json(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace").decode()  # a file name may have half a character
-
-
-@cache
-def _environment() -> Any:
-    jinja2: Any = require("jinja2", "report")
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=jinja2.select_autoescape(["html"]),
-        undefined=jinja2.StrictUndefined,
-    )

@@ -15,7 +15,7 @@ from hashlearn.duplicates.candidates import Finder, Projection, SignCodes
 from hashlearn.duplicates.groups import Contents, Grouping, Keep, NearPairs
 from hashlearn.duplicates.plan import Plan
 from hashlearn.duplicates.state import State
-from hashlearn.duplicates.texts import RareWords, Rarity, TextRows, Words
+from hashlearn.duplicates.texts import RareWords, Rarity, TextRows, TextWords
 from hashlearn.duplicates.vectors import MetricRows, RowFacts, facts_of_block
 from hashlearn.duplicates.verify import Curve
 from hashlearn.durable.files import naming, new_file, sync, write_all
@@ -164,7 +164,7 @@ def _read_texts(
     if values.ndim != 1 or values.dtype != np.uint64 or len(values) != starts[-1]:
         raise ValueError(f"{path} should hold {starts[-1]} words, it has shape {values.shape}")
     rarity = Rarity(arrays["rarity.words"], arrays["rarity.counts"], manifest["texts_of_rarity"])
-    texts = TextRows(Words(np.asarray(values), starts), rarity)
+    texts = TextRows(TextWords(np.asarray(values), starts), rarity)
     if not np.array_equal(texts.hashes, facts.hashes):
         raise ValueError(f"{path} was changed (its words are not those that were saved)")
     return texts

@@ -48,14 +48,14 @@ _MOST = 0.9
 """Texts with more different words are found only if they share one of their rarest words."""
 
 
-class Words(NamedTuple):
+class TextWords(NamedTuple):
     """The words of texts as 64-bit hashes: those of text i are ``words[starts[i] : starts[i + 1]]``, in order."""
 
     words: NDArray[np.uint64]
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> "Words":
+    def of(cls, texts: Iterable[str]) -> "TextWords":
         """The words of each text; a text without a word is refused."""
         words, starts = array("Q"), array("q", [0])
         known: dict[str, int] = {}
@@ -77,9 +77,9 @@ class Words(NamedTuple):
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def joined(self, others: "Words") -> "Words":
+    def joined(self, others: "TextWords") -> "TextWords":
         starts = np.concatenate([self.starts, self.starts[-1] + others.starts[1:]])
-        return Words(np.concatenate([self.words, others.words]), starts)
+        return TextWords(np.concatenate([self.words, others.words]), starts)
 
 
 class Rarity(NamedTuple):
@@ -90,7 +90,7 @@ class Rarity(NamedTuple):
     n_texts: int
 
     @classmethod
-    def of(cls, words: Words, at_once: int = 1 << 17) -> "Rarity":
+    def of(cls, words: TextWords, at_once: int = 1 << 17) -> "Rarity":
         """Counted over blocks of texts."""
         found, counts = np.empty(0, np.uint64), np.empty(0, np.int64)
         for start in range(0, len(words), at_once):
@@ -191,7 +191,7 @@ class _Shingles(Source):
 
     dtype = np.dtype(np.float32)
 
-    def __init__(self, words: Words):
+    def __init__(self, words: TextWords):
         self.words = words
         self.shape = (len(words), WIDTH)
 
@@ -207,12 +207,12 @@ class TextRows(MetricRows):
 
     Parameters
     ----------
-    words : Words
+    words : TextWords
     rarity : Rarity or None
         How many texts have each word; None counts this in these texts.
     """
 
-    def __init__(self, words: Words, rarity: Rarity | None = None):
+    def __init__(self, words: TextWords, rarity: Rarity | None = None):
         self.words = words
         self.rarity = Rarity.of(words) if rarity is None else rarity
         self.metric = "words"
@@ -238,4 +238,4 @@ class TextRows(MetricRows):
         return TextRows(self.words.joined(others.words), self.rarity)
 
     def new(self, X: Iterable[str]) -> "TextRows":
-        return TextRows(Words.of(X), self.rarity)
+        return TextRows(TextWords.of(X), self.rarity)

@@ -52,7 +52,7 @@ class AGH(AnchoredHasher):
         Rounds of k-means.
     kmeans_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
-        a round, a sample is held in memory.
+        a round, a sample is held in memory. For ``n_anchors="auto"`` the sample has a row for each anchor at least.
     random_state : int, RandomState instance or None, default=None
         Determines the anchors.
 

@@ -94,7 +94,8 @@ class JPSH(AnchoredHasher):
     many of their features alike: whitened data, and texts as weighted words in their singular directions.
     ``init_`` says which start was taken.
 
-    ``JPSH.paper("mnist")`` is the paper's method, ``JPSH(anchors="random")`` its ablation JPSH0.
+    ``JPSH.paper("mnist")`` is the paper's method, ``JPSH(anchors="random")`` its ablation JPSH0. The parameters from
+    ``tol`` to ``keep_weights`` are there to compare with other programs and to look inside; leave them as they are.
 
     Parameters
     ----------
@@ -116,21 +117,9 @@ class JPSH(AnchoredHasher):
     max_iter : int (at least 1) or "auto", default="auto"
         Rounds of the alternation, at most; "auto" is one from a spectral start, which further rounds do not improve,
         and three from any other.
-    tol : float (at least 0) or None, default=None
-        Stop when the objective changes by less than this share of itself.
     max_imbalance : float (0 to 1) or None, default=0.2
         Stop, without labels, when the bits lose their balance: a round after which the mean over the bits of
         ``|share of ones - share of zeros|`` exceeds this is taken back, unless it is the first. None is the paper's.
-    epsilon : float (at least 0), default=1e-5
-        Keeps divisions by small norms safe: added to the norm in eqs. 11 and 13, to the squared norm under the root in
-        eq. 17. It is absolute: compare it with the data's scale where ``rescale`` is off.
-    graph_ridge : float (at least 0), default=1e-3
-        Added to the diagonal of G (eq. 13), which is a Laplacian and singular without it.
-    bias : bool, default=True
-        Append a one to every sample. Its row in every P_j is not penalized by ``lambda1``, so P puts as much weight on
-        it as the fit asks for, and it is not part of ``objective_``.
-    normalize_graph : bool, default=False
-        Let the weights of a sample sum to one, as eq. 2 says; the published implementation does not.
     rescale : bool, default=True
         Center the data and divide them by their spread first, so that their unit does not matter.
     anchors : {"kmeans", "random"} or ndarray of shape (n_anchors, n_features), default="kmeans"
@@ -139,7 +128,7 @@ class JPSH(AnchoredHasher):
         Rounds of k-means.
     kmeans_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
-        a round, a sample is held in memory.
+        a round, a sample is held in memory. For ``n_anchors="auto"`` the sample has a row for each anchor at least.
     init : {"auto", "spectral", "itq", "random"} or ndarray of shape (n_bits, n_anchors), default="auto"
         The anchors' codes to start from: those of SAH, those of ITQ (with more bits than features, of ITQ's rotation
         into more dimensions), or random ones (the paper). "auto" takes one of the first two, as said above.
@@ -148,6 +137,18 @@ class JPSH(AnchoredHasher):
     pairwise_weight : float (at least 0) or "auto", default="auto"
         Weight of the projection against the offsets when encoding; 1 is the paper's. "auto" is 0.1 from a spectral
         start and 4 from any other.
+    tol : float (at least 0) or None, default=None
+        Stop when the objective changes by less than this share of itself.
+    bias : bool, default=True
+        Append a one to every sample. Its row in every P_j is not penalized by ``lambda1``, so P puts as much weight on
+        it as the fit asks for, and it is not part of ``objective_``.
+    normalize_graph : bool, default=False
+        Let the weights of a sample sum to one, as eq. 2 says; the published implementation does not.
+    epsilon : float (at least 0), default=1e-5
+        Keeps divisions by small norms safe: added to the norm in eqs. 11 and 13, to the squared norm under the root in
+        eq. 17. It is absolute: compare it with the data's scale where ``rescale`` is off.
+    graph_ridge : float (at least 0), default=1e-3
+        Added to the diagonal of G (eq. 13), which is a Laplacian and singular without it.
     solver_tol : float (1e-14 to 0.1), default=1e-5
         Relative residual to which the personalized weights are solved for.
     keep_weights : bool, default=False
@@ -213,12 +214,7 @@ class JPSH(AnchoredHasher):
         lambda2=1.0,
         lambda3=10.0,
         max_iter="auto",
-        tol=None,
         max_imbalance=0.2,
-        epsilon=1e-5,
-        graph_ridge=1e-3,
-        bias=True,
-        normalize_graph=False,
         rescale=True,
         anchors="kmeans",
         kmeans_max_iter=10,
@@ -226,6 +222,11 @@ class JPSH(AnchoredHasher):
         init="auto",
         soft_offsets="auto",
         pairwise_weight="auto",
+        tol=None,
+        bias=True,
+        normalize_graph=False,
+        epsilon=1e-5,
+        graph_ridge=1e-3,
         solver_tol=1e-5,
         keep_weights=False,
         random_state=None,
@@ -238,12 +239,7 @@ class JPSH(AnchoredHasher):
         self.lambda2 = lambda2
         self.lambda3 = lambda3
         self.max_iter = max_iter
-        self.tol = tol
         self.max_imbalance = max_imbalance
-        self.epsilon = epsilon
-        self.graph_ridge = graph_ridge
-        self.bias = bias
-        self.normalize_graph = normalize_graph
         self.rescale = rescale
         self.anchors = anchors
         self.kmeans_max_iter = kmeans_max_iter
@@ -251,6 +247,11 @@ class JPSH(AnchoredHasher):
         self.init = init
         self.soft_offsets = soft_offsets
         self.pairwise_weight = pairwise_weight
+        self.tol = tol
+        self.bias = bias
+        self.normalize_graph = normalize_graph
+        self.epsilon = epsilon
+        self.graph_ridge = graph_ridge
         self.solver_tol = solver_tol
         self.keep_weights = keep_weights
         self.random_state = random_state

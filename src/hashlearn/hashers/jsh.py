@@ -52,7 +52,7 @@ class JSH(AnchoredHasher):
         Rounds of k-means.
     kmeans_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
-        a round, a sample is held in memory.
+        a round, a sample is held in memory. For ``n_anchors="auto"`` the sample has a row for each anchor at least.
     init : {"random", "itq", "spectral"} or ndarray of shape (n_bits, n_anchors), default="random"
         The anchors' codes to start from.
     random_state : int, RandomState instance or None, default=None

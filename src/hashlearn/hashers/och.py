@@ -27,7 +27,7 @@ from scipy.special import expit
 
 from hashlearn.checks import check_count, check_integer, check_number
 from hashlearn.hashers.base import LinearHasher, all_or_nothing, starting_matrix
-from hashlearn.linalg.ordinal import find_landmarks, ordinal_gradient
+from hashlearn.linalg.ordinal import LandmarkSettings, find_landmarks, ordinal_gradient
 from hashlearn.linalg.rotations import nearest_rotation
 
 SHORTEST_STEP = 1e-8
@@ -126,8 +126,7 @@ class OCH(LinearHasher):
     def fit(self, X, y=None):
         rows, rng = self._rows_to_fit(X), self._rng()
         max_iter, tol = check_integer("max_iter", self.max_iter, low=0), check_number("tol", self.tol, low=0)
-        found = find_landmarks(
-            rows,
+        settings = LandmarkSettings(
             train_sample=check_integer("train_sample", self.train_sample, low=2),
             subset=self.subset,
             n_landmarks=self.n_landmarks,
@@ -135,8 +134,8 @@ class OCH(LinearHasher):
             n_components=check_count("n_components", self.n_components, auto=20, high=rows.shape[1]),
             directions=self.directions,
             kmeans_max_iter=check_integer("kmeans_max_iter", self.kmeans_max_iter, low=1),
-            rng=rng,
         )
+        found = find_landmarks(rows, settings, rng)
         k = check_count("k", self.k, auto=10, low=2, high=len(found.points))
         shape = (found.directions.shape[1], self.n_bits)
         start = starting_matrix("init", self.init, shape, lambda: rng.standard_normal(shape))

@@ -17,7 +17,7 @@ from scipy.special import expit
 
 from hashlearn.checks import check_count, check_integer, check_number
 from hashlearn.hashers.base import LinearHasher, all_or_nothing, starting_matrix
-from hashlearn.linalg.ordinal import find_landmarks, ordinal_gradient
+from hashlearn.linalg.ordinal import LandmarkSettings, find_landmarks, ordinal_gradient
 
 
 class OEH(LinearHasher):
@@ -120,8 +120,7 @@ class OEH(LinearHasher):
         rows, rng = self._rows_to_fit(X), self._rng()
         max_iter, d = check_integer("max_iter", self.max_iter, low=0), rows.shape[1]
         lambda1, beta, step = (check_number(name, getattr(self, name)) for name in ("lambda1", "beta", "step"))
-        found = find_landmarks(
-            rows,
+        settings = LandmarkSettings(
             train_sample=check_integer("train_sample", self.train_sample, low=2),
             subset=self.subset,
             n_landmarks=self.n_landmarks,
@@ -129,8 +128,8 @@ class OEH(LinearHasher):
             n_components=check_count("n_components", self.n_components, auto=self.n_bits, high=d),
             directions=self.directions,
             kmeans_max_iter=check_integer("kmeans_max_iter", self.kmeans_max_iter, low=1),
-            rng=rng,
         )
+        found = find_landmarks(rows, settings, rng)
         k = check_count("k", self.k, auto=10, low=2, high=len(found.points))
         descent = _released_gradient if self.as_released else _gradient
         shape = (found.directions.shape[1], self.n_bits)

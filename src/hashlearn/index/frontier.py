@@ -26,6 +26,9 @@ N_QUERIES = {1: 500, 10: 500, 100: 200, 1000: 50}
 RATIOS = np.array([1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256])
 """Candidates for each neighbor, as far as there are not more of them than are measured."""
 
+_SHARE_OF_ROWS = 16
+"""One row in 16 is a candidate at the most: comparing all vectors costs little more then."""
+
 _MOST_CANDIDATES = {1: 256, 10: 2560, 100: 2400, 1000: 4000}
 _COVERAGES = (0.6, 0.75, 0.85, 0.9, 0.93, 0.95, 0.965, 0.98, 0.99, 0.995, 0.999)
 _SHARPNESSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # over the mean level of all lists above the nearest
@@ -39,7 +42,7 @@ _FEATURE_COST = 0.25
 _ARRAYS = ("neighbors", "shares", "codes", "recalls", "sharpness")
 
 
-class Plan(NamedTuple):
+class ListPlan(NamedTuple):
     """How a search reaches a recall: its lists, its candidates, the recall that is expected, and the cost in codes.
 
     ``is_flat`` says to compare the vectors of all rows instead, which costs less or is the only way.
@@ -85,10 +88,10 @@ class Frontier:
         """The arrays as a file keeps them."""
         return {f"frontier_{name}": self.arrays[name] for name in _ARRAYS}
 
-    def _plan(self, k: int, recall: float, n_rows: int, n_allowed: int) -> Plan:
+    def _plan(self, k: int, recall: float, n_rows: int, n_allowed: int) -> ListPlan:
         """The cheapest way to a recall of the k nearest among ``n_allowed`` of the rows."""
         each = _CANDIDATE_COST + _FEATURE_COST * self._n_features
-        flat = Plan(Probes(self._n_lists), n_allowed, 1.0, each * n_allowed, is_flat=True)
+        flat = ListPlan(Probes(self._n_lists), n_allowed, 1.0, each * n_allowed, is_flat=True)
         recalls = self._recalls(k * n_rows / max(1, n_allowed))
         wanted = min(recall, float(recalls.max()))
         misses, codes = np.log(1 - self.arrays["shares"]), self.arrays["codes"]
@@ -99,7 +102,7 @@ class Frontier:
                 probes = Probes(self._n_lists, float(share), float(self.arrays["sharpness"][0]))
                 candidates = min(int(np.ceil(ratio * k)), max(1, n_allowed))
                 cost = float(np.interp(wanted, measured, codes)) + each * candidates
-                plans.append(Plan(probes, candidates, wanted, cost))
+                plans.append(ListPlan(probes, candidates, wanted, cost))
         best = min(plans, key=lambda plan: plan.cost)
         worth = 1 if wanted == recall else _WORTH_OF_ALL
         return flat if recall == 1 or flat.cost <= worth * best.cost else best
@@ -141,7 +144,7 @@ def measured(
     recalls = np.zeros((len(neighbors), len(shares), len(RATIOS)))
     codes = np.zeros(len(shares))
     for i, k in enumerate(neighbors):
-        n, most = N_QUERIES[k], _MOST_CANDIDATES[k]
+        n, most = N_QUERIES[k], min(_MOST_CANDIDATES[k], max(4 * k, int(sizes.sum()) // _SHARE_OF_ROWS))
         counts = np.minimum(np.ceil(RATIOS * k), most)
         for j, share in enumerate(shares):
             found = search(queries[:n], most, Probes(partition.n_lists, share, sharpness))

@@ -45,7 +45,8 @@ class HammingIndex(CodeIndex[Engine]):
     >>> codes = np.array([[0b11110000], [0b11111111], [0b00001111]], dtype=np.uint8)
     >>> index = HammingIndex(n_bits=8).add(codes)
     >>> index.search(codes[:1], k=2)
-    Neighbors(distances=array([[0, 4]], dtype=int32), ids=array([[0, 1]]))
+    Neighbors: 2 of 1 query, id (distance), nearest first
+      0 (0), 1 (4)
     >>> index.within(codes[:1], radius=4).ids
     array([0, 1])
     """

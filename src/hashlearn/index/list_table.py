@@ -18,7 +18,7 @@ from hashlearn.index.kernels.list_writing import write_codes
 from hashlearn.index.kernels.lists import KEY_SHIFT, LARGEST_LEVEL, Lists
 from hashlearn.index.kernels.simd import TILE
 from hashlearn.index.kernels.tiles import n_tiles, room_for
-from hashlearn.index.partition import Encoded
+from hashlearn.index.partition import EncodedRows
 
 _GROWTH = 1.125  # of a list that moves, and of the room for all tiles
 _MOST_LOST = 0.25  # of the tiles; beyond, all lists are copied
@@ -122,7 +122,7 @@ class ListTable:
         arrays = [self.tiles, self.rows, *self.lists]
         return sum(array.nbytes for array in arrays) + (0 if self.removed is None else self.removed.nbytes)
 
-    def added(self, new: Encoded, rows: NDArray[np.int64]) -> "ListTable":
+    def added(self, new: EncodedRows, rows: NDArray[np.int64]) -> "ListTable":
         """This table and more codes, with rows that ascend and are not below ``next_row``."""
         next_row = int(rows[-1]) + 1 if len(rows) else self.next_row
         if next_row > 1 << KEY_SHIFT:
@@ -242,7 +242,7 @@ class ListTable:
                     old.offsets[number] + old.scales[number] * values, arrays.offsets[number], arrays.scales[number]
                 )
 
-    def _write(self, new: Encoded, rows: NDArray, counts: NDArray, arrays: ListArrays, tiles, row_numbers) -> None:
+    def _write(self, new: EncodedRows, rows: NDArray, counts: NDArray, arrays: ListArrays, tiles, row_numbers) -> None:
         order = np.argsort(new.lists, kind="stable")
         lists = new.lists[order]
         before = np.cumsum(counts) - counts
@@ -252,7 +252,7 @@ class ListTable:
         write_codes(tiles, row_numbers, places, order, new.codes, values, rows)
 
 
-def _wider(arrays: ListArrays, new: Encoded, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _wider(arrays: ListArrays, new: EncodedRows, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Widen the ends of the lists' corrections to those of new codes; returns which lists' were changed."""
     low, high = np.full(len(counts), np.inf), np.full(len(counts), -np.inf)
     np.minimum.at(low, new.lists, new.corrections)

@@ -49,7 +49,7 @@ N_NEIGHBORS = 10
 PLACES = (10, 100)
 
 
-class Encoded(NamedTuple):
+class EncodedRows(NamedTuple):
     """Rows as the lists keep them: the list, the packed code and the correction of each."""
 
     lists: NDArray[np.int32]
@@ -116,7 +116,7 @@ class Partition:
         """Rows or queries as the method sees them: in single precision, of length one where the angle counts."""
         return _seen(block.astype(np.float32, copy=False), self.metric)
 
-    def encoded(self, block: NDArray) -> Encoded:
+    def encoded(self, block: NDArray) -> EncodedRows:
         """Lists, codes and corrections of rows."""
         X = self.seen(block)
         lists = np.empty(len(X), np.int32)
@@ -127,7 +127,13 @@ class Partition:
             residuals = X[part] - centers
             codes[part] = pack(self._search(residuals) > 0)
             corrections[part] = self._corrections(X[part], centers, residuals, codes[part])
-        return Encoded(lists, codes, corrections)
+        return EncodedRows(lists, codes, corrections)
+
+    def squared_residuals(self, block: NDArray) -> NDArray[np.float32]:
+        """The squared distance of each row to the center of its list."""
+        X = self.seen(block)
+        residuals = X - self.centers[self._lists_of(X)]
+        return np.einsum("ij,ij->i", residuals, residuals)
 
     def _corrections(self, X: NDArray, centers: NDArray, residuals: NDArray, codes: NDArray) -> NDArray:
         coefficients = coefficients_of(unpack(codes, self.n_bits), len(self.words), residuals.dtype)

@@ -19,7 +19,7 @@ from hashlearn.checks import check_choice, check_integer, check_number, plain_ar
 from hashlearn.codes import bytes_per_code
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.index.base import MAX_BITS, check_k
-from hashlearn.index.frontier import N_QUERIES, Frontier, Plan, measured, nearest_rows
+from hashlearn.index.frontier import N_QUERIES, Frontier, ListPlan, measured, nearest_rows
 from hashlearn.index.kernels.lists import (
     KEY_SHIFT,
     QUERIES_PER_BLOCK,
@@ -34,7 +34,7 @@ from hashlearn.index.kernels.products import vector_tiles
 from hashlearn.index.kernels.rerank import METRIC_NUMBERS, Vectors, nearest_of_candidates
 from hashlearn.index.kernels.simd import TILE
 from hashlearn.index.list_table import ListArrays, ListTable, tiles_of
-from hashlearn.index.partition import METRICS, Encoded, Partition, encode_block, word_rows
+from hashlearn.index.partition import METRICS, EncodedRows, Partition, encode_block, word_rows
 from hashlearn.index.sections import Sections, read_sections, write_sections
 from hashlearn.rows import RowBlocks, as_rows, map_blocks
 from hashlearn.threads import check_n_jobs, run_all, split
@@ -48,6 +48,9 @@ _LEAST_PROBES = 16
 _LISTS_PER_ROOT = 2.0  # of the number of rows
 _FEWER_LEFT_OUT = 8  # times less of the weight, where a filter leaves too few rows
 _NEARLY_ALL = 0.9999
+_NOBODY = np.int64(-2)  # the row of a query that is none; -1 is a place that nothing fills
+_ROWS_PER_NEIGHBOR = 20  # of the recalls that are measured: more neighbors are looked for among all rows
+_LEAST_QUERIES, _ROWS_PER_QUERY = 100, 10  # to measure with
 _ARRAYS_OF_PARTITION = ("centers", "words", "directions", "shrinkage", "weights")
 
 
@@ -337,18 +340,20 @@ class PartitionedIndex:
             if len(source) != len(numbers) or (len(numbers) and numbers[-1] >= len(present)):
                 raise ValueError(f"X must have a vector for each of {len(numbers)} rows, got {len(source)}")
             there = present[numbers]
-            most = min(max(N_QUERIES), int(np.count_nonzero(there)) - 1)
+            n_there = int(np.count_nonzero(there))
+            most = min(max(N_QUERIES), max(n_there // _ROWS_PER_NEIGHBOR, min(10, n_there - 1)))
             if queries is None:
                 itself = check_random_state(0).permutation(np.flatnonzero(there))[: max(N_QUERIES.values())]
+                itself = itself[: max(_LEAST_QUERIES, n_there // _ROWS_PER_QUERY)]
                 asked = source.take(itself).astype(np.float32, copy=False)
             else:
                 asked = _check_queries(queries, state.partition)
-                itself = np.full(len(asked), NO_ID, np.int64)
+                itself = np.full(len(asked), _NOBODY)
             if most < 1 or not len(asked):
                 raise ValueError("tune needs at least two rows in the index, and a query")
             truth = numbers[nearest_rows(source, state.partition, asked, itself, most, there)]
             frontier = measured(
-                partial(self._candidates_but, itself=np.where(itself == NO_ID, NO_ID, numbers[itself])),
+                partial(self._candidates_but, itself=np.where(itself == _NOBODY, _NOBODY, numbers[itself])),
                 state.partition,
                 state.table.lists.sizes,
                 state.table.list_of_row(),
@@ -358,12 +363,28 @@ class PartitionedIndex:
             self._state = state._replace(frontier=frontier)
         return self
 
+    def squared_residuals(self, X: ArrayLike) -> NDArray[np.float32]:
+        """The squared distances of vectors to the centers of their lists; codes say little where they are large.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Vectors; seen as unit vectors where the metric is the cosine.
+
+        Returns
+        -------
+        array of shape (n,), float32
+            One for each vector.
+        """
+        partition = self._fitted.partition
+        return partition.squared_residuals(_check_queries(X, partition))
+
     @property
     def is_tuned(self) -> bool:
         """Whether a search can be asked for a recall."""
         return self._state is not None and self._state.frontier is not None
 
-    def plan(self, k: int, recall: float, n_allowed: int | None = None) -> Plan:
+    def plan(self, k: int, recall: float, n_allowed: int | None = None) -> ListPlan:
         """What a search looks at for a recall, as :meth:`tune` has measured it.
 
         Parameters
@@ -377,7 +398,7 @@ class PartitionedIndex:
 
         Returns
         -------
-        Plan
+        ListPlan
             ``is_flat`` says that comparing the vectors of all these rows is the cheapest way.
         """
         state = self._fitted
@@ -451,7 +472,7 @@ class PartitionedIndex:
         return ProbedNeighbors.of(distances, rows, probed, plan.recall)
 
     def candidates(
-        self, Q: ArrayLike, plan: Plan, allowed: NDArray[np.uint8] | None = None, n_jobs: int | None = None
+        self, Q: ArrayLike, plan: ListPlan, allowed: NDArray[np.uint8] | None = None, n_jobs: int | None = None
     ) -> ProbedNeighbors:
         """What a plan compares by vectors: for each query the rows with the least estimates in its lists.
 
@@ -461,7 +482,7 @@ class PartitionedIndex:
         ----------
         Q : array of shape (n_queries, n_features)
             Vectors.
-        plan : Plan
+        plan : ListPlan
             See :meth:`plan`; not a flat one.
         allowed : array of uint8, or None
             A bit for every row that may be found, the first the lowest of the first byte; rows behind the last may not.
@@ -638,7 +659,7 @@ def _look(
 
 
 def _look_for(
-    state: _State, queries: NDArray[np.float32], plan: Plan, allowed: Allowed, n_jobs: int | None
+    state: _State, queries: NDArray[np.float32], plan: ListPlan, allowed: Allowed, n_jobs: int | None
 ) -> ProbedNeighbors:
     """The candidates of a plan; queries that found too few look at more lists."""
     probes = plan.probes
@@ -679,18 +700,18 @@ def _state_of(
     return _State(partition, geometry, table, table.for_kernels(partition.levels()), frontier, file)
 
 
-def _encoded(source: RowBlocks, partition: Partition) -> Iterator[tuple[int, Encoded]]:
+def _encoded(source: RowBlocks, partition: Partition) -> Iterator[tuple[int, EncodedRows]]:
     """The rows encoded, a bounded number at a time, each with the number of its first row."""
     first, n_kept = 0, 0
-    kept: list[Encoded] = []
+    kept: list[EncodedRows] = []
     for _, encoded in map_blocks(source, encode_block, partition):
         kept.append(encoded)
         n_kept += len(encoded.lists)
         if n_kept >= _ROWS_AT_ONCE:
-            yield first, Encoded(*(np.concatenate(parts) for parts in zip(*kept)))
+            yield first, EncodedRows(*(np.concatenate(parts) for parts in zip(*kept)))
             first, kept, n_kept = first + n_kept, [], 0
     if kept:
-        yield first, Encoded(*(np.concatenate(parts) for parts in zip(*kept)))
+        yield first, EncodedRows(*(np.concatenate(parts) for parts in zip(*kept)))
 
 
 def _blocks(n: int, threads: int) -> list[slice]:

@@ -90,7 +90,7 @@ class FeatureSystem:
         S = np.diag(np.einsum("ij,ij->i", anchors[:, self.rest], scaled))
         rows, columns = _graph_edges(edges)
         S[rows, columns] += edges.data * _row_products(scaled, rows, columns)
-        _add_paths_of_two(S, edges.indptr, edges.indices, edges.data, scaled, 1 / k)
+        _add_paths_of_two(S, GraphEdges(edges.indptr, edges.indices, edges.data), scaled, 1 / k)
         _add_constant_vectors(S, edges, anchors[:, self.rest], k)
         for f, inverse in zip(self.dense, self.inverses):
             S += np.outer(anchors[:, f], anchors[:, f]) * inverse
@@ -158,11 +158,11 @@ class FeatureSystem:
     def in_full(self, U) -> NDArray[np.float64]:
         """P, shape (m, d, b)."""
         P = np.zeros((len(U), len(self.anchors), U.shape[1]))
-        indptr, indices, w = self._edge_arrays()
-        out, rhs, x, r, p, q = np.zeros((6, *U.shape), U.dtype)
+        out, *work = np.zeros((6, *U.shape), U.dtype)
+        arrays = FeatureArrays(*work)
         for f, k, c in zip(self.rest, self.k, self.c):
-            _solve_and_respond(k, indptr, indices, w, c, U, self.tol * 0.1, out, rhs, x, r, p, q)
-            P[:, f] = x
+            _solve_and_respond(k, self._loop_edges(), c, U, self.tol * 0.1, out, arrays)
+            P[:, f] = arrays.x
         for f, x in self._dense_weights(U):
             P[:, f] = x
         return P
@@ -170,8 +170,8 @@ class FeatureSystem:
     def _residual(self, U, sums: WeightSums, T) -> float:
         return float(np.linalg.norm(T - U - sums.responses) / max(np.linalg.norm(T), np.finfo(self.real).tiny))
 
-    def _edge_arrays(self):
-        return self.edges.indptr, self.edges.indices, self.edge_weights
+    def _loop_edges(self) -> "GraphEdges":
+        return GraphEdges(self.edges.indptr, self.edges.indices, self.edge_weights)
 
     def _over_shares(self, function) -> Iterator:
         cuts = np.linspace(0, len(self.rest), _SHARES + 1).astype(int)
@@ -180,12 +180,13 @@ class FeatureSystem:
 
     def _responses_of_share(self, U, part):
         out = np.zeros_like(U)
-        _add_responses(self.k[part], *self._edge_arrays(), self.c[part], U, self.tol * 0.1, out)
+        _add_responses(self.k[part], self._loop_edges(), self.c[part], U, self.tol * 0.1, out)
         return out
 
     def _weights_of_share(self, U, norms, part):
         out, squares = np.zeros_like(U), np.zeros(self.edges.nnz)
-        _add_weights(self.k[part], *self._edge_arrays(), self.c[part], U, self.tol * 0.1, out, norms[part], squares)
+        norms_and_squares = RowAndEdgeSums(norms[part], squares)
+        _add_weights(self.k[part], self._loop_edges(), self.c[part], U, self.tol * 0.1, out, norms_and_squares)
         return out, squares
 
     def _dense_weights(self, U) -> Iterator:
@@ -247,12 +248,39 @@ def _add_constant_vectors(S, edges, anchors, k):
         S[np.ix_(members, members)] += (anchors[members] * missed) @ anchors[members].T
 
 
+class GraphEdges(NamedTuple):
+    """E as the compiled loops take it: the arrays of a sparse matrix in rows."""
+
+    indptr: NDArray
+    indices: NDArray
+    weights: NDArray
+
+
+class FeatureArrays(NamedTuple):
+    """The arrays of conjugate gradients for one feature, of shape (m, b): right-hand side, solution, and r, p, q."""
+
+    rhs: NDArray
+    x: NDArray
+    r: NDArray
+    p: NDArray
+    q: NDArray
+
+
+class RowAndEdgeSums(NamedTuple):
+    """Norms of the rows of P, shape (features, m), and squared norms of its differences over the edges."""
+
+    norms: NDArray
+    edge_squares: NDArray
+
+
 @fast
-def _solve_feature(k, indptr, indices, w, rhs, x, tol, max_iter, r, p, q):
+def _solve_feature(k, edges, arrays, tol, max_iter):
     """Jacobi-preconditioned CG for (diag(k) - E) x = rhs from x = 0, all columns under common scalars.
 
     Sums are kept in double, the arrays' own type does the rest: a stray double in an inner loop halves its speed.
     """
+    indptr, indices, w = edges
+    rhs, x, r, p, q = arrays
     m, b = rhs.shape
     real = rhs.dtype.type
     rz = 0.0
@@ -303,33 +331,41 @@ def _solve_feature(k, indptr, indices, w, rhs, x, tol, max_iter, r, p, q):
 
 
 @fast
-def _solve_and_respond(k, indptr, indices, w, c, U, tol, out, rhs, x, r, p, q):
+def _solve_and_respond(k, edges, c, U, tol, out, arrays):
     """x = M^-1 (c * U) and out += c * x, for the matrix and the anchors' values of one feature."""
+    rhs, x = arrays.rhs, arrays.x
     m, b = U.shape
     for j in range(m):
         for t in range(b):
             rhs[j, t] = c[j] * U[j, t]
-    _solve_feature(k, indptr, indices, w, rhs, x, tol, _MAX_INNER, r, p, q)
+    _solve_feature(k, edges, arrays, tol, _MAX_INNER)
     for j in range(m):
         for t in range(b):
             out[j, t] += c[j] * x[j, t]
 
 
 @fast
-def _add_responses(k, indptr, indices, w, anchors, U, tol, out):
-    """out += sum_f c_f * M_f^-1 (c_f * U)."""
-    rhs, x, r, p, q = np.empty_like(U), np.empty_like(U), np.empty_like(U), np.empty_like(U), np.empty_like(U)
-    for f in range(len(anchors)):
-        _solve_and_respond(k[f], indptr, indices, w, anchors[f], U, tol, out, rhs, x, r, p, q)
+def _new_arrays(U):
+    return FeatureArrays(np.empty_like(U), np.empty_like(U), np.empty_like(U), np.empty_like(U), np.empty_like(U))
 
 
 @fast
-def _add_weights(k, indptr, indices, w, anchors, U, tol, out, norms, edge_squares):
+def _add_responses(k, edges, anchors, U, tol, out):
+    """out += sum_f c_f * M_f^-1 (c_f * U)."""
+    arrays = _new_arrays(U)
+    for f in range(len(anchors)):
+        _solve_and_respond(k[f], edges, anchors[f], U, tol, out, arrays)
+
+
+@fast
+def _add_weights(k, edges, anchors, U, tol, out, sums):
     """As :func:`_add_responses`, and the norms of P's rows and the squared norms of its differences over the edges."""
-    rhs, x, r, p, q = np.empty_like(U), np.empty_like(U), np.empty_like(U), np.empty_like(U), np.empty_like(U)
+    arrays = _new_arrays(U)
+    x, indptr, indices = arrays.x, edges.indptr, edges.indices
+    norms, edge_squares = sums
     m, b = U.shape
     for f in range(len(anchors)):
-        _solve_and_respond(k[f], indptr, indices, w, anchors[f], U, tol, out, rhs, x, r, p, q)
+        _solve_and_respond(k[f], edges, anchors[f], U, tol, out, arrays)
         for j in range(m):
             s = 0.0
             for t in range(b):
@@ -344,11 +380,12 @@ def _add_weights(k, indptr, indices, w, anchors, U, tol, out, norms, edge_square
 
 
 @fast
-def _add_paths_of_two(S, indptr, indices, w, scaled, inverse):
+def _add_paths_of_two(S, edges, scaled, inverse):
     """Add the third Neumann term to S: what goes from an anchor over one other to a third, or back.
 
     ``scaled`` is c/k and ``inverse`` 1/k, both of shape (m, features).
     """
+    indptr, indices, w = edges
     for middle in range(len(S)):
         for one in range(indptr[middle], indptr[middle + 1]):
             for two in range(indptr[middle], one + 1):

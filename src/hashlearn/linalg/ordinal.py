@@ -42,23 +42,25 @@ class Landmarks(NamedTuple):
     affinity: NDArray[np.float64]
 
 
-def find_landmarks(
-    rows: RowBlocks,
-    *,
-    train_sample: int,
-    subset: Any,
-    n_landmarks: Any,
-    landmarks: Any,
-    n_components: int,
-    directions: Any,
-    kmeans_max_iter: int,
-    rng: np.random.RandomState,
-) -> Landmarks:
-    """Landmarks, mean and principal directions of a sample of the rows.
+class LandmarkSettings(NamedTuple):
+    """How landmarks are found.
 
     ``subset``, ``landmarks`` (in the coordinates of the data) and ``directions`` are found if None: ``train_sample``
     rows drawn at random, k-means from ``n_landmarks`` of them ("auto": 300), PCA of the sample.
     """
+
+    train_sample: int
+    subset: Any
+    n_landmarks: Any
+    landmarks: Any
+    n_components: int
+    directions: Any
+    kmeans_max_iter: int
+
+
+def find_landmarks(rows: RowBlocks, settings: LandmarkSettings, rng: np.random.RandomState) -> Landmarks:
+    """Landmarks, mean and principal directions of a sample of the rows."""
+    train_sample, subset, n_landmarks, landmarks, n_components, directions, kmeans_max_iter = settings
     chosen = _sample(len(rows), train_sample, rng) if subset is None else check_rows("subset", subset, len(rows))
     sample = RowBlocks(rows.take(chosen))
     moments = Moments.of(sample)

@@ -115,7 +115,7 @@ class SeenRows:
     until: int = 0
 
 
-class Workers(Protocol):
+class BlockWorkers(Protocol):
     """Processes on other machines that read the rows and run the passes. See :mod:`hashlearn.rows.cluster`."""
 
     def n_blocks(self, rows: "RowBlocks") -> int:
@@ -149,7 +149,7 @@ class RowBlocks:
         Number of the source's first row, if the source is a part of a larger one.
     parts : int
         Each block is cut into this number of smaller blocks.
-    workers : Workers or None
+    workers : BlockWorkers or None
         The workers that run the passes; None for the threads of this process.
 
     Attributes
@@ -169,7 +169,7 @@ class RowBlocks:
         first: int = 0,
         offset: int = 0,
         parts: int = 1,
-        workers: Workers | None = None,
+        workers: BlockWorkers | None = None,
     ):
         # An isinstance check against the protocol Source takes longer than encoding an array of one row.
         is_array = isinstance(source, np.ndarray) or not isinstance(source, Source)

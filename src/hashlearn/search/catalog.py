@@ -122,8 +122,8 @@ class Facts(NamedTuple):
     index_kind : {"auto", "flat", "lists"}
         When the search has lists.
     lists : dict or None
-        ``file`` and ``fingerprint`` of the file of lists, the number of places it covers, and for how many rows they
-        were made.
+        ``file`` and ``fingerprint`` of the file of lists, the number of places it covers, for how many rows they were
+        made, and the limit beyond which rows are in no list.
     """
 
     search: str

@@ -40,7 +40,7 @@ from hashlearn.index.sections import fingerprint
 from hashlearn.search.catalog import Catalog, Facts, LoadedRows
 from hashlearn.search.columns import Columns
 from hashlearn.search.ids import Growing, IdColumn
-from hashlearn.search.lists import SearchLists
+from hashlearn.search.lists import Covered, SearchLists
 from hashlearn.search.metric_hasher import Lengths, MetricHasher
 from hashlearn.search.snapshot import Index, Snapshot, empty_index
 from hashlearn.search.tune import Tuning
@@ -189,21 +189,23 @@ class SearchFolder:
 
     # -- lists ------------------------------------------------------------------------------------------------------
 
-    def save_lists(self, index: PartitionedIndex, n_places: int, n_made_for: int) -> dict[str, Any]:
+    def save_lists(self, covered: Covered, lists: SearchLists) -> dict[str, Any]:
         """Write lists, whose rows are places; returns what the facts say of them."""
         path = self.path / self._new("lists-{}.hll")
-        index.save(path)
-        said = {"file": path.name, "fingerprint": PartitionedIndex.open(path).fingerprint}
-        return {**said, "places": n_places, "made_for": n_made_for}
+        covered.lists.save(path)
+        said = {"file": path.name, "fingerprint": PartitionedIndex.open(path).fingerprint, "places": covered.n_places}
+        return {**said, "made_for": lists.n_made_for, "limit": lists.limit}
 
-    def open_lists(self, facts: Facts) -> SearchLists | None:
+    def open_lists(self, facts: Facts, alive: NDArray[np.bool_]) -> SearchLists | None:
+        """The lists that the facts name; ``alive`` says of each place whether its row is there."""
         if facts.lists is None:
             return None
         path = self.path / facts.lists["file"]
         index = PartitionedIndex.open(path)
         if index.fingerprint != facts.lists["fingerprint"] or not index.is_tuned:
             raise ValueError(f"{path} has other lists than were saved there (the checksum does not fit)")
-        return SearchLists(index, facts.lists["places"], facts.lists["made_for"])
+        covered = Covered.opened(index, facts.lists["places"], alive)
+        return SearchLists(covered, facts.lists["made_for"], facts.lists["limit"])
 
     # -- vectors ----------------------------------------------------------------------------------------------------
 
@@ -351,7 +353,7 @@ def _load(folder: SearchFolder, catalog: Catalog, facts: Facts, inside: bool) ->
         columns=Columns(catalog, facts.first_row),
         vectors=None if vectors is None or not n else vectors.first(n),
         tuning=None if facts.tuning is None else Tuning.from_dict(facts.tuning),
-        lists=folder.open_lists(facts),
+        lists=folder.open_lists(facts, alive),
     )
     return Loaded(snapshot, facts, vectors)
 
@@ -451,7 +453,7 @@ def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Fac
     vectors = before.vectors
     if facts.vectors != known.vectors:
         vectors = folder.open_vectors(facts)
-    lists = snapshot.lists if facts.lists == known.lists else folder.open_lists(facts)
+    lists = snapshot.lists if facts.lists == known.lists else folder.open_lists(facts, alive)
     changed = replace(
         snapshot,
         index=index,

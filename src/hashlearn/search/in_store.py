@@ -179,6 +179,9 @@ class MirroredRows(CatalogRows):
                 self._link.put(snapshot.ids_at(places[-len(new) :]), encoded, new.payloads, X)
                 pending.snapshot = self._with_vectors(snapshot)
 
+    def put_guarded(self, X: Any, ids: Any, payloads: Any, guard: Any, *, only_new: bool) -> NoReturn:
+        refuse_guard()
+
     def remove(self, ids: Any) -> None:
         with self.changing() as pending:
             places = np.unique(pending.snapshot.find_all(ids))
@@ -259,6 +262,9 @@ class StoreRows:
     tuning: Tuning | None = None
     moment = None
     has_lists = False
+
+    def tune_lists(self, queries: Any) -> None:
+        """Rows of a store have no lists."""
 
     def __init__(self, link: StoreLink):
         if link.hasher.has_weights:
@@ -383,6 +389,9 @@ class StoreRows:
     def count(self, filter: Any) -> int:
         return 0 if self._link.store is None else self._link.store.count(filter)
 
+    def matching(self, filter: Any) -> NDArray[np.bool_]:
+        return self._need_memory("matching")
+
     def facets(self, field: str, filter: Any) -> list[Facet]:
         return self._need_memory("facets")
 
@@ -410,6 +419,9 @@ class StoreRows:
             self._link.put(new_ids, encoded, texts, X)
             if self._next_id is not None:
                 self._next_id = max(self._next_id, int(new_ids.max()) + 1)
+
+    def put_guarded(self, X: Any, ids: Any, payloads: Any, guard: Any, *, only_new: bool) -> NoReturn:
+        refuse_guard()
 
     def remove(self, ids: Any) -> None:
         store = self._link.store
@@ -496,3 +508,7 @@ class StoreRows:
 def _refuse_subset(options: Options) -> None:
     if options.subset is not None:
         raise ValueError("subset must be None where search_in='store'; give a filter instead")
+
+
+def refuse_guard() -> NoReturn:
+    raise ValueError("duplicates must be None where there is a store: the guard is for rows in memory or in a folder")

@@ -95,7 +95,8 @@ def rerank_asymmetric(index: HammingIndex, query_scores: ArrayLike, candidates: 
     --------
     >>> index = HammingIndex(8).add(np.array([[0b10000000], [0b01000000]], dtype=np.uint8))
     >>> rerank_asymmetric(index, [[-0.5, 2, -1, -1, -1, -1, -1, -1]], [[0, 1]], k=1)
-    Neighbors(distances=array([[-8.5]], dtype=float32), ids=array([[1]]))
+    Neighbors: 1 of 1 query, id (distance), nearest first
+      1 (-8.5)
     """
     wanted = _check_candidates(candidates)
     scores = np.asarray(query_scores, np.float32)
@@ -138,7 +139,8 @@ def rerank_exact(
     Examples
     --------
     >>> rerank_exact([[0.0], [3.0], [1.0]], [[0.8]], [[0, 1, 2]], k=2)
-    Neighbors(distances=array([[0.2, 0.8]], dtype=float32), ids=array([[2, 0]]))
+    Neighbors: 2 of 1 query, id (distance), nearest first
+      2 (0.2), 0 (0.8)
     """
     wanted = _check_candidates(candidates)
     check_choice("metric", metric, METRICS)

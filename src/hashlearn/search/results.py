@@ -44,3 +44,14 @@ class NeighborsWithRows(Neighbors):
     probed: NDArray[np.int64] | None = None
     recall: float | None = None
     parts: dict[str, NDArray[np.float32]] | None = None
+
+    def to_pandas(self) -> Any:
+        """As that of :class:`~hashlearn.codes.results.Neighbors`, with a column for each field of the payloads."""
+        frame = super().to_pandas()
+        if self.payloads is None:
+            return frame
+        rows = [self.payloads] if np.ndim(self.ids) == 1 else self.payloads
+        found = [rows[query][rank - 1] or {} for query, rank in zip(frame["query"], frame["rank"])]
+        for field in dict.fromkeys(name for payload in found for name in payload if name not in frame):
+            frame[field] = [payload.get(field) for payload in found]
+        return frame

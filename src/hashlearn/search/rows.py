@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.catalog import Catalog, Facts, payload_sums
 from hashlearn.search.columns import Columns, Facet
 from hashlearn.search.folder import Loaded, SearchFolder, load, load_changes, new_search_id, vector_facts
+from hashlearn.search.guard import ROWS_AT_A_TIME, Guard, NearRow, flagged, refuse
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_new_ids
 from hashlearn.search.lists import LEAST_ROWS, SearchLists, VectorsAt
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
@@ -251,6 +253,11 @@ class CatalogRows:
     def count(self, filter: Any) -> int:
         return len(self._snapshot.rows_meeting(filter))
 
+    def matching(self, filter: Any) -> NDArray[np.bool_]:
+        snapshot = self._snapshot
+        mask = snapshot.chosen(filter, None)
+        return np.ones(len(snapshot), bool) if mask is None else mask[snapshot.places_by_id]
+
     def facets(self, field: str, filter: Any) -> list[Facet]:
         snapshot = self._snapshot
         chosen = np.zeros(snapshot.n_places, bool)
@@ -300,6 +307,37 @@ class CatalogRows:
                     self.put_encoded(pending, new, only_new)
                     return
 
+    def put_guarded(self, X: Any, ids: Any, payloads: Any, guard: Guard, *, only_new: bool) -> list[NearRow]:
+        """As :meth:`put`, block by block; rows that are near others are treated as the guard says, and returned."""
+        rows = as_rows(X)
+        texts = ["" if text == NO_PAYLOAD else text for text in payload_texts(payloads, len(rows))]
+        all_near = []
+        with self.changing() as pending:
+            if pending.snapshot.vectors is None and pending.snapshot.hasher.query != "code":
+                raise ValueError(
+                    "duplicates needs vectors to compare with; make the search with keep_vectors='float32'"
+                )
+            known = pending.snapshot.id_type
+            if ids is None and known == "str":
+                raise ValueError("ids must be given: those of this search are strings")
+            every = ids_from(pending.facts.next_id, len(rows)) if ids is None else given_new_ids(ids, known, len(rows))
+            for start in range(0, len(rows), ROWS_AT_A_TIME):
+                part = np.arange(start, min(start + ROWS_AT_A_TIME, len(rows)))
+                block = rows.take(part)
+                near = guard.near_rows(pending.snapshot, block, every[part])
+                found = [each for each in near if each is not None]
+                if found and guard.action == "error":
+                    refuse(found[0])
+                all_near += found
+                is_kept = np.array([each is None or guard.action == "flag" for each in near])
+                kept = part[is_kept]
+                said = [
+                    texts[row] if (each := near[row - start]) is None else flagged(texts[row], each) for row in kept
+                ]
+                encoded = pending.snapshot.hasher.encode(block[is_kept])
+                self.put_encoded(pending, NewRows(block[is_kept], every[kept], encoded, said), only_new)
+        return all_near
+
     def remove(self, ids: Any) -> None:
         with self.changing() as pending:
             self._bury(pending, np.unique(pending.snapshot.find_all(ids)))
@@ -317,6 +355,19 @@ class CatalogRows:
         with self.changing() as pending:
             pending.snapshot = replace(pending.snapshot, tuning=tuning)
             pending.facts = pending.facts._replace(tuning=tuning.to_dict())
+
+    def tune_lists(self, queries: Any) -> None:
+        """Measure with these queries what a recall needs in the lists."""
+        snapshot, facts, _ = self._now
+        if snapshot.lists is None:
+            return
+        asked = as_rows(queries)
+        lists = snapshot.lists.tuned(
+            snapshot.covered(), snapshot.is_alive, asked.take(np.arange(len(asked))), snapshot.vectors_at
+        )
+        with self.changing() as pending:
+            if pending.snapshot.hasher is snapshot.hasher and pending.facts.first_row == facts.first_row:
+                self._put_lists(pending, lists)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -396,22 +447,33 @@ class CatalogRows:
         snapshot, facts, _ = self._now
         if not isinstance(snapshot.vectors, VectorView) or len(snapshot) < LEAST_ROWS.get(facts.index_kind, np.inf):
             return
-        if snapshot.lists is not None and not snapshot.lists.wants_to_be_made_anew(len(snapshot)):
+        if snapshot.lists is not None:
             snapshot.covered()
-            return
+            if not snapshot.lists.wants_to_be_made_anew(len(snapshot)):
+                return
         own = snapshot.hasher
-        lists = SearchLists.made(snapshot.places, snapshot.n_places, own.n_bits, own.metric, snapshot.vectors_at)
+        if len(snapshot) < self._no_lists_below:
+            return
+        try:
+            lists = SearchLists.made(snapshot.places, snapshot.n_places, own.n_bits, own.metric, snapshot.vectors_at)
+        except (MemoryError, ValueError) as error:  # the change is made: that lists are missing must not undo it
+            self._no_lists_below = 2 * len(snapshot)
+            warnings.warn(f"no lists could be made, so that searches look at all codes: {error}", stacklevel=2)
+            return
         with self.changing() as pending:
             if pending.snapshot.hasher is own and pending.facts.first_row == facts.first_row:
                 self._put_lists(pending, lists)
+
+    _no_lists_below = 0
+    """Rows that there must be before lists are tried again, where they could not be made."""
 
     def _put_lists(self, pending: Pending, lists: SearchLists) -> None:
         """Use lists, which are of their own, with the rows of a change; a folder gets them as a file."""
         snapshot = replace(pending.snapshot, lists=lists)
         if self._folder is not None:
-            said = self._folder.save_lists(*snapshot.covered(), lists.n_made_for)
+            said = self._folder.save_lists(snapshot.covered(), lists)
             pending.facts = pending.facts._replace(lists=said)
-            snapshot = replace(snapshot, lists=self._folder.open_lists(pending.facts))
+            snapshot = replace(snapshot, lists=self._folder.open_lists(pending.facts, snapshot.is_alive))
         pending.snapshot = snapshot
 
     def put_encoded(self, pending: Pending, new: NewRows, only_new: bool) -> None:
@@ -709,11 +771,11 @@ class CatalogRows:
                     lists=None,
                 )
                 if snapshot.lists is not None:
-                    said = target.save_lists(*snapshot.covered(), snapshot.lists.n_made_for)
+                    said = target.save_lists(snapshot.covered(), snapshot.lists)
                     facts = facts._replace(lists=said)
                 # Opened before others may replace the files.
                 index = empty_index(snapshot.hasher) if codes is None else target.open_codes(facts, snapshot.hasher)
-                lists = target.open_lists(facts)
+                lists = target.open_lists(facts, snapshot.is_alive)
                 if known is None:
                     target.acknowledged.write(facts._replace(change=0))
                 catalog.commit(facts)

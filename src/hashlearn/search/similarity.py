@@ -1,14 +1,15 @@
 """Vectors in, neighbors out: a hasher, an index, ids and payloads as one object, and as one folder."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hashlearn import explore
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes.results import Neighbors
 from hashlearn.features.encoders import Encoder, as_encoder
@@ -16,6 +17,7 @@ from hashlearn.rows.inputs import as_vectors, plain_rows
 from hashlearn.search.catalog import OutdatedError
 from hashlearn.search.columns import Facet
 from hashlearn.search.folder import SearchFolder
+from hashlearn.search.guard import Guard, NearRow
 from hashlearn.search.in_store import SEARCH_IN, MirroredRows, StoreLink, StoreRows
 from hashlearn.search.lists import INDEXES
 from hashlearn.search.metric_hasher import MetricHasher
@@ -34,6 +36,9 @@ from hashlearn.search.texts import (
 from hashlearn.search.tune import Tuning
 from hashlearn.search.vector_values import DTYPES
 from hashlearn.search.word_tables import check_text_field
+
+if TYPE_CHECKING:
+    from hashlearn.explore import CollectionMap, ShownNeighbors
 
 _LENGTH_CHECKS = 16
 """The lengths of rows are compared with those of the fit in the first calls only."""
@@ -140,6 +145,8 @@ class SimilaritySearch:
 
     def _begin(self, rows: CatalogRows | StoreRows) -> None:
         self._rows = rows
+        self.near_rows: list[NearRow] = []
+        """New rows that the last call with ``duplicates`` has found to be near others."""
         self._length_checks = _LENGTH_CHECKS
         # Reentrant: an exception inside __exit__ must not deadlock this thread.
         self._changing = threading.RLock()
@@ -183,7 +190,15 @@ class SimilaritySearch:
         return self
 
     def add(
-        self, X: Any = None, ids: Any = None, payloads: Any = None, *, texts: Any = None, column: str | None = None
+        self,
+        X: Any = None,
+        ids: Any = None,
+        payloads: Any = None,
+        *,
+        texts: Any = None,
+        column: str | None = None,
+        duplicates: str | None = None,
+        max_distance: float | None = None,
     ) -> Self:
         """Encode vectors or texts and add them.
 
@@ -200,16 +215,41 @@ class SimilaritySearch:
             The texts of the rows, which are searched by their words; they are a field of the payload.
         column : str or None
             The column of a table that holds the vectors, where it has several.
+        duplicates : {"skip", "flag", "error"} or None
+            Compare every new row with all rows and with the new rows before it. Of one that is near another, "skip"
+            adds nothing, "flag" adds it with the field ``duplicate_of`` in its payload, and "error" raises ValueError
+            and adds no row at all. :attr:`near_rows` tells which they were.
+        max_distance : float or None
+            How near: a distance of the metric where vectors are kept, otherwise a number of bits.
 
         Returns
         -------
         SimilaritySearch
             This object.
+
+        Examples
+        --------
+        >>> from hashlearn import LSH
+        >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.01]], np.float32)
+        >>> search = SimilaritySearch(LSH(n_bits=8, random_state=0), keep_vectors="float32").fit(X)
+        >>> len(search.add(X, ids=["a", "b", "c"], duplicates="skip", max_distance=0.1))
+        2
+        >>> [(near.id, near.of) for near in search.near_rows]
+        [('c', 'a')]
         """
-        return self._put(X, ids, payloads, texts, column, only_new=True)
+        guard = Guard.checked(duplicates, max_distance)
+        return self._put(X, ids, payloads, texts, column, only_new=True, guard=guard)
 
     def upsert(
-        self, X: Any = None, ids: Any = None, payloads: Any = None, *, texts: Any = None, column: str | None = None
+        self,
+        X: Any = None,
+        ids: Any = None,
+        payloads: Any = None,
+        *,
+        texts: Any = None,
+        column: str | None = None,
+        duplicates: str | None = None,
+        max_distance: float | None = None,
     ) -> Self:
         """As :meth:`add`, of ids that may be there already: the new rows, payloads included, take their places.
 
@@ -219,8 +259,8 @@ class SimilaritySearch:
             The vectors.
         ids : list or array of n integers >= 0, or of n strings
             Each only once.
-        payloads, texts, column
-            As in :meth:`add`.
+        payloads, texts, column, duplicates, max_distance
+            As in :meth:`add`. A row is not near the row that it replaces.
 
         Returns
         -------
@@ -229,7 +269,8 @@ class SimilaritySearch:
         """
         if ids is None:
             raise TypeError("ids must be given to upsert")
-        return self._put(X, ids, payloads, texts, column, only_new=False)
+        guard = Guard.checked(duplicates, max_distance)
+        return self._put(X, ids, payloads, texts, column, only_new=False, guard=guard)
 
     def remove(self, ids: ArrayLike) -> Self:
         """Remove rows.
@@ -256,7 +297,8 @@ class SimilaritySearch:
         Parameters
         ----------
         queries : array of shape (n_queries, n_features), or None
-            None draws some of the kept vectors.
+            None draws some of the kept vectors. Where the search has lists, what a recall needs there is measured
+            again with these queries.
         k : int
             Neighbors of a query, at least 1.
         target_recall : float
@@ -272,6 +314,9 @@ class SimilaritySearch:
         tuning = self._rows.tune(queries, k, target_recall)
         if keep:
             self.tuning = tuning
+            if queries is not None and self.has_lists:
+                with self._changing:
+                    self._rows.tune_lists(queries)
         return tuning
 
     def warm(self) -> Self:
@@ -375,7 +420,9 @@ class SimilaritySearch:
         with self._changing:
             self._rows.close()
 
-    def _put(self, X: Any, ids: Any, payloads: Any, texts: Any, column: str | None, *, only_new: bool) -> Self:
+    def _put(
+        self, X: Any, ids: Any, payloads: Any, texts: Any, column: str | None, *, only_new: bool, guard: Guard | None
+    ) -> Self:
         listed = None if texts is None else check_texts("texts", texts)
         if X is None and listed is None:
             raise TypeError("X or texts must be given")
@@ -385,15 +432,23 @@ class SimilaritySearch:
             if self._length_checks:
                 self._check_lengths(rows)
             if listed is None:
-                self._rows.put(rows, ids, payloads, only_new=only_new)
+                self._write(rows, ids, payloads, only_new, guard)
             else:
-                self._put_texts(rows, ids, payloads, listed, only_new)
+                self._put_texts(rows, ids, payloads, listed, only_new, guard)
         return self
 
-    def _put_texts(self, rows: Any, ids: Any, payloads: Any, texts: list[str], only_new: bool) -> None:
+    def _write(self, rows: Any, ids: Any, payloads: Any, only_new: bool, guard: Guard | None) -> None:
+        if guard is None:
+            self._rows.put(rows, ids, payloads, only_new=only_new)
+        else:
+            self.near_rows = self._rows.put_guarded(rows, ids, payloads, guard, only_new=only_new)
+
+    def _put_texts(
+        self, rows: Any, ids: Any, payloads: Any, texts: list[str], only_new: bool, guard: Guard | None
+    ) -> None:
         field = self.text_field
         if field is not None:
-            self._rows.put(rows, ids, with_texts(payloads, field, texts), only_new=only_new)
+            self._write(rows, ids, with_texts(payloads, field, texts), only_new, guard)
             return
         own = self._rows
         if isinstance(own, StoreRows):
@@ -401,7 +456,7 @@ class SimilaritySearch:
             return
         with own.changing():  # the first texts: their words are kept from this change on
             own.keep_words(TEXT_FIELD)
-            own.put(rows, ids, with_texts(payloads, TEXT_FIELD, texts), only_new=only_new)
+            self._write(rows, ids, with_texts(payloads, TEXT_FIELD, texts), only_new, guard)
 
     def _learned(self, X: Any, texts: Any) -> Any:
         """The rows that texts are, once the encoder has learned from them."""
@@ -499,6 +554,11 @@ class SimilaritySearch:
     def folder(self) -> Path | None:
         """Where it was opened from or saved to."""
         return self._rows.folder
+
+    @property
+    def moment(self) -> Any:
+        """An object that stands for the rows as they are now: after a change it is another one."""
+        return self._rows.moment
 
     @property
     def store(self) -> Any:
@@ -624,7 +684,8 @@ class SimilaritySearch:
         recall : float or None
             The share of the true k nearest, by the kept vectors, that is to be found. 1.0 compares all vectors and
             finds all of them. None is what was said to :meth:`tune`, or 0.95, where the search has lists
-            (:attr:`has_lists`). A search without lists must be tuned before it can be asked for a recall below 1.
+            (:attr:`has_lists`). A search without lists takes the number of candidates that :meth:`tune` has found for
+            it, and compares all vectors where none was found.
         candidates : int or None
             How many codes are found, among all of them, to be put in another order then. None is what :meth:`tune` has
             found, or 4 k.
@@ -780,6 +841,21 @@ class SimilaritySearch:
         """
         return len(self) if filter is None else self._asked(lambda rows: rows.count(filter))
 
+    def matching(self, filter: dict | None = None) -> NDArray[np.bool_]:
+        """Which rows meet a filter.
+
+        Parameters
+        ----------
+        filter : dict or None
+            A condition on the payloads; see :mod:`hashlearn.stores.filters`. None is met by all.
+
+        Returns
+        -------
+        ndarray of shape (len(search),), bool
+            In the order of :attr:`ids`, as ``subset`` of :meth:`search` takes it.
+        """
+        return self._asked(lambda rows: rows.matching(filter))
+
     def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
         """The values that a payload field has, and how many rows have each.
 
@@ -829,6 +905,42 @@ class SimilaritySearch:
         """
         n = check_integer("limit", limit, low=1, high=_MOST_ROWS_OF_A_PAGE)
         return self._asked(lambda rows: rows.scroll(filter, n, after))
+
+    def show(
+        self, query: Any, k: int = 10, *, picture: Callable[[Any], str] | None = None, **options: Any
+    ) -> "ShownNeighbors":
+        """The nearest rows of one query, as a notebook displays them: texts, fields and bars (extra ``report``).
+
+        Parameters
+        ----------
+        query : array of shape (n_features,), or the id of a row
+            A row is not its own neighbor; its id needs kept vectors.
+        k : int
+            How many.
+        picture : function or None
+            From an id to the address of a picture: a file, a URL or a data URI.
+        **options : dict
+            As in :meth:`search`.
+
+        Returns
+        -------
+        ShownNeighbors
+            Displayed as HTML in a notebook, and as lines of text elsewhere.
+        """
+        return explore.shown_neighbors(self, query, k, picture, **options)
+
+    def map(self) -> "CollectionMap":
+        """A point in the plane for every row, and clusters with names; near points are alike (extra ``map``).
+
+        It is kept in the folder of the search, and extended when rows were added. Without the package openTSNE, points
+        are the two principal components.
+
+        Returns
+        -------
+        CollectionMap
+            Displayed as a drawing in a notebook.
+        """
+        return explore.map_of(self)
 
     def _check_lengths(self, X: Any) -> None:
         self._length_checks -= 1

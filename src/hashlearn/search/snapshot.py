@@ -104,7 +104,12 @@ class Snapshot:
     @cached_property
     def places(self) -> NDArray[np.int64]:
         """The places whose rows are there, ascending."""
-        return np.flatnonzero(unpacked_mask(self.alive, self.n_places))
+        return np.flatnonzero(self.is_alive)
+
+    @property
+    def is_alive(self) -> NDArray[np.bool_]:
+        """Is its row there, for every place?"""
+        return unpacked_mask(self.alive, self.n_places)
 
     @cached_property
     def places_by_id(self) -> NDArray[np.int64]:
@@ -165,8 +170,7 @@ class Snapshot:
 
     def rows_meeting(self, filter: Any) -> NDArray[np.int64]:
         """The places of the rows that meet a filter, ascending."""
-        mask = self.chosen(filter, None)
-        return self.places if mask is None else self.places[mask[self.places]]
+        return self._looked_at(self.chosen(filter, None))
 
     # -- search -----------------------------------------------------------------------------------------------------
 
@@ -216,52 +220,47 @@ class Snapshot:
             raise ValueError("recall needs vectors to order by; make the search with keep_vectors='float32'")
         if options.candidates is not None:
             raise ValueError("candidates and recall cannot both be given: a recall says how many candidates there are")
-        if recall == 1:
-            return self._all_compared(X, k, self._looked_at(mask))
-        if self.lists is not None:
+        if recall < 1 and self.lists is not None:
             return self._in_lists(X, k, recall, mask, options.n_jobs)
-        if self.tuning is None or k > self.tuning.k or max(self.tuning.recalls) < recall:
-            raise ValueError(
-                f"recall={recall:g} of {k} neighbors was not measured; call tune(k={k}, target_recall={recall:g}), or "
-                "say recall=1.0 to compare all vectors"
-            )
-        curve = zip(self.tuning.candidates, self.tuning.recalls)
-        candidates, expected = min((n, measured) for n, measured in curve if measured >= recall)
+        curve = zip(self.tuning.candidates, self.tuning.recalls) if self.tuning is not None else ()
+        enough = [(n, expected) for n, expected in curve if expected >= recall]
+        if recall == 1 or not enough or self.tuning is None or k > self.tuning.k:
+            return self._all_compared(X, k, self._looked_at(mask))
+        candidates, expected = min(enough)
         found = self._reranked(X, k, "vectors", candidates, mask, options.n_jobs)
         return ProbedNeighbors.of(*found, np.zeros(len(found.ids), np.int64), expected)
 
     def covered(self) -> Covered:
         """The lists, with all but a few of the rows."""
         assert self.lists is not None
-        return self.lists.covering(self.places, self.n_places, self.vectors_at)
+        return self.lists.covering(lambda: self.places, self.n_places, self.vectors_at)
 
     def _in_lists(self, X: Any, k: int, recall: float, mask: Mask, n_jobs: int | None) -> ProbedNeighbors:
         """The k nearest rows by vectors, among the candidates of the lists and the rows that are in no list yet."""
-        index, n_covered = self.covered()
-        n_allowed = self.n_rows if mask is None else int(np.count_nonzero(mask[self.places]))
-        if recall == 1 or not n_allowed:
-            return self._all_compared(X, k, self._looked_at(mask))
-        plan = index.plan(k, recall, n_allowed)
-        if plan.is_flat:
+        alive = self.alive if mask is None else self.alive & packed_mask(mask)
+        n_allowed = self.n_rows if mask is None else int(np.bitwise_count(alive).sum())
+        index, n_covered, far = self.covered()
+        plan = index.plan(k, recall, n_allowed) if n_allowed else None
+        if plan is None or plan.is_flat:
             return self._all_compared(X, k, self._looked_at(mask))
         queries = as_rows(X)
         Q = queries.take(np.arange(len(queries)))
-        bits = None
-        if mask is not None or self.n_rows < self.n_places or index.next_row > self.n_places:
-            alive = self.alive if mask is None else self.alive & packed_mask(mask)
-            bits = alive.view(np.uint8)
+        has_all = mask is None and self.n_rows == self.n_places and index.next_row <= self.n_places
+        bits = None if has_all else alive.view(np.uint8)
         found = index.candidates(Q, plan, bits, n_jobs)
-        places = found.ids
-        if n_covered < self.n_places:
-            outside = np.arange(n_covered, self.n_places)
-            here = unpacked_mask(self.alive, self.n_places)[outside]
-            outside = outside[here if mask is None else here & mask[outside]]
+        places, outside = found.ids, np.concatenate([far, np.arange(n_covered, self.n_places)])
+        outside = outside[outside < self.n_places]
+        if len(outside):
+            outside = outside[outside < self.n_places]
+            outside = outside[(alive[outside >> 6] >> (outside & 63).astype(np.uint64)) & np.uint64(1) != 0]
             places = np.hstack([places, np.broadcast_to(outside, (len(places), len(outside)))])
         nearest = nearest_candidates(self.vectors, Q, places, k, self.hasher.metric)
         return ProbedNeighbors.of(*nearest, found.probed, plan.recall)
 
     def _looked_at(self, mask: Mask) -> NDArray[np.int64]:
-        return self.places if mask is None else self.places[mask[self.places]]
+        if mask is None:
+            return self.places
+        return np.flatnonzero(unpacked_mask(self.alive & packed_mask(mask), self.n_places))
 
     def _all_compared(self, X: Any, k: int, places: NDArray[np.int64]) -> ProbedNeighbors:
         """The k nearest of the rows at places, by comparing all of their vectors."""

@@ -77,13 +77,8 @@ def create_app(
         raise ValueError("features are for a single search; several have the encoders in their folders")
     app.state.searches, app.state.service = searches, searches.only
     add_error_handlers(app)
-    of_search = [
-        *search_routes.router.routes,
-        *codes.router.routes,
-        *points.router.routes,
-        *snapshots.router.routes,
-        *about.info_router.routes,
-    ]
+    routers = (search_routes.router, codes.router, points.router, snapshots.router, about.info_router)
+    of_search = [route for router in routers for route in router.routes]
     if searches.only is not None:
         app.router.routes.extend(of_search)  # the first ones are found soonest
     app.router.routes.extend(about.server_router.routes)

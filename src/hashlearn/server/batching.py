@@ -32,13 +32,18 @@ _QUIET_ROUNDS = 3
 them over in the next; the third is for clients that were answered in the first and ask again."""
 
 
-class Waiting(NamedTuple):
-    """Something to be done, where its result goes, and until when somebody waits for it."""
+class Waiting:
+    """Something to be done, where its result goes, and until when somebody waits for it.
 
-    item: Any
-    done: asyncio.Future
-    deadline: HasEnd | None
-    since: float
+    ``late`` gets the result or the exception where the request was given up while a thread works on it.
+    """
+
+    __slots__ = ("deadline", "done", "item", "late", "since")
+
+    def __init__(self, item: Any, done: asyncio.Future, deadline: HasEnd | None):
+        self.item, self.done, self.deadline = item, done, deadline
+        self.since = time.perf_counter()
+        self.late: asyncio.Future | None = None
 
 
 class Together:
@@ -81,21 +86,27 @@ class Together:
 
     async def do(self, kind: Hashable, item: Any) -> Any:
         """The result of an item, when its turn has come."""
-        waiting = Waiting(item, asyncio.get_running_loop().create_future(), current_deadline(), time.perf_counter())
+        loop = asyncio.get_running_loop()
+        waiting = Waiting(item, loop.create_future(), current_deadline())
         self.waiting.setdefault(kind, []).append(waiting)
         self.n_arrived += 1
         self._listen()
         try:
-            return await asyncio.shield(waiting.done)
+            return await waiting.done
         except asyncio.CancelledError:
             if self._withdrawn(kind, waiting):
                 raise
             expire_current()
-            await asyncio.wait([waiting.done])
-            waiting.done.exception()  # nobody else asks for it
-            if self.keeps_late:
-                return waiting.done.result()
-            raise
+            if waiting.done.cancelled():
+                waiting.late = waiting.late or loop.create_future()
+                result = await waiting.late
+            else:  # it came just now
+                result = waiting.done.exception() or waiting.done.result()
+            if not self.keeps_late:
+                raise
+            if isinstance(result, Exception):
+                raise result from None
+            return result
 
     def _withdrawn(self, kind: Hashable, waiting: Waiting) -> bool:
         """Take an item back that no thread has begun with."""
@@ -151,8 +162,10 @@ class Together:
         self.n_running -= 1
         for waiting, result in zip(batch, results):
             if waiting.done.done():  # its request was given up
-                continue
-            if isinstance(result, Exception):
+                waiting.late = waiting.late or asyncio.get_running_loop().create_future()
+                if not waiting.late.done():
+                    waiting.late.set_result(result)
+            elif isinstance(result, Exception):
                 waiting.done.set_exception(result)
             else:
                 waiting.done.set_result(result)

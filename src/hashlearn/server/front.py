@@ -7,7 +7,7 @@ work has ended.
 import asyncio
 import binascii
 from base64 import b64decode
-from contextlib import AsyncExitStack
+from collections.abc import Callable
 from hmac import compare_digest
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -190,12 +190,14 @@ class RequestLimits:
         try:
             self._check_room()
             self.n_running += 1
+            ends: list[Callable[[], None]] = []
+            request_ends.set(ends)
             try:
-                async with AsyncExitStack() as stack:
-                    request_ends.set(stack)
-                    await self._within_time(scope, receive, send)
+                await self._within_time(scope, receive, send)
             finally:
                 self.n_running -= 1
+                for end in ends:
+                    end()
         except Problem as problem:
             if not scope["status"]:
                 await problem_response(problem)(scope, receive, send)
@@ -233,6 +235,8 @@ class RequestLimits:
             if problem is None:
                 raise
             raise problem from None
+        finally:
+            self.workers.deadlines.discard(deadline)
 
 
 def problem_response(problem: Problem) -> ASGIApp:

@@ -131,12 +131,25 @@ class PointsRequest(_Request):
     """Rows to be written; one whose id is there is replaced as a whole."""
 
     points: list[Point] = Field(min_length=1)
+    duplicates: Literal["skip", "flag", "error"] | None = Field(
+        None, description="what to do with a row that is near another one; see `max_distance`"
+    )
+    max_distance: float | None = Field(None, description="the largest distance of two rows that are the same thing")
+
+
+class NearPoint(BaseModel):
+    """A row of a request that is near another row."""
+
+    id: int | str
+    of: int | str
+    distance: float
 
 
 class PointsResponse(BaseModel):
-    """How many rows were written; they are on disk."""
+    """How many rows were written; they are on disk. With ``duplicates``, ``near`` are rows that are near others."""
 
     written: int
+    near: list[NearPoint] | None = None
 
 
 class IdsRequest(_Request):

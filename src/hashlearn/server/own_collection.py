@@ -6,6 +6,7 @@ times of change) and how. Where one of these changes, it is made anew and the ol
 
 import hashlib
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from hashlearn.features import (
     save_encoder,
     texts_of_csv,
 )
+from hashlearn.features.looks import looks_of
 from hashlearn.features.pictures import Skipped, picture_names
 from hashlearn.hashers.registry import method_named
 from hashlearn.progress import track
@@ -36,11 +38,13 @@ from hashlearn.rows.formats import path_and_name, read_array, read_place
 from hashlearn.search import SimilaritySearch
 from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictures
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 5
 SEARCH, ENCODER, NOTES = "search", f"search/{ENCODER_FILE}", "collection.json"
 ROWS_AT_A_TIME = 4096
 LEARNED_FROM = 20_000
 """Rows that the hash functions are learned from, at most."""
+_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d+)?")
+"""Not those with zeros in front: they are names, such as postal codes."""
 
 
 class HowToHash(NamedTuple):
@@ -85,7 +89,8 @@ def images_collection(folder: str | Path, how: HowToHash) -> OwnCollection:
 
     def encode() -> EncodedCollection:
         images = folder_of_images(top, encoder_named(how.encoder, "image", how.model_folder))
-        return EncodedCollection(images.vectors, images.names, None, images.encoder, images.skipped)
+        looks = looks_of(top, images.names)
+        return EncodedCollection(images.vectors, images.names, looks, images.encoder, images.skipped)
 
     made = _kept(("images", str(top.resolve())), [how, state, [name for name, _ in found.skipped]], encode, how)
     pictures = FolderPictures(top, made.search.ids.tolist())
@@ -103,7 +108,7 @@ def texts_collection(path: str | Path, column: str, how: HowToHash) -> OwnCollec
             encoder.encode(table.texts[start : start + ROWS_AT_A_TIME])
             for start in track(range(0, len(table.texts), ROWS_AT_A_TIME), "texts")
         ]
-        payloads = [{"text": text, **fields} for text, fields in zip(table.texts, table.fields)]
+        payloads = [{"text": text, **fields} for text, fields in zip(table.texts, _with_numbers(table.fields))]
         return EncodedCollection(np.concatenate(blocks), np.arange(len(payloads)), payloads, encoder)
 
     made = _kept(("texts", str(file.resolve())), [how, column, _state(file, file.name)], encode, how)
@@ -158,6 +163,19 @@ def digits_collection(how: HowToHash) -> OwnCollection:
     inked = (255 - digits.images * 255 / 16).astype(np.uint8)
     pictures = ArrayPictures(inked.repeat(8, axis=1).repeat(8, axis=2))
     return made._replace(title="Handwritten digits", pictures=pictures)
+
+
+def _with_numbers(rows: list[dict[str, str]]) -> list[dict[str, Any]]:
+    """The rows of a table; a column in which every value is a number becomes numbers, for filters by ranges."""
+    columns: dict[str, bool] = {}
+    for row in rows:
+        for name, value in row.items():
+            columns[name] = columns.get(name, True) and _NUMBER.fullmatch(value) is not None
+    return [{name: _number(value) if columns[name] else value for name, value in row.items()} for row in rows]
+
+
+def _number(text: str) -> float | int:
+    return float(text) if "." in text else int(text)
 
 
 def _with_labels(payloads: list[dict] | None, labels: list[dict] | None, n: int) -> list[dict[str, Any]] | None:

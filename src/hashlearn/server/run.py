@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -106,7 +107,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 _KEEP_ALIVE_SECONDS = 75
-_SECONDS_TO_ANSWER, _SECONDS_TO_END = 4, 8
+_SECONDS_TO_ANSWER, _SECONDS_TO_END = 6, 9
 """After the signal: when requests that run are given up, and when the process ends whatever it does."""
 _SWITCH_SECONDS = 0.0005
 """How long a thread may keep the interpreter while another one waits for it: the answers of all requests wait."""
@@ -126,7 +127,7 @@ def run_server(
     log_level: str = "info",
     reuse_port: bool = False,
 ) -> None:
-    """Serve an application until SIGTERM or SIGINT; then requests that run have 4 seconds to be answered.
+    """Serve an application until SIGTERM or SIGINT; then requests that run have 6 seconds to be answered.
 
     Within 10 seconds the process ends, whatever runs: a write is made as a whole or not at all.
 
@@ -166,7 +167,9 @@ def run_server(
     )
     server = _Server(config, app.state.workers)
     # Requests have a thread each: further ones of BLAS would only take cores from them.
-    with server.ended_by_signals(), threadpool_limits(1, user_api="blas"):
+    with server.ended_by_signals(), threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+        # Of a filter by an unknown field, say: Python would keep the text of each for ever, and clients choose them.
+        warnings.simplefilter("ignore", UserWarning)
         server.run(sockets=[listening])
     log_event("stopped")
 

@@ -118,7 +118,8 @@ class Searches:
     async def _close_some(self, most: int) -> None:
         """Close those that were used longest ago, where too many are open."""
         is_open = [place for place in self._places.values() if place.service is not None]
-        for place in sorted(is_open, key=lambda place: place.last_used)[: max(0, len(is_open) - most)]:
+        idle = sorted((place for place in is_open if not place.n_users), key=lambda place: place.last_used)
+        for place in idle[: max(0, len(is_open) - most)]:
             await self._close(place)
 
     async def _close(self, place: SearchPlace) -> None:

@@ -15,6 +15,7 @@ from hashlearn.search import SimilaritySearch
 from hashlearn.server.batching import Change, Together, search_together, write_together
 from hashlearn.server.errors import problem_of, unprocessable
 from hashlearn.server.features import Features
+from hashlearn.server.guard import FolderGuard
 from hashlearn.server.telemetry import log_event
 from hashlearn.server.watch import Watch
 from hashlearn.server.workers import Workers
@@ -46,6 +47,7 @@ class Service:
     def __init__(self, search: SimilaritySearch, workers: Workers, features: Features | None, name: str = "search"):
         self.search, self.workers, self.features, self.name = search, workers, features, name
         self.settings, self.metrics = workers.settings, workers.metrics
+        self.guard = FolderGuard(search.folder)
         self.watch = Watch(search, name, self.settings.recall_share, self.metrics)
         self.searches = Together(
             partial(search_together, search, self.metrics.stages),

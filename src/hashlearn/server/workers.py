@@ -1,10 +1,8 @@
 """The threads that work for requests, and what all searches of a server share."""
 
 import asyncio
-import weakref
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import AsyncExitStack
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
@@ -15,8 +13,8 @@ from hashlearn.server.telemetry import Metrics
 
 Result = TypeVar("Result")
 
-request_ends: ContextVar[AsyncExitStack | None] = ContextVar("hashlearn_request_ends", default=None)
-"""What is to be done when the request of this task has been answered and its answer was sent."""
+request_ends: ContextVar[list[Callable[[], None]] | None] = ContextVar("hashlearn_request_ends", default=None)
+"""What is to be called when the request of this task has been answered and its answer was sent."""
 
 _LARGE_ANSWERS = 4
 _SECONDS_FOR_A_PLACE = 5.0
@@ -44,11 +42,11 @@ class Workers:
     def __init__(self, settings: Settings):
         self.settings, self.metrics = settings, Metrics()
         self.ready = self.is_stopping = False
-        self.deadlines: weakref.WeakSet[Deadline] = weakref.WeakSet()
+        self.deadlines: set[Deadline] = set()
         # One thread reads requests and writes answers. A core of its own for it, and what waits is searched together.
         self.n_searching = max(1, settings.n_threads - 1)
         self.searching = ThreadPoolExecutor(self.n_searching, thread_name_prefix="hashlearn-search")
-        self.computing = ThreadPoolExecutor(settings.n_threads, thread_name_prefix="hashlearn")
+        self.computing = ThreadPoolExecutor(max(1, settings.n_threads // 2), thread_name_prefix="hashlearn")
         self.decoding = ThreadPoolExecutor(1, thread_name_prefix="hashlearn-pictures")
         self.writing = ThreadPoolExecutor(_WRITING_THREADS, thread_name_prefix="hashlearn-writing")
         self._large_answers = asyncio.Semaphore(_LARGE_ANSWERS)
@@ -75,7 +73,7 @@ class Workers:
         if ends is None:
             self._large_answers.release()
         else:
-            ends.callback(self._large_answers.release)
+            ends.append(self._large_answers.release)
 
     def give_up(self) -> None:
         """Let the time of all requests that run be over."""

@@ -56,7 +56,8 @@ class Store:
     >>> with open_store(f"duckdb://{folder}/codes.duckdb", n_bits=8, id_type="str", create=True) as store:
     ...     store.upsert(["a", "b", "c"], codes, payloads=[{"year": 2019}, {"year": 2024}, {"year": 2024}])
     ...     store.search(codes[:1], k=2, filter={"year": {"$gte": 2020}})
-    Neighbors(distances=array([[4, 8]], dtype=int32), ids=array([['b', 'c']], dtype=object))
+    Neighbors: 2 of 1 query, id (distance), nearest first
+      'b' (4), 'c' (8)
     """
 
     def __init__(self, engine: StoreEngine, description: Description, uri: str, exact: bool):

@@ -10,14 +10,14 @@ import pytest
 
 from hashlearn.experiments.show import need_report_packages
 from hashlearn.experiments.show.pictures import Picture, Retrieval, bit_strips, png_uri, retrieval_grid
-from hashlearn.experiments.show.plots import PlotLine, by_bits_figure, line_figure, precision_recall_figure
+from hashlearn.experiments.show.plots import FigureAxes, PlotLine, by_bits_figure, line_figure, precision_recall_figure
 from hashlearn.experiments.show.styles import styles_for
 
 NAMES = [f"M{i}" for i in range(16)]
 
 
 def svg_of(curves, styles, **options):
-    return line_figure(curves, styles, title="A < B", x_label="x", y_label="y", **options)
+    return line_figure(curves, styles, FigureAxes("A < B", "x", "y", **options))
 
 
 def test_every_method_has_a_style_of_its_own():

@@ -28,8 +28,10 @@ def random_words(n, n_bits, seed):
 
 
 def tiled(words, n_bits):
+    """Tiles as an index gives them, read-only: for others the kernels would be compiled once more."""
     tiles = empty_tiles(len(words), word_layout(n_bits))
     write_tiles(tiles, np.arange(len(words)), words)
+    tiles.front.flags.writeable = tiles.back.flags.writeable = False
     return tiles
 
 

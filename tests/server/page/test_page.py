@@ -1,12 +1,13 @@
 """The page over HTTP, without scripts: what its views say, and what it answers to bad input."""
 
+import io
 import re
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from hashlearn import LSH, SimilaritySearch
+from hashlearn import ABH, JPSH, LSH, SimilaritySearch
 from hashlearn.codes import hamming_distances
 from hashlearn.server.own_collection import OwnCollection
 
@@ -14,54 +15,160 @@ X, Y = load_digits(return_X_y=True)
 
 
 def shown_ids(answer):
-    """Ids of the results that can be seen, in their order."""
-    part = answer.text.partition('<ol class="grid results">')[2].partition("</ol>")[0]
-    part = re.sub(r'<li class="card" [^>]* hidden>.*?</li>', "", part, flags=re.DOTALL)
-    return [int(key) for key in re.findall(r'<span class="id">(\d+)</span>', part)]
+    """Ids of the items of the first list, in their order."""
+    part = answer.text.partition("data-items>")[2].partition("</ol>")[0]
+    return re.findall(r'data-id="([^"]*)"', part)
+
+
+def shown_numbers(answer):
+    return [int(key) for key in shown_ids(answer)]
 
 
 def shown_distances(answer):
     return [int(d) for d in re.findall(r'data-hamming="(\d+)"', answer.text)]
 
 
-def test_the_start_shows_items_that_lead_to_their_neighbors(digits):
-    answer = digits.get("/")
-    assert answer.status_code == 200
-    address = re.search(r'<li class="card">\s*<a href="([^"]+)"', answer.text)[1]
-    assert "Nearest to item" in digits.get(address).text
+def test_the_start_shows_a_map_with_named_clusters_that_lead_to_their_items(digits, computed):
+    answer = computed(digits, "/")
+    assert 'data-map="1797"' in answer.text
+    clusters = re.findall(r'<a href="(/\?cluster=\d+)">([^<]+)</a><span class="count">([\d,]+)</span>', answer.text)
+    assert sum(int(count.replace(",", "")) for _, _, count in clusters) == 1797
+    assert any(name.startswith("label ") for _, name, _ in clusters)
+    address, name, count = clusters[0]
+    of_cluster = digits.get(address)
+    assert f"{count} of 1,797 items" in of_cluster.text
+    assert name in of_cluster.text
+    assert len(shown_ids(of_cluster)) == 24
+    points = digits.get("/page/map.bin").content
+    assert len(points) == 5 * 1797
+    bits = np.unpackbits(np.frombuffer(digits.get(address.replace("/", "/page/mask", 1)).content, np.uint8))
+    assert bits.sum() == int(count.replace(",", ""))
+    labels = np.frombuffer(points, np.uint8, offset=4 * 1797)
+    assert (labels[bits[:1797] == 1] == int(address.rpartition("=")[2])).all()
 
 
-def test_neighbors_are_the_nearest_codes_without_the_item_itself(digits):
-    answer = digits.get("/?id=7&k=20")
+def test_an_area_of_the_map_holds_the_points_inside_of_it(digits, computed):
+    computed(digits, "/")
+    points = np.frombuffer(digits.get("/page/map.bin").content, "<u2", count=2 * 1797).reshape(2, -1)
+    inside = ((points > 65535 * 0.2) & (points < 65535 * 0.5)).all(axis=0)
+    ids = digits.get("/page/export?format=ids&area=200,200,500,200,500,500,200,500").text.split()
+    assert ids == [str(row) for row in np.flatnonzero(inside)]
+
+
+def test_the_map_is_there_for_programs(digits, computed):
+    computed(digits, "/")
+    answer = digits.get("/v1/map?start=1790&limit=5").json()
+    assert (answer["rows"], answer["ids"], answer["next"]) == (1797, [1790, 1791, 1792, 1793, 1794], 1795)
+    assert len(answer["x"]) == len(answer["y"]) == len(answer["cluster"]) == 5
+    assert sum(cluster["size"] for cluster in answer["clusters"]) == 1797
+    assert "/v1/map" in digits.get("/openapi.json").json()["paths"]
+
+
+def test_results_are_in_the_order_of_search(digits):
     search = digits.app.state.service.search
-    codes = search.hasher.transform(X)
-    distances = hamming_distances(codes[7:8], codes, 32)[0]
-    order = [row for row in np.argsort(distances, kind="stable").tolist() if row != 7][:20]
-    assert shown_ids(answer) == order
-    assert shown_distances(answer) == distances[order].tolist()
+    for row in (7, 100, 1500):
+        expected = [key for key in search.search(X[row], 241).ids.tolist() if key != row]
+        assert shown_numbers(digits.get(f"/?id={row}")) == expected[:24]
+        assert shown_numbers(digits.get(f"/page/more?id={row}&from=24")) == expected[24:48]
+        assert digits.get(f"/page/export?id={row}&format=ids").text.split() == [str(key) for key in expected[:240]]
 
 
-def test_by_vectors_the_order_is_that_of_their_distances(digits):
+@pytest.mark.parametrize("keep", [None, "float32"])
+@pytest.mark.parametrize("hasher", [ABH(n_bits=32, random_state=0), JPSH(n_bits=16, random_state=0)])
+def test_the_page_orders_as_search_does_whatever_the_hasher_and_the_vectors(clients, hasher, keep):
+    rng = np.random.default_rng(0)
+    search = SimilaritySearch(hasher, keep_vectors=keep).fit(X[:1000]).add(X[:1000])
+    client = clients(OwnCollection(search, None, None, "any", []))
+    for vector in rng.normal(X[:1000].mean(axis=0), X[:1000].std(axis=0) + 1, (25, X.shape[1])).astype(np.float32):
+        answer = client.post("/page/query", data={"vector": " ".join(map(str, vector.tolist()))})
+        assert shown_numbers(answer) == search.search(vector, 240).ids[:24].tolist()
+    for row in rng.choice(1000, 10, replace=False).tolist():
+        (record,) = search.get([row])
+        if keep is None and search.query == "real":  # what its code stands for is compared
+            found = search.search(search.hasher.decode(record.code[None])[0], 241).ids
+        elif keep is None:
+            found = search.search_codes(record.code[None], 241).ids[0]
+        else:
+            found = search.search(X[row], 241).ids
+        assert shown_numbers(client.get(f"/?id={row}")) == [key for key in found.tolist() if key != row][:24]
+
+
+def test_the_page_says_how_many_of_the_true_neighbors_are_found(digits):
     lengths = np.linalg.norm(X - X[7], axis=1)
     lengths[7] = np.inf
-    order = np.argsort(lengths, kind="stable")[:12].tolist()
-    assert shown_ids(digits.get("/?id=7&rank=vectors")) == order
-    assert len(shown_ids(digits.get("/?id=7&rank=asymmetric"))) == 12
+    truth = set(np.argsort(lengths, kind="stable")[:10].tolist())
+    answer = digits.get("/?id=7")
+    found = len(truth & set(shown_numbers(answer)[:10]))
+    assert f"<strong>{found} of the true 10</strong>" in answer.text
+    assert f"<strong>{found} of the true 10</strong>" in digits.get("/page/trust?id=7").text
 
 
-def test_the_radius_is_a_limit_and_its_count_is_of_the_whole_collection(digits):
-    answer = digits.get("/?id=7&k=100&radius=4")
+def test_filters_hold_for_lists_results_and_exports(digits):
+    search = digits.app.state.service.search
+    answer = digits.get("/?f.label=3&f.label=8")
+    assert f"{np.isin(Y, [3, 8]).sum()} of 1,797 items" in answer.text
+    assert shown_numbers(answer) == np.flatnonzero(np.isin(Y, [3, 8]))[:24].tolist()
+    expected = [k for k in search.search(X[7], 241, filter={"label": {"$in": [3, 8]}}).ids.tolist() if k != 7]
+    assert shown_numbers(digits.get("/?id=7&f.label=3&f.label=8")) == expected[:24]
+    lines = digits.get("/page/export?f.label=3&format=csv").text.splitlines()
+    assert lines[0] == "id,label"
+    assert lines[1:] == [f"{row},3" for row in np.flatnonzero(Y == 3)]
+    assert len(digits.get("/page/export?min.label=8&format=ids").text.split()) == (Y >= 8).sum()
+    assert "no item meets" in digits.get("/?f.label=77").text.lower()
+
+
+def test_a_facet_counts_what_the_other_filters_leave(digits):
+    answer = digits.get("/?f.label=3")
+    counts = dict(re.findall(r'name="f.label" value="(\d)".*?<span class="count">(\d+)</span>', answer.text))
+    assert counts == {str(label): str((label == Y).sum()) for label in range(10) if str(label) in counts}
+    assert len(counts) >= 8
+    assert 'value="3" checked' in answer.text
+
+
+def test_a_basket_is_exported_with_its_tag(digits):
+    answer = digits.post("/page/export", data={"ids": '["5", "7"]', "format": "csv", "tag": "odd ones"})
+    assert answer.text.splitlines() == ["id,tag,label", f"5,odd ones,{Y[5]}", f"7,odd ones,{Y[7]}"]
+    table = digits.post("/page/export", data={"ids": '["5", "7"]', "format": "parquet"})
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert parquet.read_table(io.BytesIO(table.content)).to_pydict() == {"id": [5, 7], "label": Y[[5, 7]].tolist()}
+    for ids in ('["99999"]', "5", "[5]", "{", ""):
+        assert digits.post("/page/export", data={"ids": ids}).status_code == 422
+
+
+def test_more_like_these_and_less_like_those(digits):
+    zeros, ones = np.flatnonzero(Y == 0)[:3].tolist(), np.flatnonzero(Y == 1)[:3].tolist()
+    more = "&".join(f"like={row}" for row in zeros)
+    found = shown_numbers(digits.get(f"/?{more}"))
+    assert (Y[found] == 0).mean() > 0.9
+    assert not set(found) & set(zeros)
+    answer = digits.get(f"/?{more}&" + "&".join(f"unlike={row}" for row in ones))
+    search = digits.app.state.service.search
+    assert shown_numbers(answer) == search.search(None, 246, like=zeros, unlike=ones).ids[:24].tolist()
+
+
+def test_how_the_codes_see_it_is_the_order_of_the_codes(digits):
+    answer = digits.get("/page/inside?id=7&k=20")
+    codes = digits.app.state.service.search.hasher.transform(X)
+    distances = hamming_distances(codes[7:8], codes, 32)[0]
+    order = [row for row in np.argsort(distances, kind="stable").tolist() if row != 7][:20]
+    assert [
+        int(key) for key in re.findall(r'class="strip-name" href="/page/inside\?k=20&amp;id=(\d+)"', answer.text)
+    ] == order
+    assert shown_distances(answer) == distances[order].tolist()
+    assert answer.text.count('class="strip"') == 21
+
+
+def test_the_radius_counts_the_whole_collection(digits):
+    answer = digits.get("/page/inside?id=7&radius=4")
     codes = digits.app.state.service.search.hasher.transform(X)
     within = int((hamming_distances(codes[7:8], codes, 32)[0] <= 4).sum()) - 1
-    assert len(shown_ids(answer)) == min(100, within)
     assert f"<strong data-radius-count>{within:,}</strong>" in answer.text
 
 
 def test_a_pasted_vector_finds_the_item_it_is(digits):
     numbers = " ".join(map(str, X[3]))
     answer = digits.post("/page/query", data={"vector": numbers, "view": "/"})
-    assert shown_ids(answer)[0] == 3
-    assert shown_distances(answer)[0] == 0
+    assert shown_numbers(answer)[0] == 3
 
 
 @pytest.mark.parametrize(
@@ -86,8 +193,13 @@ def test_a_vector_that_cannot_be_is_refused_in_one_line(digits, vector, message)
         ("/?id=abc", "there is no item"),
         ("/?id=1&k=0", "k must be from 1 to 100, got 0"),
         ("/?id=1&k=x", "k must be an integer"),
-        ("/?id=1&radius=33", "radius must be from 0 to 32, got 33"),
-        ("/?id=1&rank=magic", "rank must be one of"),
+        ("/page/inside?id=1&radius=33", "radius must be from 0 to 32, got 33"),
+        ("/?id=1&layout=magic", "layout must be one of"),
+        ("/?cluster=x", "cluster must be a number"),
+        ("/?area=1,2", "area must be 3 to 200 corners"),
+        ("/?min.label=x", "min.label must be a number"),
+        ("/page/export?id=1&format=xls", "format must be one of"),
+        ("/?like=1&like=99999", "there is no item"),
         ("/?text=hello", "no encoder of texts"),
         ("/?query=0000", "no longer kept"),
         ("/page/quality?bit=32", "bit must be from 0 to 31"),
@@ -102,12 +214,13 @@ def test_bad_addresses_get_a_page_that_says_so(digits, computed, address, messag
     assert digits.get("/").status_code == 200
 
 
-def test_inside_shows_each_code_and_the_recall_of_the_query(digits):
+def test_inside_says_how_much_of_the_best_answer_the_codes_find(digits):
     answer = digits.get("/page/inside?id=7")
-    assert answer.text.count('class="strip"') == 13
-    by_codes, by_vectors = shown_ids(digits.get("/?id=7")), shown_ids(digits.get("/?id=7&rank=vectors"))
-    recall = 100 * len(set(by_codes) & set(by_vectors)) / 12
-    assert f'<strong class="recall">{recall:.0f} %</strong>' in answer.text
+    codes = digits.app.state.service.search.hasher.transform(X)
+    distances = hamming_distances(codes[7:8], codes, 32)[0]
+    by_codes = [row for row in np.argsort(distances, kind="stable").tolist() if row != 7][:12]
+    found = len(set(by_codes) & set(shown_numbers(digits.get("/?id=7"))[:12]))
+    assert f'<strong class="recall">{found} of the 12</strong>' in answer.text
 
 
 def test_quality_is_computed_in_the_background_and_kept(digits, computed):
@@ -135,14 +248,28 @@ def test_pictures_are_those_of_the_items(digits):
 
 
 def test_a_text_finds_texts_about_the_same(texts):
-    answer = texts.get("/?find_text=fox+in+the+snow&rank=vectors&k=3")
+    answer = texts.get("/?find=fox+in+the+snow")
     assert answer.url.params["text"] == "fox in the snow"
     titles = re.findall(r"<dt>title</dt><dd>(\w+)</dd>", answer.text)
-    assert set(titles) == {"Fox", "Dog", "Wolf"}
+    assert set(titles[:3]) == {"Fox", "Dog", "Wolf"}
+    assert "<mark>fox</mark> runs through <mark>the</mark> <mark>snow</mark>" in answer.text
+    assert texts.get("/?find=3").url.params["id"] == "3"  # an id that is there
+    search, features = texts.app.state.service.search, texts.app.state.service.features
+    for typed in ("fox in the snow", "shares fell", "bread"):
+        expected = search.search(features.encode_texts([typed])[0], 10, text=typed).ids.tolist()
+        assert shown_numbers(texts.get("/", params={"text": typed})) == [key for key in expected if key >= 0]
+
+
+def test_words_are_searched_where_there_is_no_encoder(clients):
+    search = SimilaritySearch(LSH(n_bits=16, random_state=0), text_field="text").fit(X)
+    search.add(X[:3], payloads=[{"text": "a red fox"}, {"text": "a grey wolf"}, {"text": "interest rates"}])
+    client = clients(OwnCollection(search, None, None, "words only", []))
+    assert shown_numbers(client.get("/?find=wolf")) == [1]
+    assert "have no code" in client.get("/page/inside?text=wolf").text
 
 
 def test_texts_of_others_are_shown_and_not_run(texts):
-    answer = texts.get("/")
+    answer = texts.get("/?id=9")
     assert "&lt;script&gt;alert(1)" in answer.text
     assert "<script>alert" not in answer.text
     assert "script-src 'self'" in answer.headers["content-security-policy"]
@@ -162,7 +289,8 @@ def test_a_search_that_keeps_no_vectors_shows_what_its_codes_say(clients, comput
     )
     client = clients(OwnCollection(search, None, None, "codes only", []))
     assert "the vector of this query is not known" in client.get("/page/inside?id=digit+7").text
-    assert len(re.findall(r"data-hamming", client.get("/?id=digit+7&rank=vectors").text)) == 12  # falls back to codes
+    assert len(shown_ids(client.get("/?id=digit+7"))) == 24
+    assert "of the true" not in client.get("/?id=digit+7").text
     assert "this search keeps none" in computed(client, "/page/quality").text
     assert "keeps no vectors" in client.get("/page/compare?id=digit+7&with=lsh:16").text
 

@@ -36,15 +36,14 @@ _UNITS = (("µs", 1e6), ("ms", 1e3), ("s", 1.0))
 
 def demo_page(demo: Demo) -> str:
     """The whole report as one HTML document."""
-    sections = [_table_section(demo), _curves_section(demo)]
     shown = _shown_codes(demo)
-    if shown is not None:
-        sections += [_retrieval_section(demo, shown), _strips_section(demo, shown)]
+    pictures = [] if shown is None else [_retrieval_section(demo, shown), _strips_section(demo, shown)]
+    sections = [*pictures[:1], _methods_section(demo), *pictures[1:], _curves_section(demo)]
     n, d = demo.split.vectors.shape
     page = ReportPage(
         demo_experiment().title,
-        f"{n} images of {d} pixels as codes of {_listed(demo.lengths)} bits. {len(demo.split.query_labels)} other "
-        "images are the queries.",
+        f"{_headline(demo)} {n} images of {d} pixels were hashed; {len(demo.split.query_labels)} other images are the "
+        "queries.",
         sections,
         [
             f"hashlearn {hashlearn.__version__}, Python {platform.python_version()}, NumPy {np.__version__}; "
@@ -73,14 +72,19 @@ def is_best(demo: Demo, run: DemoRun, measure: str) -> bool:
     return best is not None and run.measure(measure) is not None and _number(run.measure(measure)) == _number(best)
 
 
-def _table_section(demo: Demo) -> Section:
+def _methods_section(demo: Demo) -> Section:
+    """One picture of all methods, and the table that it is drawn from."""
+    names = list(dict.fromkeys(run.method for run in demo.runs))
+    styles = styles_for(names, STRONG, REFERENCE)
+    drawing = DrawingGroup(styles, [DrawingRow([_by_bits(demo, styles, "mAP")])])
     groups = [RowGroup("reference", [_row(demo, demo.reference)])]
     for n_bits in demo.lengths:
         times = demo.split.vectors.shape[1] * 32 / n_bits
         heading = f"{n_bits} bits, {times:.0f} times smaller than float32 vectors"
         groups.append(RowGroup(heading, [_row(demo, run) for run in demo.at(n_bits)]))
     notes = [*MEASURE_NOTES, *problems(demo)]
-    return Section("All methods", _headline(demo), [ReportTable(COLUMNS, groups)], notes=notes)
+    intro = "Mean average precision against the length of the codes. Higher is better."
+    return Section("All methods", intro, [ReportTable(COLUMNS, groups)], [drawing], notes, "All numbers as a table")
 
 
 def _row(demo: Demo, run: DemoRun) -> tuple[str, list[Cell]]:
@@ -96,8 +100,8 @@ def _headline(demo: Demo) -> str:
         return ""
     best, floats = ranked[0].measure("mAP"), demo.reference.measure("mAP")
     return (
-        f"At {n_bits} bits {ranked[0].method} reaches a mAP of {_number(best)}; ranking by the Euclidean distance of "
-        f"the float vectors themselves gives {_number(floats)}. The best of each length is marked."
+        f"Codes of {n_bits} bits by {ranked[0].method} find the same digit with a mAP of {_number(best)}; the float "
+        f"vectors themselves, {demo.split.vectors.shape[1] * 32 // n_bits} times larger, reach {_number(floats)}."
     )
 
 
@@ -110,7 +114,7 @@ def _curves_section(demo: Demo) -> Section:
     }
     rows = [
         DrawingRow(
-            [_by_bits(demo, styles, name) for name in ("mAP", "precision_at_100", "neighbor_recall")],
+            [_by_bits(demo, styles, name) for name in ("precision_at_100", "neighbor_recall")],
             "By the length of the codes",
         ),
         DrawingRow(

@@ -16,6 +16,7 @@ from hashlearn.experiments.results import Results, by_dataset, number, stat
 from hashlearn.experiments.show.pages import Drawing, DrawingGroup, DrawingRow
 from hashlearn.experiments.show.pictures import sign_picture
 from hashlearn.experiments.show.plots import (
+    FigureAxes,
     PlotLine,
     by_bits_figure,
     line_figure,
@@ -99,10 +100,7 @@ def _three_curves(curves: dict[str, Evaluation], styles: Mapping[str, Style], ti
     recall = line_figure(
         [PlotLine(name, of.positions, of.recall_at) for name, of in at.items()],
         styles,
-        title=f"{title}: recall among the first N",
-        x_label="N, results looked at",
-        y_label="recall@N",
-        y_range=(0.0, None),
+        FigureAxes(f"{title}: recall among the first N", "N, results looked at", "recall@N", y_range=(0.0, None)),
     )
     return [
         Drawing(precision_recall_figure(at, styles, f"{title}: precision and recall")),
@@ -173,21 +171,16 @@ def _sweeps(parts: list[RunGrid], measure: Measure, results: Results) -> Drawing
         ]
         if curves:
             name = _GREEK.get(parameter, parameter)
-            drawings.append(
-                Drawing(
-                    line_figure(
-                        curves,
-                        styles,
-                        title=f"{measure.title} against {name}",
-                        x_label=name,
-                        y_label=measure.title,
-                        x_ticks=range(len(values)),
-                        x_names=[_tick(value) for value in values],
-                        markers=True,
-                        y_range=(0.0, None),
-                    )
-                )
+            axes = FigureAxes(
+                title=f"{measure.title} against {name}",
+                x_label=name,
+                y_label=measure.title,
+                x_ticks=range(len(values)),
+                x_names=[_tick(value) for value in values],
+                markers=True,
+                y_range=(0.0, None),
             )
+            drawings.append(Drawing(line_figure(curves, styles, axes)))
     return DrawingGroup(styles, [DrawingRow(drawings)] if drawings else [])
 
 
@@ -217,12 +210,14 @@ def _convergence(part: RunGrid, results: Results) -> DrawingGroup:
             drawing = line_figure(
                 [PlotLine(title, np.arange(1, n_rounds + 1), line["objective"])],
                 styles_for([title], [title]),
-                title=f"{title}, {line['config']['bits']} bits: the objective",
-                x_label="round",
-                y_label="objective (eq. 7)",
-                x_ticks=[1, *range(5, n_rounds + 1, 5)],
-                markers=True,
-                y_range=(None, None),
+                FigureAxes(
+                    title=f"{title}, {line['config']['bits']} bits: the objective",
+                    x_label="round",
+                    y_label="objective (eq. 7)",
+                    x_ticks=[1, *range(5, n_rounds + 1, 5)],
+                    markers=True,
+                    y_range=(None, None),
+                ),
             )
             drawings.append(Drawing(drawing))
     return DrawingGroup({}, [DrawingRow(drawings, "Convergence")] if drawings else [])

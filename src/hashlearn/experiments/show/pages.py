@@ -1,16 +1,14 @@
-"""A page of sections with tables and drawings, written by the templates of ``experiments/report``.
+"""A page of sections with tables and drawings, written by the templates ``report`` of :mod:`hashlearn.html`.
 
-The page is one file: inline styles, no scripts, light and dark, wide and narrow. Text is escaped; drawings are markup
-that :mod:`~hashlearn.experiments.show.plots` and :mod:`~hashlearn.experiments.show.pictures` made.
+The page is one file, light and dark, wide and narrow. Text is escaped; drawings are markup that
+:mod:`~hashlearn.experiments.show.plots` and :mod:`~hashlearn.experiments.show.pictures` made.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hashlearn.experiments.show.styles import Style
-from hashlearn.extras import require
+from hashlearn.html import render
 
 
 class Drawing(NamedTuple):
@@ -72,13 +70,19 @@ class ReportTable(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A heading, a sentence that says what to see, and what there is to see."""
+    """A heading, a sentence that says what to see, and what there is to see: drawings first, then tables.
+
+    Attributes
+    ----------
+    folded : what one clicks on to see the tables; nothing where they are open
+    """
 
     heading: str
     intro: str = ""
     tables: Sequence[ReportTable] = ()
     drawings: Sequence[DrawingGroup] = ()
     notes: Sequence[str] = ()
+    folded: str = ""
 
 
 class ReportPage(NamedTuple):
@@ -99,21 +103,4 @@ class ReportPage(NamedTuple):
 
 def render_page(page: ReportPage) -> str:
     """The document as HTML."""
-    return render("page.html", page=page)
-
-
-def render(template: str, **values: Any) -> str:
-    """A template of this folder with these values in it."""
-    return _environment().get_template(template).render(values)
-
-
-@cache
-def _environment() -> Any:
-    jinja2: Any = require("jinja2", "report")
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parents[1] / "report" / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return render("report/page.html", page=page)

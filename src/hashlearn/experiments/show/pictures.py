@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.experiments.show.pages import render
 from hashlearn.extras import require
+from hashlearn.html import render
 
 # Signs are pictures, and have their colors in them: plus, minus, and the features without weight.
 _PLUS, _MINUS, _ZERO = (36, 71, 107), (214, 224, 236), (46, 160, 67)
@@ -38,7 +38,7 @@ class Retrieval(NamedTuple):
 def retrieval_grid(retrievals: Sequence[Retrieval]) -> str:
     """Queries at the left of each row, then what was found for them, framed by whether it is right."""
     width = max((len(retrieval.found) for retrieval in retrievals), default=0)
-    return render("retrieval.html", retrievals=retrievals, width=width)
+    return render("report/retrieval.html", retrievals=retrievals, width=width)
 
 
 def bit_strips(groups: Mapping[str, NDArray]) -> str:
@@ -49,7 +49,7 @@ def bit_strips(groups: Mapping[str, NDArray]) -> str:
     groups : name -> 0/1 matrix of shape (n, n_bits)
     """
     strips = {name: np.asarray(bits, bool) for name, bits in groups.items()}
-    return render("strips.html", strips=[(name, *bits.shape, _path(bits)) for name, bits in strips.items()])
+    return render("report/strips.html", strips=[(name, *bits.shape, _path(bits)) for name, bits in strips.items()])
 
 
 def sign_picture(signs: NDArray[np.int8], words: str) -> str:

@@ -5,7 +5,7 @@ import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,23 +26,22 @@ class PlotLine:
     y: ArrayLike
 
 
-def line_figure(
-    curves: Iterable[PlotLine],
-    styles: Mapping[str, Style],
-    *,
-    title: str,
-    x_label: str,
-    y_label: str,
-    x_ticks: Sequence[int] | None = None,
-    x_names: Sequence[str] | None = None,
-    log_x: bool = False,
-    markers: bool = False,
-    y_range: tuple[float | None, float | None] = (0.0, 1.02),
-) -> str:
-    """Curves on one pair of axes, as SVG without a legend: a page has one for all its figures.
+class FigureAxes(NamedTuple):
+    """The axes of a figure; ``x_names`` are what the ticks are called, where that is not their value."""
 
-    ``x_names`` are what the ticks are called, where that is not their value.
-    """
+    title: str
+    x_label: str
+    y_label: str
+    x_ticks: Sequence[int] | None = None
+    x_names: Sequence[str] | None = None
+    log_x: bool = False
+    markers: bool = False
+    y_range: tuple[float | None, float | None] = (0.0, 1.02)
+
+
+def line_figure(curves: Iterable[PlotLine], styles: Mapping[str, Style], axes_of: FigureAxes) -> str:
+    """Curves on one pair of axes, as SVG without a legend: a page has one for all its figures."""
+    title, x_label, y_label, x_ticks, x_names, log_x, markers, y_range = axes_of
     axes_figure = _new_figure()
     axes = axes_figure.add_subplot()
     for curve in curves:
@@ -74,7 +73,7 @@ def precision_recall_figure(
 ) -> str:
     """Precision against recall: over Hamming radii for codes, over the first N results where there are no radii."""
     curves = [PlotLine(name, *_precision_recall(evaluation)) for name, evaluation in evaluations.items()]
-    return line_figure(curves, styles, title=title, x_label="recall", y_label="precision")
+    return line_figure(curves, styles, FigureAxes(title, "recall", "precision"))
 
 
 def precision_at_figure(
@@ -82,9 +81,7 @@ def precision_at_figure(
 ) -> str:
     """Precision@N against N."""
     curves = [PlotLine(name, result.positions, result.precision_at) for name, result in evaluations.items()]
-    return line_figure(
-        curves, styles, title=title, x_label="N, results looked at", y_label="precision@N", y_range=(0.0, None)
-    )
+    return line_figure(curves, styles, FigureAxes(title, "N, results looked at", "precision@N", y_range=(0.0, None)))
 
 
 def by_bits_figure(
@@ -100,10 +97,8 @@ def by_bits_figure(
     curves = [PlotLine(name, sorted(of), [of[n_bits] for n_bits in sorted(of)]) for name, of in values.items()]
     if reference is not None and lengths:
         curves.append(PlotLine(reference[0], [lengths[0], lengths[-1]], [reference[1]] * 2))
-    return line_figure(
-        curves, styles, title=title, x_label="bits", y_label=y_label, x_ticks=lengths, log_x=True, markers=True,
-        y_range=(0.0, None),
-    )  # fmt: skip
+    axes = FigureAxes(title, "bits", y_label, x_ticks=lengths, log_x=True, markers=True, y_range=(0.0, None))
+    return line_figure(curves, styles, axes)
 
 
 def _precision_recall(evaluation: Any) -> tuple[NDArray, NDArray]:

@@ -128,7 +128,7 @@ class Allowed(NamedTuple):
         return np.unpackbits(self.chosen, count=len(present), bitorder="little").view(bool) & present
 
 
-class Asked(NamedTuple):
+class ListQueries(NamedTuple):
     """Queries as integers, in row q those of query q.
 
     Attributes
@@ -153,7 +153,7 @@ class Asked(NamedTuple):
     levels: NDArray[np.float32]
 
 
-class Found(NamedTuple):
+class ListKeys(NamedTuple):
     """The keys found so far, in row q those of query q, their number, and the key that new ones must be below.
 
     ``full`` is the number of keys from which on they are cut.
@@ -165,7 +165,7 @@ class Found(NamedTuple):
     limits: NDArray[np.int64]
 
 
-class Scratch(NamedTuple):
+class ListScratch(NamedTuple):
     """Memory to work with.
 
     ``thresholds`` and ``coarse_factors`` are those of each query for the list that is looked at. ``above`` and
@@ -277,7 +277,7 @@ def _read(asked, q, keys, count, distances, rows):
 
 @compiled
 def _empty(n, room, full):
-    return Found(
+    return ListKeys(
         np.empty((n, room), np.int64),
         np.zeros(n, np.int64),
         np.full(n, full),
@@ -287,7 +287,7 @@ def _empty(n, room, full):
 
 @compiled
 def _scratch(n, room):
-    return Scratch(
+    return ListScratch(
         np.zeros(_GROUP, np.uint64),
         np.empty(n, np.uint16),
         np.empty(n, np.uint16),
@@ -321,7 +321,7 @@ def _ask(lists, geometry, queries, probes):
             ends[q, 2] = _level_above(levels[q], n_lists, near, far, probes.most)
         counts[q] = _n_below(levels[q], n_lists, ends[q, 2])
     n_probes = min(probes.most, max(1, counts.max())) if probes.share < 1 and n > 0 else probes.most
-    asked = Asked(
+    asked = ListQueries(
         np.empty((n, n_entries), np.uint16),
         np.empty(n * n_entries, np.uint8),
         np.empty(n),

@@ -1,4 +1,4 @@
-"""The page: search, look inside the codes, judge them, compare methods. Rendered here; scripts only add comfort."""
+"""The page: a map of the collection, results, filters, the codes from inside, and comparisons of methods."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from hashlearn.server.page.collection import Collection
 from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictures
 from hashlearn.server.page.routes import add_routes
-from hashlearn.server.page.views import Page
+from hashlearn.server.page.views import FEW_ITEMS, Views
 
 __all__ = ["ArrayPictures", "FolderPictures", "Pictures", "add_page"]
 
@@ -29,5 +29,8 @@ def add_page(
         What people should know of it, such as files that were skipped.
     """
     service = app.state.service
-    takes = getattr(service.features, "kind", None)
-    add_routes(app, Page(Collection(service.search, title, pictures, notes), service.features, takes))
+    takes = getattr(service.features, "kind", None) or (None if service.search.text_field is None else "text")
+    views = Views(Collection(service.search, title, pictures, notes), service.features, takes)
+    if len(service.search) > FEW_ITEMS:
+        views.filters_job()  # begins now, beside the warming up of the search
+    add_routes(app, views)

@@ -158,3 +158,36 @@ def _side(top: float) -> str:
 
 def _tick_step(n: int) -> int:
     return next(step for step in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if n / step <= 18)
+
+
+def small_histogram(
+    counts: Sequence[float], edges: Sequence[float], limits: tuple[float | None, float | None]
+) -> Markup:
+    """Bars of how many items have a number in each part of a range; those between the limits are marked."""
+    width, height = 240, 64
+    most, step = max(counts) or 1, width / len(counts)
+    bars = []
+    for place, count in enumerate(counts):
+        low, high = edges[place], edges[place + 1]
+        inside = (limits[0] is None or high >= limits[0]) and (limits[1] is None or low <= limits[1])
+        tall = 0.0 if not count else max(1.5, count / most * (height - 16))
+        bars.append(
+            f'<rect class="bar{" within" if inside else ""}" x="{place * step:.1f}" y="{height - 14 - tall:.1f}" '
+            f'width="{step - 1:.1f}" height="{tall:.1f}"><title>{low:g} to {high:g}: {int(count):,}</title></rect>'
+        )
+    ends = (
+        f'<text x="0" y="{height - 1}">{edges[0]:g}</text>'
+        f'<text x="{width}" y="{height - 1}" text-anchor="end">{edges[-1]:g}</text>'
+    )
+    told = f"Histogram from {edges[0]:g} to {edges[-1]:g}"
+    return Markup(
+        f'<svg class="chart" viewBox="0 0 {width} {height}" role="img" aria-label="{told}">{"".join(bars)}{ends}</svg>'
+    )
+
+
+def nearness(share: float, said: str) -> Markup:
+    """A quiet bar: the longer, the nearer. The number is its title."""
+    return Markup(
+        '<svg class="near" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label="{0}">'
+        '<title>{0}</title><rect width="{1:.0f}" height="4"/></svg>'
+    ).format(said, max(2.0, 100 * share))

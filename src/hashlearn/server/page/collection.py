@@ -28,18 +28,24 @@ class Item(NamedTuple):
         Its text, cut where it is long.
     fields : list of (name, value)
         What else is known of it.
-    has_picture : bool
+    picture : (width, height) or None
+        The size of its picture; None where it has none.
     code : packed code
     """
 
     id: Any
     text: str | None
     fields: list[tuple[str, str]]
-    has_picture: bool
+    picture: tuple[int, int] | None
     code: NDArray[np.uint8]
 
+    @property
+    def name(self) -> str:
+        """What people call it: the last part of the name of a file."""
+        return str(self.id).rpartition("/")[2]
 
-class Sample(NamedTuple):
+
+class ItemSample(NamedTuple):
     """Some items of the collection, or all where they are few.
 
     Attributes
@@ -74,7 +80,8 @@ class Collection:
         self, search: SimilaritySearch, title: str, pictures: Pictures | None = None, notes: Sequence[str] = ()
     ):
         self.search, self.title, self.pictures, self.notes = search, title, pictures, list(notes)
-        self._sample: Sample | None = None
+        self._sample: ItemSample | None = None
+        self._ids: tuple[Any, NDArray] | None = None
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -87,6 +94,14 @@ class Collection:
     @property
     def keeps_vectors(self) -> bool:
         return self.search.keep_vectors is not None
+
+    @property
+    def ids(self) -> NDArray:
+        """All ids, ascending; remembered until items come or go."""
+        moment, kept = self.search.moment, self._ids
+        if kept is None or moment is None or kept[0] is not moment:
+            kept = self._ids = moment, self.search.ids
+        return kept[1]
 
     def id_of(self, text: str) -> Any:
         """The id that a text in an address stands for, or a ValueError."""
@@ -102,7 +117,7 @@ class Collection:
 
     def random_ids(self, n: int, random_state: int | None = None) -> list[Any]:
         """Ids of some items."""
-        ids = self.search.ids
+        ids = self.ids
         chosen = np.random.default_rng(random_state).choice(len(ids), min(n, len(ids)), replace=False)
         return ids[chosen].tolist()
 
@@ -110,7 +125,7 @@ class Collection:
         """The codes of all items, in the order of their ids."""
         return self.search.codes()
 
-    def sample(self) -> Sample:
+    def sample(self) -> ItemSample:
         """A sample, drawn anew when items came or went."""
         with self._lock:
             if self._sample is None or self._sample.n_items != len(self.search):
@@ -124,8 +139,8 @@ class Collection:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.where(lengths > 0, lengths, 1)
 
-    def _drawn(self) -> Sample:
-        ids = self.search.ids
+    def _drawn(self) -> ItemSample:
+        ids = self.ids
         n = len(ids)
         if n > SAMPLE_SIZE:
             ids = ids[np.sort(np.random.default_rng(0).choice(n, SAMPLE_SIZE, replace=False))]
@@ -135,15 +150,17 @@ class Collection:
         if self.keeps_vectors:
             vectors = self.unit(np.array([record.vector for record in records], np.float32))
         kept = np.array([record.id for record in records], ids.dtype)
-        return Sample(kept, codes, vectors, n)
+        return ItemSample(kept, codes, vectors, n)
 
     def _item(self, record: Any) -> Item:
         payload = record.payload if isinstance(record.payload, dict) else {}
         text = payload.get(TEXT_FIELD)
         fields = [(str(name), str(value)[:80]) for name, value in payload.items() if name != TEXT_FIELD]
         shown = None if text is None else _cut(str(text))
-        has_picture = self.pictures is not None and record.id in self.pictures
-        return Item(record.id, shown, fields[:_MOST_FIELDS], has_picture, record.code)
+        picture = None
+        if self.pictures is not None and record.id in self.pictures:
+            picture = self.pictures.size(record.id)
+        return Item(record.id, shown, fields[:_MOST_FIELDS], picture, record.code)
 
 
 def _cut(text: str) -> str:

@@ -10,7 +10,7 @@ from hashlearn.codes import hamming_distances
 from hashlearn.hashers.registry import METHODS, method_named
 from hashlearn.metrics.neighbors import true_neighbors
 from hashlearn.progress import track
-from hashlearn.server.page.collection import Collection, Item, Sample
+from hashlearn.server.page.collection import Collection, Item, ItemSample
 
 LENGTHS = (16, 32, 64, 128)
 TRAINED_ON = 5000
@@ -18,7 +18,7 @@ TRAINED_ON = 5000
 MOST = 4
 
 
-class Choice(NamedTuple):
+class MethodChoice(NamedTuple):
     """A method and a length."""
 
     method: str
@@ -36,13 +36,13 @@ class Choice(NamedTuple):
 class Coded(NamedTuple):
     """The sample as codes of one choice; ``problem`` says why there are none."""
 
-    choice: Choice
+    choice: MethodChoice
     hasher: Any
     codes: NDArray[np.uint8] | None
     problem: str | None = None
 
 
-class Column(NamedTuple):
+class ComparedColumn(NamedTuple):
     """What one choice answers.
 
     Attributes
@@ -60,17 +60,17 @@ class Column(NamedTuple):
     problem: str | None = None
 
 
-def choice_of(text: str) -> Choice:
+def choice_of(text: str) -> MethodChoice:
     """``itq:64`` as a choice, or a ValueError of one line."""
     name, _, length = text.partition(":")
     if name.lower() not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {name[:40]!r}")
     if not length.isdecimal() or int(length) not in LENGTHS:
         raise ValueError(f"bits must be one of {', '.join(map(str, LENGTHS))}, got {length[:40]!r}")
-    return Choice(name.lower(), int(length))
+    return MethodChoice(name.lower(), int(length))
 
 
-def coded(sample: Sample, choices: Sequence[Choice]) -> list[Coded]:
+def coded(sample: ItemSample, choices: Sequence[MethodChoice]) -> list[Coded]:
     """Learn every choice from the sample and encode it; reports its progress."""
     vectors = sample.vectors
     if vectors is None:
@@ -81,7 +81,7 @@ def coded(sample: Sample, choices: Sequence[Choice]) -> list[Coded]:
     return [_coded(choice, trained_on, vectors) for choice in track(choices, "methods")]
 
 
-def _coded(choice: Choice, trained_on: NDArray, vectors: NDArray) -> Coded:
+def _coded(choice: MethodChoice, trained_on: NDArray, vectors: NDArray) -> Coded:
     hasher = method_named(choice.method)(n_bits=choice.n_bits, random_state=0)
     try:
         hasher.fit(trained_on)
@@ -90,10 +90,12 @@ def _coded(choice: Choice, trained_on: NDArray, vectors: NDArray) -> Coded:
         return Coded(choice, None, None, str(error).partition("\n")[0])
 
 
-def columns(collection: Collection, sample: Sample, coded: Sequence[Coded], query: Any, k: int) -> list[Column]:
+def columns(
+    collection: Collection, sample: ItemSample, coded: Sequence[Coded], query: Any, k: int
+) -> list[ComparedColumn]:
     """The nearest items of the sample by the vectors and by each choice, side by side."""
     vector = collection.unit(np.asarray(query.vector, np.float32)[None])
-    own = np.flatnonzero(sample.ids == query.item.id) if query.item is not None else np.empty(0, np.int64)
+    own = np.flatnonzero(np.isin(sample.ids, [item.id for item in query.items]))
     assert sample.vectors is not None  # or nothing could have been coded
     truth = true_neighbors(sample.vectors, vector, min(k + len(own), len(sample.ids)))[0]
     truth = truth[~np.isin(truth, own)][:k]
@@ -106,15 +108,15 @@ def columns(collection: Collection, sample: Sample, coded: Sequence[Coded], quer
 
 def _answered(
     collection: Collection,
-    sample: Sample,
+    sample: ItemSample,
     coded: Coded,
     vector: NDArray,
     own: NDArray[np.int64],
     truth: NDArray[np.int64],
     k: int,
-) -> Column:
+) -> ComparedColumn:
     if coded.codes is None:
-        return Column(coded.choice.name, [], None, coded.problem)
+        return ComparedColumn(coded.choice.name, [], None, coded.problem)
     distances = hamming_distances(coded.hasher.transform(vector), coded.codes, coded.choice.n_bits)[0]
     distances[own] = coded.choice.n_bits + 1
     nearest = np.argsort(distances, kind="stable")[: len(truth)]
@@ -124,13 +126,13 @@ def _answered(
 
 def _column(
     collection: Collection,
-    sample: Sample,
+    sample: ItemSample,
     name: str,
     rows: NDArray[np.int64],
     shown: list[str],
     truth: NDArray[np.int64],
     recall: float | None,
-) -> Column:
+) -> ComparedColumn:
     known = {item.id: item for item in collection.items(sample.ids[rows].tolist())}
     true = set(truth.tolist())
     listed = [
@@ -138,4 +140,4 @@ def _column(
         for row, key, distance in zip(rows.tolist(), sample.ids[rows].tolist(), shown)
         if key in known
     ]
-    return Column(name, listed, recall)
+    return ComparedColumn(name, listed, recall)

@@ -10,9 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.extras import require
-from hashlearn.features.pictures import THUMBNAIL_SIDE, read_picture, thumbnail
+from hashlearn.features.pictures import opened_picture, read_picture, thumbnail
 
 THUMBNAILS_KEPT = 2048
+SHOWN_SIDE = 400
+"""Of a picture among others, in pixels: rows are up to 184 pixels high, twice that on fine screens."""
+LARGE_SIDE = 1800
+_LARGE_KEPT = 32
+_TURNED = (5, 6, 7, 8)
+"""Orientations of a camera that was held upright: width and height change places."""
 
 
 class Pictures(Protocol):
@@ -23,6 +29,12 @@ class Pictures(Protocol):
 
     def thumbnail(self, key: Any) -> bytes | None:
         """A small PNG or JPEG file; None where there is none of that id, or it cannot be read any more."""
+
+    def large(self, key: Any) -> bytes | None:
+        """The same as large as a screen."""
+
+    def size(self, key: Any) -> tuple[int, int] | None:
+        """Its width and height, upright; None where it cannot be read any more."""
 
 
 class FolderPictures:
@@ -38,22 +50,41 @@ class FolderPictures:
     def __init__(self, folder: str | Path, names: Iterable[str]):
         self.folder = Path(folder).resolve()
         self.names = frozenset(names)
-        self._made = _Kept(THUMBNAILS_KEPT)
+        self._small, self._large, self._sizes = _Kept(THUMBNAILS_KEPT), _Kept(_LARGE_KEPT), _Kept(1 << 16)
 
     def __contains__(self, key: Any) -> bool:
         return key in self.names
 
     def thumbnail(self, key: Any) -> bytes | None:
-        return self._made.get(key, self._make) if key in self else None
+        return self._small.get(key, lambda name: self._made(name, SHOWN_SIDE)) if key in self else None
 
-    def _make(self, name: str) -> bytes | None:
-        path = (self.folder / name).resolve()
-        if not path.is_relative_to(self.folder):  # a link that was put there since
-            return None
+    def large(self, key: Any) -> bytes | None:
+        return self._large.get(key, lambda name: self._made(name, LARGE_SIDE)) if key in self else None
+
+    def size(self, key: Any) -> tuple[int, int] | None:
+        return self._sizes.get(key, self._size) if key in self else None
+
+    def _size(self, name: str) -> tuple[int, int] | None:
+        path = self._path(name)
         try:
-            return thumbnail(read_picture(path, THUMBNAIL_SIDE))
+            if path is None:
+                return None
+            with opened_picture(path) as image:
+                width, height = image.size
+                return (height, width) if image.getexif().get(0x0112) in _TURNED else (width, height)
         except (OSError, ValueError):
             return None
+
+    def _made(self, name: str, side: int) -> bytes | None:
+        path = self._path(name)
+        try:
+            return None if path is None else thumbnail(read_picture(path, side), side)
+        except (OSError, ValueError):
+            return None
+
+    def _path(self, name: str) -> Path | None:
+        path = (self.folder / name).resolve()
+        return path if path.is_relative_to(self.folder) else None  # or a link was put there since
 
 
 class ArrayPictures:
@@ -61,7 +92,7 @@ class ArrayPictures:
 
     def __init__(self, images: NDArray[np.uint8]):
         self.images = images
-        self._made = _Kept(THUMBNAILS_KEPT)
+        self._small = _Kept(THUMBNAILS_KEPT)
 
     @classmethod
     def of_sprite(cls, path: str | Path, n: int) -> "ArrayPictures":
@@ -81,9 +112,15 @@ class ArrayPictures:
         return isinstance(key, int) and 0 <= key < len(self.images)
 
     def thumbnail(self, key: Any) -> bytes | None:
-        return self._made.get(key, self._make) if key in self else None
+        return self._small.get(key, self._made) if key in self else None
 
-    def _make(self, row: int) -> bytes:
+    def large(self, key: Any) -> bytes | None:
+        return self.thumbnail(key)
+
+    def size(self, key: Any) -> tuple[int, int] | None:
+        return (self.images.shape[2], self.images.shape[1]) if key in self else None
+
+    def _made(self, row: int) -> bytes:
         return thumbnail(require("PIL.Image", "images").fromarray(self.images[row]).convert("RGB"))
 
 
@@ -92,10 +129,10 @@ class _Kept:
 
     def __init__(self, most: int):
         self.most = most
-        self._kept: OrderedDict[Any, bytes | None] = OrderedDict()
+        self._kept: OrderedDict[Any, Any] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: Any, make: Callable[[Any], bytes | None]) -> bytes | None:
+    def get(self, key: Any, make: Callable[[Any], Any]) -> Any:
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)

@@ -9,7 +9,7 @@ from hashlearn.metrics.explain import CodeStatistics, explain_codes
 from hashlearn.metrics.neighbors import true_neighbors
 from hashlearn.progress import track
 from hashlearn.server.page.charts import correlation_png
-from hashlearn.server.page.collection import Collection, Item, Sample
+from hashlearn.server.page.collection import Collection, Item, ItemSample
 from hashlearn.server.page.statistics import (
     RecallCurve,
     largest_buckets,
@@ -37,7 +37,7 @@ class Quality(NamedTuple):
 
     Attributes
     ----------
-    sample : Sample
+    sample : ItemSample
     bits : CodeStatistics
         Balance and correlation.
     strongest : (i, j, correlation), or None of a single bit
@@ -50,7 +50,7 @@ class Quality(NamedTuple):
         Rows of the sample by each bit's score, ascending.
     """
 
-    sample: Sample
+    sample: ItemSample
     bits: CodeStatistics
     strongest: tuple[int, int, float] | None
     correlation_png: bytes
@@ -101,7 +101,7 @@ def sides(collection: Collection, quality: Quality, bit: int) -> tuple[list[Item
     return collection.items(sample.ids[zeros].tolist()), collection.items(sample.ids[ones].tolist())
 
 
-def _curve(sample: Sample, n_bits: int) -> RecallCurve | None:
+def _curve(sample: ItemSample, n_bits: int) -> RecallCurve | None:
     n = len(sample.ids)
     if n < 3 or sample.vectors is None:
         return None
@@ -113,7 +113,7 @@ def _curve(sample: Sample, n_bits: int) -> RecallCurve | None:
     return recall_curve(sample.codes, n_bits, queries, neighbors, counts)
 
 
-def _order_by_score(hasher: Any, sample: Sample) -> NDArray[np.int64] | None:
+def _order_by_score(hasher: Any, sample: ItemSample) -> NDArray[np.int64] | None:
     if sample.vectors is None or not hasattr(hasher, "decision_function"):
         return None
     return np.argsort(hasher.decision_function(sample.vectors[:N_SCORED]), axis=0, kind="stable")

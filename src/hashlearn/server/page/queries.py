@@ -1,4 +1,4 @@
-"""What is searched for: an item, a text, a picture or a vector; and how an address names it."""
+"""What is searched for: an item, several items, a text, a picture or a vector; and how an address names it."""
 
 import hashlib
 import re
@@ -6,7 +6,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,32 +16,46 @@ from hashlearn.server.features import Features
 from hashlearn.server.page.collection import Collection, Item
 
 POSTED_KEPT = 256
+MOST_EXAMPLES = 50
+_AWAY = 0.5
+"""How far a query moves away from what it should be less like."""
 _LONGEST_TEXT = 2000
 _LONGEST_VECTOR_TEXT = 1 << 20
 
 
-class Query(NamedTuple):
+class PageQuery(NamedTuple):
     """A query, ready to be searched.
 
     Attributes
     ----------
-    code : packed code, shape (n_bytes,)
+    code : packed code, shape (n_bytes,), or None: of words where there is no encoder of texts
     vector : array of shape (n_features,), or None: of an item where the search keeps no vectors
     title : str
     parameters : dict
         What names it in an address.
-    item : Item or None
-        The item that it is, which is left out of its own neighbors.
+    items : list of Item
+        The items that it is made of, which are left out of its neighbors.
     token : str or None
         Of a picture that was posted.
+    words : str
+        The text that it is, whose words are marked in the results.
+    n_avoided : int
+        How many of the items, the last ones, results should be less like.
     """
 
-    code: NDArray[np.uint8]
+    code: NDArray[np.uint8] | None
     vector: NDArray | None
     title: str
-    parameters: dict[str, str]
-    item: Item | None = None
+    parameters: dict[str, Any]
+    items: tuple[Item, ...] = ()
     token: str | None = None
+    words: str = ""
+    n_avoided: int = 0
+
+    @property
+    def item(self) -> Item | None:
+        """The item that it is; None where it is none, or made of several."""
+        return self.items[0] if len(self.items) == 1 else None
 
 
 class Posted(NamedTuple):
@@ -74,13 +87,6 @@ class PostedQueries:
             return self._kept.get(token)
 
 
-def address(path: str, *groups: Mapping[str, Any], **parameters: Any) -> str:
-    """A path with what is not None of the parameters; a list is a parameter that is given several times."""
-    everything = {name: value for group in (*groups, parameters) for name, value in group.items()}
-    given = {name: value for name, value in everything.items() if value is not None}
-    return f"{path}?{urlencode(given, doseq=True)}" if given else path
-
-
 def posted_picture(content: bytes, name: str, features: Features | None) -> Posted:
     """A picture that somebody sent, as a query; a ValueError of one line where it cannot be read."""
     if features is None:
@@ -107,17 +113,20 @@ def posted_vector(text: str, n_features: int) -> Posted:
     return Posted(vector, f"a vector of {n_features} numbers")
 
 
-def typed_query(parameters: Mapping[str, str]) -> dict[str, str] | None:
-    """What somebody typed into the form, as it is named in an address; None where nothing was typed."""
-    for field, name in (("find_id", "id"), ("find_text", "text")):
-        if (parameters.get(field) or "").strip():
-            return {name: parameters[field].strip()[:_LONGEST_TEXT]}
-    return None
+def typed_query(parameters: Mapping[str, str], collection: Collection, takes: str | None) -> dict[str, str] | None:
+    """What somebody typed into the box, as it is named in an address: an id, or a text; None where it is empty."""
+    typed = (parameters.get("find") or "").strip()[:_LONGEST_TEXT]
+    if not typed:
+        return None
+    try:
+        return {"id": str(collection.id_of(typed))}
+    except ValueError:
+        return {"text" if takes == "text" else "id": typed}
 
 
 def query_of(
-    parameters: Mapping[str, str], collection: Collection, features: Features | None, posted: PostedQueries
-) -> Query | None:
+    parameters: Any, collection: Collection, features: Features | None, posted: PostedQueries
+) -> PageQuery | None:
     """The query that an address names, or None where it names none.
 
     Raises
@@ -131,29 +140,62 @@ def query_of(
         return _of_text(parameters["text"].strip()[:_LONGEST_TEXT], collection, features)
     if parameters.get("query"):
         return _of_posted(parameters["query"], collection, posted)
+    if parameters.get("like"):
+        return _of_examples(parameters.getlist("like"), parameters.getlist("unlike"), collection)
     return None
 
 
-def _of_item(text: str, collection: Collection) -> Query:
+def _of_item(text: str, collection: Collection) -> PageQuery:
     key = collection.id_of(text)
     (record,) = collection.search.get([key])
     (item,) = collection.items([key])
-    return Query(record.code, record.vector, f"item {key}", {"id": str(key)}, item)
+    return PageQuery(record.code, _known_vector(record, collection), item.name, {"id": str(key)}, (item,))
 
 
-def _of_text(text: str, collection: Collection, features: Features | None) -> Query:
+def _of_text(text: str, collection: Collection, features: Features | None) -> PageQuery:
+    """The query of a text: by its words where the search has them, and by its vector where there is an encoder."""
+    if features is None and collection.search.text_field is not None:
+        return PageQuery(None, None, f"“{text}”", {"text": text}, words=text)
     if features is None:
         raise ValueError("this collection has no encoder of texts")
     vector = features.encode_texts([text])[0]
-    return Query(_code_of(vector, collection), vector, text, {"text": text})
+    return PageQuery(_code_of(vector, collection), vector, f"“{text}”", {"text": text}, words=text)
 
 
-def _of_posted(token: str, collection: Collection, posted: PostedQueries) -> Query:
+def _of_examples(like: list[str], unlike: list[str], collection: Collection) -> PageQuery:
+    """More like these, less like those: the mean of the first, moved away from the mean of the others."""
+    if len(like) + len(unlike) > MOST_EXAMPLES:
+        raise ValueError(f"like and unlike must name at most {MOST_EXAMPLES} items, got {len(like) + len(unlike)}")
+    keys = [collection.id_of(text) for text in (*like, *unlike)]
+    vectors = [_known_vector(record, collection) for record in collection.search.get(keys)]
+    if any(vector is None for vector in vectors):
+        raise ValueError("several items cannot be searched for together here: the search keeps no vectors")
+    units = collection.unit(np.array(vectors, np.float32))
+    vector = units[: len(like)].mean(axis=0)
+    if unlike:
+        vector = vector + _AWAY * (vector - units[len(like) :].mean(axis=0))
+    items = tuple(collection.items(keys))
+    title = ", ".join(item.name for item in items[: len(like)])
+    if unlike:
+        title += " and less like " + ", ".join(item.name for item in items[len(like) :])
+    named = {"like": like, "unlike": unlike or None}
+    return PageQuery(_code_of(vector, collection), vector, title, named, items, n_avoided=len(unlike))
+
+
+def _known_vector(record: Any, collection: Collection) -> NDArray | None:
+    """The vector of a row: the kept one, or that which its code stands for where the hasher can tell."""
+    hasher = collection.search.hasher
+    if record.vector is None and collection.search.query == "real" and hasattr(hasher, "decode"):
+        return hasher.decode(record.code[None])[0]
+    return record.vector
+
+
+def _of_posted(token: str, collection: Collection, posted: PostedQueries) -> PageQuery:
     found = posted.find(token)
     if found is None:
         raise ValueError("this picture or vector is no longer kept here; send it again")
     has_picture = token if found.picture is not None else None
-    return Query(_code_of(found.vector, collection), found.vector, found.title, {"query": token}, token=has_picture)
+    return PageQuery(_code_of(found.vector, collection), found.vector, found.title, {"query": token}, token=has_picture)
 
 
 def _code_of(vector: NDArray, collection: Collection) -> NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""Results of a query, ordered in one of three ways, with what is worth knowing about each."""
+"""Results of a query: in the order of ``SimilaritySearch.search``, and in the order of the codes alone."""
 
 from typing import Any, NamedTuple
 
@@ -6,17 +6,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import hamming_distances
+from hashlearn.codes.results import Neighbors
 from hashlearn.server.page.collection import Collection, Item
-from hashlearn.server.page.queries import Query
+from hashlearn.server.page.queries import PageQuery
 
+DEPTH = 240
+"""Results of a query. One search finds all of them, so that the order does not change while people scroll."""
 MOST_EXACT = 50_000
-"""Vectors that are compared with a query one by one, at most."""
-
-METHODS = {"codes": "codes", "asymmetric": "real query", "vectors": "vectors"}
-"""Ways of ranking -> what they are called on the page."""
+"""Items of a collection whose vectors are compared with a query one by one before a page is shown, at most."""
+N_TRUE = 10
 
 
-class Result(NamedTuple):
+class LookedAt(NamedTuple):
+    """Which rows a search looks at: arguments of ``SimilaritySearch.search``."""
+
+    filter: dict[str, Any] | None = None
+    subset: NDArray[np.bool_] | None = None
+
+
+EVERYTHING = LookedAt()
+
+
+class RankedItem(NamedTuple):
     """One result.
 
     Attributes
@@ -26,9 +37,9 @@ class Result(NamedTuple):
     distance : float
         That it is ordered by.
     hamming : int
-        Bits in which its code differs from the query's.
+        Bits in which its code differs from the query's, or from the first one's where the query has none.
     tied : bool
-        Whether another result has the same distance: the order among them is by id.
+        Whether another result has the same distance: the order among them is that of their adding.
     """
 
     item: Item
@@ -43,71 +54,95 @@ class Result(NamedTuple):
         return f"{int(self.distance)}" if self.distance == int(self.distance) else f"{self.distance:.4g}"
 
 
-def methods_for(collection: Collection, query: Query) -> dict[str, str]:
-    """The ways in which the results of a query can be ordered."""
-    methods = {"codes": METHODS["codes"]}
-    if query.vector is not None and hasattr(collection.search.hasher, "decision_function"):
-        methods["asymmetric"] = METHODS["asymmetric"]
-    if query.vector is not None and collection.keeps_vectors:
-        methods["vectors"] = METHODS["vectors"]
-    return methods
-
-
-def ranked(collection: Collection, query: Query, method: str, k: int) -> list[Result]:
-    """The k nearest items of a query, itself left out."""
-    wanted = min(k + (query.item is not None), len(collection))
-    if wanted == 0:
-        return []
-    distances, ids = _search(collection, query, method, wanted)
-    pairs = [(key, float(distance)) for key, distance in zip(ids.tolist(), distances) if _is_there(key)]
-    if query.item is not None:
-        pairs = [pair for pair in pairs if pair[0] != query.item.id]
-    return _results(collection, query, pairs[:k])
-
-
-def _search(collection: Collection, query: Query, method: str, k: int) -> tuple[NDArray, NDArray]:
+def neighbors(
+    collection: Collection, query: PageQuery, among: LookedAt = EVERYTHING, k: int = DEPTH
+) -> list[tuple[Any, float]]:
+    """Ids and distances of the nearest items, as ``search()`` orders them; items of the query are left out."""
     search = collection.search
-    if method == "codes" or query.vector is None:
-        distances, ids = _by_codes(collection, query, k)
-    elif method == "asymmetric":
-        distances, ids = search.search(query.vector[None], k, rerank="asymmetric", candidates=max(k, 4 * k))
+    wanted = min(k + len(query.items), len(search))
+    if not wanted or (among.subset is not None and not among.subset.any()):
+        return []
+    if query.words and search.text_field is not None:
+        found = search.search(query.vector, wanted, text=query.words, **among._asdict())
+    elif len(query.items) > 1:
+        like, unlike = _likes(query)
+        found = search.search(None, wanted, like=like, unlike=unlike or None, **among._asdict())
+    elif query.vector is not None:
+        found = search.search(query.vector, wanted, **among._asdict())
     else:
-        n_compared = max(k, min(len(search), MOST_EXACT))
-        distances, ids = search.search(query.vector[None], k, rerank="vectors", candidates=n_compared)
-    return distances[0], ids[0]
+        distances, ids = search.search_codes(code_of(query)[None], wanted, **among._asdict())
+        found = Neighbors(distances[0], ids[0])
+    return _without_query(query, found.distances, found.ids)[:k]
 
 
-def _by_codes(collection: Collection, query: Query, k: int) -> tuple[NDArray, NDArray]:
-    """The nearest codes by Hamming distance, also where the search compares real queries with codes."""
+def true_ids(collection: Collection, query: PageQuery, among: LookedAt = EVERYTHING) -> list[Any]:
+    """Ids of the ten nearest by the kept vectors, all of which are compared.
+
+    Nothing where none are kept, and of a text that is compared by its words as well.
+    """
+    search = collection.search
+    if query.vector is None or not collection.keeps_vectors or (query.words and search.text_field is not None):
+        return []
+    wanted = min(N_TRUE + len(query.items), len(search))
+    distances, ids = search.search(
+        query.vector[None], wanted, candidates=len(search), rerank="vectors", **among._asdict()
+    )
+    return [key for key, _ in _without_query(query, distances[0], ids[0])[:N_TRUE]]
+
+
+def by_codes(collection: Collection, query: PageQuery, k: int) -> list[tuple[Any, float]]:
+    """Ids and Hamming distances of the nearest codes, also where the search compares real queries with codes."""
+    wanted = min(k + len(query.items), len(collection))
+    if not wanted:
+        return []
     if collection.search.query == "code":
-        return collection.search.search_codes(query.code[None], k)
-    distances = hamming_distances(query.code[None], collection.codes(), collection.n_bits)
-    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(distances, order, axis=1), collection.search.ids[order]
+        distances, ids = collection.search.search_codes(code_of(query)[None], wanted)
+        return _without_query(query, distances[0], ids[0])[:k]
+    hamming = hamming_distances(code_of(query)[None], collection.codes(), collection.n_bits)[0]
+    order = np.argsort(hamming, kind="stable")[:wanted]
+    return _without_query(query, hamming[order], collection.ids[order])[:k]
 
 
-def _is_there(key: Any) -> bool:
-    return key is not None and key != -1
-
-
-def _results(collection: Collection, query: Query, pairs: list[tuple[Any, float]]) -> list[Result]:
+def results(
+    collection: Collection, query: PageQuery, pairs: list[tuple[Any, float]], first: int = 0
+) -> list[RankedItem]:
+    """What is shown of ids and distances; ``first`` is the rank before the first of them."""
     items = {item.id: item for item in collection.items([key for key, _ in pairs])}
     pairs = [pair for pair in pairs if pair[0] in items]
     if not pairs:
         return []
     codes = np.stack([items[key].code for key, _ in pairs])
-    hamming = hamming_distances(query.code[None], codes, collection.n_bits)[0]
+    own = codes[:1] if query.code is None else query.code[None]
+    hamming = hamming_distances(own, codes, collection.n_bits)[0]
     distances = np.array([distance for _, distance in pairs])
     tied = (distances[:, None] == distances[None]).sum(axis=1) > 1
     return [
-        Result(items[key], rank + 1, distance, int(hamming[rank]), bool(tied[rank]))
-        for rank, (key, distance) in enumerate(pairs)
+        RankedItem(items[key], first + place + 1, distance, int(hamming[place]), bool(tied[place]))
+        for place, (key, distance) in enumerate(pairs)
     ]
 
 
-def recall(results: list[Result], truth: list[Result]) -> float:
-    """The part of the true results that is among the results."""
-    if not truth:
-        return 0.0
-    found = {result.item.id for result in results}
-    return sum(result.item.id in found for result in truth) / len(truth)
+def nearnesses(pairs: list[tuple[Any, float]]) -> list[float]:
+    """How near each of the results is, from 1 for the first to 0 for the last."""
+    distances = [distance for _, distance in pairs]
+    if not distances or distances[-1] == distances[0]:
+        return [1.0] * len(distances)
+    return [(distances[-1] - distance) / (distances[-1] - distances[0]) for distance in distances]
+
+
+def code_of(query: PageQuery) -> NDArray[np.uint8]:
+    """The code of a query, or a ValueError where it has none."""
+    if query.code is None:
+        raise ValueError("these words have no code: the collection has no encoder of texts")
+    return query.code
+
+
+def _likes(query: PageQuery) -> tuple[list[Any], list[Any]]:
+    ids = [item.id for item in query.items]
+    n_liked = len(ids) - query.n_avoided
+    return ids[:n_liked], ids[n_liked:]
+
+
+def _without_query(query: PageQuery, distances: NDArray, ids: NDArray) -> list[tuple[Any, float]]:
+    own = {item.id for item in query.items} | {None, -1}
+    return [(key, float(distance)) for key, distance in zip(ids.tolist(), distances) if key not in own]

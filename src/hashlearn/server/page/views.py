@@ -1,59 +1,90 @@
 """The views of the page: what an address asks for, as HTML."""
 
-from collections.abc import Mapping
-from pathlib import Path
+import re
+import threading
+from collections import OrderedDict
 from typing import Any, NamedTuple
 
+import numpy as np
+from markupsafe import Markup, escape
+from numpy.typing import NDArray
+
 from hashlearn.codes import unpack
-from hashlearn.extras import require
+from hashlearn.explore import SIDE, CollectionMap, cluster_color, kept_map, map_of
 from hashlearn.hashers.registry import METHODS as HASHERS
+from hashlearn.html import render
 from hashlearn.server.features import Features
 from hashlearn.server.page import charts, compare, quality, ranking
-from hashlearn.server.page.collection import Collection
+from hashlearn.server.page.collection import Collection, Item
+from hashlearn.server.page.facets import Fields
 from hashlearn.server.page.jobs import Job, Jobs
-from hashlearn.server.page.queries import PostedQueries, Query, address, query_of
+from hashlearn.server.page.queries import PageQuery, PostedQueries, query_of
+from hashlearn.server.page.scope import Scope, scope_of
 from hashlearn.server.page.statistics import distance_counts
 
-TEMPLATES = Path(__file__).parents[1] / "templates"
-VIEWS = {"/": "Search", "/page/inside": "Inside the code", "/page/quality": "Quality", "/page/compare": "Compare"}
+VIEWS = {
+    "/": "Explore",
+    "/page/inside": "How the codes see it",
+    "/page/quality": "Quality",
+    "/page/compare": "Compare",
+}
 K, MOST_K = 12, 100
-N_SHOWN = 24
-"""Items that are shown where nothing is searched for."""
-
-QUALITY_JOB = "quality"
-
-
-class Options(NamedTuple):
-    """What an address says beside the query."""
-
-    k: int
-    rank: str
-    radius: int | None
+N_OF_A_PAGE = 24
+LAYOUTS = ("grid", "list")
+QUALITY_JOB, MAP_JOB, FILTERS_JOB = "quality", "map", "filters"
+FEW_ITEMS = 50_000
+"""Up to this many, the values of payload fields are counted while somebody waits."""
+_ANSWERS_KEPT = 64
 
 
-class Found(NamedTuple):
-    """A query and what was found for it.
+class PageState(NamedTuple):
+    """What an address says.
 
     Attributes
     ----------
-    query : Query
-    results : list of Result
-        Also those beyond the radius, which are there and hidden: the slider may show them.
-    counts : list of int
-        Items of the whole collection at each Hamming distance, the query's own item left out.
+    query : PageQuery or None
+    scope : Scope
+    k, radius : int, and int or None
+        Of the views of the codes.
+    layout : "grid" or "list"
+    fields : list of str or None
+        Payload fields that are shown; None where nobody has chosen.
     """
 
-    query: Query
-    results: list[ranking.Result]
-    counts: list[int]
+    query: PageQuery | None
+    scope: Scope
+    k: int = K
+    radius: int | None = None
+    layout: str = "grid"
+    fields: list[str] | None = None
 
     @property
-    def last(self) -> int | None:
-        """The largest Hamming distance among the results."""
-        return max((result.hamming for result in self.results), default=None)
+    def settings(self) -> dict[str, Any]:
+        """What stays in the address when the query changes."""
+        return {
+            **self.scope.parameters,
+            "k": self.k if self.k != K else None,
+            "layout": self.layout if self.layout != "grid" else None,
+            "show": self.fields,
+        }
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The whole state."""
+        return {**({} if self.query is None else self.query.parameters), **self.settings}
 
 
-class Page:
+NOTHING_ASKED = PageState(None, Scope({}, {}))
+
+
+class ListedItem(NamedTuple):
+    """An item among others: how near it is and what its distance is, where something was searched for."""
+
+    item: Item
+    nearness: Markup | str = ""
+
+
+class Views:
     """All that the views need.
 
     Parameters
@@ -68,57 +99,76 @@ class Page:
         self.collection, self.features, self.takes = collection, features, takes
         self.posted = PostedQueries()
         self.jobs = Jobs()
-        jinja2: Any = require("jinja2", "server")
-        self._templates = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(TEMPLATES),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.globals.update(address=address, views=VIEWS, page=self, collection=collection)
+        self.fields = Fields(collection)
+        self._answers: OrderedDict[str, tuple[Any, list[tuple[Any, float]]]] = OrderedDict()
+        self._map: tuple[Any, CollectionMap] | None = None
+        self._lock = threading.Lock()
 
-    def search(self, parameters: Mapping[str, str]) -> str:
-        """The view Search: results of the query, or some items to begin with."""
-        options, query = self._asked(parameters)
-        if query is None:
-            items = self.collection.items(self.collection.random_ids(N_SHOWN, random_state=0))
-            return self._render("search.html", "/", options, None, items=items)
-        return self._render("search.html", "/", options, self._found(query, options))
+    # -- the views --------------------------------------------------------------------------------------------------
 
-    def inside(self, parameters: Mapping[str, str]) -> str:
-        """The view Inside the code: bits, distances, and codes beside vectors."""
-        options, query = self._asked(parameters)
+    def explore(self, parameters: Any) -> str:
+        """The first view: the map and its clusters, some of the items, or the results of a query."""
+        asked = self._asked(parameters)
+        if asked.query is not None:
+            return self._results(asked)
+        if asked.scope:
+            return self._browsed(asked)
+        return self._home(asked)
+
+    def more(self, parameters: Any) -> str:
+        """The next items of a list, as a part of a page."""
+        asked = self._asked(parameters)
+        first = _integer(parameters.get("from"), "from", 0, 0, 10_000_000)
+        items, after = self._page(asked, first)
+        return render("server/more.html", items=items, first=first, after=after, asked=asked, words=self._words(asked))
+
+    def trust(self, parameters: Any) -> str:
+        """The sentence on how many of the true neighbors are among the results."""
+        asked = self._asked(parameters)
+        found = None if asked.query is None else self._trust(asked)
+        return render("server/trust.html", trust=found)
+
+    def inside(self, parameters: Any) -> str:
+        """How the codes see it: bits, distances, and codes beside vectors."""
+        asked = self._asked(parameters)
+        query = asked.query
         if query is None:
-            return self._render("inside.html", "/page/inside", options, None)
-        found = self._found(query, options)
-        bits = unpack(query.code[None], self.collection.n_bits)[0]
-        strips = [charts.strip(unpack(each.item.code[None], len(bits))[0], bits) for each in found.results]
-        by_codes = ranking.ranked(self.collection, query, "codes", options.k)
-        truth = []
-        if "vectors" in ranking.methods_for(self.collection, query):
-            truth = ranking.ranked(self.collection, query, "vectors", options.k)
+            return self._render("inside.html", "/page/inside", asked, found=None)
+        collection = self.collection
+        code = ranking.code_of(query)
+        pairs = ranking.by_codes(collection, query, asked.k)
+        counts = distance_counts(collection.codes(), code, collection.n_bits)
+        for item in query.items:
+            counts[int(np.bitwise_count(item.code ^ code).sum())] -= 1
+        # a tie may be with an item that is not shown
+        found = [
+            result._replace(tied=bool(counts[result.hamming] > 1))
+            for result in ranking.results(collection, query, pairs)
+        ]
+        bits = unpack(code[None], collection.n_bits)[0]
+        strips = [charts.strip(unpack(each.item.code[None], len(bits))[0], bits) for each in found]
+        best = ranking.neighbors(collection, query)[: asked.k]
+        last = max((result.hamming for result in found), default=None)
         return self._render(
             "inside.html",
             "/page/inside",
-            options,
-            found,
-            strips=list(zip(found.results, strips)),
+            asked,
+            found=found,
+            counts=counts.tolist(),
+            last=last,
+            strips=list(zip(found, strips)),
             query_strip=charts.strip(bits),
-            histogram=charts.histogram(found.counts, options.radius, found.last),
-            by_codes=by_codes,
-            truth=truth,
-            recall=ranking.recall(by_codes, truth),
-            is_exact=len(self.collection) <= ranking.MOST_EXACT,
-            n_compared=ranking.MOST_EXACT,
+            histogram=charts.histogram(counts.tolist(), asked.radius, last),
+            best=ranking.results(collection, query, best),
+            is_by_codes=query.vector is None or (not collection.keeps_vectors and collection.search.query == "code"),
         )
 
-    def quality(self, parameters: Mapping[str, str]) -> str:
-        """The view Quality: statistics of the codes, once they are computed."""
-        options, query = self._asked(parameters)
+    def quality(self, parameters: Any) -> str:
+        """Statistics of the codes, once they are computed."""
+        asked = self._asked(parameters)
         job = self.quality_job()
         if not job.done or job.error:
-            return self._working(job, "/page/quality", QUALITY_JOB, options, query)
+            return self._working(job, "/page/quality", QUALITY_JOB, asked)
         measured: quality.Quality = job.result
         bit = _integer(parameters.get("bit"), "bit", 0, 0, self.collection.n_bits - 1)
         zeros, ones = quality.sides(self.collection, measured, bit)
@@ -126,8 +176,7 @@ class Page:
         return self._render(
             "quality.html",
             "/page/quality",
-            options,
-            None if query is None else self._found(query, options),
+            asked,
             quality=measured,
             balance=charts.bars(measured.bits.shares.tolist(), "The part of ones of each bit; one half is best"),
             curve=None
@@ -138,10 +187,12 @@ class Page:
             k=quality.K,
         )
 
-    def compare(self, parameters: Mapping[str, str], chosen: list[str]) -> str:
-        """The view Compare: the same query by several methods or lengths."""
-        options, query = self._asked(parameters)
-        choices = [compare.choice_of(text) for text in dict.fromkeys(filter(None, chosen))][: compare.MOST]
+    def compare(self, parameters: Any) -> str:
+        """The same query by several methods or lengths."""
+        asked = self._asked(parameters)
+        query = asked.query
+        chosen = dict.fromkeys(filter(None, parameters.getlist("with")))
+        choices = [compare.choice_of(text) for text in chosen][: compare.MOST]
         shown: dict[str, Any] = {
             "choices": choices,
             "hashers": list(HASHERS),
@@ -150,23 +201,65 @@ class Page:
             "trained_on": compare.TRAINED_ON,
             "columns": [],
         }
-        found = None if query is None else self._found(query, options)
         if query is None or not choices:
-            return self._render("compare.html", "/page/compare", options, found, **shown)
-        if query.vector is None:
+            return self._render("compare.html", "/page/compare", asked, **shown)
+        if query.vector is None or not self.collection.keeps_vectors:
             raise ValueError("other methods cannot be compared here: the search keeps no vectors")
         sample = self.collection.sample()
         key = " ".join(["compare", str(sample.n_items), *(choice.key for choice in choices)])
         job = self.jobs.started(key, lambda: compare.coded(sample, choices))
         if not job.done or job.error:
-            return self._working(job, "/page/compare", key, options, query)
-        shown["columns"] = compare.columns(self.collection, sample, job.result, query, options.k)
+            return self._working(job, "/page/compare", key, asked)
+        shown["columns"] = compare.columns(self.collection, sample, job.result, query, asked.k)
         shown["sampled"] = len(sample.ids)
-        return self._render("compare.html", "/page/compare", options, found, **shown)
+        return self._render("compare.html", "/page/compare", asked, **shown)
 
     def problem(self, message: str, view: str) -> str:
         """A page that says what is wrong."""
-        return self._render("problem.html", view, Options(K, "codes", None), None, message=message)
+        return self._render("problem.html", view if view in VIEWS else "/", NOTHING_ASKED, message=message)
+
+    # -- what scripts and programs ask for --------------------------------------------------------------------------
+
+    def chosen_ids(self, parameters: Any) -> list[Any]:
+        """The ids that an address is about: results in their order, or the items of a scope."""
+        asked = self._asked(parameters)
+        if asked.query is not None:
+            return [key for key, _ in self._pairs(asked)]
+        return self.collection.ids[self._mask(asked.scope)].tolist()
+
+    def mask(self, parameters: Any) -> NDArray[np.bool_]:
+        """Which items an address is about, in the order of the ids."""
+        asked = self._asked(parameters)
+        if asked.query is None:
+            return self._mask(asked.scope)
+        places = np.searchsorted(self.collection.ids, [key for key, _ in self._pairs(asked)])
+        mask = np.zeros(len(self.collection), bool)
+        mask[places] = True
+        return mask
+
+    def map(self) -> CollectionMap | None:
+        """The map, where it is ready for the items that there are now."""
+        moment = self.collection.search.moment
+        if self._map is not None and moment is not None and self._map[0] is moment:
+            return self._map[1]
+        if self.collection.search.store is not None:
+            return None
+        made = kept_map(self.collection.search)
+        if made is None:
+            job = self.jobs.find(self._map_key())
+            made = job.result if job is not None and job.done and not job.error else None
+        if made is not None and len(made) == len(self.collection):
+            self._map = moment, made
+            return made
+        return None
+
+    def map_job(self) -> Job:
+        """The work that makes the map: done once, and again when items came or went."""
+        return self.jobs.started(self._map_key(), lambda: map_of(self.collection.search))
+
+    def filters_job(self) -> Job:
+        """The work that reads the payload fields of all items for the first time, which takes seconds for a million."""
+        return self.jobs.started(FILTERS_JOB, lambda: self.fields.filters(NOTHING_ASKED.scope))
 
     def quality_job(self) -> Job:
         """The statistics: computed once, and anew when items came or went."""
@@ -174,53 +267,157 @@ class Page:
 
     def progress_of(self, key: str) -> Job | None:
         """The work that a page waits for."""
-        return self.quality_job() if key == QUALITY_JOB else self.jobs.find(key)
+        named = {QUALITY_JOB: self.quality_job, MAP_JOB: self.map_job, FILTERS_JOB: self.filters_job}
+        return named[key]() if key in named else self.jobs.find(key)
 
-    def _asked(self, parameters: Mapping[str, str]) -> tuple[Options, Query | None]:
-        query = query_of(parameters, self.collection, self.features, self.posted)
-        rank = parameters.get("rank") or "codes"
-        if rank not in ranking.METHODS:
-            raise ValueError(f"rank must be one of {', '.join(ranking.METHODS)}, got {rank[:40]!r}")
+    # -- parts ------------------------------------------------------------------------------------------------------
+
+    def _home(self, asked: PageState) -> str:
+        made, job = self.map(), None
+        collection = self.collection
+        if made is None and len(collection) and collection.search.store is None:
+            job = self.map_job()
+        if made is None:
+            items = [ListedItem(item) for item in collection.items(collection.random_ids(N_OF_A_PAGE, random_state=0))]
+            return self._render("home.html", "/", asked, map=None, job=job, items=items)
+        alone = [ListedItem(item) for item in collection.items(made.alone)]
+        pairs = [[ListedItem(item) for item in collection.items(pair)] for pair in made.pairs]
+        shown = self._map_values(made)
+        return self._render("home.html", "/", asked, **shown, job=None, alone=alone, pairs=pairs)
+
+    def _map_values(self, made: CollectionMap) -> dict[str, Any]:
+        """What a template needs to show the map: clusters with their numbers, colors and examples."""
+        clusters = [
+            (number, cluster, cluster_color(number), self.collection.items(cluster.examples))
+            for number, cluster in enumerate(made.clusters)
+            if cluster.size
+        ]
+        return {"map": made, "clusters": clusters, "side": SIDE}
+
+    def _results(self, asked: PageState) -> str:
+        items, after = self._page(asked, 0)
+        is_small = len(self.collection) <= ranking.MOST_EXACT
+        return self._render(
+            "results.html",
+            "/",
+            asked,
+            items=items,
+            after=after,
+            n_found=len(self._pairs(asked)),
+            trust=self._trust(asked) if is_small else None,
+            trust_later=not is_small and self.collection.keeps_vectors,
+        )
+
+    def _browsed(self, asked: PageState) -> str:
+        items, after = self._page(asked, 0)
+        n_found = int(np.count_nonzero(self._mask(asked.scope)))
+        made = self.map()
+        shown = {"map": None} if made is None else self._map_values(made)
+        return self._render("browse.html", "/", asked, items=items, after=after, n_found=n_found, **shown)
+
+    def _page(self, asked: PageState, first: int) -> tuple[list[ListedItem], int | None]:
+        """Some items of what an address is about, and where the next ones begin."""
+        stop = first + N_OF_A_PAGE
+        if asked.query is None:
+            keys = self.collection.ids[np.flatnonzero(self._mask(asked.scope))[first : stop + 1]].tolist()
+            shown = [ListedItem(item) for item in self.collection.items(keys[:N_OF_A_PAGE])]
+            return shown, stop if len(keys) > N_OF_A_PAGE else None
+        pairs = self._pairs(asked)
+        near = ranking.nearnesses(pairs)[first:stop]
+        found = ranking.results(self.collection, asked.query, pairs[first:stop], first)
+        shown = [
+            ListedItem(result.item, charts.nearness(share, f"distance {result.shown}, {result.hamming} bits differ"))
+            for result, share in zip(found, near)
+        ]
+        return shown, stop if len(pairs) > stop else None
+
+    def _pairs(self, asked: PageState) -> list[tuple[Any, float]]:
+        """Ids and distances of the results, remembered for the next pages of the same query."""
+        assert asked.query is not None
+        moment = self.collection.search.moment
+        key = repr((asked.query.parameters, asked.scope.parameters))
+        with self._lock:
+            kept = self._answers.get(key)
+            if kept is not None and moment is not None and kept[0] is moment:
+                return kept[1]
+        pairs = ranking.neighbors(self.collection, asked.query, self._among(asked.scope))
+        with self._lock:
+            self._answers[key] = moment, pairs
+            while len(self._answers) > _ANSWERS_KEPT:
+                self._answers.popitem(last=False)
+        return pairs
+
+    def _trust(self, asked: PageState) -> tuple[int, int] | None:
+        """How many of the true neighbors are found, and how many there are; None where no vectors are kept."""
+        assert asked.query is not None
+        truth = ranking.true_ids(self.collection, asked.query, self._among(asked.scope))
+        found = {key for key, _ in self._pairs(asked)[: len(truth)]}
+        return (sum(key in found for key in truth), len(truth)) if truth else None
+
+    def _among(self, scope: Scope) -> ranking.LookedAt:
+        return ranking.LookedAt(scope.filter(), scope.subset(self.map() if scope.uses_map else None))
+
+    def _mask(self, scope: Scope) -> NDArray[np.bool_]:
+        among = self._among(scope)
+        if among.filter is None:
+            return np.ones(len(self.collection), bool) if among.subset is None else among.subset
+        matching = self.collection.search.matching(among.filter)
+        return matching if among.subset is None else matching & among.subset
+
+    def _map_key(self) -> str:
+        return f"{MAP_JOB} {len(self.collection)} {id(self.collection.search.moment)}"
+
+    def _asked(self, parameters: Any) -> PageState:
         n_bits = self.collection.n_bits
+        layout = parameters.get("layout") or "grid"
+        if layout not in LAYOUTS:
+            raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout[:40]!r}")
         k = _integer(parameters.get("k"), "k", K, 1, MOST_K)
         radius = _integer(parameters.get("radius"), "radius", n_bits, 0, n_bits)
-        return Options(k, rank, None if radius == n_bits else radius), query
+        shown = parameters.getlist("show") if "show" in parameters else None
+        query = query_of(parameters, self.collection, self.features, self.posted)
+        return PageState(query, scope_of(parameters), k, None if radius == n_bits else radius, layout, shown)
 
-    def _found(self, query: Query, options: Options) -> Found:
-        methods = ranking.methods_for(self.collection, query)
-        method = options.rank if options.rank in methods else "codes"
-        results = ranking.ranked(self.collection, query, method, options.k)
-        counts = distance_counts(self.collection.codes(), query.code, self.collection.n_bits)
-        if query.item is not None:
-            counts[0] -= 1
-        if method == "codes":  # a tie may be with an item that is not shown
-            results = [result._replace(tied=bool(counts[result.hamming] > 1)) for result in results]
-        return Found(query, results, counts.tolist())
-
-    def _working(self, job: Job, view: str, key: str, options: Options, query: Query | None) -> str:
+    def _working(self, job: Job, view: str, key: str, asked: PageState) -> str:
         """A page with a bar, or with what went wrong."""
         if job.error:
             return self.problem(job.error, view)
-        found = None if query is None else Found(query, [], [])
-        return self._render("working.html", view, options, found, job=job, key=key)
+        return self._render("working.html", view, asked, job=job, key=key)
 
-    def _render(self, template: str, view: str, options: Options, found: Found | None, **values: Any) -> str:
-        query = None if found is None else found.query
-        methods = ranking.METHODS if query is None else ranking.methods_for(self.collection, query)
-        kept = {} if query is None else query.parameters
-        settings = {
-            "k": options.k if options.k != K else None,
-            "rank": options.rank if options.rank != "codes" else None,
-            "radius": options.radius,
-        }
-        return self._templates.get_template(template).render(
+    def _words(self, asked: PageState) -> Any:
+        """A function that marks the words of the query in a text."""
+        typed = re.findall(r"\w{2,}", "" if asked.query is None else asked.query.words)
+        if not typed:
+            return escape
+        pattern = re.compile(r"\b(" + "|".join(re.escape(word) for word in typed[:32]) + r")\b", re.IGNORECASE)
+
+        def marked(text: str) -> Markup:
+            parts = pattern.split(text)  # every second part is a word that was found
+            return Markup("").join(
+                Markup("<mark>{}</mark>").format(part) if place % 2 else escape(part)
+                for place, part in enumerate(parts)
+            )
+
+        return marked
+
+    def _render(self, template: str, view: str, asked: PageState, **values: Any) -> str:
+        is_list = view == "/"
+        is_counted = len(self.collection) <= FEW_ITEMS or self.filters_job().done
+        return render(
+            f"server/{template}",
             view=view,
-            options=options,
-            found=found,
-            query=query,
-            methods=methods,
-            kept=kept,
-            settings=settings,
+            views=VIEWS,
+            collection=self.collection,
+            takes=self.takes,
+            asked=asked,
+            query=asked.query,
+            state=asked.state,
+            settings=asked.settings,
+            filters=self.fields.filters(asked.scope) if is_list and is_counted and len(self.collection) else [],
+            all_fields=self.fields.all_names() if is_list and is_counted and len(self.collection) else [],
+            is_counted=is_counted or not is_list,
+            chips=asked.scope.chips(self.map() if asked.scope.uses_map else None),
+            words=self._words(asked),
             **values,
         )
 

@@ -3,6 +3,7 @@
 import hashlib
 from base64 import b64encode
 from collections.abc import Iterator
+from functools import cache
 from html import escape
 from typing import Annotated, Any
 
@@ -10,51 +11,39 @@ from fastapi import APIRouter, Depends, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
+from hashlearn.html import inline, render
 from hashlearn.server.errors import error_response
 from hashlearn.server.json_route import JsonRoute
 from hashlearn.server.models import ERRORS, Info, InfoLimits, ModelList, SearchList
 from hashlearn.server.searches import Searches
 from hashlearn.server.service import Served
 
-_STYLE = """
-:root { color-scheme: light dark }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem }
-code { font-family: ui-monospace, monospace }
-h2 { margin-top: 2.5rem; border-top: 1px solid GrayText; padding-top: 1rem; overflow-wrap: anywhere }
-div { overflow-x: auto }
-table { border-collapse: collapse }
-td, th { text-align: left; vertical-align: top; padding: .2rem 1rem .2rem 0 }
-"""
-_HEAD = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>hashlearn: HTTP API</title>
-<style>{style}</style></head><body><main>
-"""
 _DEPTH = 3
-_STYLE_HASH = b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-DOCS_HEADERS = {
-    # Nothing but the style above: no script, no other host, no frame.
-    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
+
+
+@cache
+def _docs_headers() -> dict[str, str]:
+    """For the page of the API: its own style, no script, no other host, no frame."""
+    style = b64encode(hashlib.sha256(inline("style.css").encode()).digest()).decode()
+    return {
+        "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'",
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+    }
 
 
 def api_page(schema: dict[str, Any]) -> str:
     """A page with every endpoint of an OpenAPI schema, and the fields of its request and of its answer."""
     info = schema["info"]
-    parts = [
-        _HEAD.replace("{style}", _STYLE),
-        f"<h1>{escape(info['title'])}: HTTP API</h1><p>{escape(info['description'])} ",
-    ]
+    parts = [f"<h1>{escape(info['title'])}: HTTP API</h1><p>{escape(info['description'])} "]
     parts.append('The same as a schema for programs: <a href="openapi.json">openapi.json</a>.</p>')
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():
             parts.append(f"<h2><code>{method.upper()} {escape(path)}</code></h2>")
             parts.append(f"<p>{escape(operation.get('description', ''))}</p>")
             parts += _tables(schema, operation)
-    return "".join([*parts, "</main></body></html>"])
+    return render("server/api.html", body="".join(parts))
 
 
 def _tables(schema: dict[str, Any], operation: dict[str, Any]) -> Iterator[str]:
@@ -64,7 +53,8 @@ def _tables(schema: dict[str, Any], operation: dict[str, Any]) -> Iterator[str]:
         rows = list(_rows(schema, body, "", _DEPTH))
         if rows:
             head = "<tr><th>field</th><th>type</th><th>meaning</th></tr>"
-            yield f"<h3>{title}</h3><div><table>{head}{''.join(rows)}</table></div>"
+            table = f"<table>{head}{''.join(rows)}</table>"
+            yield f'<h3>{title}</h3><div class="scroll" tabindex="0" role="group">{table}</div>'
 
 
 def _rows(schema: dict[str, Any], part: dict[str, Any], before: str, depth: int) -> Iterator[str]:
@@ -103,7 +93,11 @@ def _type(field: dict[str, Any]) -> str:
     return str(field.get("type", "object"))
 
 
-AllSearches = Annotated[Searches, Depends(lambda request: request.app.state.searches)]
+def _all_searches(request: Request) -> Searches:
+    return request.app.state.searches
+
+
+AllSearches = Annotated[Searches, Depends(_all_searches)]
 """All searches, as an argument of an endpoint."""
 
 info_router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["info"])
@@ -186,4 +180,4 @@ async def metrics(request: Request) -> Response:
 @router.get("/docs", include_in_schema=False)
 async def docs(request: Request) -> Response:
     """The endpoints, as a page."""
-    return HTMLResponse(api_page(request.app.openapi()), headers=DOCS_HEADERS)
+    return HTMLResponse(api_page(request.app.openapi()), headers=_docs_headers())

@@ -32,7 +32,7 @@ from hashlearn.server.service import Served, Service
 router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["points"])
 
 
-@router.put("/v1/points", response_model=PointsResponse)
+@router.put("/v1/points", response_model=PointsResponse, response_model_exclude_none=True)
 async def put_points(service: Served, body: PointsRequest) -> Any:
     """Write rows: new ones, or in place of those with their ids. All of them, or none."""
     service.check_batch("points", body.points)
@@ -40,9 +40,13 @@ async def put_points(service: Served, body: PointsRequest) -> Any:
     _check_ids(ids)
     X = vector_matrix("points.{}.vector", [point.vector for point in body.points], service.n_features)
     payloads = [point.payload or {} for point in body.points]
-    await service.write(partial(service.search.upsert, X, ids, payloads))
-    service.watch.written(X)
-    return {"written": len(ids)}
+    if body.duplicates is None and body.max_distance is None:
+        await service.write(partial(service.search.upsert, X, ids, payloads))
+        service.watch.written(X)
+        return {"written": len(ids)}
+    near = await service.write(partial(_guarded, service.search, X, ids, payloads, body))
+    n_written = len(ids) - (len(near) if body.duplicates == "skip" else 0)
+    return {"written": n_written, "near": [each._asdict() for each in near]}
 
 
 @router.post("/v1/points/get", response_model=PointList)
@@ -141,6 +145,15 @@ def _asked(service: Service, ask: Callable[[SimilaritySearch, Any], Any], body: 
         return written(ask(service.search, body))
     except (ValueError, TypeError) as error:
         raise problem_of(error, {name: name for name in ("filter", "limit", "after", "field")}) or error from None
+
+
+def _guarded(search: SimilaritySearch, X: Any, ids: list[Any], payloads: list[dict], body: PointsRequest) -> Any:
+    """Write rows, and return those that are near others."""
+    try:
+        search.upsert(X, ids, payloads, duplicates=body.duplicates, max_distance=body.max_distance)
+    except ValueError as error:
+        raise Problem(422, str(error), "duplicates") from None
+    return search.near_rows
 
 
 def _page_of_rows(search: SimilaritySearch, body: ScrollRequest) -> dict[str, Any]:

@@ -26,6 +26,7 @@ _QUERIES = ("vector", "vectors", "id", "code", "codes", "text", "image")
 @router.post("/v1/search", response_model=SearchResponse)
 async def search(service: Served, body: SearchRequest) -> Any:
     """The nearest rows of each query."""
+    service.guard.check()
     service.check_most("k", body.k, service.settings.max_k)
     if body.subset is not None:
         service.check_most("subset", len(body.subset), _LARGEST_SUBSET)

@@ -1,0 +1,312 @@
+"""The map of a collection: a point and a cluster for every row, kept in a file beside the search."""
+
+import json
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as as_safetensors
+
+from hashlearn.codes import unpack
+from hashlearn.durable.files import write_bytes
+from hashlearn.explore.clusters import cluster_color, cluster_names, clusters_of
+from hashlearn.explore.layout import MapLandmarks, landmark_points
+from hashlearn.html import render
+from hashlearn.linalg.projections import unit_rows
+
+if TYPE_CHECKING:
+    from hashlearn.search import SimilaritySearch
+
+MAP_FILE = "map.safetensors"
+"""In the folder of a search."""
+N_LANDMARKS = 8000
+SIDE = 65_535
+"""Points have coordinates from 0 to this."""
+N_EXAMPLES = 6
+N_SHOWN = 12
+_ASKED = 1000
+N_DRAWN = 4000
+"""Points in a notebook, at most."""
+_WIDTH = 720
+_LANDMARKS = ("codes", "points", "clusters")
+_FORMAT, _VERSION = "hashlearn map", "1"
+_MOST_NEW = 0.5
+"""Where more of the rows than this are new, the map is made anew."""
+
+
+class MapCluster(NamedTuple):
+    """Rows that are alike.
+
+    Attributes
+    ----------
+    name : str
+    size : int
+    center : (x, y)
+        Where its name stands.
+    examples : list of ids
+    """
+
+    name: str
+    size: int
+    center: tuple[int, int]
+    examples: list[Any]
+
+
+class CollectionMap:
+    """Points of all rows of a search, in the order of ``search.ids``.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, 2), uint16
+    labels : ndarray of shape (n,), uint8
+        The cluster of each row.
+    clusters : list of MapCluster
+        The largest first.
+    alone : list of ids
+        Rows whose nearest neighbor is farther away than those of most rows.
+    pairs : list of [id, id]
+        Rows that are nearly the same, of those that were looked at.
+    landmarks : MapLandmarks
+    checksum : int
+        Of the codes that the map was made for.
+    """
+
+    def __init__(
+        self,
+        points: NDArray[np.uint16],
+        labels: NDArray[np.uint8],
+        clusters: Sequence[MapCluster],
+        landmarks: MapLandmarks,
+        checksum: int,
+        alone: list[Any],
+        pairs: list[list[Any]],
+    ):
+        self.points, self.labels, self.clusters = points, labels, list(clusters)
+        self.landmarks, self.checksum, self.alone, self.pairs = landmarks, checksum, alone, pairs
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} rows, {len(self.clusters)} clusters)"
+
+    def _repr_html_(self) -> str:
+        """The map for a notebook: an SVG drawing of some points, with the names of the clusters."""
+        chosen = np.arange(len(self))
+        if len(chosen) > N_DRAWN:
+            chosen = np.random.default_rng(0).choice(len(chosen), N_DRAWN, replace=False)
+        scale = _WIDTH / SIDE
+        clusters = []
+        for number, cluster in enumerate(self.clusters):
+            points = self.points[chosen[self.labels[chosen] == number]] * scale
+            path = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in points.tolist())
+            center = (cluster.center[0] * scale, cluster.center[1] * scale)
+            clusters.append((cluster, cluster_color(number), path, center))
+        return render("notebook/map.html", map=self, clusters=clusters, width=_WIDTH, n_drawn=len(chosen))
+
+    def fits(self, search: "SimilaritySearch") -> bool:
+        """Whether the search has the codes that the map was made for."""
+        return len(search) == len(self) and _checksum(search.codes()) == self.checksum
+
+    def inside(self, area: Sequence[tuple[float, float]]) -> NDArray[np.bool_]:
+        """Which rows lie inside a polygon, given by its corners; even-odd rule."""
+        x, y = self.points[:, 0].astype(np.float32), self.points[:, 1].astype(np.float32)
+        found = np.zeros(len(self), bool)
+        for (x1, y1), (x2, y2) in zip(area, [*area[1:], area[0]]):
+            if y1 == y2:
+                continue
+            crossed = (y1 > y) != (y2 > y)
+            found ^= crossed & (x < (x2 - x1) * (y - y1) / (y2 - y1) + x1)
+        return found
+
+
+def map_of(search: "SimilaritySearch", *, random_state: int = 0) -> CollectionMap:
+    """The map of a search: that which is kept in its folder, extended for new rows, or a new one; reports progress.
+
+    It is kept in the folder where that can be written.
+    """
+    path = None if search.folder is None else search.folder / MAP_FILE
+    kept = None if path is None else _opened(path, search)
+    if kept is not None and kept.fits(search):
+        return kept
+    made = None if kept is None or path is None else _extended(kept, path, search)
+    made = made or _new(search, random_state)
+    if path is not None:
+        with suppress(OSError):  # a folder that is only read
+            _save(made, path, search.ids)
+    return made
+
+
+def kept_map(search: "SimilaritySearch") -> CollectionMap | None:
+    """The map in the folder of a search, where it is there and fits the rows."""
+    kept = None if search.folder is None else _opened(search.folder / MAP_FILE, search)
+    return kept if kept is not None and kept.fits(search) else None
+
+
+def _new(search: "SimilaritySearch", random_state: int) -> CollectionMap:
+    ids, codes = search.ids, search.codes()
+    n = len(ids)
+    if not n:
+        raise ValueError("there are no rows yet, so there is no map")
+    chosen = np.arange(n)
+    if n > N_LANDMARKS:
+        chosen = np.sort(np.random.default_rng(random_state).choice(n, N_LANDMARKS, replace=False))
+    records = search.get(ids[chosen].tolist())
+    vectors = _vectors(search, records)
+    points, clusters = landmark_points(vectors, random_state), clusters_of(vectors, random_state)
+    landmarks = MapLandmarks(codes[chosen], points, clusters, search.hasher)
+    if n == len(chosen):
+        all_points, labels = points, clusters
+    else:
+        all_points, labels = landmarks.place(codes)
+        all_points[chosen], labels[chosen] = points, clusters
+    names = cluster_names(clusters, [record.id for record in records], [record.payload or {} for record in records])
+    alone, pairs = _alone_and_pairs(search, records)
+    scaled, landmarks.points = _scaled(all_points, points)
+    return CollectionMap(
+        scaled, labels, _clusters(names, scaled, labels, ids), landmarks, _checksum(codes), alone, pairs
+    )
+
+
+def _extended(kept: CollectionMap, path: Path, search: "SimilaritySearch") -> CollectionMap | None:
+    """The map with places for new rows and without those of removed ones; None where too much is new."""
+    ids, codes = search.ids, search.codes()
+    before = _saved_ids(path)
+    if not len(ids) or before.dtype.kind != ids.dtype.kind:
+        return None
+    _, old, here = np.intersect1d(before, ids, assume_unique=True, return_indices=True)
+    new = np.ones(len(ids), bool)
+    new[here] = False
+    if new.mean() > _MOST_NEW:
+        return None
+    points, labels = np.empty((len(ids), 2), np.uint16), np.empty(len(ids), np.uint8)
+    points[here], labels[here] = kept.points[old], kept.labels[old]
+    placed, labels[new] = kept.landmarks.place(codes[new])
+    points[new] = np.clip(placed, 0, SIDE)
+    names = [cluster.name for cluster in kept.clusters]
+    there = set(ids.tolist())
+    return CollectionMap(
+        points,
+        labels,
+        _clusters(names, points, labels, ids),
+        kept.landmarks,
+        _checksum(codes),
+        [id for id in kept.alone if id in there],
+        [pair for pair in kept.pairs if there.issuperset(pair)],
+    )
+
+
+def _vectors(search: "SimilaritySearch", records: list[Any]) -> NDArray[np.float32]:
+    """What near means for the search: its vectors, of length one for cosine; without kept ones, what codes say."""
+    if search.keep_vectors is None and hasattr(search.hasher, "decode"):
+        return search.hasher.decode(np.stack([record.code for record in records]))
+    if search.keep_vectors is None:
+        return unpack(np.stack([record.code for record in records]), search.n_bits).astype(np.float32)
+    vectors = np.stack([record.vector for record in records]).astype(np.float32)
+    return unit_rows(vectors) if search.metric == "cosine" else vectors
+
+
+def _alone_and_pairs(search: "SimilaritySearch", records: list[Any]) -> tuple[list[Any], list[list[Any]]]:
+    """Rows far from all others, and rows that are nearly the same, of some rows and their nearest neighbors."""
+    asked = records[:: max(1, len(records) // _ASKED)]
+    if len(search) < 3:
+        return [], []
+    if search.keep_vectors is not None:
+        distances, ids = search.search(np.stack([record.vector for record in asked]), 2)
+    elif search.query == "code":
+        distances, ids = search.search_codes(np.stack([record.code for record in asked]), 2)
+    else:  # a real query is wanted, and only codes are known
+        return [], []
+    own = np.array([record.id for record in asked], ids.dtype)
+    other = np.where(ids[:, 0] == own, 1, 0)
+    rows = np.arange(len(asked))
+    nearest, distance = ids[rows, other], distances[rows, other].astype(float)
+    usual = float(np.median(distance))
+    order = np.argsort(-distance, kind="stable")
+    alone = [own[row] for row in order[:N_SHOWN] if distance[row] > 1.25 * usual]
+    pairs: list[list[Any]] = []
+    for row in order[::-1]:
+        pair = sorted([own[row], nearest[row]])
+        if distance[row] <= 0.4 * usual and pair not in pairs and len(pairs) < N_SHOWN:
+            pairs.append(pair)
+    return [_plain(id) for id in alone], [[_plain(id) for id in pair] for pair in pairs]
+
+
+def _clusters(names: list[str], points: NDArray, labels: NDArray, ids: NDArray) -> list[MapCluster]:
+    found = []
+    for cluster, name in enumerate(names):
+        rows = np.flatnonzero(labels == cluster)
+        if not len(rows):
+            found.append(MapCluster(name, 0, (0, 0), []))
+            continue
+        middle = np.median(points[rows], axis=0)
+        away = np.abs(points[rows].astype(np.int64) - middle.astype(np.int64)).sum(axis=1)
+        examples = ids[rows[np.argsort(away, kind="stable")[:N_EXAMPLES]]]
+        found.append(MapCluster(name, len(rows), (int(middle[0]), int(middle[1])), examples.tolist()))
+    return found
+
+
+def _scaled(points: NDArray, landmark_points: NDArray) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
+    """Points, and those of the landmarks, within the square of the map, which they fill in both directions."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    scale = SIDE / np.where(high > low, high - low, 1)
+    return ((points - low) * scale).astype(np.uint16), ((landmark_points - low) * scale).astype(np.float32)
+
+
+def _checksum(codes: NDArray[np.uint8]) -> int:
+    return zlib.crc32(np.ascontiguousarray(codes).data)
+
+
+def _plain(id: Any) -> Any:
+    return id.item() if isinstance(id, np.generic) else id
+
+
+def _save(made: CollectionMap, path: Path, ids: NDArray) -> None:
+    tensors = {
+        "points": made.points,
+        "labels": made.labels,
+        "landmark_codes": made.landmarks.codes,
+        "landmark_points": made.landmarks.points,
+        "landmark_clusters": made.landmarks.clusters,
+    }
+    if ids.dtype.kind == "i":
+        tensors["ids"] = ids
+    else:
+        texts = [id.encode() for id in ids.tolist()]
+        tensors["id_bytes"] = np.frombuffer(b"".join(texts), np.uint8)
+        tensors["id_ends"] = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    said = {"clusters": made.clusters, "alone": made.alone, "pairs": made.pairs, "checksum": made.checksum}
+    metadata = {"format": _FORMAT, "format_version": _VERSION, "map": json.dumps(said)}
+    content = as_safetensors({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, metadata)
+    write_bytes(path, content)
+
+
+def _opened(path: Path, search: "SimilaritySearch") -> CollectionMap | None:
+    """The map in a file; None where there is none that can be read: it can be made anew."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            if (metadata.get("format"), metadata.get("format_version")) != (_FORMAT, _VERSION):
+                return None
+            said = json.loads(metadata["map"])
+            codes, around, clusters_there = (file.get_tensor(f"landmark_{name}") for name in _LANDMARKS)
+            landmarks = MapLandmarks(codes, around, clusters_there, search.hasher)
+            points, labels = file.get_tensor("points"), file.get_tensor("labels")
+        clusters = [MapCluster(name, size, (x, y), examples) for name, size, (x, y), examples in said["clusters"]]
+        return CollectionMap(points, labels, clusters, landmarks, said["checksum"], said["alone"], said["pairs"])
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _saved_ids(path: Path) -> NDArray[Any]:
+    with safe_open(path, framework="numpy") as file:
+        if "ids" in file.keys():  # noqa: SIM118 - the file is no mapping
+            return file.get_tensor("ids")
+        text, ends = file.get_tensor("id_bytes").tobytes(), file.get_tensor("id_ends").tolist()
+    ids = [text[start:end].decode() for start, end in zip([0, *ends], ends)]
+    return np.array(ids, object)

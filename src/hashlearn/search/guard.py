@@ -1,0 +1,114 @@
+"""A guard on write: new rows that are near rows of the search, or near one another, are found before they are added."""
+
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.checks import check_choice, check_number
+from hashlearn.codes.results import NO_ID
+from hashlearn.linalg.projections import unit_rows
+from hashlearn.search.snapshot import Options, Snapshot
+
+ACTIONS = ("skip", "flag", "error")
+DUPLICATE_OF = "duplicate_of"
+"""The field of a payload that says which row a flagged row is near to."""
+
+ROWS_AT_A_TIME = 512
+_CANDIDATES = 32
+"""Nearest codes of a new row whose vectors are compared, in a search that has no lists."""
+
+
+class NearRow(NamedTuple):
+    """A new row that is near another one: their ids and their distance."""
+
+    id: Any
+    of: Any
+    distance: float
+
+
+class Guard(NamedTuple):
+    """What to do with new rows that are at most this far from another row."""
+
+    action: str
+    max_distance: float
+
+    @classmethod
+    def checked(cls, duplicates: Any, max_distance: Any) -> "Guard | None":
+        """The guard that a caller asks for; None for none."""
+        if duplicates is None:
+            if max_distance is not None:
+                raise ValueError("max_distance must be None without duplicates='skip', 'flag' or 'error'")
+            return None
+        check_choice("duplicates", duplicates, ACTIONS)
+        if max_distance is None:
+            raise ValueError("duplicates needs max_distance, the largest distance of two rows that are the same thing")
+        return cls(duplicates, check_number("max_distance", max_distance))
+
+    def near_rows(self, snapshot: Snapshot, X: NDArray, ids: NDArray[Any]) -> list[NearRow | None]:
+        """For each new row the row that it is near to: one of the search, or one before it that is to be added."""
+        of_known, distances = self._nearest_known(snapshot, X, ids)
+        near: list[NearRow | None] = [
+            NearRow(id, of, float(distance)) if of is not None else None
+            for id, of, distance in zip(ids.tolist(), of_known, distances)
+        ]
+        among = self._distances_among(snapshot, X)
+        for row in np.flatnonzero((np.tril(among <= self.max_distance, -1)).any(axis=1)).tolist():
+            before = np.flatnonzero(among[row, :row] <= self.max_distance)
+            if self.action == "skip":  # what is skipped is not there to be near to
+                before = before[[near[other] is None for other in before.tolist()]]
+            if near[row] is None and len(before):
+                first = int(before[np.argmin(among[row, before])])
+                near[row] = NearRow(ids[row], ids[first], float(among[row, first]))
+        return near
+
+    def _nearest_known(
+        self, snapshot: Snapshot, X: NDArray, ids: NDArray[Any]
+    ) -> tuple[list[Any], NDArray[np.floating]]:
+        """The id of the nearest row within the distance, or None, and how far it is. A row is not near itself."""
+        if not len(snapshot):
+            return [None] * len(X), np.full(len(X), np.inf)
+        by_codes = snapshot.vectors is None
+        candidates = None if by_codes or snapshot.lists is not None else _CANDIDATES
+        found = snapshot.search(X, 2, Options(candidates=candidates))
+        own = snapshot.find(ids) if snapshot.id_type == ("str" if ids.dtype == object else "int64") else None
+        distances = found.distances.astype(np.float64)
+        unknown = found.ids == NO_ID
+        if own is not None:
+            unknown |= (found.ids == own[:, None]) & (own[:, None] >= 0)
+        distances[unknown | (distances > self.max_distance)] = np.inf
+        best = np.argmin(distances, axis=1)
+        rows = np.arange(len(X))
+        places = np.where(np.isfinite(distances[rows, best]), found.ids[rows, best], NO_ID)
+        named = [None if place < 0 else id for place, id in zip(places.tolist(), snapshot.ids_at(places).tolist())]
+        return named, distances[rows, best]
+
+    def _distances_among(self, snapshot: Snapshot, X: NDArray) -> NDArray[np.floating]:
+        """The distances of the new rows from one another, as a search says them."""
+        if snapshot.vectors is None:
+            codes = snapshot.hasher.codes(X)
+            return np.bitwise_count(codes[:, None, :] ^ codes[None, :, :]).sum(axis=2).astype(np.float64)
+        rows = X.astype(np.float64)
+        if snapshot.hasher.metric == "dot":
+            return -rows @ rows.T
+        if snapshot.hasher.metric == "cosine":
+            unit = unit_rows(rows)
+            return 1 - unit @ unit.T
+        squares = (rows**2).sum(axis=1)
+        return np.sqrt(np.maximum(squares[:, None] + squares - 2 * rows @ rows.T, 0))
+
+
+def flagged(payload: str, near: NearRow | None) -> str:
+    """The payload of a row, as JSON; where the row is near another, it says which."""
+    if near is None:
+        return payload
+    return json.dumps({**json.loads(payload or "{}"), DUPLICATE_OF: near.of}, ensure_ascii=False, separators=(",", ":"))
+
+
+def refuse(near: NearRow) -> None:
+    """Say that nothing was added, and why."""
+    raise ValueError(
+        f"X must have no duplicates: the row of id {near.id!r:.60} is at distance {near.distance:.6g} of that of id "
+        f"{near.of!r:.60}; nothing was added"
+    )

@@ -1,0 +1,63 @@
+"""Files of a search that somebody has cut: reading a mapped file beyond its end would end the process (SIGBUS)."""
+
+import os
+import time
+from pathlib import Path
+
+from hashlearn.search.folder import SearchFolder
+from hashlearn.server.errors import Problem
+
+_SECONDS_BETWEEN_LISTS = 5.0
+
+
+class FolderGuard:
+    """Knows how long the files of a folder have been, and refuses to search once one is shorter.
+
+    The files of a search only grow, or are replaced by others. What is cut while a search reads it still ends the
+    process: this is for what was cut before.
+
+    Parameters
+    ----------
+    folder : Path or None
+        The folder of a search; None for one in memory or in a store.
+    """
+
+    def __init__(self, folder: Path | None):
+        self.folder = folder
+        self._catalog = "" if folder is None else SearchFolder(folder).catalog_path.name
+        self._lengths: dict[str, tuple[int, int]] = {}
+        self._next_list = 0.0
+
+    def check(self) -> None:
+        """Raise a 503 where a file is shorter than it was."""
+        if self.folder is None:
+            return
+        if time.monotonic() >= self._next_list:
+            self._list()
+        for path, (inode, length) in self._lengths.items():
+            try:
+                status = os.stat(path)
+            except OSError:  # replaced: who has it mapped keeps it
+                continue
+            if status.st_ino != inode:
+                continue
+            if status.st_size < length:
+                raise Problem(503, "a file of the search was cut; restore a snapshot and start the server again")
+            if status.st_size > length:
+                self._lengths[path] = inode, status.st_size
+
+    def _list(self) -> None:
+        """Look for new files; those of the catalog are SQLite's, which copes with them."""
+        assert self.folder is not None
+        self._next_list = time.monotonic() + _SECONDS_BETWEEN_LISTS
+        there: dict[str, tuple[int, int]] = {}
+        try:
+            for entry in os.scandir(self.folder):
+                if entry.is_file() and not entry.name.startswith(self._catalog):
+                    status = entry.stat()
+                    known = self._lengths.get(entry.path)
+                    length = known[1] if known is not None and known[0] == status.st_ino else 0
+                    there[entry.path] = status.st_ino, max(length, status.st_size)
+        except OSError:  # the folder is gone: there is nothing that could be compared
+            return
+        self._lengths = there

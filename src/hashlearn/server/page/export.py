@@ -1,0 +1,72 @@
+"""Items as a file: ids, a table as CSV, or parquet."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from hashlearn.extras import require
+from hashlearn.server.page.collection import Collection
+
+FORMATS = ("csv", "ids", "parquet")
+ITEMS_AT_A_TIME = 10_000
+MOST_ITEMS = 1_000_000
+
+
+class Exported(NamedTuple):
+    """A file to be sent."""
+
+    content: bytes
+    kind: str
+    name: str
+
+
+def exported(collection: Collection, ids: Sequence[Any], form: str, tag: str = "") -> Exported:
+    """A file of items, each with its payload; ``tag`` fills a column of its own where it is given."""
+    if form not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {form[:40]!r}")
+    if len(ids) > MOST_ITEMS:
+        raise ValueError(
+            f"at most {MOST_ITEMS:,} items are exported at once, got {len(ids):,}: choose fewer by a filter"
+        )
+    if form == "ids":
+        return Exported("".join(f"{key}\n" for key in ids).encode(), "text/plain; charset=utf-8", "items.txt")
+    rows = list(_rows(collection, ids, tag))
+    columns = list(dict.fromkeys(name for row in rows for name in row)) or ["id"]
+    if form == "csv":
+        return Exported(_csv(rows, columns), "text/csv; charset=utf-8", "items.csv")
+    return Exported(_parquet(rows, columns), "application/vnd.apache.parquet", "items.parquet")
+
+
+def _rows(collection: Collection, ids: Sequence[Any], tag: str) -> Iterator[dict[str, Any]]:
+    for start in range(0, len(ids), ITEMS_AT_A_TIME):
+        part = ids[start : start + ITEMS_AT_A_TIME]
+        for key, payload in zip(part, collection.search.payloads(list(part))):
+            if payload is not None:
+                yield {"id": key, **({"tag": tag} if tag else {}), **payload}
+
+
+def _csv(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, columns)
+    writer.writeheader()
+    writer.writerows({name: _plain(value) for name, value in row.items()} for row in rows)
+    return file.getvalue().encode()
+
+
+def _parquet(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
+    arrow = require("pyarrow", "parquet")
+    written = [[row.get(name) for row in rows] for name in columns]
+    try:
+        table = arrow.table(dict(zip(columns, written)))
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError):  # a field with values of several kinds
+        texts = [[None if value is None else str(_plain(value)) for value in column] for column in written]
+        table = arrow.table(dict(zip(columns, texts)))
+    file = io.BytesIO()
+    require("pyarrow.parquet", "parquet").write_table(table, file)
+    return file.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value

@@ -1,0 +1,120 @@
+"""The fields of payloads as filters: values with their counts, or a histogram of numbers."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+
+from hashlearn.search.columns import Facet
+from hashlearn.server.page.charts import small_histogram
+from hashlearn.server.page.collection import TEXT_FIELD, Collection
+from hashlearn.server.page.scope import Scope
+
+MOST_FIELDS = 8
+LISTED = 10
+"""Values with a box to check; the others can be typed."""
+OFFERED = 200
+_LOOKED_AT = 300
+_FEW_VALUES = 12
+_N_BINS = 24
+_MOST_DISTINCT = 0.5
+
+
+class ShownValue(NamedTuple):
+    """A value that can be chosen."""
+
+    text: str
+    count: int  # type: ignore[assignment]
+    is_chosen: bool
+
+
+class FieldFilter(NamedTuple):
+    """A field of the payloads as a filter.
+
+    Attributes
+    ----------
+    field : str
+    values : list of ShownValue
+        The most frequent ones, and those that are chosen.
+    others : list of str
+        Further values, for the text box.
+    histogram : Markup or None
+        Of numbers with many values.
+    limits : (least, largest) that are chosen
+    """
+
+    field: str
+    values: list[ShownValue]
+    others: list[str]
+    histogram: Markup | None
+    limits: tuple[float | None, float | None]
+
+
+class Fields:
+    """The payload fields of a collection that are worth a filter; looked for once, and anew when items came or went."""
+
+    def __init__(self, collection: Collection):
+        self._collection = collection
+        self._known: tuple[Any, list[str]] | None = None
+        self._all: list[str] = []
+
+    def names(self) -> list[str]:
+        """Fields that have the same value in several items, by their order in the payloads."""
+        moment = self._collection.search.moment
+        if self._known is None or moment is None or self._known[0] is not moment:
+            self._known = moment, self._looked_for()
+        return self._known[1]
+
+    def all_names(self) -> list[str]:
+        """All fields that were seen but the text, by their order in the payloads."""
+        self.names()
+        return self._all
+
+    def filters(self, scope: Scope) -> list[FieldFilter]:
+        """The filters, with counts of the items that the other filters leave."""
+        return [self._filter(field, scope) for field in self.names()]
+
+    def _looked_for(self) -> list[str]:
+        collection = self._collection
+        if collection.search.store is not None:  # a database counts by itself, or not at all
+            return []
+        payloads = collection.search.payloads(collection.random_ids(_LOOKED_AT, random_state=0))
+        seen: dict[str, list[Any]] = {}
+        for payload in payloads:
+            for field, value in (payload or {}).items():
+                seen.setdefault(field, []).append(value)
+        self._all = [field for field in seen if field != TEXT_FIELD]
+        return [field for field in self._all if _is_worth(seen[field])][:MOST_FIELDS]
+
+    def _filter(self, field: str, scope: Scope) -> FieldFilter:
+        counts = self._collection.search.facets(field, scope.filter(but=field))
+        chosen = set(scope.values.get(field, []))
+        limits = scope.ranges.get(field, (None, None))
+        if len(counts) > _FEW_VALUES and all(_is_number(facet.value) for facet in counts):
+            return FieldFilter(field, [], [], _histogram(counts, limits), limits)
+        texts = [(str(facet.value), facet.count) for facet in counts]
+        listed = [
+            ShownValue(text, count, text in chosen)
+            for place, (text, count) in enumerate(texts)
+            if place < LISTED or text in chosen
+        ]
+        return FieldFilter(field, listed, [text for text, _ in texts[LISTED:OFFERED]], None, limits)
+
+
+def _is_worth(values: list[Any]) -> bool:
+    if not all(isinstance(value, (str, int, float, bool)) for value in values):
+        return False
+    if all(_is_number(value) for value in values):
+        return len(set(values)) > 1
+    return 1 < len(set(values)) <= max(2, _MOST_DISTINCT * len(values))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _histogram(counts: list[Facet], limits: tuple[float | None, float | None]) -> Markup:
+    numbers = np.array([float(facet.value) for facet in counts])
+    weights = np.array([facet.count for facet in counts])
+    heights, edges = np.histogram(numbers, _N_BINS, weights=weights)
+    return small_histogram(heights.tolist(), edges.tolist(), limits)
