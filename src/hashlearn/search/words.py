@@ -6,8 +6,8 @@ Rows are ranked by BM25 (S. Robertson and H. Zaragoza, The Probabilistic Relevan
     idf(t)     = log(1 + (n - n_t + 1/2) / (n_t + 1/2))
 
 with f the occurrences of term t in the text, n the number of texts and n_t the number of those that have t. SQLite's
-own function reads every row that has a word of the query again, 3 microseconds each; here FTS5 says which rows have a
-word, and the scores are computed from arrays, which are kept for the words that were asked for last.
+own function is slow for frequent words: it looks up every row that has one. Here FTS5 says which rows have a word, and
+the scores are computed from arrays, which are kept for the words that were asked for last.
 """
 
 import sqlite3
