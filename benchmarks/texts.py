@@ -36,6 +36,7 @@ def main():
     parser.add_argument("--folder", type=Path, help="of the JSON files of Reuters")
     parser.add_argument("--cache", type=Path, help="a file that keeps the vectors of MiniLM")
     parser.add_argument("--texts", type=int, default=1_000_000, help="how many the speed is measured on")
+    parser.add_argument("--bits", type=int, nargs="+", default=[64, 256], help="lengths of codes for Debian's texts")
     add_out_option(parser)
     options = parser.parse_args()
     measured = PARTS[options.part](options)
@@ -65,7 +66,7 @@ def debian(options):
     n_with = Counter(word for each in words for word in each)
     rare = rng.sample(sorted(word for word, n in n_with.items() if 10 <= n <= 100 and len(word) > 2), 200)
     known = known_items(texts, rng)
-    ways = {**bm25s_way(texts), **tfidf_way(texts), **our_ways(texts)}
+    ways = {**bm25s_way(texts), **tfidf_way(texts), **our_ways(texts, options.bits)}
     rows = []
     for name, way in ways.items():
         of_rare = np.mean([np.mean([word in words[row] for row in way(word)[:10]] or [0]) for word in rare])
@@ -112,7 +113,7 @@ def tfidf_way(texts):
     return {"TF-IDF cosine": way}
 
 
-def our_ways(texts, bits=(64, 256)):
+def our_ways(texts, bits):
     ways = {}
     for n_bits in bits:
         search = SimilaritySearch(ITQ(n_bits=n_bits, random_state=0), encoder="tfidf", metric="cosine")

@@ -12,6 +12,7 @@ asked for:
 ==================  =============================================
 """
 
+import os
 import re
 import sqlite3
 import threading
@@ -55,6 +56,11 @@ class _Tokenizer:
     """The tokenizer of FTS5 itself, asked through a table in memory."""
 
     def __init__(self) -> None:
+        self.connect()
+        if hasattr(os, "register_at_fork"):  # another thread may hold the lock then
+            os.register_at_fork(after_in_child=self.connect)
+
+    def connect(self) -> None:
         self._lock = threading.Lock()
         self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._db.execute(f"CREATE VIRTUAL TABLE texts USING fts5(text, content='', tokenize='{TOKENIZER}')")

@@ -6,12 +6,11 @@ Rows are ranked by BM25 (S. Robertson and H. Zaragoza, The Probabilistic Relevan
     idf(t)     = log(1 + (n - n_t + 1/2) / (n_t + 1/2))
 
 with f the occurrences of term t in the text, n the number of texts and n_t the number of those that have t. SQLite's
-own function reads every row that has a word of the query again, 3 microseconds each; here FTS5 says which rows have a
-word, and the scores are computed from arrays, which are kept for the words that were asked for last.
+own function is slow for frequent words: it looks up every row that has one. Here FTS5 says which rows have a word, and
+the scores are computed from arrays, which are kept for the words that were asked for last.
 """
 
 import sqlite3
-import threading
 from collections import OrderedDict
 from typing import NamedTuple
 
@@ -67,7 +66,6 @@ class Words:
 
     def __init__(self, catalog: Catalog, first_row: int):
         self._catalog, self._first_row = catalog, first_row
-        self._lock = threading.RLock()
         self._texts = _NO_TEXTS
         self._n_kept = 0
 
@@ -87,7 +85,7 @@ class Words:
         """
         if not query.counts:
             return NOTHING
-        with self._lock, self._catalog.reading() as db:
+        with self._catalog.reading() as db:  # one thread at a time
             self._check_rows(db)
             self._read_texts(db, n_places)
             counts = query.counts if len(query.counts) <= MOST_TERMS else self._telling(db, query.counts)

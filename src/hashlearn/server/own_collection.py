@@ -41,6 +41,8 @@ from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictur
 FORMAT_VERSION = 5
 SEARCH, ENCODER, NOTES = "search", f"search/{ENCODER_FILE}", "collection.json"
 ROWS_AT_A_TIME = 4096
+LEARNED_FROM = 20_000
+"""Rows that the hash functions are learned from, at most."""
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d+)?")
 """Not those with zeros in front: they are names, such as postal codes."""
 
@@ -225,7 +227,8 @@ def _indexed(made: EncodedCollection, how: HowToHash) -> SimilaritySearch:
     name = how.method or ("itq" if made.vectors.shape[1] >= how.n_bits else "lsh")
     hasher = method_named(name)(n_bits=how.n_bits, random_state=0)
     field = "text" if made.encoder is not None and made.encoder.kind == "text" else None
-    search = SimilaritySearch(hasher, metric=metric, keep_vectors="float32", text_field=field).fit(made.vectors)
+    search = SimilaritySearch(hasher, metric=metric, keep_vectors="float32", text_field=field)
+    search.fit(made.vectors[:: -(-len(made.vectors) // LEARNED_FROM)])
     return search.add(made.vectors, made.ids, made.payloads)
 
 

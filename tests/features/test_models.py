@@ -1,0 +1,77 @@
+"""Text models that a user holds: encoded with, saved by their names, loaded again."""
+
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from hashlearn.features import as_encoder, load_encoder, save_encoder
+
+
+class SentenceTransformer:
+    """The part of sentence-transformers that is used here: made by a name, which its card tells."""
+
+    def __init__(self, name):
+        self.model_card_data = type("Card", (), {"base_model": name})()
+
+    def encode(self, texts):
+        return np.array([[len(text), text.count("a")] for text in texts])
+
+
+SentenceTransformer.__module__ = "sentence_transformers.SentenceTransformer"
+
+
+def saved_and_loaded(encoder, tmp_path):
+    save_encoder(encoder, tmp_path / "encoder.safetensors")
+    return load_encoder(tmp_path / "encoder.safetensors")
+
+
+def test_a_model_is_loaded_by_its_name(tmp_path, monkeypatch):
+    library = ModuleType("sentence_transformers")
+    library.SentenceTransformer = SentenceTransformer
+    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
+    encoder = as_encoder(SentenceTransformer("all-mine"))
+    loaded = saved_and_loaded(encoder, tmp_path)
+    assert loaded.config()["model_name"] == "all-mine"
+    np.testing.assert_array_equal(loaded.encode(["abc", "aa"]), [[3, 1], [2, 2]])
+    assert loaded.encode([]).shape == (0, 2)
+
+
+def test_a_library_that_is_missing_gets_a_line(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    loaded = saved_and_loaded(as_encoder(SentenceTransformer("all-mine")), tmp_path)
+    with pytest.raises(ValueError, match="sentence-transformers:all-mine needs: pip install sentence-transformers"):
+        loaded.encode(["a"])
+
+
+def test_a_model_that_is_not_there_gets_a_line(monkeypatch):
+    library = ModuleType("model2vec")
+
+    class StaticModel:
+        @classmethod
+        def from_pretrained(cls, name):
+            raise OSError(f"no {name}\nat all")
+
+    library.StaticModel = StaticModel
+    monkeypatch.setitem(sys.modules, "model2vec", library)
+    with pytest.raises(ValueError, match="the encoder model2vec:mine cannot be loaded: no mine at all; pass the model"):
+        as_encoder("model2vec:mine").encode(["a"])
+
+
+def test_a_model_of_model2vec_is_loaded_from_its_folder(tmp_path):
+    model2vec = pytest.importorskip("model2vec")
+    tokenizers = pytest.importorskip("tokenizers")
+    vocabulary = {"[UNK]": 0, "red": 1, "fox": 2}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    model = model2vec.StaticModel(np.eye(3, dtype=np.float32), tokenizer)
+    model.save_pretrained(tmp_path / "model")
+    encoder = as_encoder(f"model2vec:{tmp_path / 'model'}")
+    np.testing.assert_allclose(encoder.encode(["red fox", "fox"]), model.encode(["red fox", "fox"]), atol=1e-6)
+    np.testing.assert_allclose(as_encoder(model).encode(["red"]), model.encode(["red"]), atol=1e-6)
+
+
+def test_a_function_of_the_wrong_shape_gets_a_line():
+    with pytest.raises(ValueError, match="encoder must return a vector for each text, got shape"):
+        as_encoder(lambda texts: np.zeros((1, 2))).encode(["a", "b"])
