@@ -6,11 +6,6 @@ from pathlib import Path
 
 import hashlearn
 
-STILL_OPEN = {
-    "Scratch": "two kernels of index",
-}
-"""Names that rooms under work still share, and where. Take a name out when its classes are renamed."""
-
 
 def places_of_classes():
     root, places = Path(hashlearn.__file__).parent, defaultdict(list)
@@ -23,5 +18,4 @@ def places_of_classes():
 
 def test_a_class_name_is_defined_once():
     twice = {name: places for name, places in places_of_classes().items() if len(places) > 1}
-    assert not {name: places for name, places in twice.items() if name not in STILL_OPEN}
-    assert STILL_OPEN.keys() <= twice.keys(), "these names are defined once now: take them out of STILL_OPEN"
+    assert not twice

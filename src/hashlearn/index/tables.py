@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hashlearn.codes import as_words, bytes_per_code
 from hashlearn.index.code_table import Segment
 from hashlearn.index.kernels.buckets import Table, Tables, fill_table, masks_of_weight
-from hashlearn.index.kernels.probe import Budget, Part, Report, Scratch, found_size, knn_probe, range_probe
+from hashlearn.index.kernels.probe import Budget, Part, ProbeScratch, Report, found_size, knn_probe, range_probe
 from hashlearn.index.kernels.scan import RangeQueries
 from hashlearn.index.scan import Keys, in_pieces
 from hashlearn.progress import track
@@ -80,11 +80,11 @@ class MultiIndex:
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self._tables if isinstance(array, np.ndarray))
 
-    def _scratch(self, k: int) -> Scratch:
+    def _scratch(self, k: int) -> ProbeScratch:
         """This thread's memory, kept from search to search: asking the system for it takes longer than a search."""
-        kept: Scratch | None = getattr(self._kept, "scratch", None)
+        kept: ProbeScratch | None = getattr(self._kept, "scratch", None)
         if kept is None or kept.found.size < found_size(k):
-            kept = self._kept.scratch = Scratch.for_search(self._tables, k)
+            kept = self._kept.scratch = ProbeScratch.for_search(self._tables, k)
         return kept._replace(found=kept.found[: found_size(k)])
 
     def knn(self, queries: NDArray[np.uint64], k: int, budget: Budget, n_jobs: int = 1) -> tuple[Keys, Report]:
@@ -117,7 +117,7 @@ class _Probe:
     def __init__(self, tables: Tables, queries: RangeQueries, part: Part, budget: Budget, report: Report):
         self._tables, self._queries, self._part = tables, queries, part
         self._budget, self._report = budget, report
-        self._scratch = Scratch.for_search(tables, 0)
+        self._scratch = ProbeScratch.for_search(tables, 0)
         self._hits = np.empty(_HITS, np.int64)
 
     @property

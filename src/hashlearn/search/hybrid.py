@@ -19,7 +19,7 @@ C = 60
 """Ranks count less the larger it is; the value of the paper, and the best on Reuters (docs/howto/texts.md)."""
 
 
-class Joined(NamedTuple):
+class JoinedLists(NamedTuple):
     """Places, the best first, ties by the lower place; their scores, and what each list has given to them."""
 
     places: NDArray[np.int64]
@@ -38,7 +38,7 @@ def check_weights(weights: Mapping[str, float] | None, names: tuple[str, ...]) -
     return checked
 
 
-def join_ranks(lists: Mapping[str, NDArray[np.int64]], weights: Mapping[str, float], n: int) -> Joined:
+def join_ranks(lists: Mapping[str, NDArray[np.int64]], weights: Mapping[str, float], n: int) -> JoinedLists:
     """The best n places of several lists, each the best first and without a place twice.
 
     Examples
@@ -57,7 +57,7 @@ def join_ranks(lists: Mapping[str, NDArray[np.int64]], weights: Mapping[str, flo
         parts[name] = part
     scores = sum(parts.values(), np.zeros(len(places)))
     order = np.lexsort((places, -scores))[:n]
-    return Joined(
+    return JoinedLists(
         places[order],
         scores[order].astype(np.float32),
         {name: p[order].astype(np.float32) for name, p in parts.items()},

@@ -202,7 +202,7 @@ class Cut(NamedTuple):
     payloads: bool
 
 
-class Queries(NamedTuple):
+class QueryBatch(NamedTuple):
     """The queries of one request: vectors or codes, a row each."""
 
     rows: NDArray
@@ -210,7 +210,7 @@ class Queries(NamedTuple):
 
 
 def search_together(
-    search: SimilaritySearch, stages: Mapping[str, Histogram], wanted: Wanted, queries: list[Queries]
+    search: SimilaritySearch, stages: Mapping[str, Histogram], wanted: Wanted, queries: list[QueryBatch]
 ) -> list[Any]:
     """The answers to requests, as JSON, or the exception that a request ends with; ``stages`` are told the times."""
     start = time.perf_counter()
@@ -228,7 +228,7 @@ def search_together(
 
 
 def search_alone(
-    search: SimilaritySearch, wanted: Wanted, query: Queries, among: dict[str, Any], most_bytes: int
+    search: SimilaritySearch, wanted: Wanted, query: QueryBatch, among: dict[str, Any], most_bytes: int
 ) -> bytes:
     """The answer to a request that is searched for itself: with a filter or a subset, or for many neighbors."""
     answer = _answer(search, wanted, query, most_bytes, **among)
@@ -254,7 +254,7 @@ def search_text(
     return answer
 
 
-def _answer_or_error(search: SimilaritySearch, wanted: Wanted, query: Queries) -> Any:
+def _answer_or_error(search: SimilaritySearch, wanted: Wanted, query: QueryBatch) -> Any:
     try:
         return _answer(search, wanted, query)
     except Exception as error:
@@ -262,7 +262,7 @@ def _answer_or_error(search: SimilaritySearch, wanted: Wanted, query: Queries) -
 
 
 def _answer(
-    search: SimilaritySearch, wanted: Wanted, query: Queries, most_bytes: int | None = None, **options: Any
+    search: SimilaritySearch, wanted: Wanted, query: QueryBatch, most_bytes: int | None = None, **options: Any
 ) -> bytes:
     try:
         distances, ids = _found(search, wanted, query.rows, **options)

@@ -70,7 +70,7 @@ def found_size(k: int) -> int:
     return 4 * k + 256
 
 
-class Scratch(NamedTuple):
+class ProbeScratch(NamedTuple):
     """Memory for one thread at work."""
 
     found: NDArray[np.int64]
@@ -78,7 +78,7 @@ class Scratch(NamedTuple):
     buckets: NDArray[np.int64]
 
     @classmethod
-    def for_search(cls, tables: Tables, k: int) -> "Scratch":
+    def for_search(cls, tables: Tables, k: int) -> "ProbeScratch":
         return cls(
             np.empty(found_size(k), np.int64),
             np.empty(tables.starts.size, np.int64),

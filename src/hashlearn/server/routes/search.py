@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from numpy.typing import NDArray
 
 from hashlearn.server.arrays import base64_bytes, code_matrix, vector_matrix
-from hashlearn.server.batching import Cut, Queries, Wanted, search_alone, search_text
+from hashlearn.server.batching import Cut, QueryBatch, Wanted, search_alone, search_text
 from hashlearn.server.errors import Problem, unprocessable
 from hashlearn.server.json_route import JsonRoute
 from hashlearn.server.models import ERRORS, SearchRequest, SearchResponse
@@ -40,7 +40,7 @@ async def search(service: Served, body: SearchRequest) -> Any:
     if by == "codes" and service.search.query != "code":
         raise Problem(422, "this search compares vectors with codes: send vectors", "code")
     wanted = Wanted(by, body.k, body.rerank, body.candidates)
-    query = Queries(rows, Cut(body.radius, body.payloads))
+    query = QueryBatch(rows, Cut(body.radius, body.payloads))
     n_neighbors = body.k * len(rows)
     if body.filter is None and body.subset is None and n_neighbors <= _FEW_NEIGHBORS:
         if by == "vectors":
