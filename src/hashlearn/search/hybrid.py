@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_number
 
 C = 60
-"""Ranks count less the larger it is; the value of the paper, and the best on Reuters (docs/howto/texts.md)."""
+"""The larger it is, the less ranks count; the value of the paper."""
 
 
 class JoinedLists(NamedTuple):
