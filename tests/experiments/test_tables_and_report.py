@@ -197,7 +197,7 @@ def test_the_page_has_every_table_and_figure_and_needs_nothing_else(small, done,
     ):
         assert title in page
     assert not re.search(r'(src|href)="(?!data:|#)', page)
-    assert "<script" not in page
+    assert "<script src" not in page
 
 
 def test_the_page_colours_differences(table_2):

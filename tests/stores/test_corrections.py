@@ -92,7 +92,7 @@ def test_corrections_of_another_scale_are_refused(make, uri):
     with make(20, corrections=SCALE) as store:
         store.upsert([1], CODES[:1], corrections=BYTES[:1])
         for bad, says in (
-            (None, "corrections must be given: this store keeps one byte"),
+            (None, "corrections must be given: this store keeps one correction byte"),
             (BYTES[:2], r"corrections must have shape \(1,\), one for each code, got \(2,\)"),
             (BYTES[:1, None], "corrections must have shape"),
             (BYTES[:1].astype(np.int64), "corrections must be bytes of dtype uint8, got int64"),

@@ -34,7 +34,7 @@ _COVERAGES = (0.6, 0.75, 0.85, 0.9, 0.93, 0.95, 0.965, 0.98, 0.99, 0.995, 0.999)
 _SHARPNESSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # over the mean level of all lists above the nearest
 _TYPICAL = 0.95
 _ALL = 1 - 1e-6  # of the weight
-_WORTH_OF_ALL = 4  # times the cost, for all neighbors where lists do not reach the recall
+_WORTH_OF_ALL = 4  # times the cost, for all neighbors where lists do not reach the recall, or hardly
 _CANDIDATE_COST = 20.0
 _FEATURE_COST = 0.25
 """A candidate costs as much time as 20 codes, and a quarter of a code for each of its features."""
@@ -104,7 +104,8 @@ class Frontier:
                 cost = float(np.interp(wanted, measured, codes)) + each * candidates
                 plans.append(ListPlan(probes, candidates, wanted, cost))
         best = min(plans, key=lambda plan: plan.cost)
-        worth = 1 if wanted == recall else _WORTH_OF_ALL
+        is_sure = wanted == recall and 2 * n_allowed > n_rows  # few rows lie less evenly than many
+        worth = 1 if is_sure else _WORTH_OF_ALL
         return flat if recall == 1 or flat.cost <= worth * best.cost else best
 
     def _recalls(self, k: float) -> NDArray[np.float64]:

@@ -579,21 +579,24 @@ class Catalog:
 
     def load_rows(self, first: int, last: int, id_type: IdType | None, *, inside: bool = False) -> LoadedRows:
         """The rows with numbers from ``first`` to below ``last``, once they are seen to match their sums."""
-        query = (
-            "SELECT count(*), group_concat(row), group_concat(id, char(10)), group_concat(payload), group_concat(sum) "
-            "FROM (SELECT * FROM rows WHERE row >= ? AND row < ? ORDER BY row)"
+        texts = (
+            "SELECT count(*), group_concat(id, '\n'), group_concat(payload), group_concat(sum) "
+            "FROM rows WHERE row >= ? AND row < ?"
         )
         with self._seen(inside) as db:
-            parts = [part for _, _, part in _blocks(db, query, first, last) if part[0]]
-        n = sum(part[0] for part in parts)
+            parts = [
+                (self._rows_of(db, "rows", start, end, part[0]), *part[1:])
+                for start, end, part in _blocks(db, texts, first, last)
+                if part[0]
+            ]
         try:
-            rows, payload_sums, sums = (_numbers([part[at] for part in parts], n) for at in (1, 3, 4))
-            lines = "\n".join(str(part[2]) for part in parts)
+            rows = np.concatenate([np.empty(0, np.int64), *(part[0] for part in parts)])
+            n = len(rows)
+            payload_sums, sums = (_numbers([part[at] for part in parts], n) for at in (2, 3))
+            lines = "\n".join(str(part[1]) for part in parts)
             is_text = id_type == "str"
             ids = Ids.of_lines(lines.encode(), n) if is_text else Ids.of(_numbers([lines.replace("\n", ",")], n))
             if len(ids) != n or (n and (checks_of(rows, ids, payload_sums.astype(np.uint32)) != sums).any()):
-                raise ValueError
-            if n > 1 and (np.diff(rows) <= 0).any():
                 raise ValueError
         except (ValueError, OverflowError, UnicodeError, IndexError):
             raise ValueError(f"{self.path}: rows do not match their sums; the catalog was edited or damaged") from None
@@ -642,14 +645,20 @@ class Catalog:
     def payload_blocks(self, first: int, last: int) -> Generator[tuple[NDArray[np.int64], Ids], None, None]:
         """Blocks of rows with payloads, numbers from ``first`` to below ``last``, and their texts."""
         texts = "SELECT count(*), group_concat(payload, '\n') FROM payloads WHERE row >= ? AND row < ?"
-        numbers = "SELECT group_concat(row) FROM payloads WHERE row >= ? AND row < ?"
         with self.reading() as db:
             for start, end, (n, lines) in _blocks(db, texts, first, last):
                 if n:
-                    rows = np.arange(start, end)
-                    if n < end - start:
-                        rows = _numbers([db.execute(numbers, (start, end)).fetchone()[0]], n)
-                    yield rows, self._lines(lines, n)
+                    yield self._rows_of(db, "payloads", start, end, n), self._lines(lines, n)
+
+    def _rows_of(self, db: sqlite3.Connection, table: str, first: int, last: int, n: int) -> NDArray[np.int64]:
+        """The numbers of the n rows that a table has from ``first`` to below ``last``, ascending."""
+        if n == last - first:
+            return np.arange(first, last)
+        found = db.execute(f"SELECT group_concat(row) FROM {table} WHERE row >= ? AND row < ?", (first, last))
+        try:
+            return _numbers([str(found.fetchone()[0])], n)
+        except ValueError:
+            raise ValueError(f"{self.path}: the numbers of rows were edited or damaged") from None
 
     def _lines(self, lines: str | None, n: int) -> Ids:
         """The n texts of payloads with a line feed between them."""

@@ -44,8 +44,8 @@ def join_ranks(lists: Mapping[str, NDArray[np.int64]], weights: Mapping[str, flo
     Examples
     --------
     >>> joined = join_ranks({"words": np.array([7, 3]), "meaning": np.array([3, 9])}, {"words": 1, "meaning": 1}, 2)
-    >>> joined.places.tolist(), {name: part.round(3).tolist() for name, part in joined.parts.items()}
-    ([3, 7], {'words': [0.492, 0.5], 'meaning': [0.5, 0.0]})
+    >>> joined.places.tolist(), {name: [f"{p:.3f}" for p in part] for name, part in joined.parts.items()}
+    ([3, 7], {'words': ['0.492', '0.500'], 'meaning': ['0.500', '0.000']})
     """
     places = np.unique(np.concatenate([np.empty(0, np.int64), *lists.values()]))
     total = sum(weights.values())

@@ -242,7 +242,7 @@ async def map_of_rows(
     start: int = Query(0, ge=0, description="the first row, in the order of the ids"),
     limit: int = Query(10_000, ge=1, le=MOST_POINTS, description="how many rows"),
 ) -> Any:
-    """Points of the rows in the plane: near ones are alike. 503 while the map is computed; it is then kept."""
+    """Points of the rows in the plane: near ones are alike. 409 while the map is computed; it is then kept."""
     views = _views(request)
     if not len(views.collection) or views.collection.search.store is not None:
         raise Problem(404, "there is no map: the search has no rows in memory")
@@ -250,7 +250,7 @@ async def map_of_rows(
     if made is None:
         job = views.map_job()
         if not job.done:
-            raise Problem(503, "the map is being computed", headers={"Retry-After": "5"})
+            raise Problem(409, "the map is being computed; ask again in some seconds", headers={"Retry-After": "5"})
         raise Problem(404, job.error or "there is no map")
     part = slice(start, start + limit)
     return {
