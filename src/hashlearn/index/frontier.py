@@ -92,7 +92,8 @@ class Frontier:
         """The cheapest way to a recall of the k nearest among ``n_allowed`` of the rows."""
         each = _CANDIDATE_COST + _FEATURE_COST * self._n_features
         flat = ListPlan(Probes(self._n_lists), n_allowed, 1.0, each * n_allowed, is_flat=True)
-        recalls = self._recalls(k * n_rows / max(1, n_allowed))
+        n_neighbors = k * n_rows / max(1, n_allowed)
+        recalls = self._recalls(n_neighbors)
         wanted = min(recall, float(recalls.max()))
         misses, codes = np.log(1 - self.arrays["shares"]), self.arrays["codes"]
         plans = []
@@ -105,7 +106,8 @@ class Frontier:
                 plans.append(ListPlan(probes, candidates, wanted, cost))
         best = min(plans, key=lambda plan: plan.cost)
         is_sure = wanted == recall and 2 * n_allowed > n_rows  # few rows lie less evenly than many
-        worth = 1 if is_sure else _WORTH_OF_ALL
+        # Beyond the numbers of neighbors that were measured, lists hold fewer of them than these recalls say.
+        worth = 1.0 if is_sure else _WORTH_OF_ALL * max(1, n_neighbors / self.arrays["neighbors"][-1])
         return flat if recall == 1 or flat.cost <= worth * best.cost else best
 
     def _recalls(self, k: float) -> NDArray[np.float64]:
