@@ -17,6 +17,7 @@ import re
 import sqlite3
 import threading
 from collections import Counter
+from functools import cache
 from typing import NamedTuple
 
 TOKENIZER = "unicode61 remove_diacritics 2"
@@ -80,8 +81,14 @@ class _Tokenizer:
         return [tuple(each) for each in found]
 
 
-_TOKENIZER = _Tokenizer()
-tokens_of = _TOKENIZER.tokens
+@cache
+def _tokenizer() -> _Tokenizer:
+    return _Tokenizer()
+
+
+def tokens_of(texts: list[str]) -> list[tuple[str, ...]]:
+    """The tokens of each text, in their order."""
+    return _tokenizer().tokens(texts)
 
 
 def parse_words(text: str, *, operators: bool = False) -> WordQuery:
