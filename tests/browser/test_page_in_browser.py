@@ -49,7 +49,10 @@ def test_an_uploaded_image_finds_the_like_and_a_result_leads_on(browse, upload):
     assert page.inner_text("h1") == f"Like {found[1]}"
     assert page.locator("[data-items] img").first.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
     page.go_back()
-    assert results(page)[: len(found)] == found
+    again = results(page)  # the list grows while one scrolls: either may be longer
+    n = min(len(again), len(found))
+    assert n >= 12
+    assert again[:n] == found[:n]
 
 
 def test_rows_of_pictures_keep_their_shape_and_fill_the_width(browse):

@@ -13,7 +13,7 @@ from hashlearn.index.list_table import ListTable
 from hashlearn.index.partition import Partition
 from hashlearn.index.partitioned import PartitionedIndex, _state_of
 
-RELAXED = settings(deadline=None, max_examples=60)
+RELAXED = settings(deadline=None, max_examples=30)
 KINDS = st.sampled_from(["normal", "equal", "few", "one far", "huge", "tiny"])
 METRICS = st.sampled_from(["euclidean", "cosine", "dot"])
 LENGTHS = st.sampled_from([1, 4, 7, 8, 20, 64, 128, 520])
