@@ -8,8 +8,7 @@ AXE := $(VENV)/axe/axe.min.js
 AXE_VERSION := 4.10.3
 
 LINT = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
-# Many tests wait for other processes: four workers keep two cores busy.
-PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 4 --dist worksteal
+PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 QUICK := tests/codes tests/linalg tests/metrics tests/hashers/test_contract.py tests/hashers/test_oracles.py
 QUICK += tests/rows/test_blocks.py tests/rows/test_passes.py tests/docs/test_docstrings.py
 QUICK += tests/test_compiled.py tests/test_init.py tests/test_names.py tests/test_progress.py tests/test_threads.py
