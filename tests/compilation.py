@@ -9,7 +9,8 @@ from numba.core.dispatcher import Dispatcher
 
 def kernels() -> set[tuple[int, str, str]]:
     """Every compiled function, with the types that it was compiled for."""
-    functions = [thing for thing in gc.get_objects() if issubclass(type(thing), Dispatcher)]  # a proxy of what is gone has no class
+    # By their types: isinstance raises for a proxy of an object that is gone.
+    functions = [thing for thing in gc.get_objects() if issubclass(type(thing), Dispatcher)]
     return {(id(function), function.__name__, str(types)) for function in functions for types in function.signatures}
 
 
