@@ -448,13 +448,7 @@ class AsyncClient(_Requests):
         await self._http.aclose()
 
     async def info(self) -> ServedInfo:
-        """What the server says of the search, asked anew.
-
-        Returns
-        -------
-        ServedInfo
-            Rows, bits, metric and limits.
-        """
+        """As :meth:`Client.info`."""
         self._known = await self._do(self._info())
         return self._known
 
@@ -469,22 +463,7 @@ class AsyncClient(_Requests):
         subset: ArrayLike | None = None,
         include: Sequence[str] = (),
     ) -> Neighbors:
-        """As :meth:`Client.search`.
-
-        Parameters
-        ----------
-        X : array of shape (n_queries, n_features), or one vector of shape (n_features,)
-            Queries.
-        k : int
-            At least 1.
-        candidates, rerank, filter, subset, include
-            As in :meth:`Client.search`.
-
-        Returns
-        -------
-        distances, ids : arrays of shape (n_queries, k), or (k,) for one vector
-            Nearest first.
-        """
+        """As :meth:`Client.search`."""
         queries, was_one_row = as_vectors(X)
         wanted = [include] if isinstance(include, str) else list(include)
         options = _search_options(candidates, rerank, filter, subset, wanted)
@@ -498,112 +477,32 @@ class AsyncClient(_Requests):
         return _first_row(found) if was_one_row else found
 
     async def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
-        """As :meth:`Client.upsert`.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features), frame, tensor, ...
-            The vectors.
-        ids : list or array of n integers >= 0, or of n strings
-            Each only once.
-        payloads : list of n dicts, frame, or None
-            What else is known of the rows.
-        column : str or None
-            The column of a table that holds the vectors, where it has several.
-
-        Returns
-        -------
-        AsyncClient
-            This object.
-        """
+        """As :meth:`Client.upsert`."""
         facts = await self._facts()
         for call in self._upserts(plain_rows(X, column), ids, payloads, facts.max_batch):
             await self._do(call)
         return self
 
     async def remove(self, ids: ArrayLike) -> Self:
-        """As :meth:`Client.remove`.
-
-        Parameters
-        ----------
-        ids : list or array of integers or of strings
-            At most as many as the server takes at once.
-
-        Returns
-        -------
-        AsyncClient
-            This object.
-        """
+        """As :meth:`Client.remove`."""
         await self._do(self._remove(ids))
         return self
 
     async def get(self, ids: ArrayLike) -> list[Record]:
-        """As :meth:`Client.get`.
-
-        Parameters
-        ----------
-        ids : list or array of integers or of strings
-            Of the kind that the search has.
-
-        Returns
-        -------
-        list of Record
-            In the order of the ids.
-        """
+        """As :meth:`Client.get`."""
         facts = await self._facts()
         return [record for call in self._get(ids, True, facts.max_batch) for record in await self._do(call)]
 
     async def count(self, filter: dict | None = None) -> int:
-        """As :meth:`Client.count`.
-
-        Parameters
-        ----------
-        filter : dict or None
-            A condition on the payloads.
-
-        Returns
-        -------
-        int
-            Number of rows.
-        """
+        """As :meth:`Client.count`."""
         return await self._do(self._count(filter))
 
     async def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
-        """As :meth:`Client.facets`.
-
-        Parameters
-        ----------
-        field : str
-            A key of the payloads.
-        filter : dict or None
-            Count only rows that meet it.
-        limit : int or None
-            The most frequent values only; None is what the server takes by itself.
-
-        Returns
-        -------
-        list of Facet
-            ``value`` and ``count``, the most frequent first.
-        """
+        """As :meth:`Client.facets`."""
         return await self._do(self._facets(field, filter, limit))
 
     async def scroll(self, filter: dict | None = None, limit: int = 100, after: str | None = None) -> Page:
-        """As :meth:`Client.scroll`.
-
-        Parameters
-        ----------
-        filter : dict or None
-            List only rows that meet it.
-        limit : int
-            Rows of a page.
-        after : str or None
-            The ``after`` of the page before; None begins with the first row.
-
-        Returns
-        -------
-        Page
-            ``records``, and ``after`` for the next page; None where this is the last one.
-        """
+        """As :meth:`Client.scroll`."""
         return await self._do(self._scroll(filter, limit, after))
 
     async def _facts(self) -> ServedInfo:

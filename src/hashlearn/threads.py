@@ -49,7 +49,7 @@ def run_all(tasks: Sequence[Callable[[], Result]], n_jobs: int) -> list[Result]:
 
 
 def split(n: int, n_parts: int) -> list[tuple[int, int]]:
-    """Cut ``range(n)`` into at most so many runs of nearly the same length."""
+    """Cut ``range(n)`` into a limited number of runs of nearly the same length."""
     n_parts = max(1, min(n, n_parts))
     return [(n * part // n_parts, n * (part + 1) // n_parts) for part in range(n_parts)]
 

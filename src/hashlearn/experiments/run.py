@@ -308,7 +308,7 @@ def weight_signs(weights: NDArray) -> dict[str, Any]:
 
 @contextmanager
 def processes(workers: int) -> Iterator[Do]:
-    """A function that does jobs in so many processes; with one worker, in this process and in order."""
+    """A function that does jobs in the given number of processes; with one, in this process and in order."""
     if workers == 1:
         with threadpool_limits(limits=1):
             yield lambda jobs: (job() for job in jobs)

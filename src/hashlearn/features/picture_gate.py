@@ -95,7 +95,7 @@ def decoded(image: Any, side: int | None, limits: PictureLimits) -> Any:
 
 
 def middle(picture: Any, most_ratio: float = 1) -> tuple[int, int, int, int]:
-    """The box around the middle of a picture whose longer side is at most so many shorter ones."""
+    """The middle of a picture as a box whose sides do not differ by more than the given ratio."""
     shortest = min(picture.size)
     width, height = (min(length, int(shortest * most_ratio)) for length in picture.size)
     left, top = (picture.width - width) // 2, (picture.height - height) // 2
@@ -138,7 +138,7 @@ def _answer(content: bytes, side: int) -> tuple[bool, tuple[int, int], bytes]:
 
 
 def _limit_memory(most_bytes: int) -> None:
-    """Refuse this process more memory than it has now and so many bytes; only Linux can."""
+    """Limit the memory of this process to what it has now and the given bytes. Only Linux can."""
     try:
         import resource
 

@@ -79,7 +79,7 @@ class Candidate(NamedTuple):
         return 1 if has_real_queries(METHODS[self.method]) else 0
 
     def lengths(self, n_bytes: int) -> list[int]:
-        """Lengths of codes, in bits, that take a half of so many bytes and all of them, as far as there are such."""
+        """The lengths of codes, in bits, that fill half of the given bytes and all of them, where such codes exist."""
         return [8 * (size - self.correction_bytes) for size in (n_bytes // 2, n_bytes) if size > self.correction_bytes]
 
 

@@ -125,7 +125,7 @@ class Together:
             asyncio.get_running_loop().call_soon(self._heard, self.n_arrived, self.n_arrived, _QUIET_ROUNDS)
 
     def _heard(self, n_at_first: int, n_before: int, n_rounds: int) -> None:
-        """Called every round of the event loop, until so many have been quiet, or enough items are there for a call."""
+        """Runs in every round of the event loop, until some rounds brought nothing new or a call is full."""
         n_rounds = n_rounds - 1 if self.n_arrived == n_before else _QUIET_ROUNDS
         if n_rounds and self.n_arrived - n_at_first < _MOST:
             asyncio.get_running_loop().call_soon(self._heard, n_at_first, self.n_arrived, n_rounds)

@@ -172,7 +172,7 @@ class PartialCodes:
         self.part.unlink(missing_ok=True)
 
     def _size(self, codes: int) -> int:
-        """Bytes of the file with so many codes."""
+        """Size in bytes of a file with the given number of codes."""
         return len(self.header) + codes * self.width
 
 

@@ -26,7 +26,7 @@ _ATTEMPTS = 8
 
 _GROUPS_PER_CHANGE = 4
 _LEAST_CHANGES = 3
-"""Of so many groups one gets a word at random before a descent, and so many groups at least."""
+"""Each restart replaces the words of 1 in 4 groups (at least 3) at random."""
 
 _LEAST_ERROR = 0.02
 """Of the mean square of all rows; added to a row's error before the row is weighted by the inverse."""
