@@ -20,8 +20,8 @@ _SEARCH_ELEMENTS = 1 << 17
 """Distances that are compared at a time: the innermost caches hold them."""
 
 _NEAR_ORIGIN = 100
-"""Rows are shifted only if the squared norm of their mean is above 100 times that of the anchors. Below this limit single
-precision is exact enough, and shifting a block takes memory and time."""
+"""Rows are shifted only if the squared norm of their mean is above 100 times that of the anchors. Below this limit
+single precision is exact enough, and shifting a block takes memory and time."""
 
 _MAX_SEARCHES = 16
 """Anchors to be found up to which a search for each is fastest."""
