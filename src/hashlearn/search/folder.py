@@ -35,8 +35,8 @@ from hashlearn.durable.files import naming, sync
 from hashlearn.hashers.saving import digest_of, load_with_digest, n_bits_of, save_hasher
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import packed_mask, unpacked_mask
+from hashlearn.index.file import fingerprint
 from hashlearn.index.partitioned import PartitionedIndex
-from hashlearn.index.sections import fingerprint
 from hashlearn.search.catalog import Catalog, Facts, LoadedRows
 from hashlearn.search.columns import Columns
 from hashlearn.search.ids import Growing, IdColumn

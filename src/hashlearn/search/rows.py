@@ -31,8 +31,9 @@ from hashlearn.search.question import Question, answer, example
 from hashlearn.search.results import Page, Record
 from hashlearn.search.snapshot import Index, Options, Snapshot, empty_index, with_ids, with_places
 from hashlearn.search.tune import Tuning, tune
-from hashlearn.search.vector_values import Calibration
-from hashlearn.search.vectors import VectorFile, VectorView
+from hashlearn.search.vector_layout import Calibration
+from hashlearn.search.vector_view import VectorView
+from hashlearn.search.vectors import VectorFile
 from hashlearn.stores.arguments import NO_PAYLOAD, payload_texts
 
 _LEAST_FRESH = 8192

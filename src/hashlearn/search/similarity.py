@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn import explore
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes.results import Neighbors
-from hashlearn.features.encoders import Encoder, as_encoder
+from hashlearn.features.encoders import ENCODER_FILE, Encoder, as_encoder, load_encoder, save_encoder
 from hashlearn.rows.inputs import as_vectors, plain_rows
 from hashlearn.search.catalog import OutdatedError
 from hashlearn.search.columns import Facet
@@ -29,12 +29,10 @@ from hashlearn.search.texts import (
     Asked,
     check_texts,
     encoded_texts,
-    read_encoder,
     with_texts,
-    write_encoder,
 )
 from hashlearn.search.tune import Tuning
-from hashlearn.search.vector_values import DTYPES
+from hashlearn.search.vector_layout import DTYPES
 from hashlearn.search.word_tables import check_text_field
 
 if TYPE_CHECKING:
@@ -237,8 +235,7 @@ class SimilaritySearch:
         >>> [(near.id, near.of) for near in search.near_rows]
         [('c', 'a')]
         """
-        guard = Guard.checked(duplicates, max_distance)
-        return self._put(X, ids, payloads, texts, column, only_new=True, guard=guard)
+        return self._put(X, ids, payloads, texts, column, duplicates, max_distance, only_new=True)
 
     def upsert(
         self,
@@ -269,8 +266,7 @@ class SimilaritySearch:
         """
         if ids is None:
             raise TypeError("ids must be given to upsert")
-        guard = Guard.checked(duplicates, max_distance)
-        return self._put(X, ids, payloads, texts, column, only_new=False, guard=guard)
+        return self._put(X, ids, payloads, texts, column, duplicates, max_distance, only_new=False)
 
     def remove(self, ids: ArrayLike) -> Self:
         """Remove rows.
@@ -380,7 +376,8 @@ class SimilaritySearch:
         with self._changing:
             encoder = self.encoder
             self._asked(lambda rows: rows.save(folder))
-            write_encoder(encoder, None if folder is None else Path(folder))
+            if encoder is not None and folder is not None:
+                self._keep_encoder(Path(folder))
 
     @classmethod
     def open(cls, folder: str | Path, *, encoder: Any = None) -> Self:
@@ -421,8 +418,18 @@ class SimilaritySearch:
             self._rows.close()
 
     def _put(
-        self, X: Any, ids: Any, payloads: Any, texts: Any, column: str | None, *, only_new: bool, guard: Guard | None
+        self,
+        X: Any,
+        ids: Any,
+        payloads: Any,
+        texts: Any,
+        column: str | None,
+        duplicates: str | None,
+        max_distance: float | None,
+        *,
+        only_new: bool,
     ) -> Self:
+        guard = None if duplicates is None and max_distance is None else Guard.checked(duplicates, max_distance)
         listed = None if texts is None else check_texts("texts", texts)
         if X is None and listed is None:
             raise TypeError("X or texts must be given")
@@ -466,7 +473,7 @@ class SimilaritySearch:
         if encoder is not None:
             encoder.fit(listed)
         rows = encoded_texts(encoder, listed)
-        write_encoder(encoder, self._rows.folder)
+        self._keep_encoder(self.folder)
         return rows
 
     def _settle(self) -> None:
@@ -474,7 +481,11 @@ class SimilaritySearch:
         if self._wanted_folder is not None:
             self._rows.save(self._wanted_folder)
             self._wanted_folder = None
-            write_encoder(self._encoder, self._rows.folder)
+            self._keep_encoder(self.folder)
+
+    def _keep_encoder(self, folder: Path | None) -> None:
+        if self._encoder is not None and folder is not None:
+            save_encoder(self._encoder, folder / ENCODER_FILE)
 
     def _asked(self, ask: Any) -> Any:
         """The answer of the rows; asked again where they were compacted meanwhile."""
@@ -536,8 +547,8 @@ class SimilaritySearch:
     @property
     def encoder(self) -> Encoder | None:
         """What turns texts into vectors; it is read from the folder when it is first asked for."""
-        if self._encoder is None:
-            self._encoder = read_encoder(self.folder)
+        if self._encoder is None and self.folder is not None and (self.folder / ENCODER_FILE).is_file():
+            self._encoder = load_encoder(self.folder / ENCODER_FILE)
         return self._encoder
 
     @property

@@ -20,7 +20,7 @@ from hashlearn.search.lists import DEFAULT_RECALL, Covered, SearchLists, Vectors
 from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.rerank import nearest_candidates, rerank_asymmetric, rerank_exact, rerank_read
 from hashlearn.search.tune import Tuning
-from hashlearn.search.vectors import VectorView
+from hashlearn.search.vector_view import VectorView
 from hashlearn.stores.base import IdType
 from hashlearn.stores.filters import parse_filter
 

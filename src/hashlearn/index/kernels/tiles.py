@@ -23,28 +23,11 @@ from numpy.typing import NDArray
 
 from hashlearn.codes import bytes_per_code
 from hashlearn.compiled import lean
-from hashlearn.index.kernels.simd import TILE
+from hashlearn.index.kernels.simd import TILE as TILE
 
 _CACHE_LINE = 64
 
 Words = NDArray[np.unsignedinteger]
-
-__all__ = [
-    "ALL_ALIVE",
-    "TILE",
-    "Layout",
-    "Tiles",
-    "Words",
-    "as_tile_words",
-    "byte_layout",
-    "empty_tiles",
-    "n_tiles",
-    "read_tiles",
-    "room_for",
-    "tiled",
-    "word_layout",
-    "write_tiles",
-]
 
 
 class Layout(NamedTuple):
@@ -175,3 +158,16 @@ def read_tiles(tiles, positions, words):
             words[row, word] = tiles.front[(tile * n_front + word) * TILE + lane]
         for word in range(n_back):
             words[row, n_front + word] = tiles.back[(tile * n_back + word) * TILE + lane]
+
+
+@lean
+def write_list_codes(tiles, row_numbers, places, order, codes, corrections, rows):
+    """Write code ``order[i]``, with ``corrections[i]`` behind it, and its row to place ``places[i]`` of lists."""
+    n_bytes = codes.shape[1]
+    for i in range(places.size):
+        place, source = places[i], order[i]
+        first = place // TILE * TILE * (n_bytes + 1) + place % TILE
+        for byte in range(n_bytes):
+            tiles[first + byte * TILE] = codes[source, byte]
+        tiles[first + n_bytes * TILE] = corrections[i]
+        row_numbers[place] = rows[source]
