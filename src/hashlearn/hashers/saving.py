@@ -36,7 +36,7 @@ OTHER_CLASSES = {
 """Class -> module of what can be saved beside the methods; all state of these is plain values and arrays."""
 
 
-def save_hasher(hasher: Any, folder: str | Path) -> None:
+def save_hasher(hasher: Any, folder: str | Path) -> str:
     """Write a fitted hasher, or a pipeline that ends in one, to a folder, in place of the model that may be there.
 
     Parameters
@@ -45,8 +45,15 @@ def save_hasher(hasher: Any, folder: str | Path) -> None:
         Fitted. A pipeline is made of the transformers of :data:`OTHER_CLASSES` and a hasher.
     folder : str or Path
         New, empty or a model already; its parent exists.
+
+    Returns
+    -------
+    str
+        The digest of the model, as that of :func:`digest_of`.
     """
-    write_model(state_of(hasher), folder)
+    state = state_of(hasher)
+    write_model(state, folder)
+    return state.digest
 
 
 def load_hasher(folder: str | Path) -> Any:
@@ -168,9 +175,10 @@ def decode_estimator(content: Mapping[str, Any], tensors: Mapping[str, NDArray])
 
 
 def _name_of(cls: type) -> str:
-    for name, method in METHODS.items():
-        if method is cls:
-            return name
+    own = cls.__module__.rpartition(".")[2]  # a method of ours has the name of its module
+    name = own if METHODS.get(own) is cls else next((name for name in METHODS if METHODS[name] is cls), None)
+    if name is not None:
+        return name
     name = cls.__name__
     if name in OTHER_CLASSES and _class_named(name) is cls:
         return name

@@ -152,6 +152,12 @@ class Facts(NamedTuple):
     def n_places(self) -> int:
         return self.next_row - self.first_row
 
+    @property
+    def files(self) -> set[str]:
+        """The names of the files and folders that count."""
+        parts = self.codes, self.vectors, self.lists
+        return {self.hasher, *(part["file"] for part in parts if part is not None)}
+
     def to_json(self) -> str:
         said = {"format": FORMAT, "format_version": VERSION, **self._asdict()}
         return json.dumps({**said, "sha256": json_digest(said)})

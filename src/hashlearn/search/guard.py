@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_choice, check_number
 from hashlearn.codes.results import NO_ID
 from hashlearn.linalg.projections import unit_rows
-from hashlearn.search.snapshot import Options, Snapshot
+from hashlearn.search.nearest import Options, nearest
+from hashlearn.search.snapshot import Snapshot
 
 ACTIONS = ("skip", "flag", "error")
 DUPLICATE_OF = "duplicate_of"
@@ -71,7 +72,7 @@ class Guard(NamedTuple):
             return [None] * len(X), np.full(len(X), np.inf)
         by_codes = snapshot.vectors is None
         candidates = None if by_codes or snapshot.lists is not None else _CANDIDATES
-        found = snapshot.search(X, 2, Options(candidates=candidates))
+        found = nearest(snapshot, X, 2, Options(candidates=candidates), None)
         own = snapshot.find(ids) if snapshot.id_type == ("str" if ids.dtype == object else "int64") else None
         distances = found.distances.astype(np.float64)
         unknown = found.ids == NO_ID

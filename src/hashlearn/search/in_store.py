@@ -21,12 +21,12 @@ from hashlearn.search.columns import Facet
 from hashlearn.search.folder import Loaded
 from hashlearn.search.ids import given_new_ids
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
-from hashlearn.search.rerank import rerank_read
+from hashlearn.search.nearest import CANDIDATES_PER_RESULT, CANDIDATES_WITHIN, Options, by_store, only_within
 from hashlearn.search.results import Page, Record
-from hashlearn.search.rows import CatalogRows, NewRows, Pending
-from hashlearn.search.snapshot import CANDIDATES_PER_RESULT, CANDIDATES_WITHIN, Index, Options, Snapshot, only_within
+from hashlearn.search.rows import CatalogRows, NewRows, Pending, kept_payloads
+from hashlearn.search.snapshot import Index, Snapshot
 from hashlearn.search.tune import Tuning
-from hashlearn.stores.arguments import NO_PAYLOAD, payload_texts
+from hashlearn.stores.arguments import payload_texts
 from hashlearn.stores.base import IdType
 from hashlearn.stores.store import Store
 from hashlearn.stores.uri import is_there, open_store
@@ -165,14 +165,13 @@ class MirroredRows(CatalogRows):
         return self._link.keep_vectors
 
     def put(self, X: Any, ids: Any, payloads: Any, *, only_new: bool) -> None:
-        encoded = self.hasher.encode(X)
-        texts = payload_texts(payloads, len(encoded.codes))
-        new = NewRows(X, ids, encoded, ["" if text == NO_PAYLOAD else text for text in texts])
+        encoded = self.reader.hasher.encode(X)
+        new = NewRows(X, ids, encoded, kept_payloads(payloads, len(encoded.codes)))
         with self.changing() as pending:
             before = len(pending.snapshot.payload_sums.values)
             self.put_encoded(pending, new, only_new)
             snapshot = pending.snapshot
-            if snapshot.ids is not None and len(new):
+            if snapshot.id_column is not None and len(new):
                 places = (
                     np.arange(before, snapshot.n_places) if before <= snapshot.n_places - len(new) else snapshot.places
                 )
@@ -202,10 +201,10 @@ class MirroredRows(CatalogRows):
 
     def refresh(self) -> bool:
         self._link.open()
-        before = self._snapshot
+        before = self.reader
         now = self._mirror()
         self._now = now._replace(snapshot=replace(now.snapshot, tuning=before.tuning))
-        return not self._holds_the_same(before, self._snapshot)
+        return not self._holds_the_same(before, self.reader)
 
     def pickled_parts(self) -> Any:
         return MirroredRows, (self._link,)
@@ -222,7 +221,7 @@ class MirroredRows(CatalogRows):
         return None if store is None or store.n_features is None else StoreVectors(store, ids)
 
     def _with_vectors(self, snapshot: Snapshot) -> Snapshot:
-        return replace(snapshot, vectors=self._vectors_of(None, len(snapshot), snapshot.ids))
+        return replace(snapshot, vectors=self._vectors_of(None, len(snapshot), snapshot.id_column))
 
     def _mirror(self) -> Loaded:
         """All rows of the store, in the order of their ids."""
@@ -237,19 +236,19 @@ class MirroredRows(CatalogRows):
                 corrections = Corrections(np.concatenate([block.corrections for block in blocks])[order], *affine)
             encoded = Encoded(np.concatenate([block.codes for block in blocks])[order], corrections)
             payloads = [payload for block in blocks for payload in block.payloads or ()]
-            texts = payload_texts([payloads[row] for row in order.tolist()], len(ids))
-            new = NewRows(None, ids[order], encoded, ["" if text == NO_PAYLOAD else text for text in texts])
+            texts = kept_payloads([payloads[row] for row in order.tolist()], len(ids))
+            new = NewRows(None, ids[order], encoded, texts)
             with rows.changing() as pending:
                 rows.put_encoded(pending, new, True)
         self._catalog = rows._catalog
         return rows._now._replace(snapshot=self._with_vectors(rows._now.snapshot))
 
     def _holds_the_same(self, one: Snapshot, other: Snapshot) -> bool:
-        if len(one) != len(other) or not np.array_equal(one.all_ids, other.all_ids):
+        if len(one) != len(other) or not np.array_equal(one.ids, other.ids):
             return False
         if not len(one):
             return True
-        first, second = (each.find_all(one.all_ids) for each in (one, other))
+        first, second = (each.find_all(one.ids) for each in (one, other))
         return np.array_equal(one.index.codes(first), other.index.codes(second)) and np.array_equal(
             one.payload_sums.values[first], other.payload_sums.values[second]
         )
@@ -261,7 +260,7 @@ class StoreRows:
     folder: Path | None = None
     tuning: Tuning | None = None
     moment = None
-    has_lists = False
+    lists = None
 
     def tune_lists(self, queries: Any) -> None:
         """Rows of a store have no lists."""
@@ -277,6 +276,10 @@ class StoreRows:
         self._link = link
         self._next_id: int | None = None
         """One more than the largest integer id; None until it is asked for."""
+
+    @property
+    def reader(self) -> "StoreRows":
+        return self
 
     @property
     def place(self) -> Any:
@@ -485,9 +488,7 @@ class StoreRows:
         distinct, ranks = np.unique(found.ids[there], return_inverse=True)
         places = np.full(found.ids.shape, NO_ID, np.int64)
         places[there] = ranks
-        ordered = rerank_read(StoreVectors(store, distinct), ranks, X, places, k, self.hasher.metric)
-        gone = np.isnan(ordered.distances)  # removed from the store since the codes were found
-        ordered.distances[gone], ordered.ids[gone] = np.inf, NO_ID
+        ordered = by_store(StoreVectors(store, distinct), ranks, X, places, k, self.hasher.metric)
         ids = np.full(ordered.ids.shape, NO_ID if store.id_type == "int64" else None, found.ids.dtype)
         ids[ordered.ids != NO_ID] = distinct[ordered.ids[ordered.ids != NO_ID]]
         return Neighbors(ordered.distances, ids)

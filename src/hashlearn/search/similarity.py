@@ -21,9 +21,10 @@ from hashlearn.search.guard import Guard, NearRow
 from hashlearn.search.in_store import SEARCH_IN, MirroredRows, StoreLink, StoreRows
 from hashlearn.search.lists import INDEXES
 from hashlearn.search.metric_hasher import MetricHasher
+from hashlearn.search.nearest import Options, first_of
 from hashlearn.search.results import NeighborsWithRows, Page, Record
 from hashlearn.search.rows import CatalogRows
-from hashlearn.search.snapshot import Index, Options, first_of
+from hashlearn.search.snapshot import Index
 from hashlearn.search.texts import (
     TEXT_FIELD,
     Asked,
@@ -179,7 +180,7 @@ class SimilaritySearch:
             X = self._learned(X, texts)
         with self._changing:
             rows, before = plain_rows(X, column), dict(vars(self._rows))
-            self._rows.refitted(self._rows.hasher.fitted(rows), rows)
+            self._rows.refitted(self._rows.reader.hasher.fitted(rows), rows)
             try:
                 self._settle()
             except BaseException:
@@ -307,7 +308,7 @@ class SimilaritySearch:
         Tuning
             What was measured, and the number that was chosen; ``print`` shows it as a table.
         """
-        tuning = self._rows.tune(queries, k, target_recall)
+        tuning = self._rows.reader.tune(queries, k, target_recall)
         if keep:
             self.tuning = tuning
             if queries is not None and self.has_lists:
@@ -323,7 +324,7 @@ class SimilaritySearch:
         SimilaritySearch
             This object.
         """
-        self._rows.warm()
+        self._rows.reader.warm()
         return self
 
     @contextmanager
@@ -375,7 +376,7 @@ class SimilaritySearch:
         """
         with self._changing:
             encoder = self.encoder
-            self._asked(lambda rows: rows.save(folder))
+            self._asked(lambda reader: self._rows.save(folder))
             if encoder is not None and folder is not None:
                 self._keep_encoder(Path(folder))
 
@@ -488,22 +489,22 @@ class SimilaritySearch:
             save_encoder(self._encoder, folder / ENCODER_FILE)
 
     def _asked(self, ask: Any) -> Any:
-        """The answer of the rows; asked again where they were compacted meanwhile."""
+        """The answer of a reader of the rows; another is asked where they were compacted meanwhile."""
         while True:
             rows, moment = self._rows, self._rows.moment
             try:
-                return ask(rows)
+                return ask(rows.reader)
             except OutdatedError:
                 with self._changing:
                     if rows.moment is moment and (rows.folder is None or not rows.refresh()):
                         raise
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._rows.reader)
 
     def __contains__(self, id: Any) -> bool:
         """Is there a row with this id?"""
-        return id in self._rows
+        return id in self._rows.reader
 
     def __iter__(self) -> Iterator[Any]:
         """The ids, ascending, as they are when the iteration begins."""
@@ -515,25 +516,25 @@ class SimilaritySearch:
     @property
     def ids(self) -> NDArray[Any]:
         """All ids, ascending: int64, or objects that are strings."""
-        return self._rows.ids
+        return self._rows.reader.ids
 
     @property
     def hasher(self) -> Any:
         """The hasher or pipeline that makes the codes."""
-        return self._rows.hasher.hasher
+        return self._rows.reader.hasher.hasher
 
     @property
     def metric(self) -> str:
-        return self._rows.hasher.metric
+        return self._rows.reader.hasher.metric
 
     @property
     def query(self) -> str:
-        return self._rows.hasher.query
+        return self._rows.reader.hasher.query
 
     @property
     def n_bits(self) -> int:
         """Length of a code."""
-        return self._rows.hasher.n_bits
+        return self._rows.reader.hasher.n_bits
 
     @property
     def keep_vectors(self) -> str | None:
@@ -554,7 +555,7 @@ class SimilaritySearch:
     @property
     def tuning(self) -> Tuning | None:
         """What :meth:`tune` has found."""
-        return self._rows.tuning
+        return self._rows.reader.tuning
 
     @tuning.setter
     def tuning(self, tuning: Tuning) -> None:
@@ -579,12 +580,12 @@ class SimilaritySearch:
     @property
     def index(self) -> Index:
         """A copy, at no cost, of the index of the codes. Its ids are numbers of rows, in the order of their adding."""
-        return self._rows.index
+        return self._rows.reader.index.copy()
 
     @property
     def has_lists(self) -> bool:
         """Are candidates looked for in lists, so that a search finds the share of neighbors that its recall says?"""
-        return self._rows.has_lists
+        return self._rows.reader.lists is not None
 
     def get(self, ids: ArrayLike) -> list[Record]:
         """Read rows back.
@@ -600,7 +601,7 @@ class SimilaritySearch:
             ``id``, ``code``, ``payload`` and ``vector`` (None if none are kept), in the order of the ids; ids that are
             not there are left out.
         """
-        return self._asked(lambda rows: rows.get(ids))
+        return self._asked(lambda reader: reader.get(ids))
 
     def payloads(self, ids: ArrayLike) -> list[dict[str, Any] | None]:
         """The payloads of rows.
@@ -615,7 +616,7 @@ class SimilaritySearch:
         list of dict or None
             The payload of each id, in their order; None for one that is not there.
         """
-        return self._asked(lambda rows: rows.payloads(ids))
+        return self._asked(lambda reader: reader.payloads(ids))
 
     def codes(self, ids: ArrayLike | None = None) -> NDArray[np.uint8]:
         """The packed codes of rows.
@@ -630,7 +631,7 @@ class SimilaritySearch:
         ndarray of shape (n, ceil(n_bits / 8)), uint8
             In the order of the ids.
         """
-        return self._rows.codes(ids)
+        return self._rows.reader.codes(ids)
 
     def encode(self, X: ArrayLike) -> NDArray[np.uint8]:
         """Packed codes of vectors, as :meth:`add` keeps them and :meth:`search_codes` takes them.
@@ -646,7 +647,7 @@ class SimilaritySearch:
             A code for each.
         """
         rows, was_one_row = as_vectors(X)
-        codes = self._rows.hasher.codes(rows)
+        codes = self._rows.reader.hasher.codes(rows)
         return codes[0] if was_one_row else codes
 
     def search(
@@ -741,10 +742,10 @@ class SimilaritySearch:
         if self._length_checks:
             self._check_lengths(queries)
         if not include:
-            found = self._asked(lambda rows: rows.search(queries, k, options))
+            found = self._asked(lambda reader: reader.search(queries, k, options))
             return first_of(found) if was_one_row else found
         wanted = {check_choice("include", name, _INCLUDED) for name in _listed(include)}
-        found, payloads, vectors = self._asked(lambda rows: rows.search_with(queries, k, options, wanted))
+        found, payloads, vectors = self._asked(lambda reader: reader.search_with(queries, k, options, wanted))
         probed, expected = (getattr(found, name, None) for name in ("probed", "recall"))
         if was_one_row:
             found = first_of(found)
@@ -757,7 +758,7 @@ class SimilaritySearch:
     def _ask(self, asked: Asked, k: int, options: Options, include: Sequence[str]) -> NeighborsWithRows:
         question, was_one = asked.question(self.encoder, has_words=self.text_field is not None)
         wanted = {check_choice("include", name, _INCLUDED) for name in _listed(include)}
-        found, payloads, vectors, parts = self._asked(lambda rows: rows.ask(question, k, options, wanted))
+        found, payloads, vectors, parts = self._asked(lambda reader: reader.ask(question, k, options, wanted))
         if was_one:
             found = Neighbors(found.distances[0], found.ids[0])
             payloads, vectors = (part if part is None else part[0] for part in (payloads, vectors))
@@ -794,7 +795,7 @@ class SimilaritySearch:
         if self.query != "code":
             raise ValueError("search_codes needs a search with query='code'; this one compares real queries with codes")
         options = Options(filter=filter, subset=subset, n_jobs=n_jobs)
-        return self._asked(lambda rows: rows.search_codes(codes, k, options))
+        return self._asked(lambda reader: reader.search_codes(codes, k, options))
 
     def within(
         self,
@@ -834,7 +835,7 @@ class SimilaritySearch:
         if self._length_checks:
             self._check_lengths(queries)
         options = Options(rerank, candidates, filter, subset, n_jobs)
-        found = self._asked(lambda rows: rows.within(queries, distance, options))
+        found = self._asked(lambda reader: reader.within(queries, distance, options))
         return found[0] if was_one_row else found
 
     def count(self, filter: dict | None = None) -> int:
@@ -850,7 +851,7 @@ class SimilaritySearch:
         int
             Number of rows.
         """
-        return len(self) if filter is None else self._asked(lambda rows: rows.count(filter))
+        return len(self) if filter is None else self._asked(lambda reader: reader.count(filter))
 
     def matching(self, filter: dict | None = None) -> NDArray[np.bool_]:
         """Which rows meet a filter.
@@ -865,7 +866,7 @@ class SimilaritySearch:
         ndarray of shape (len(search),), bool
             In the order of :attr:`ids`, as ``subset`` of :meth:`search` takes it.
         """
-        return self._asked(lambda rows: rows.matching(filter))
+        return self._asked(lambda reader: reader.matching(filter))
 
     def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
         """The values that a payload field has, and how many rows have each.
@@ -895,7 +896,7 @@ class SimilaritySearch:
         if not isinstance(field, str) or not field:
             raise TypeError(f"field must be the name of a payload field, got {field!r:.60}")
         most = None if limit is None else check_integer("limit", limit, low=1)
-        return self._asked(lambda rows: rows.facets(field, filter))[:most]
+        return self._asked(lambda reader: reader.facets(field, filter))[:most]
 
     def scroll(self, filter: dict | None = None, limit: int = 100, after: str | None = None) -> Page:
         """Rows in the order in which they were added, a page at a time.
@@ -915,7 +916,7 @@ class SimilaritySearch:
             ``records``, and ``after`` for the next page; None where this is the last one.
         """
         n = check_integer("limit", limit, low=1, high=_MOST_ROWS_OF_A_PAGE)
-        return self._asked(lambda rows: rows.scroll(filter, n, after))
+        return self._asked(lambda reader: reader.scroll(filter, n, after))
 
     def show(
         self, query: Any, k: int = 10, *, picture: Callable[[Any], str] | None = None, **options: Any
@@ -955,7 +956,7 @@ class SimilaritySearch:
 
     def _check_lengths(self, X: Any) -> None:
         self._length_checks -= 1
-        if self._rows.hasher.check_lengths(X):
+        if self._rows.reader.hasher.check_lengths(X):
             self._length_checks = 0
 
 
