@@ -1,8 +1,7 @@
 """Rows that live in somebody else's database: mirrored in memory and searched there, or searched by the database."""
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
@@ -115,11 +114,6 @@ class StoreLink:
         if self.store is not None:
             self.store.close()
 
-    def refuse_to_save(self) -> NoReturn:
-        raise ValueError(
-            "the rows of this search are in its store already; hashlearn.save(search.hasher, folder) keeps the hasher"
-        )
-
     def __reduce__(self) -> Any:
         if isinstance(self.place, Store):
             raise TypeError("cannot pickle a search over an open store; make it with the URI of the store instead")
@@ -149,8 +143,6 @@ class MirroredRows(CatalogRows):
     A change is in the database first, and in the mirror then. What others change there is seen after a refresh.
     """
 
-    _vectors_elsewhere = True
-
     def __init__(self, link: StoreLink):
         super().__init__(link.hasher, None)
         self._link = link
@@ -178,9 +170,6 @@ class MirroredRows(CatalogRows):
                 self._link.put(snapshot.ids_at(places[-len(new) :]), encoded, new.payloads, X)
                 pending.snapshot = self._with_vectors(snapshot)
 
-    def put_guarded(self, X: Any, ids: Any, payloads: Any, guard: Any, *, only_new: bool) -> NoReturn:
-        refuse_guard()
-
     def remove(self, ids: Any) -> None:
         with self.changing() as pending:
             places = np.unique(pending.snapshot.find_all(ids))
@@ -188,16 +177,8 @@ class MirroredRows(CatalogRows):
                 self._link.store.delete(pending.snapshot.ids_at(places))
             self._bury(pending, places)
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        raise ValueError("transaction needs a folder or memory: a store makes every change at once")
-        yield
-
     def refitted(self, hasher: MetricHasher, X: Any) -> None:
         vars(self).update(vars(MirroredRows(self._link.refitted(hasher))))
-
-    def save(self, folder: str | Path | None) -> None:
-        self._link.refuse_to_save()
 
     def refresh(self) -> bool:
         self._link.open()
@@ -261,9 +242,6 @@ class StoreRows:
     tuning: Tuning | None = None
     moment = None
     lists = None
-
-    def tune_lists(self, queries: Any) -> None:
-        """Rows of a store have no lists."""
 
     def __init__(self, link: StoreLink):
         if link.hasher.has_weights:
@@ -423,9 +401,6 @@ class StoreRows:
             if self._next_id is not None:
                 self._next_id = max(self._next_id, int(new_ids.max()) + 1)
 
-    def put_guarded(self, X: Any, ids: Any, payloads: Any, guard: Any, *, only_new: bool) -> NoReturn:
-        refuse_guard()
-
     def remove(self, ids: Any) -> None:
         store = self._link.store
         there = set() if store is None else {record.id for record in store.get(ids)}
@@ -434,11 +409,6 @@ class StoreRows:
             raise ValueError(f"ids must be in the search, got {missing[0]!r:.60}, which is not")
         if store is not None:
             store.delete(ids)
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        raise ValueError("transaction needs a folder or memory: a store makes every change at once")
-        yield
 
     def compact(self) -> None:
         if self._link.store is not None:
@@ -452,9 +422,6 @@ class StoreRows:
 
     def keep_tuning(self, tuning: Tuning) -> None:
         self._need_memory("tune")
-
-    def save(self, folder: str | Path | None) -> None:
-        self._link.refuse_to_save()
 
     def refresh(self) -> bool:
         was_there = self._link.store is not None
@@ -509,7 +476,3 @@ class StoreRows:
 def _refuse_subset(options: Options) -> None:
     if options.subset is not None:
         raise ValueError("subset must be None where search_in='store'; give a filter instead")
-
-
-def refuse_guard() -> NoReturn:
-    raise ValueError("duplicates must be None where there is a store: the guard is for rows in memory or in a folder")

@@ -1,7 +1,6 @@
 """The rows of a search: in memory, or in a folder that every change is written to."""
 
 import copy
-import json
 import os
 import secrets
 import warnings
@@ -22,7 +21,6 @@ from hashlearn.rows import as_rows
 from hashlearn.search.catalog import Catalog, Facts, payload_sums
 from hashlearn.search.columns import Columns
 from hashlearn.search.folder import Loaded, SearchFolder, load, load_changes
-from hashlearn.search.guard import ROWS_AT_A_TIME, Guard, NearRow, flagged, refuse
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_new_ids
 from hashlearn.search.lists import LEAST_ROWS, SearchLists
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
@@ -147,34 +145,6 @@ class CatalogRows:
                 if pending.snapshot.hasher is hasher:  # otherwise another process has fitted the search anew
                     self.put_encoded(pending, new, only_new)
                     return
-
-    def put_guarded(self, X: Any, ids: Any, payloads: Any, guard: Guard, *, only_new: bool) -> list[NearRow]:
-        """As :meth:`put`, block by block; rows that are near others are treated as the guard says, and returned."""
-        rows = as_rows(X)
-        texts = kept_payloads(payloads, len(rows))
-        all_near = []
-        with self.changing() as pending:
-            if pending.snapshot.vectors is None and pending.snapshot.hasher.query != "code":
-                raise ValueError(
-                    "duplicates needs vectors to compare with; make the search with keep_vectors='float32'"
-                )
-            every = _new_ids(pending, ids, len(rows))
-            for start in range(0, len(rows), ROWS_AT_A_TIME):
-                part = np.arange(start, min(start + ROWS_AT_A_TIME, len(rows)))
-                block = rows.take(part)
-                near = guard.near_rows(pending.snapshot, block, every[part])
-                found = [each for each in near if each is not None]
-                if found and guard.action == "error":
-                    refuse(found[0])
-                all_near += found
-                is_kept = np.array([each is None or guard.action == "flag" for each in near])
-                kept = part[is_kept]
-                said = [
-                    texts[row] if (each := near[row - start]) is None else flagged(texts[row], each) for row in kept
-                ]
-                encoded = pending.snapshot.hasher.encode(block[is_kept])
-                self.put_encoded(pending, NewRows(block[is_kept], every[kept], encoded, said), only_new)
-        return all_near
 
     def remove(self, ids: Any) -> None:
         with self.changing() as pending:
@@ -317,7 +287,7 @@ class CatalogRows:
     def put_encoded(self, pending: Pending, new: NewRows, only_new: bool) -> None:
         """As :meth:`put`, of rows that are encoded, in a change that is under way."""
         n = len(new)
-        ids = Ids.of(_new_ids(pending, new.ids, n))
+        ids = Ids.of(new_ids(pending, new.ids, n))
         if not n:
             return
         if pending.snapshot.id_column is not None and pending.snapshot.id_column.id_type != ids.id_type:
@@ -467,10 +437,10 @@ class CatalogRows:
             sums = snapshot.payload_sums.values[places]
             index = _renumbered(snapshot.index, places)
             vectors = pending.vectors
-            if vectors is not None and not self._vectors_elsewhere:
+            if vectors is not None:
                 path = None if self._folder is None else self._folder.new_vectors_path()
                 vectors = vectors.copied(path, _blocks(places), snapshot.vectors)
-            self._move_rows(snapshot.first_row + places, first, ids, sums)
+            self._catalog.renumber(snapshot.first_row + places, first)
             total = 0
             if self._folder is not None and ids is not None:
                 total = self._catalog.put_rows(first + np.arange(n), ids.ids, sums)
@@ -497,14 +467,8 @@ class CatalogRows:
             )
             pending.must_flush = self._folder is not None and n > 0
 
-    _vectors_elsewhere = False
-
     def _vectors_of(self, file: VectorFile | None, n: int, ids: IdColumn | None) -> Any:
         return None if file is None else file.first(n)
-
-    def _move_rows(self, rows: NDArray[np.int64], first: int, ids: IdColumn | None, sums: NDArray[np.uint32]) -> None:
-        """Give the payloads of rows the numbers from ``first`` on, and drop the others."""
-        self._catalog.renumber(rows, first)
 
     # -- the folder -------------------------------------------------------------------------------------------------
 
@@ -567,9 +531,8 @@ class CatalogRows:
         if self._folder is not None and self._folder.path != target.path:
             catalog.close()
             return
-        vars(self).update(
-            _folder=target, _catalog=catalog, _now=loaded
-        )  # in one step: an interrupt may come between two
+        # In one step: an interrupt may come between two.
+        vars(self).update(_folder=target, _catalog=catalog, _now=loaded)
 
     def _copy_to(self, target: SearchFolder, catalog: Catalog) -> Loaded:
         """Put all rows into another folder, in one change of its catalog; returns them as they are there."""
@@ -662,28 +625,15 @@ class CatalogRows:
         """A function and its arguments that make these rows in another process."""
         if self._folder is not None:
             return type(self).open, (self._folder.path,)
-        snapshot = self.reader
+        snapshot, facts, _ = self._now
         if snapshot.vectors is not None:
             raise TypeError("cannot copy or pickle vectors that are not saved; save the search to a folder first")
-        places = snapshot.places
+        places, sums = snapshot.places, snapshot.payload_sums.values[snapshot.places]
         corrections = snapshot.index.corrections if isinstance(snapshot.index, AsymmetricIndex) else None
         encoded = Encoded(snapshot.index.codes(places), corrections)
-        ids = snapshot.ids_at(places)
-        payloads = [
-            json.dumps(p, ensure_ascii=False, separators=(",", ":")) if p else "" for p in snapshot.payloads_at(places)
-        ]
-        return _restored, (
-            type(self),
-            snapshot.hasher,
-            self._keep,
-            ids,
-            encoded,
-            payloads,
-            self._now.facts.next_id,
-            snapshot.tuning,
-            self._now.facts.index_kind,
-            self.text_field,
-        )
+        payloads = self._catalog.payloads((snapshot.first_row + places).tolist(), sums.tolist())
+        new = NewRows(None, snapshot.ids_at(places), encoded, payloads)
+        return _restored, (type(self), snapshot.hasher, self._keep, facts, self.text_field, snapshot.tuning, new)
 
     def close(self) -> None:
         """Close files and connections."""
@@ -728,7 +678,7 @@ def kept_payloads(payloads: Any, n: int) -> list[str]:
     return ["" if text == NO_PAYLOAD else text for text in payload_texts(payloads, n)]
 
 
-def _new_ids(pending: Pending, ids: Any, n: int) -> NDArray[Any]:
+def new_ids(pending: Pending, ids: Any, n: int) -> NDArray[Any]:
     """The ids of n new rows: those that are given, or running numbers."""
     known = pending.snapshot.id_type
     if ids is not None:
@@ -775,19 +725,16 @@ def _restored(
     kind: Any,
     hasher: MetricHasher,
     keep: str | None,
-    ids: Any,
-    encoded: Encoded,
-    payloads: list[str],
-    next_id: int,
-    tuning: Tuning | None,
-    index: str,
+    facts: Facts,
     text_field: str | None,
+    tuning: Tuning | None,
+    new: NewRows,
 ) -> CatalogRows:
     """The rows that were pickled or copied as these parts."""
-    rows = kind(hasher, keep, index)
+    rows = kind(hasher, keep, facts.index_kind)
     rows.keep_words(text_field)
     with rows.changing() as pending:
-        rows.put_encoded(pending, NewRows(None, ids, encoded, payloads), True)
-        pending.facts = pending.facts._replace(next_id=next_id)
+        rows.put_encoded(pending, new, True)
+        pending.facts = pending.facts._replace(next_id=facts.next_id)
         pending.snapshot = replace(pending.snapshot, tuning=tuning)
     return rows

@@ -17,7 +17,7 @@ from hashlearn.rows.inputs import as_vectors, plain_rows
 from hashlearn.search.catalog import OutdatedError
 from hashlearn.search.columns import Facet
 from hashlearn.search.folder import SearchFolder
-from hashlearn.search.guard import Guard, NearRow
+from hashlearn.search.guard import Guard, NearRow, put_guarded
 from hashlearn.search.in_store import SEARCH_IN, MirroredRows, StoreLink, StoreRows
 from hashlearn.search.lists import INDEXES
 from hashlearn.search.metric_hasher import MetricHasher
@@ -311,7 +311,7 @@ class SimilaritySearch:
         tuning = self._rows.reader.tune(queries, k, target_recall)
         if keep:
             self.tuning = tuning
-            if queries is not None and self.has_lists:
+            if queries is not None and isinstance(self._rows, CatalogRows) and self.has_lists:
                 with self._changing:
                     self._rows.tune_lists(queries)
         return tuning
@@ -345,7 +345,8 @@ class SimilaritySearch:
         """
         with self._changing:
             self._settle()
-            with self._rows.transaction():
+            own = self._own_rows("transaction needs a folder or memory: a store makes every change at once")
+            with own.transaction():
                 yield self
 
     def compact(self) -> Self:
@@ -374,9 +375,12 @@ class SimilaritySearch:
             New, empty, or one with a saved search, which is replaced in one step. None, or the folder that the search
             has, writes nothing: everything is there.
         """
+        own = self._own_rows(
+            "the rows of this search are in its store already; hashlearn.save(search.hasher, folder) keeps the hasher"
+        )
         with self._changing:
             encoder = self.encoder
-            self._asked(lambda reader: self._rows.save(folder))
+            self._asked(lambda reader: own.save(folder))
             if encoder is not None and folder is not None:
                 self._keep_encoder(Path(folder))
 
@@ -449,7 +453,8 @@ class SimilaritySearch:
         if guard is None:
             self._rows.put(rows, ids, payloads, only_new=only_new)
         else:
-            self.near_rows = self._rows.put_guarded(rows, ids, payloads, guard, only_new=only_new)
+            message = "duplicates must be None where there is a store: the guard is for rows in memory or in a folder"
+            self.near_rows = put_guarded(self._own_rows(message), rows, ids, payloads, guard, only_new=only_new)
 
     def _put_texts(
         self, rows: Any, ids: Any, payloads: Any, texts: list[str], only_new: bool, guard: Guard | None
@@ -480,9 +485,16 @@ class SimilaritySearch:
     def _settle(self) -> None:
         """Make the folder that was wanted, once there is something to put into it."""
         if self._wanted_folder is not None:
+            assert isinstance(self._rows, CatalogRows)
             self._rows.save(self._wanted_folder)
             self._wanted_folder = None
             self._keep_encoder(self.folder)
+
+    def _own_rows(self, message: str) -> CatalogRows:
+        """The rows, which are in memory or in a folder; ValueError where they are in a store."""
+        if not isinstance(self._rows, CatalogRows) or self._rows.place is not None:
+            raise ValueError(message)
+        return self._rows
 
     def _keep_encoder(self, folder: Path | None) -> None:
         if self._encoder is not None and folder is not None:
@@ -746,26 +758,13 @@ class SimilaritySearch:
             return first_of(found) if was_one_row else found
         wanted = {check_choice("include", name, _INCLUDED) for name in _listed(include)}
         found, payloads, vectors = self._asked(lambda reader: reader.search_with(queries, k, options, wanted))
-        probed, expected = (getattr(found, name, None) for name in ("probed", "recall"))
-        if was_one_row:
-            found = first_of(found)
-            payloads, vectors = (part if part is None else part[0] for part in (payloads, vectors))
-        with_rows = NeighborsWithRows(*found)
-        with_rows.payloads, with_rows.vectors = payloads, vectors
-        with_rows.probed, with_rows.recall = probed, expected
-        return with_rows
+        return _with_rows(found, payloads, vectors, None, was_one_row)
 
     def _ask(self, asked: Asked, k: int, options: Options, include: Sequence[str]) -> NeighborsWithRows:
         question, was_one = asked.question(self.encoder, has_words=self.text_field is not None)
         wanted = {check_choice("include", name, _INCLUDED) for name in _listed(include)}
         found, payloads, vectors, parts = self._asked(lambda reader: reader.ask(question, k, options, wanted))
-        if was_one:
-            found = Neighbors(found.distances[0], found.ids[0])
-            payloads, vectors = (part if part is None else part[0] for part in (payloads, vectors))
-            parts = {name: part[0] for name, part in parts.items()}
-        result = NeighborsWithRows(*found)
-        result.payloads, result.vectors, result.parts = payloads, vectors, parts
-        return result
+        return _with_rows(found, payloads, vectors, parts, was_one)
 
     def search_codes(
         self,
@@ -958,6 +957,17 @@ class SimilaritySearch:
         self._length_checks -= 1
         if self._rows.reader.hasher.check_lengths(X):
             self._length_checks = 0
+
+
+def _with_rows(found: Neighbors, payloads: Any, vectors: Any, parts: Any, was_one: bool) -> NeighborsWithRows:
+    """What was found, with all that was read beside it; of the first query alone if there was one query."""
+    result = NeighborsWithRows(*(first_of(found) if was_one else found))
+    result.probed, result.recall = getattr(found, "probed", None), getattr(found, "recall", None)
+    result.payloads, result.vectors, result.parts = payloads, vectors, parts
+    if was_one:
+        result.payloads, result.vectors = (part if part is None else part[0] for part in (payloads, vectors))
+        result.parts = parts and {name: part[0] for name, part in parts.items()}
+    return result
 
 
 def _listed(names: Any) -> list[Any]:
