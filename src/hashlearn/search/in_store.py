@@ -146,7 +146,7 @@ class MirroredRows(CatalogRows):
     def __init__(self, link: StoreLink):
         super().__init__(link.hasher, None)
         self._link = link
-        self._now = self._mirror()
+        self._show(self._mirror())
 
     @property
     def place(self) -> Any:
@@ -184,7 +184,7 @@ class MirroredRows(CatalogRows):
         self._link.open()
         before = self.reader
         now = self._mirror()
-        self._now = now._replace(snapshot=replace(now.snapshot, tuning=before.tuning))
+        self._show(now._replace(snapshot=replace(now.snapshot, tuning=before.tuning)))
         return not self._holds_the_same(before, self.reader)
 
     def pickled_parts(self) -> Any:
@@ -240,7 +240,6 @@ class StoreRows:
 
     folder: Path | None = None
     tuning: Tuning | None = None
-    moment = None
     lists = None
 
     def __init__(self, link: StoreLink):

@@ -76,7 +76,16 @@ class CatalogRows:
         How vectors are kept, if they are.
     index : {"auto", "flat", "lists"}
         When the rows have lists.
+
+    Attributes
+    ----------
+    reader : Snapshot
+        The rows as they are now. All that a reader needs hangs on this one reference, which a change replaces at its
+        end.
     """
+
+    reader: Snapshot
+    _now: Loaded
 
     def __init__(self, hasher: MetricHasher, keep: str | None, index: str = "auto"):
         self._keep = keep
@@ -85,8 +94,7 @@ class CatalogRows:
         self._catalog = Catalog.in_memory()
         self._process = os.getpid()
         self._pending: Pending | None = None
-        # All that a reader needs hangs on this one reference, which a change replaces at its end.
-        self._now = Loaded(_empty_snapshot(hasher, self._catalog, 0, 0), _no_facts(hasher, keep, index), None)
+        self._show(Loaded(_empty_snapshot(hasher, self._catalog, 0, 0), _no_facts(hasher, keep, index), None))
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -100,19 +108,13 @@ class CatalogRows:
             raise
         rows = cls.__new__(cls)
         rows._keep, rows._process, rows._pending = loaded.facts.keep_vectors, os.getpid(), None
-        rows._folder, rows._catalog, rows._now = place, catalog, loaded
-        rows._calibration = None
+        rows._folder, rows._catalog, rows._calibration = place, catalog, None
+        rows._show(loaded)
         return rows
 
-    @property
-    def reader(self) -> Snapshot:
-        """The rows as they are now."""
-        return self._now.snapshot
-
-    @property
-    def moment(self) -> Any:
-        """Something that every change replaces."""
-        return self._now
+    def _show(self, now: Loaded, **others: Any) -> None:
+        """Let readers see these rows from now on, in one step: an interrupt may come between two."""
+        vars(self).update(_now=now, reader=now.snapshot, **others)
 
     @property
     def folder(self) -> Path | None:
@@ -230,7 +232,7 @@ class CatalogRows:
         facts = pending.facts._replace(change=pending.facts.change + 1)
         snapshot = replace(pending.snapshot, change=facts.change)
         self._catalog.commit(None if self._folder is None else facts)
-        self._now = Loaded(snapshot, facts, pending.vectors)
+        self._show(Loaded(snapshot, facts, pending.vectors))
         if self._folder is not None:
             with suppress(OSError):  # the change is made; a number that lags behind does no harm
                 self._folder.acknowledged.write(facts)
@@ -531,8 +533,7 @@ class CatalogRows:
         if self._folder is not None and self._folder.path != target.path:
             catalog.close()
             return
-        # In one step: an interrupt may come between two.
-        vars(self).update(_folder=target, _catalog=catalog, _now=loaded)
+        self._show(loaded, _folder=target, _catalog=catalog)
 
     def _copy_to(self, target: SearchFolder, catalog: Catalog) -> Loaded:
         """Put all rows into another folder, in one change of its catalog; returns them as they are there."""
@@ -618,7 +619,7 @@ class CatalogRows:
         loaded = load_changes(self._folder, self._catalog, self._now, inside=inside)
         if loaded is None:
             return False
-        self._now = loaded
+        self._show(loaded)
         return True
 
     def pickled_parts(self) -> Any:

@@ -503,12 +503,12 @@ class SimilaritySearch:
     def _asked(self, ask: Any) -> Any:
         """The answer of a reader of the rows; another is asked where they were compacted meanwhile."""
         while True:
-            rows, moment = self._rows, self._rows.moment
+            rows, reader = self._rows, self._rows.reader
             try:
-                return ask(rows.reader)
+                return ask(reader)
             except OutdatedError:
                 with self._changing:
-                    if rows.moment is moment and (rows.folder is None or not rows.refresh()):
+                    if rows.reader is reader and (rows.folder is None or not rows.refresh()):
                         raise
 
     def __len__(self) -> int:
@@ -582,7 +582,7 @@ class SimilaritySearch:
     @property
     def moment(self) -> Any:
         """An object that stands for the rows as they are now: after a change it is another one."""
-        return self._rows.moment
+        return self._rows.reader if isinstance(self._rows, CatalogRows) else None
 
     @property
     def store(self) -> Any:
