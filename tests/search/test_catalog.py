@@ -158,6 +158,8 @@ def refusal(action):
         ("UPDATE fresh SET code = x'00'", "the code of row"),
         ("UPDATE fresh SET code = 'text'", "the code of row"),
         ("UPDATE fresh SET row = row + 7", "the code of row"),
+        ("UPDATE fresh SET row = row + 1000000000000", "the code of row"),
+        ("UPDATE fresh SET row = row - 1000000000000 WHERE row NOT IN (SELECT row FROM rows)", "a row that never was"),
         ("UPDATE facts SET change = change + 1", "the number of the last change"),
         ("UPDATE facts SET change = 'many'", "the number of the last change"),
         ("UPDATE facts SET text = replace(text, '\"euclidean\"', '\"cosine\"')", "do not match their checksum"),
@@ -783,7 +785,7 @@ def test_an_interrupted_change_has_happened_or_not(tmp_path, name, in_folder, ke
 
 
 def test_the_facts_are_those_that_were_written():
-    facts = Facts(*["a" * 16, 3, "h", "m", "dot", "code", None, None, "str", 1, 2, 3, 4, 5, None, None, 0, None])
+    facts = Facts("dot", "code", None, None, "lists", "a" * 16, 3, "h", "m", "str", 1, 2, 3, 4, 5)
     assert Facts.from_json(facts.to_json(), "place") == facts
     assert facts.n_places == 1
 

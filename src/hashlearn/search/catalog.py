@@ -94,17 +94,19 @@ class Facts(NamedTuple):
 
     Attributes
     ----------
+    metric, query : str
+    lengths : [float, float] or None
+        The least and the largest length of the training rows in a sample.
+    keep_vectors : str or None
+        How vectors are kept.
+    index_kind : {"auto", "flat", "lists"}
+        When the search has lists.
     search : str
         A random name, drawn when the folder was written: no other folder has it.
     change : int
         Number of the last change.
     hasher, model : str
         The folder of the hasher, and its digest.
-    metric, query : str
-    lengths : [float, float] or None
-        The least and the largest length of the training rows in a sample.
-    keep_vectors : str or None
-        How vectors are kept.
     id_type : "int64", "str" or None
         None while there has been no row.
     first_row, next_row : int
@@ -120,32 +122,30 @@ class Facts(NamedTuple):
     n_clipped : int
         Values of kept vectors that were out of range.
     tuning : dict or None
-    index_kind : {"auto", "flat", "lists"}
-        When the search has lists.
     lists : dict or None
         ``file`` and ``fingerprint`` of the file of lists, the number of places it covers, for how many rows they were
         made, and the limit beyond which rows are in no list.
     """
 
-    search: str
-    change: int
-    hasher: str
-    model: str
     metric: str
     query: str
     lengths: Any
     keep_vectors: str | None
-    id_type: IdType | None
-    first_row: int
-    next_row: int
-    next_id: int
-    n_rows: int
-    sum: int
-    codes: dict[str, Any] | None
-    vectors: dict[str, Any] | None
-    n_clipped: int
-    tuning: dict[str, Any] | None
     index_kind: str = "auto"
+    search: str = ""
+    change: int = 0
+    hasher: str = ""
+    model: str = ""
+    id_type: IdType | None = None
+    first_row: int = 0
+    next_row: int = 0
+    next_id: int = 0
+    n_rows: int = 0
+    sum: int = 0
+    codes: dict[str, Any] | None = None
+    vectors: dict[str, Any] | None = None
+    n_clipped: int = 0
+    tuning: dict[str, Any] | None = None
     lists: dict[str, Any] | None = None
 
     @property
@@ -174,7 +174,7 @@ class Facts(NamedTuple):
                 raise ValueError(f"{place} has layout {found}; this hashlearn reads up to {VERSION}: update hashlearn")
             if said.pop("sha256") != json_digest(said):
                 raise ValueError(f"{place}: the facts do not match their checksum; it was edited or damaged")
-            return cls(**{name: said[name] for name in cls._fields if name in said or name not in cls._field_defaults})
+            return cls(**{name: said[name] for name in cls._fields})
         except (KeyError, TypeError, AttributeError):
             raise ValueError(f"{place}: no catalog of a similarity search; it was edited or damaged") from None
         except ValueError as error:

@@ -308,12 +308,13 @@ def _load(folder: SearchFolder, catalog: Catalog, facts: Facts, inside: bool) ->
     alive[places] = True
     sums = np.zeros(n, np.uint32)
     sums[places] = rows.payload_sums
+    index = _index(folder, catalog, facts, hasher, alive, inside)
     vectors = folder.open_vectors(facts)
     if vectors is not None:
         _restore_vectors(catalog, facts, vectors, inside)
     snapshot = Snapshot(
         hasher=hasher,
-        index=_index(folder, catalog, facts, hasher, alive, inside),
+        index=index,
         id_column=IdColumn.with_gaps(rows.ids, places, n) if facts.id_type is not None and n else None,
         payload_sums=Growing(sums),
         alive=packed_mask(alive),
@@ -340,6 +341,8 @@ def _restore_vectors(catalog: Catalog, facts: Facts, vectors: VectorFile, inside
     places = catalog.rows_with_vectors(inside=inside) - facts.first_row
     if catalog.read_only or not len(places):
         return
+    if places.min() < 0 or places.max() >= facts.n_places:
+        raise ValueError(f"{catalog.path}: a vector is of a row that never was; it was edited or damaged")
     if not vectors.has_room_for(facts.n_places) or not vectors.first(facts.n_places).is_whole(places):
         loaded = catalog.load_vectors(inside=inside)
         if any(not isinstance(record, bytes) or len(record) != vectors.layout.record_bytes for _, record in loaded):

@@ -61,7 +61,6 @@ class Pending:
     facts: Facts
     vectors: VectorFile | None
     must_flush: bool = False
-    is_new: bool = False
 
 
 class CatalogRows:
@@ -94,7 +93,8 @@ class CatalogRows:
         self._catalog = Catalog.in_memory()
         self._process = os.getpid()
         self._pending: Pending | None = None
-        self._show(Loaded(_empty_snapshot(hasher, self._catalog, 0, 0), _no_facts(hasher, keep, index), None))
+        facts = Facts(hasher.metric, hasher.query, hasher.lengths, keep, index)
+        self._show(Loaded(_empty_snapshot(hasher, self._catalog, 0, 0), facts, None))
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -641,31 +641,6 @@ class CatalogRows:
         self._catalog.close()
         if self._now.vectors is not None:
             self._now.vectors.close()
-
-
-def _no_facts(hasher: MetricHasher, keep: str | None, index: str) -> Facts:
-    """The facts of a search without rows and without a folder."""
-    return Facts(
-        search="",
-        change=0,
-        hasher="",
-        model="",
-        metric=hasher.metric,
-        query=hasher.query,
-        lengths=hasher.lengths,
-        keep_vectors=keep,
-        id_type=None,
-        first_row=0,
-        next_row=0,
-        next_id=0,
-        n_rows=0,
-        sum=0,
-        codes=None,
-        vectors=None,
-        n_clipped=0,
-        tuning=None,
-        index_kind=index,
-    )
 
 
 def _empty_snapshot(hasher: MetricHasher, catalog: Catalog, first_row: int, change: int) -> Snapshot:
