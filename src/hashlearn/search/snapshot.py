@@ -18,7 +18,7 @@ from hashlearn.search.exact import nearest_vectors
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_ids
 from hashlearn.search.lists import DEFAULT_RECALL, Covered, SearchLists, VectorsAt
 from hashlearn.search.metric_hasher import MetricHasher
-from hashlearn.search.rerank import nearest_candidates, rerank_asymmetric, rerank_exact, rerank_read
+from hashlearn.search.rerank import as_array, nearest_candidates, rerank_asymmetric, rerank_exact, rerank_read
 from hashlearn.search.tune import Tuning
 from hashlearn.search.vectors import VectorView
 from hashlearn.stores.base import IdType
@@ -243,14 +243,13 @@ class Snapshot:
         plan = index.plan(k, recall, n_allowed) if n_allowed else None
         if plan is None or plan.is_flat:
             return self._all_compared(X, k, self._looked_at(mask))
-        queries = as_rows(X)
-        Q = queries.take(np.arange(len(queries)))
+        Q = as_array(X)
         has_all = mask is None and self.n_rows == self.n_places and index.next_row <= self.n_places
         bits = None if has_all else alive.view(np.uint8)
         found = index.candidates(Q, plan, bits, n_jobs)
-        places, outside = found.ids, np.concatenate([far, np.arange(n_covered, self.n_places)])
-        outside = outside[outside < self.n_places]
-        if len(outside):
+        places = found.ids
+        if len(far) or n_covered < self.n_places:
+            outside = np.concatenate([far, np.arange(n_covered, self.n_places)])
             outside = outside[outside < self.n_places]
             outside = outside[(alive[outside >> 6] >> (outside & 63).astype(np.uint64)) & np.uint64(1) != 0]
             places = np.hstack([places, np.broadcast_to(outside, (len(places), len(outside)))])

@@ -45,11 +45,12 @@ from hashlearn.durable.files import naming, opened_within, replacing, sync, writ
 from hashlearn.durable.json_files import parsed_json
 from hashlearn.durable.locks import exclusive
 from hashlearn.index.code_table import check_ids
+from hashlearn.index.kernels.rerank import METRIC_NUMBERS
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.rows.blocks import Source
 from hashlearn.search.kernels.checksums import copy_checked, multipliers, write_checksums
-from hashlearn.search.kernels.records import NEGATIVE_COSINE, NEGATIVE_PRODUCT, SQUARED_DIFFERENCE, record_distances
+from hashlearn.search.kernels.records import Records, nearest_records
 from hashlearn.search.read_ahead import Residency, expect_nothing_else, expect_rows
 from hashlearn.search.vector_values import Calibration, Values
 
@@ -63,8 +64,6 @@ _COUNT = struct.Struct("<QI")
 _LONGEST_HEADER = 1 << 24
 _MORE_RECORDS = 1024  # room that a file gets beyond what is written, at least; and an eighth of what it has
 _BLOCK = 1 << 14
-_KINDS = {"euclidean": SQUARED_DIFFERENCE, "dot": NEGATIVE_PRODUCT, "cosine": NEGATIVE_COSINE}
-_NO_MEANING = (np.empty(0, np.float32), np.empty(0, np.float32))
 _NAMELESS = "a vector file without a name"
 _IN_MEMORY = "vectors of a search without a folder are kept in memory: set TMPDIR to a folder that can be written"
 
@@ -367,6 +366,10 @@ class VectorMapping:
         self.words = np.frombuffer(self._mapped, "<u4", n_words, layout.records_at)
         self.records = self.words.reshape(self.n_records, layout.row_words + 1)
         self.residency = Residency(self.words[: n_wanted * (layout.row_words + 1)])
+        values = layout.values
+        stored = np.uint16 if values.dtype == "float16" else values.stored_dtype
+        meaning = values.calibration or (None, None)
+        self.for_kernels = Records(self.words, self.words.view(stored), layout.row_words, *meaning, layout.multipliers)
 
     def expect(self, places: NDArray[np.int64]) -> None:
         """Have the operating system begin to read these records, which ascend, unless they are in memory."""
@@ -451,46 +454,40 @@ class VectorView(Source):
         self.expect(places)
         return self.read(places)[order]
 
-    def distances(
-        self, places: NDArray[np.int64], of_query: NDArray[np.int64], queries: NDArray, metric: str
-    ) -> NDArray | None:
-        """Numbers that order pairs of a vector and a query as their distances do, in one compiled call.
+    def nearest(
+        self, queries: NDArray[np.floating], candidates: NDArray[np.int64], k: int, metric: str
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Distances and places of the k nearest of the candidates of each query, in one compiled call.
 
         Parameters
         ----------
-        places, of_query : int64 arrays
-            The vector and the query of each pair.
-        queries : float32 or float64 array of shape (n_queries, n_features)
+        queries : array of shape (n_queries, n_features)
+            Finite.
+        candidates : int64 array of shape (n_queries, n_candidates)
+            Places; -1 is no candidate.
+        k : int
         metric : {"euclidean", "cosine", "dot"}
 
         Returns
         -------
-        ndarray or None
-            As :func:`hashlearn.search.rerank.pair_distances`; None where values are kept as float16, which the
-            processor does not compute with.
+        distances, places : arrays of shape (n_queries, k), float32 and int64
+            Nearest first, ties by the lowest place; infinity and -1 where there are fewer candidates.
         """
-        layout = self._mapping.layout
-        values = layout.values
-        if values.dtype == "float16":
-            return None
-        meaning = _NO_MEANING if values.calibration is None else tuple(values.calibration)
-        asked = np.ascontiguousarray(unit_rows(queries) if metric == "cosine" else queries)
-        numbers = np.empty(len(places), queries.dtype)
-        words = self._mapping.words
-        damaged = record_distances(
-            words,
-            words.view(values.stored_dtype),
-            layout.row_words,
-            meaning,
-            places,
-            of_query,
-            asked,
-            _KINDS[metric],
-            layout.multipliers,
-            numbers,
+        if metric == "cosine" and queries.dtype != np.float32:
+            queries = unit_rows(queries)  # in its own precision, which single precision may not hold
+        asked = np.ascontiguousarray(queries, np.float32)
+        distances, places = np.empty((len(asked), k), np.float32), np.empty((len(asked), k), np.int64)
+        self._refuse(
+            nearest_records(
+                self._mapping.for_kernels,
+                asked,
+                np.ascontiguousarray(candidates),
+                METRIC_NUMBERS[metric],
+                distances,
+                places,
+            )
         )
-        self._refuse(damaged)
-        return numbers
+        return distances, places
 
     def verify(self) -> None:
         """Read everything, and raise ValueError if something does not match its checksum."""
