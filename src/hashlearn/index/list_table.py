@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.index.kernels.list_writing import write_codes
 from hashlearn.index.kernels.lists import KEY_SHIFT, LARGEST_LEVEL, Lists
 from hashlearn.index.kernels.simd import TILE
-from hashlearn.index.kernels.tiles import n_tiles, room_for
+from hashlearn.index.kernels.tiles import n_tiles, room_for, write_list_codes
 from hashlearn.index.partition import EncodedRows
 
 _GROWTH = 1.125  # of a list that moves, and of the room for all tiles
@@ -252,7 +251,7 @@ class ListTable:
         within = np.arange(len(order)) - before[lists]
         places = arrays.first_tiles[lists] * TILE + arrays.sizes[lists] - counts[lists] + within
         values = _in_bytes(new.corrections[order], arrays.offsets[lists], arrays.scales[lists])
-        write_codes(tiles, row_numbers, places, order, new.codes, values, rows)
+        write_list_codes(tiles, row_numbers, places, order, new.codes, values, rows)
 
 
 def _wider(arrays: ListArrays, new: EncodedRows, counts: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -42,11 +42,12 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.durable.json_files import json_digest, parsed_json
+from hashlearn.durable.files import json_digest, parsed_json
 from hashlearn.durable.locks import status_of
 from hashlearn.search.ids import Ids
 from hashlearn.search.kernels.texts import parse_numbers, row_sums
-from hashlearn.search.word_tables import add_text_functions, clear_words, drop_words, keep_words, text_field
+from hashlearn.search.word_query import spaced
+from hashlearn.search.word_tables import clear_words, drop_words, make_words
 from hashlearn.stores.base import IdType
 
 FORMAT, VERSION = "hashlearn similarity search", 4
@@ -150,6 +151,12 @@ class Facts(NamedTuple):
     @property
     def n_places(self) -> int:
         return self.next_row - self.first_row
+
+    @property
+    def files(self) -> set[str]:
+        """The names of the files and folders that count."""
+        parts = self.codes, self.vectors, self.lists
+        return {self.hasher, *(part["file"] for part in parts if part is not None)}
 
     def to_json(self) -> str:
         said = {"format": FORMAT, "format_version": VERSION, **self._asdict()}
@@ -260,7 +267,7 @@ class Catalog:
             uri, uri=True, isolation_level=None, check_same_thread=False, timeout=SECONDS_TO_WAIT
         )
         connection.execute("PRAGMA cache_size = -16000")
-        add_text_functions(connection)
+        connection.create_function("spaced", 1, spaced, deterministic=True)  # the trigger of the words calls it
         return connection
 
     def _connect_again(self) -> None:
@@ -490,20 +497,23 @@ class Catalog:
         with self.naming_errors():
             for table in _CONTENT:
                 self._writer.execute(f"DELETE FROM {table}")
-            clear_words(self._writer, first)
+            if self.text_field(inside=True) is not None:
+                clear_words(self._writer, first)
 
     def keep_words(self, field: str | None, first: int) -> None:
         """Keep the words of a payload field, of rows from ``first`` on; None keeps none."""
         with self.naming_errors():
-            if field is None:
+            if self.text_field(inside=True) is not None:
                 drop_words(self._writer)
-            else:
-                keep_words(self._writer, field, first)
+            if field is not None:
+                make_words(self._writer, field, first)
 
     def text_field(self, *, inside: bool = False) -> str | None:
         """The payload field whose words are kept; None where none are."""
         with self._seen(inside) as db:
-            return text_field(db)
+            if not db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'words_of'").fetchone()[0]:
+                return None
+            return db.execute("SELECT field FROM words_of").fetchone()[0]
 
     def renumber(self, rows: NDArray[np.int64], first: int) -> None:
         """Give the payloads of rows, which ascend, the numbers from ``first`` on, and drop everything else."""
@@ -518,7 +528,8 @@ class Catalog:
             execute("INSERT INTO moved SELECT new, payload FROM numbers JOIN payloads USING (row) ORDER BY row")
             for table in _CONTENT:
                 execute(f"DELETE FROM {table}")
-            clear_words(self._writer, first)
+            if self.text_field(inside=True) is not None:
+                clear_words(self._writer, first)
             execute("INSERT INTO payloads SELECT row, payload FROM moved ORDER BY row")
             for table in ("numbers", "moved"):
                 execute(f"DELETE FROM {table}")

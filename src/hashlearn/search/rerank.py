@@ -22,8 +22,8 @@ from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.rows.blocks import ArrayRows
 from hashlearn.search.kernels.pairs import negative_products, squared_differences
-from hashlearn.search.read_ahead import expect_rows, mapping_of
-from hashlearn.search.vectors import VectorFile, VectorView
+from hashlearn.search.vector_view import VectorView, expect_rows, mapping_of
+from hashlearn.search.vectors import VectorFile
 
 METRICS = ("euclidean", "cosine", "dot")
 """Euclidean distance; 1 - cosine, which is 1 for a vector of zeros; negative inner product."""

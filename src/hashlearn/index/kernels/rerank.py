@@ -14,8 +14,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from hashlearn.compiled import compiled, fast, lean
-from hashlearn.index.kernels.llvm import I32
-from hashlearn.index.kernels.simd import prefetch
+from hashlearn.index.kernels.simd import I32, prefetch
 
 EUCLIDEAN, COSINE, DOT = range(3)
 METRIC_NUMBERS = {"euclidean": EUCLIDEAN, "cosine": COSINE, "dot": DOT}
