@@ -171,12 +171,15 @@ class ListTable:
             return np.ones(self.next_row, bool)
         return np.unpackbits(self.removed, count=self.next_row, bitorder="little") == 0
 
-    def list_of_row(self) -> NDArray[np.int32]:
-        """The list of every row, shape (next_row,); 0 for rows that are not there."""
-        lists = np.zeros(self.next_row, np.int32)
+    def lists_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The list of each of some rows, of any shape; 0 for rows that are not there."""
+        wanted, places = np.unique(rows, return_inverse=True)
+        lists = np.zeros(len(wanted), np.int64)
         for number, (first, size) in enumerate(zip(self.lists.first_tiles.tolist(), self.lists.sizes.tolist())):
-            lists[self.rows[first * TILE : first * TILE + size]] = number
-        return lists
+            here = self.rows[first * TILE : first * TILE + size]
+            at = np.searchsorted(wanted[:-1], here)
+            lists[at[wanted[at] == here]] = number
+        return lists[places].reshape(rows.shape)
 
     @property
     def is_out_of_shape(self) -> bool:

@@ -357,7 +357,7 @@ class PartitionedIndex:
                 partial(self._candidates_but, itself=np.where(itself == _NOBODY, _NOBODY, numbers[itself])),
                 state.partition,
                 state.table.lists.sizes,
-                state.table.list_of_row(),
+                state.table.lists_of,
                 asked,
                 truth,
             )

@@ -17,7 +17,7 @@ from hashlearn.index.partitioned import ProbedNeighbors, check_recall
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.exact import nearest_vectors
 from hashlearn.search.lists import DEFAULT_RECALL, VectorsAt
-from hashlearn.search.rerank import nearest_candidates, rerank_asymmetric, rerank_exact, rerank_read
+from hashlearn.search.rerank import as_array, nearest_candidates, rerank_asymmetric, rerank_exact, rerank_read
 from hashlearn.search.vector_view import VectorView
 
 if TYPE_CHECKING:
@@ -199,14 +199,14 @@ def _in_lists(rows: "Snapshot", X: Any, k: int, recall: float, mask: Mask, n_job
     plan = index.plan(k, recall, n_allowed) if n_allowed else None
     if plan is None or plan.is_flat:
         return _all_compared(rows, X, k, mask)
-    queries = as_rows(X)
-    Q = queries.take(np.arange(len(queries)))
+    Q = as_array(X)
     has_all = mask is None and rows.n_rows == rows.n_places and index.next_row <= rows.n_places
     bits = None if has_all else alive.view(np.uint8)
     found = index.candidates(Q, plan, bits, n_jobs)
-    places, outside = found.ids, np.concatenate([far, np.arange(n_covered, rows.n_places)])
-    outside = outside[outside < rows.n_places]
-    if len(outside):
+    places = found.ids
+    if len(far) or n_covered < rows.n_places:
+        outside = np.concatenate([far, np.arange(n_covered, rows.n_places)])
+        outside = outside[outside < rows.n_places]
         outside = outside[(alive[outside >> 6] >> (outside & 63).astype(np.uint64)) & np.uint64(1) != 0]
         places = np.hstack([places, np.broadcast_to(outside, (len(places), len(outside)))])
     nearest = nearest_candidates(rows.vectors, Q, places, k, rows.hasher.metric)

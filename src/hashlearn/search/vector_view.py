@@ -14,15 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.index.code_table import check_ids
+from hashlearn.index.kernels.rerank import METRIC_NUMBERS
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows.blocks import Source
 from hashlearn.search.kernels.checksums import copy_checked
-from hashlearn.search.kernels.records import NEGATIVE_COSINE, NEGATIVE_PRODUCT, SQUARED_DIFFERENCE, record_distances
+from hashlearn.search.kernels.records import Records, nearest_records
 from hashlearn.search.vector_layout import VectorLayout
 
 _BLOCK = 1 << 14
-_KINDS = {"euclidean": SQUARED_DIFFERENCE, "dot": NEGATIVE_PRODUCT, "cosine": NEGATIVE_COSINE}
-_NO_MEANING = (np.empty(0, np.float32), np.empty(0, np.float32))
 
 _GAP = 1 << 14
 """Bytes between two parts up to which they are asked for together."""
@@ -48,6 +47,11 @@ class VectorMapping:
         self.records = self.words.reshape(self.n_records, layout.row_words + 1)
         self._first_words = self.words[: n_wanted * (layout.row_words + 1)]
         self._looked_at, self._was_resident = -np.inf, False
+        stored = np.uint16 if layout.dtype == "float16" else layout.stored_dtype
+        offsets, scales = layout.calibration or (None, None)
+        self.for_kernels = Records(
+            self.words, self.words.view(stored), layout.row_words, offsets, scales, layout.multipliers
+        )
 
     def is_resident(self) -> bool:
         """Were all pages in memory that were looked at, a moment ago? To ask for every row costs more than to read."""
@@ -151,45 +155,40 @@ class VectorView(Source):
         self.expect(places)
         return self.read(places)[order]
 
-    def distances(
-        self, places: NDArray[np.int64], of_query: NDArray[np.int64], queries: NDArray, metric: str
-    ) -> NDArray | None:
-        """Numbers that order pairs of a vector and a query as their distances do, in one compiled call.
+    def nearest(
+        self, queries: NDArray[np.floating], candidates: NDArray[np.int64], k: int, metric: str
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Distances and places of the k nearest of the candidates of each query, in one compiled call.
 
         Parameters
         ----------
-        places, of_query : int64 arrays
-            The vector and the query of each pair.
-        queries : float32 or float64 array of shape (n_queries, n_features)
+        queries : array of shape (n_queries, n_features)
+            Finite.
+        candidates : int64 array of shape (n_queries, n_candidates)
+            Places; -1 is no candidate.
+        k : int
         metric : {"euclidean", "cosine", "dot"}
 
         Returns
         -------
-        ndarray or None
-            As :func:`hashlearn.search.rerank.pair_distances`; None where values are kept as float16, which the
-            processor does not compute with.
+        distances, places : arrays of shape (n_queries, k), float32 and int64
+            Nearest first, ties by the lowest place; infinity and -1 where there are fewer candidates.
         """
-        layout = self._mapping.layout
-        if layout.dtype == "float16":
-            return None
-        meaning = _NO_MEANING if layout.calibration is None else tuple(layout.calibration)
-        asked = np.ascontiguousarray(unit_rows(queries) if metric == "cosine" else queries)
-        numbers = np.empty(len(places), queries.dtype)
-        words = self._mapping.words
-        damaged = record_distances(
-            words,
-            words.view(layout.stored_dtype),
-            layout.row_words,
-            meaning,
-            places,
-            of_query,
-            asked,
-            _KINDS[metric],
-            layout.multipliers,
-            numbers,
+        if metric == "cosine" and queries.dtype != np.float32:
+            queries = unit_rows(queries)  # in its own precision, which single precision may not hold
+        asked = np.ascontiguousarray(queries, np.float32)
+        distances, places = np.empty((len(asked), k), np.float32), np.empty((len(asked), k), np.int64)
+        self._refuse(
+            nearest_records(
+                self._mapping.for_kernels,
+                asked,
+                np.ascontiguousarray(candidates),
+                METRIC_NUMBERS[metric],
+                distances,
+                places,
+            )
         )
-        self._refuse(damaged)
-        return numbers
+        return distances, places
 
     def verify(self) -> None:
         """Read everything, and raise ValueError if something does not match its checksum."""
