@@ -38,6 +38,11 @@ class VectorFile:
     ----------
     path : Path or None
     layout : VectorLayout
+    n_features : int
+    dtype : {"float32", "float16", "int8"}
+        How values are kept.
+    calibration : Calibration or None
+        What the bytes mean, of an int8 file.
     n_clipped : int
         Values that this object has written, were out of range, and are clipped.
 
@@ -52,8 +57,8 @@ class VectorFile:
     """
 
     def __init__(self, path: Path | None, file: FileIO, layout: VectorLayout):
-        self.path, self.layout = path, layout
-        self.n_clipped = 0
+        self.path, self.layout, self.n_clipped = path, layout, 0
+        self.n_features, self.dtype, self.calibration = layout.n_features, layout.dtype, layout.calibration
         self._file = file
         self._mapping: VectorMapping | None = None
         self._changing = threading.RLock()
@@ -116,20 +121,6 @@ class VectorFile:
 
     def __repr__(self) -> str:
         return f"VectorFile({self.path}, {len(self)} vectors of {self.n_features} x {self.dtype})"
-
-    @property
-    def n_features(self) -> int:
-        return self.layout.n_features
-
-    @property
-    def dtype(self) -> str:
-        """How values are kept: "float32", "float16" or "int8"."""
-        return self.layout.dtype
-
-    @property
-    def calibration(self) -> Calibration | None:
-        """What the bytes mean, of an int8 file."""
-        return self.layout.calibration
 
     @property
     def view(self) -> "VectorView":
