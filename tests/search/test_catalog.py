@@ -22,6 +22,7 @@ from hashlearn import LSH, SimilaritySearch
 from hashlearn.search import catalog as catalog_module
 from hashlearn.search import columns, rows
 from hashlearn.search.catalog import Catalog, Facts
+from hashlearn.search.snapshot import Snapshot
 from hashlearn.search.vectors import VectorFile
 
 X = np.random.default_rng(0).standard_normal((24, 4)).astype(np.float32)
@@ -630,17 +631,15 @@ def test_a_reader_beside_a_compaction_is_not_told_of_damage(folder, monkeypatch,
 
 def test_a_reader_thread_beside_a_compaction_in_memory_asks_again(monkeypatch):
     search = SimilaritySearch(HASHER).add(X, payloads=[{"n": n} for n in range(24)]).remove([0])
-    get, late = type(search._rows).get, [True]
+    get, late = Snapshot.get, [True]
 
-    def get_late(rows, ids):
+    def get_late(snapshot, ids):
         """A reader that is compacted away from under its first attempt."""
-        before = rows._snapshot
         if late.pop() if late else False:
             search.compact()
-            return rows.records(before, before.find(ids))
-        return get(rows, ids)
+        return get(snapshot, ids)
 
-    monkeypatch.setattr(type(search._rows), "get", get_late)
+    monkeypatch.setattr(Snapshot, "get", get_late)
     assert search.get([5])[0].payload == {"n": 5}
     assert not late
 

@@ -193,7 +193,7 @@ def test_a_code_file_is_written_with_the_lists_of_its_rows(hasher, tmp_path, mon
     search, _ = made(hasher, folder=tmp_path / "a")
     search.add(vectors(900, seed=3), np.arange(N, N + 900))
     (file,) = (tmp_path / "a").glob("lists-*.hll")
-    opened = SimilaritySearch.open(tmp_path / "a")._rows._snapshot.lists._now
+    opened = SimilaritySearch.open(tmp_path / "a")._rows.reader.lists._now
     assert opened.n_places == N + 900
     assert len(opened.lists) == N + 900
     assert file.name in {path.name for path in (tmp_path / "a").iterdir()}

@@ -159,6 +159,10 @@ class Snapshot:
             return self.places
         return np.flatnonzero(unpacked_mask(self.alive & packed_mask(mask), self.n_places))
 
+    def rows_meeting(self, filter: Any) -> NDArray[np.int64]:
+        """The places of the rows that meet a filter, ascending."""
+        return self.looked_at(self.chosen(filter, None))
+
     def covered(self) -> Covered:
         """The lists, with all but a few of the rows."""
         assert self.lists is not None
@@ -211,7 +215,7 @@ class Snapshot:
         return [json.loads(text) if text else {} for text in texts]
 
     def count(self, filter: Any) -> int:
-        return len(self.looked_at(self.chosen(filter, None)))
+        return len(self.rows_meeting(filter))
 
     def matching(self, filter: Any) -> NDArray[np.bool_]:
         mask = self.chosen(filter, None)
@@ -219,11 +223,11 @@ class Snapshot:
 
     def facets(self, field: str, filter: Any) -> list[Facet]:
         chosen = np.zeros(self.n_places, bool)
-        chosen[self.looked_at(self.chosen(filter, None))] = True
+        chosen[self.rows_meeting(filter)] = True
         return self.columns.counts(field, chosen, self.payload_sums.values)
 
     def scroll(self, filter: Any, limit: int, after: str | None) -> Page:
-        places = self.looked_at(self.chosen(filter, None))
+        places = self.rows_meeting(filter)
         if after is not None:
             first, _, row = str(after).partition("-")
             if first != str(self.first_row) or not row.isdecimal():
