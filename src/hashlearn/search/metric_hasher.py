@@ -88,7 +88,8 @@ class MetricHasher:
         if has_learned(last):
             lock_learned(last)
         self.reader: Hasher = as_hasher(hasher)
-        self._is_unit = self.metric == "cosine"
+        # A hasher that knows the metric scales rows itself; the other steps of a pipeline do not.
+        self._is_unit = self.metric == "cosine" and (own is None or isinstance(hasher, Pipeline))
 
     @cached_property
     def n_bits(self) -> int:

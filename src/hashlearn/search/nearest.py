@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 CANDIDATES_PER_RESULT = 4
 CANDIDATES_WITHIN = 1000
+_FEW_PAIRS = 1 << 20
+"""Pairs of a query and a row, whose numbers take 8 MB."""
 
 Mask = NDArray[np.bool_] | None
 
@@ -197,9 +199,9 @@ def _in_lists(rows: "Snapshot", X: Any, k: int, recall: float, mask: Mask, n_job
     n_allowed = rows.n_rows if mask is None else int(np.bitwise_count(alive).sum())
     index, n_covered, far = rows.covered()
     plan = index.plan(k, recall, n_allowed) if n_allowed else None
-    if plan is None or plan.is_flat:
-        return _all_compared(rows, X, k, mask)
     Q = as_array(X)
+    if plan is None or plan.is_flat:
+        return _few_compared(rows, Q, k, mask) if len(Q) * n_allowed <= _FEW_PAIRS else _all_compared(rows, Q, k, mask)
     has_all = mask is None and rows.n_rows == rows.n_places and index.next_row <= rows.n_places
     bits = None if has_all else alive.view(np.uint8)
     found = index.candidates(Q, plan, bits, n_jobs)
@@ -211,6 +213,14 @@ def _in_lists(rows: "Snapshot", X: Any, k: int, recall: float, mask: Mask, n_job
         places = np.hstack([places, np.broadcast_to(outside, (len(places), len(outside)))])
     nearest = nearest_candidates(rows.vectors, Q, places, k, rows.hasher.metric)
     return ProbedNeighbors.of(*nearest, found.probed, plan.recall)
+
+
+def _few_compared(rows: "Snapshot", Q: NDArray, k: int, mask: Mask) -> ProbedNeighbors:
+    """As :func:`_all_compared`, in one compiled call."""
+    places = rows.looked_at(mask)
+    candidates = np.broadcast_to(places, (len(Q), len(places)))
+    found = nearest_candidates(rows.vectors, Q, candidates, k, rows.hasher.metric)
+    return ProbedNeighbors.of(*found, np.zeros(len(Q), np.int64), 1.0)
 
 
 def _all_compared(rows: "Snapshot", X: Any, k: int, mask: Mask) -> ProbedNeighbors:
