@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_integer, check_number
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.index import AsymmetricIndex, HammingIndex
-from hashlearn.index.code_table import packed_mask
+from hashlearn.index.code_table import bits_at, packed_mask
 from hashlearn.index.partitioned import ProbedNeighbors, check_recall
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.exact import nearest_vectors
@@ -209,7 +209,7 @@ def _in_lists(rows: "Snapshot", X: Any, k: int, recall: float, mask: Mask, n_job
     if len(far) or n_covered < rows.n_places:
         outside = np.concatenate([far, np.arange(n_covered, rows.n_places)])
         outside = outside[outside < rows.n_places]
-        outside = outside[(alive[outside >> 6] >> (outside & 63).astype(np.uint64)) & np.uint64(1) != 0]
+        outside = outside[bits_at(alive, outside)]
         places = np.hstack([places, np.broadcast_to(outside, (len(places), len(outside)))])
     nearest = nearest_candidates(rows.vectors, Q, places, k, rows.hasher.metric)
     return ProbedNeighbors.of(*nearest, found.probed, plan.recall)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hashlearn.durable.files import sync
 from hashlearn.index import AsymmetricIndex, HammingIndex
-from hashlearn.index.code_table import ids_from
+from hashlearn.index.code_table import ids_from, with_bits
 from hashlearn.rows import as_rows
 from hashlearn.search.catalog import Catalog, Facts, payload_sums
 from hashlearn.search.columns import Columns
@@ -24,7 +24,7 @@ from hashlearn.search.folder import Loaded, SearchFolder, load, load_changes
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_new_ids
 from hashlearn.search.lists import LEAST_ROWS, SearchLists
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
-from hashlearn.search.snapshot import Index, Snapshot, empty_index, with_places
+from hashlearn.search.snapshot import Index, Snapshot, empty_index
 from hashlearn.search.tune import Tuning
 from hashlearn.search.vector_layout import Calibration
 from hashlearn.search.vector_view import VectorView
@@ -318,7 +318,7 @@ class CatalogRows:
             index=index,
             id_column=IdColumn.of(ids) if snapshot.id_column is None else snapshot.id_column.appended(ids),
             payload_sums=snapshot.payload_sums.appended(sums),
-            alive=with_places(snapshot.alive, snapshot.n_places, snapshot.n_places + n),
+            alive=with_bits(snapshot.alive, snapshot.n_places, snapshot.n_places + n),
             n_rows=snapshot.n_rows + n,
             vectors=vectors,
         )
@@ -452,7 +452,7 @@ class CatalogRows:
                 index=index,
                 id_column=ids,
                 payload_sums=Growing(sums),
-                alive=with_places(np.empty(0, np.uint64), 0, n),
+                alive=with_bits(np.empty(0, np.uint64), 0, n),
                 first_row=first,
                 columns=snapshot.columns.taken(self._catalog, first, places),
                 vectors=self._vectors_of(vectors, n, ids),

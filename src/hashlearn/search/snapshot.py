@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import plain_array
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.index import AsymmetricIndex, HammingIndex
-from hashlearn.index.code_table import packed_mask, unpacked_mask
+from hashlearn.index.code_table import packed_mask, unpacked_mask, without_bits
 from hashlearn.rows import RowBlocks
 from hashlearn.search.columns import Columns, Facet
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_ids
@@ -308,22 +308,8 @@ class Snapshot:
         """Without the rows at distinct places."""
         if not len(places):
             return self
-        alive = self.alive.copy()
-        bits = np.uint64(1) << (places & 63).astype(np.uint64)
-        np.bitwise_and.at(alive, places >> 6, ~bits)
-        index = self.index.copy().remove(places)
+        alive, index = without_bits(self.alive, places), self.index.copy().remove(places)
         return replace(self, alive=alive, index=index, n_rows=self.n_rows - len(places))
-
-
-def with_places(alive: NDArray[np.uint64], n_before: int, n_after: int) -> NDArray[np.uint64]:
-    """The bits of more places, of which the new ones are alive."""
-    longer = np.zeros(-(-n_after // 64), np.uint64)
-    longer[: len(alive)] = alive
-    new = np.arange(n_before, n_after)
-    if len(new) > 64:
-        return packed_mask(np.concatenate([unpacked_mask(alive, n_before), np.ones(len(new), bool)]))
-    np.bitwise_or.at(longer, new >> 6, np.uint64(1) << (new & 63).astype(np.uint64))
-    return longer
 
 
 class _ByPosition:
