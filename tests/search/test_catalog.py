@@ -22,6 +22,7 @@ from hashlearn import LSH, SimilaritySearch
 from hashlearn.search import catalog as catalog_module
 from hashlearn.search import columns, rows
 from hashlearn.search.catalog import Catalog, Facts
+from hashlearn.search.snapshot import Snapshot
 from hashlearn.search.vectors import VectorFile
 
 X = np.random.default_rng(0).standard_normal((24, 4)).astype(np.float32)
@@ -158,6 +159,7 @@ def refusal(action):
         ("UPDATE fresh SET code = x'00'", "the code of row"),
         ("UPDATE fresh SET code = 'text'", "the code of row"),
         ("UPDATE fresh SET row = row + 7", "the code of row"),
+        ("UPDATE fresh SET row = row + 1000000000000", "the code of row"),
         ("UPDATE facts SET change = change + 1", "the number of the last change"),
         ("UPDATE facts SET change = 'many'", "the number of the last change"),
         ("UPDATE facts SET text = replace(text, '\"euclidean\"', '\"cosine\"')", "do not match their checksum"),
@@ -178,6 +180,17 @@ def test_a_catalog_that_was_edited_by_hand_is_refused(folder, statement, words, 
     line = outcome(folder, wanted)
     assert words in line
     assert "catalog.db" in line
+
+
+@pytest.mark.parametrize("moved", [-(10**12), 10**12])
+def test_the_vector_of_a_removed_row_whose_number_was_edited_is_refused(moved, tmp_path):
+    made(tmp_path / "s").remove(["x"]).close()
+    with closing(sqlite3.connect(tmp_path / "s" / "catalog.db")) as db:
+        edited = db.execute("UPDATE fresh SET row = row + ? WHERE row NOT IN (SELECT row FROM rows)", (moved,))
+        assert edited.rowcount == 1
+        db.commit()
+    with pytest.raises(ValueError, match=r"a row that never was|the code of row"):
+        SimilaritySearch.open(tmp_path / "s")
 
 
 @pytest.mark.parametrize(
@@ -618,17 +631,15 @@ def test_a_reader_beside_a_compaction_is_not_told_of_damage(folder, monkeypatch,
 
 def test_a_reader_thread_beside_a_compaction_in_memory_asks_again(monkeypatch):
     search = SimilaritySearch(HASHER).add(X, payloads=[{"n": n} for n in range(24)]).remove([0])
-    get, late = type(search._rows).get, [True]
+    get, late = Snapshot.get, [True]
 
-    def get_late(rows, ids):
+    def get_late(snapshot, ids):
         """A reader that is compacted away from under its first attempt."""
-        before = rows._snapshot
         if late.pop() if late else False:
             search.compact()
-            return rows.records(before, before.find(ids))
-        return get(rows, ids)
+        return get(snapshot, ids)
 
-    monkeypatch.setattr(type(search._rows), "get", get_late)
+    monkeypatch.setattr(Snapshot, "get", get_late)
     assert search.get([5])[0].payload == {"n": 5}
     assert not late
 
@@ -783,7 +794,7 @@ def test_an_interrupted_change_has_happened_or_not(tmp_path, name, in_folder, ke
 
 
 def test_the_facts_are_those_that_were_written():
-    facts = Facts(*["a" * 16, 3, "h", "m", "dot", "code", None, None, "str", 1, 2, 3, 4, 5, None, None, 0, None])
+    facts = Facts("dot", "code", None, None, "lists", "a" * 16, 3, "h", "m", "str", 1, 2, 3, 4, 5)
     assert Facts.from_json(facts.to_json(), "place") == facts
     assert facts.n_places == 1
 

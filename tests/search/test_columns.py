@@ -183,7 +183,7 @@ def test_a_field_that_nobody_has_had_warns(few, monkeypatch):
 
 def test_an_older_snapshot_sees_its_own_rows_in_longer_columns():
     search = SimilaritySearch(HASHER).add(np.zeros((3, 3)), payloads=[{"n": n} for n in range(3)])
-    before = search._rows._snapshot
+    before = search._rows.reader
     search.upsert(np.zeros((2, 3)), [1, 9], [{"n": 1}, {"n": 2}])
     assert search.count({"n": {"$gte": 1}}) == 3
     assert before.rows_meeting({"n": {"$gte": 1}}).tolist() == [1, 2]

@@ -193,7 +193,7 @@ def test_a_code_file_is_written_with_the_lists_of_its_rows(hasher, tmp_path, mon
     search, _ = made(hasher, folder=tmp_path / "a")
     search.add(vectors(900, seed=3), np.arange(N, N + 900))
     (file,) = (tmp_path / "a").glob("lists-*.hll")
-    opened = SimilaritySearch.open(tmp_path / "a")._rows._snapshot.lists._now
+    opened = SimilaritySearch.open(tmp_path / "a")._rows.reader.lists._now
     assert opened.n_places == N + 900
     assert len(opened.lists) == N + 900
     assert file.name in {path.name for path in (tmp_path / "a").iterdir()}
@@ -269,6 +269,18 @@ def test_bad_requests_are_named(hasher, options, message):
     search, X = made(hasher, n=1100)
     with pytest.raises((ValueError, TypeError), match=message):
         search.search(X[:2], **options)
+
+
+@pytest.mark.parametrize("kind", ["equal", "one list"])
+def test_rows_that_make_no_good_lists_are_found_all_the_same(hasher, kind):
+    X = vectors(1200)
+    X[:-20] = X[0] if kind == "equal" else X[0] + 1e-4 * X[:-20]
+    search = SimilaritySearch(hasher, keep_vectors="float32", index="lists").add(X)
+    assert search.has_lists
+    found = search.search(X[[0, 1190]], 3)
+    assert found.ids[1, 0] == 1190
+    if kind == "equal":
+        assert found.ids[0].tolist() == [0, 1, 2]
 
 
 def test_a_flat_search_compares_all_vectors_until_it_is_tuned_for_a_recall(hasher):

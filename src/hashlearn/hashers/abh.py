@@ -35,7 +35,6 @@ from hashlearn.linalg.neighbors import nearest_of
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, added, fold, map_blocks
-from hashlearn.rows.blocks import check_finite
 
 START_ROWS = 20_000
 """Rows that the start and the correction are learned from, at most."""
@@ -309,8 +308,7 @@ class ABH(Hasher):
         return Weigher(self._view(real), geometry, self.words_.astype(real, copy=False))
 
     def _small_weights(self, Q: Any) -> NDArray[np.float32]:
-        check_finite(Q, 0)
-        return self._weigher(Q.dtype)(Q).astype(np.float32, copy=False)
+        return self._weigher(Q.dtype)(self._small_rows(Q)).astype(np.float32, copy=False)
 
     def _corrector(self, real: np.dtype) -> "Corrector":
         origin = MetricGeometry.named(self.metric, self.mean_).origin

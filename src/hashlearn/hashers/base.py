@@ -290,10 +290,15 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )
 
     def _small_scores(self, X: Any) -> NDArray:
-        values = np.ascontiguousarray(X).ravel()
+        return self.scorer(X.dtype)(self._small_rows(X))
+
+    def _small_rows(self, X: Any) -> NDArray:
+        """A few rows, which must be finite, as a contiguous array."""
+        rows = np.ascontiguousarray(X)
+        values = rows.ravel()
         if not isfinite(values @ values):  # one number for the common case; it may also be too large
             check_finite(X, 0)
-        return self.scorer(X.dtype)(values.reshape(X.shape))
+        return rows
 
     def _scores(self, block: NDArray) -> NDArray:
         """Scores of a block of rows, shape (rows, n_bits)."""

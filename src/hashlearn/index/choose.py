@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import as_words
-from hashlearn.index.code_table import Segment
+from hashlearn.index.code_table import Segment, bits_at
 from hashlearn.index.cost_model import PROBING, CostModel
 from hashlearn.index.kernels.probe import Budget
 from hashlearn.index.kernels.scan import POSITION_BITS, POSITION_MASK, QUERIES_PER_BLOCK, QUERY_SHIFT, RangeQueries
 from hashlearn.index.kernels.tiles import Tiles, Words
-from hashlearn.index.reach import FEWEST_SEEN, Reach
-from hashlearn.index.scan import Keys, flat_knn, flat_range, smallest_keys
+from hashlearn.index.scan import FEWEST_SEEN, Keys, Reach, flat_knn, flat_range, smallest_keys
 from hashlearn.index.tables import MultiIndex
 
 SearchMethod = Literal["auto", "flat", "multi-index"]
@@ -60,7 +59,7 @@ class Shown(NamedTuple):
 
     def among(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these positions are looked at."""
-        return (self.alive[positions >> 6] >> (positions & 63).astype(np.uint64)) & np.uint64(1) != 0
+        return bits_at(self.alive, positions)
 
 
 class Engine:

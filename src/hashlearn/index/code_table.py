@@ -188,8 +188,7 @@ class Segment:
     def is_alive(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
         if not self.n_removed:
             return np.ones(len(positions), bool)
-        words = self.alive[positions >> 6]
-        return (words >> (positions & 63).astype(np.uint64)) & np.uint64(1) != 0
+        return bits_at(self.alive, positions)
 
     def live_positions(self) -> NDArray[np.int64]:
         """Positions of the codes that are alive, ascending."""
@@ -204,10 +203,8 @@ class Segment:
 
     def without(self, positions: NDArray[np.int64]) -> "Segment":
         """The same codes, with those at distinct positions, which are alive, marked as removed."""
-        alive = packed_mask(np.ones(len(self), bool)) if not self.n_removed else self.alive.copy()
-        bits = np.uint64(1) << (positions & 63).astype(np.uint64)
-        np.bitwise_and.at(alive, positions >> 6, ~bits)
-        return self._marked(alive, self.n_removed + len(positions))
+        alive = self.alive if self.n_removed else packed_mask(np.ones(len(self), bool))
+        return self._marked(without_bits(alive, positions), self.n_removed + len(positions))
 
     def appended(self, rows: NewCodes) -> "Segment | None":
         """With codes of higher ids, written into the room behind; None where there is none."""
@@ -219,11 +216,7 @@ class Segment:
         longer = _segment_of(self.n_bits, self.layout, room, n + len(rows.ids), self.first_id)
         if not self.n_removed:
             return longer
-        alive = np.zeros(n_tiles(len(longer)), np.uint64)
-        alive[: len(self.alive)] = self.alive
-        new = np.arange(n, len(longer))
-        np.bitwise_or.at(alive, new >> 6, np.uint64(1) << (new & 63).astype(np.uint64))
-        return longer._marked(alive, self.n_removed)
+        return longer._marked(with_bits(self.alive, n, len(longer)), self.n_removed)
 
     def _marked(self, alive: NDArray[np.uint64], n_removed: int) -> "Segment":
         other = Segment(
@@ -508,6 +501,28 @@ def packed_mask(mask: NDArray[np.bool_]) -> NDArray[np.uint64]:
 def unpacked_mask(words: NDArray[np.uint64], n: int) -> NDArray[np.bool_]:
     """The first n bits of a word for every tile, as a mask by position."""
     return np.unpackbits(words.view(np.uint8), count=n, bitorder="little").view(np.bool_)
+
+
+def bits_at(words: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of some positions have their bits set in such words."""
+    return (words[positions >> 6] >> (positions & 63).astype(np.uint64)) & np.uint64(1) != 0
+
+
+def without_bits(words: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The same words without the bits of some positions."""
+    cleared = words.copy()
+    np.bitwise_and.at(cleared, positions >> 6, ~(np.uint64(1) << (positions & 63).astype(np.uint64)))
+    return cleared
+
+
+def with_bits(words: NDArray[np.uint64], first: int, last: int) -> NDArray[np.uint64]:
+    """Words of ``first`` positions made longer, with the bits of the positions from there to below ``last``."""
+    if last - first > TILE:
+        return packed_mask(np.concatenate([unpacked_mask(words, first), np.ones(last - first, bool)]))
+    longer, new = np.zeros(n_tiles(last), np.uint64), np.arange(first, last)
+    longer[: len(words)] = words
+    np.bitwise_or.at(longer, new >> 6, np.uint64(1) << (new & 63).astype(np.uint64))
+    return longer
 
 
 def is_running(ids: NDArray[np.int64]) -> bool:

@@ -19,6 +19,7 @@ from hashlearn.checks import check_choice, check_integer, check_number, plain_ar
 from hashlearn.codes import bytes_per_code
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.index.base import MAX_BITS, check_k
+from hashlearn.index.file import Sections, read_sections, write_sections
 from hashlearn.index.frontier import N_QUERIES, Frontier, ListPlan, measured, nearest_rows
 from hashlearn.index.kernels.lists import (
     KEY_SHIFT,
@@ -36,7 +37,6 @@ from hashlearn.index.kernels.rerank import METRIC_NUMBERS, Vectors, nearest_of_c
 from hashlearn.index.kernels.simd import TILE
 from hashlearn.index.list_table import ListArrays, ListTable, tiles_of
 from hashlearn.index.partition import METRICS, EncodedRows, Partition, encode_block, word_rows
-from hashlearn.index.sections import Sections, read_sections, write_sections
 from hashlearn.rows import RowBlocks, as_rows, map_blocks
 from hashlearn.threads import check_n_jobs, run_all, split
 
@@ -357,7 +357,7 @@ class PartitionedIndex:
                 partial(self._candidates_but, itself=np.where(itself == _NOBODY, _NOBODY, numbers[itself])),
                 state.partition,
                 state.table.lists.sizes,
-                state.table.list_of_row(),
+                state.table.lists_of,
                 asked,
                 truth,
             )

@@ -1,6 +1,7 @@
 """From vectors to what an index wants: a hasher and the metric it serves."""
 
 import warnings
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,9 +88,10 @@ class MetricHasher:
         if has_learned(last):
             lock_learned(last)
         self.reader: Hasher = as_hasher(hasher)
-        self._is_unit = self.metric == "cosine"
+        # A hasher that knows the metric scales rows itself; the other steps of a pipeline do not.
+        self._is_unit = self.metric == "cosine" and (own is None or isinstance(hasher, Pipeline))
 
-    @property
+    @cached_property
     def n_bits(self) -> int:
         return n_bits_of(self.hasher)
 
