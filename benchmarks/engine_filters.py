@@ -11,6 +11,7 @@ is used with the setting that its unfiltered search needs for a recall of 0.95, 
 
 import math
 import time
+from collections.abc import Iterator
 from statistics import median
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from engine_peers import Hnswlib, K, Ours, Usearch
 
 SHARES = (1.0, 0.1, 0.01, 0.001)
 RECALL = 0.95
-N_QUERIES = 200
+N_QUERIES = 100
 MOST_ASKED = 1000  # of usearch, which is asked for more neighbors than are wanted
 
 
@@ -119,18 +120,24 @@ class UsearchFiltered(Filtered):
         return found[self.shares[share][found]][:K]
 
 
-FILTERED = (IndexFiltered, SearchFiltered, FaissFiltered, HnswlibFiltered, UsearchFiltered)
+FILTERED: dict[str, type[Filtered]] = {
+    "index": IndexFiltered,
+    "search": SearchFiltered,
+    "faiss": FaissFiltered,
+    "hnswlib": HnswlibFiltered,
+    "usearch": UsearchFiltered,
+}
+"""By the word that names them on the command line."""
 
 
-def with_filters(X: np.ndarray, Q: np.ndarray, metric: str, rounds: int) -> list[dict]:
-    """For every engine and share: recall, and the median time of a query in milliseconds."""
+def with_filters(kinds: list[str], X: np.ndarray, Q: np.ndarray, metric: str, rounds: int) -> Iterator[dict]:
+    """For every engine, and every share: recall, and the median time of a query in milliseconds."""
     Q = Q[:N_QUERIES]
     rng = np.random.default_rng(1)
     shares = {share: rng.random(len(X)) < share for share in SHARES}
     truths = {share: _nearest(X, Q, np.flatnonzero(mask)) for share, mask in shares.items()}
-    results = []
-    for kind in FILTERED:
-        engine = kind()
+    for kind in kinds:
+        engine = FILTERED[kind]()
         try:
             engine.build(X, metric, shares)
         except ImportError as missing:
@@ -138,9 +145,8 @@ def with_filters(X: np.ndarray, Q: np.ndarray, metric: str, rounds: int) -> list
             continue
         setting = _setting_of(engine, Q, truths[1.0])
         points = [_measured(engine, Q, setting, share, truths[share], rounds) for share in SHARES]
-        results.append({"engine": engine.name, "setting": setting, "points": points})
         print(engine.name, *(f"{p['share']:g}: {p['recall']:.3f} in {p['ms']:.3f} ms" for p in points), flush=True)
-    return results
+        yield {"engine": engine.name, "setting": setting, "points": points}
 
 
 def _nearest(X: np.ndarray, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -34,7 +34,7 @@ from machine import all_instructions, one_thread
 os.environ.update(one_thread() | all_instructions())
 
 import numpy as np
-from engine_filters import with_filters
+from engine_filters import FILTERED, with_filters
 from engine_peers import ENGINES, PEERS, Engine
 from runs import add_out_option, append_run
 
@@ -52,8 +52,9 @@ def main() -> None:
     name, metric, X, Q, truth = data_of(options)
     print(f"{name}: {len(X):,} x {X.shape[1]}, {metric}", flush=True)
     data = {"dataset": name, "metric": metric, "rows": len(X), "width": X.shape[1]}
-    if options.filters:
-        append_run(options.out, "engine_filters", {**data, "engines": with_filters(X, Q, metric, options.rounds)})
+    if options.filters is not None:
+        for measures in with_filters(options.filters or list(FILTERED), X, Q, metric, options.rounds):
+            append_run(options.out, "engine_filters", {**data, **measures})
         return
     done = set() if options.again else measured_before(options.out / "engines.jsonl", data)
     ours = None
@@ -83,7 +84,9 @@ def asked_options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--range", nargs=2, type=float, default=(0.9, 0.99), metavar="RECALL", help="to be timed")
     parser.add_argument("--again", action="store_true", help="measure also what was measured before")
-    parser.add_argument("--filters", action="store_true", help="measure searches among a share of the rows instead")
+    parser.add_argument(
+        "--filters", nargs="*", choices=FILTERED, metavar="ENGINE", help="measure searches among a share of the rows"
+    )
     parser.add_argument("--name", help="of the data; by default the file's")
     add_out_option(parser)
     return parser.parse_args()

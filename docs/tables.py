@@ -552,16 +552,16 @@ def _cost_row(curve: dict, run: dict, name: str) -> list[str]:
 
 
 def engine_filters() -> str:
-    """Recall and time of searches among a share of the rows, of the last run."""
-    run = benchmark_runs("engine_filters")[-1]
-    shares = [point["share"] for point in run["engines"][0]["points"]]
-    rows = [["", *(f"{100 * share:g} % of the rows" for share in shares)]]
-    for engine in run["engines"]:
+    """Recall and time of searches among a share of the rows, of the last run of every engine."""
+    last = {run["engine"]: run for run in benchmark_runs("engine_filters")}
+    run = next(iter(last.values()))
+    rows = [["", *(f"{100 * point['share']:g} % of the rows" for point in run["points"])]]
+    for engine in last.values():
         points, whole = engine["points"], engine["points"][0]["ms"]
         rows.append(
             [engine["engine"], *(f"{p['recall']:.3f}, {p['ms']:.2f} ms ({p['ms'] / whole:.1f})" for p in points)]
         )
-    return f"{markdown(rows)}\n\n{run['dataset']}, {run['rows']:,} x {run['width']}. {measured_on([run])}"
+    return f"{markdown(rows)}\n\n{run['dataset']}, {run['rows']:,} x {run['width']}. {measured_on(list(last.values()))}"
 
 
 def engine_recalls(dataset: str) -> str:
