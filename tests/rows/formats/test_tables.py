@@ -91,6 +91,11 @@ class TestCsv:
         np.testing.assert_array_equal(read_vectors(tmp_path / "a.tsv").astype(np.float32), X)
         assert read_array(tmp_path / "a.tsv", "id").tolist() == WORDS
 
+    def test_texts_of_several_lines(self, tmp_path):
+        pd.DataFrame({"text": ["one\ntwo, three", "four\n"], "a": [1.5, 2.5], "b": [3, 4]}).to_csv(tmp_path / "a.csv")
+        assert read_vectors(tmp_path / "a.csv").tolist() == [[1.5, 3], [2.5, 4]]
+        assert read_array(tmp_path / "a.csv", "text").tolist() == ["one\ntwo, three", "four\n"]
+
     @pytest.mark.parametrize(
         ("text", "rows"),
         [
@@ -111,6 +116,7 @@ class TestCsv:
         assert read_vectors(tmp_path / "a.csv", header=True).tolist() == [[5, 6]]
         (tmp_path / "a.csv").write_text("0,1\n5,6.5\n")
         assert read_vectors(tmp_path / "a.csv", header=False).tolist() == [[0, 1], [5, 6.5]]
+        assert read_array(tmp_path / "a.csv", "0").tolist() == [5]  # a name that the first line has
         np.save(tmp_path / "a.npy", X)
         with pytest.raises(FileProblem, match="only csv and tsv files have a header"):
             read_vectors(tmp_path / "a.npy", header=True)

@@ -20,6 +20,7 @@ Header = Annotated[
     Literal["yes", "no"] | None,
     typer.Option(help="Whether the first line of a .csv or .tsv file names its columns; found out otherwise."),
 ]
+_WITH_HEADER = (".csv", ".tsv")
 
 
 def read_array(place: str, array: str | None = None, header: str | None = None) -> "NDArray":
@@ -32,7 +33,7 @@ def read_array(place: str, array: str | None = None, header: str | None = None) 
     array : str, optional
         That name; not needed where there is but one array or one is called as vectors usually are.
     header : {"yes", "no"}, optional
-        See :data:`Header`.
+        See :data:`Header`; of a file of another format it says nothing.
     """
     import numpy as np
 
@@ -63,6 +64,7 @@ def matrices(
 
     With the address of a Dask cluster they are read by its workers, under the same names.
     """
+    check_header(header, *places)
     if cluster is None:
         yield read_matrix(places[0], array, header) if len(places) == 1 else _joined(places, array, header)
         return
@@ -108,6 +110,20 @@ def _columns_of(place: str) -> list[dict[str, Any]]:
     return formats.read_records(path, names.split(","))
 
 
+def check_header(header: str | None, *places: str | None) -> None:
+    """Refuse the option --header where none of the files of vectors has one."""
+    given = [place for place in places if place is not None]
+    if header is not None and not any(map(_has_header, given)):
+        of = f"{given[0]}: " if given else ""
+        raise ValueError(f"{of}only csv and tsv files have a header; leave --header out")
+
+
+def _has_header(place: str) -> bool:
+    from hashlearn.rows import formats
+
+    return formats.path_and_name(place)[0].suffix.lower() in _WITH_HEADER
+
+
 def names_columns(header: str | None) -> bool | None:
     """What the option --header says of the first line; None where it says nothing."""
     return None if header is None else header == "yes"
@@ -117,11 +133,10 @@ def _read(place: str, array: str | None, header: str | None) -> Any:
     from hashlearn.rows import formats
 
     try:
-        return formats.read_array(*formats.path_and_name(place, array), header=names_columns(header))
+        names = names_columns(header) if _has_header(place) else None
+        return formats.read_array(*formats.path_and_name(place, array), header=names)
     except formats.FileProblem as error:
-        raise ValueError(
-            str(error).replace("with array=", "with --array or FILE:NAME").replace("leave header", "leave --header")
-        ) from None
+        raise ValueError(str(error).replace("with array=", "with --array or FILE:NAME")) from None
 
 
 def column_values(path: str, fields: list[dict[str, str]], option: str, column: str) -> list[str]:

@@ -59,14 +59,19 @@ class Csv(Format):
 
     def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
         with reading(path, "csv"), _opened(path) as file:
-            layout = self._layout(path, file)
             if name is not None:
-                return _column(path, file, layout, name)
+                return _column(path, file, self._layout(path, file, name), name)
+            layout = self._layout(path, file)
             if not layout.numbers:
                 raise FileProblem(path, f"no column of numbers; it has {listing(layout.titles)}")
             everything = len(layout.numbers) == len(layout.first_row)
             columns = None if everything else layout.numbers
             return np.loadtxt(file, delimiter=layout.delimiter, quotechar='"', comments=None, ndmin=2, usecols=columns)
+
+    def has_names(self, path: Path) -> bool:
+        """Whether the first line names the columns."""
+        with reading(path, "csv"), _opened(path) as file:
+            return bool(self._layout(path, file).titles)
 
     def describe(self, path: Path) -> dict[str, str]:
         with reading(path, "csv"), _opened(path) as file:
@@ -77,13 +82,13 @@ class Csv(Format):
         left_out = [title or "(no name)" for place, title in enumerate(layout.titles) if place not in layout.numbers]
         return {"header": said} | ({"left out": f"no numbers of a vector: {listing(left_out)}"} if left_out else {})
 
-    def _layout(self, path: Path, file: TextIO) -> CsvLayout:
-        """How to read the file; the file is then at its first row."""
+    def _layout(self, path: Path, file: TextIO, name: str | None = None) -> CsvLayout:
+        """How to read the file, whose first line has this name; the file is then at its first row."""
         line = file.readline()
         delimiter = next((each for each in DELIMITERS if each in line), ",")
         titles = [field.strip() for field in next(csv.reader([line], delimiter=delimiter), [])]
         second = _first_row(file, delimiter)
-        has_names = _are_names(titles, second) if self.header is None else self.header
+        has_names = name in titles or _are_names(titles, second) if self.header is None else self.header
         if not has_names:
             file.seek(0)
             first = _first_row(file, delimiter)
@@ -111,7 +116,9 @@ def _first_row(file: TextIO, delimiter: str) -> list[str]:
     while line := file.readline():
         if line.strip():
             file.seek(place)
-            return next(csv.reader([line], delimiter=delimiter), [])
+            fields = next(csv.reader(file, delimiter=delimiter), [])  # a field between quotes may have several lines
+            file.seek(place)
+            return fields
         place = file.tell()
     return []
 
