@@ -64,7 +64,6 @@ def matrices(
 
     With the address of a Dask cluster they are read by its workers, under the same names.
     """
-    check_header(header, *places)
     if cluster is None:
         yield read_matrix(places[0], array, header) if len(places) == 1 else _joined(places, array, header)
         return
