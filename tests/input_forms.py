@@ -134,6 +134,8 @@ VECTORS: dict[str, Callable[[np.ndarray], Any]] = {
     "pyarrow in pieces": pieces,
     "pyarrow table with a column": lambda X: pa.table(with_other_columns(fixed_size(X))),
     "pyarrow table, wide": lambda X: pa.table({f"f{place}": X[:, place] for place in range(X.shape[1])}),
+    "pyarrow reader": lambda X: pa.table({"embedding": pieces(X)}).to_reader(),
+    "memoryview": memoryview,
     "datasets.Dataset": lambda X: datasets.Dataset.from_dict(with_other_columns(X)),
     "datasets.Dataset, a part": lambda X: datasets.Dataset.from_dict(with_other_columns(X[::-1])).select(
         range(len(X) - 1, -1, -1)
@@ -165,6 +167,8 @@ ONE_VECTOR: dict[str, Callable[[np.ndarray], Any]] = {
     "pandas Series": pd.Series,
     "polars Series": pl.Series,
     "pyarrow array": pa.array,
+    "pyarrow row of a column": lambda x: fixed_size(x[None])[0],
+    "memoryview": memoryview,
     "__array__": HasArray,
     "__dlpack__": HasDlpack,
 }

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hashlearn.adapters.documents import untrained_search
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.rows import RowBlocks, plain_rows
+from hashlearn.rows.blocks import dense
 from hashlearn.rows.inputs import is_frame_of_numbers
 from hashlearn.search import SimilaritySearch
 from hashlearn.search.graph import MODES, check_neighbors, neighbor_graph, without_self
@@ -154,6 +155,11 @@ class HashNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _n_features_out(self) -> int:
         return self.n_samples_fit_
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _nearest(self, queries: NDArray, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         wanted = max(10 * k, 200) if self.candidates is None else self.candidates
         candidates = max(k, min(wanted, self.n_samples_fit_))
@@ -163,5 +169,7 @@ class HashNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 def _array_or_frame(X: Any) -> Any:
     """What scikit-learn checks: an array, or a frame with the names of its features."""
-    rows = X if is_frame_of_numbers(X) else plain_rows(X)
-    return rows.take(np.arange(len(rows))) if isinstance(rows, RowBlocks) else rows
+    if is_frame_of_numbers(X):
+        return X
+    rows = plain_rows(X)
+    return rows.take(np.arange(len(rows))) if isinstance(rows, RowBlocks) else dense(rows)

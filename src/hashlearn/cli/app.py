@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.support.arrays import Header, check_header, names_columns, read_array, read_payloads
+from hashlearn.cli.support.arrays import Header, check_header, names_columns, read_ids, read_payloads
 from hashlearn.cli.support.bars import progress_bars
 
 EXAMPLE = "Example: hashlearn app photos/"
@@ -112,7 +112,7 @@ def _collection(
     payloads, texts, header = (of_vectors[option] for option in ("--payloads", "--texts", "--header"))
     check_header(header, path)
     known = own_collection.KnownOfRows(
-        None if ids is None else read_array(ids),
+        None if ids is None else read_ids(ids),
         read_payloads(payloads, texts),
         tuple(place for place in (ids, payloads, texts) if place is not None),
         texts is not None,

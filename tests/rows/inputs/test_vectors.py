@@ -94,7 +94,9 @@ class Nothing:
         (pa.table({"a": [1.0], "text": ["b"]}), "column 'text' has neither"),
         (pl.LazyFrame({"a": [1.0]}), r"got a LazyFrame; pass X.collect\(\)"),
         (Nothing(), r"a column of vectors, got Nothing; pass np.asarray\(X\)"),
-        ([], "one vector of length 0"),
+        ([], "got no vectors, and so no number of features"),
+        (pd.Series([], dtype=object), "got no vectors, and so no number of features"),
+        (np.zeros(3, [("a", float)]), r"got records; pass structured_to_unstructured\(X\)"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -43,6 +43,16 @@ def read_array(place: str, array: str | None = None, header: str | None = None) 
     return values
 
 
+def read_ids(place: str) -> "NDArray":
+    """The ids in a file: an array, a column, or the only column of a table or of a text file."""
+    values = read_array(place)
+    if values.shape[1:] == (1,):
+        values = values[:, 0]
+    if values.dtype.kind == "f" and (values % 1 == 0).all():  # tables of text have float64
+        values = values.astype("int64")
+    return values
+
+
 def read_matrix(place: str, array: str | None = None, header: str | None = None) -> Any:
     """Like :func:`read_array`, of vectors: two-dimensional numbers, or a matrix of ``scipy.sparse.save_npz``."""
     from hashlearn.checks import why_no_numbers
@@ -135,7 +145,12 @@ def _read(place: str, array: str | None, header: str | None) -> Any:
         names = names_columns(header) if _has_header(place) else None
         return formats.read_array(*formats.path_and_name(place, array), header=names)
     except formats.FileProblem as error:
-        raise ValueError(str(error).replace("with array=", "with --array or FILE:NAME")) from None
+        raise ValueError(as_option(error)) from None
+
+
+def as_option(error: Exception) -> str:
+    """An error of the readers in the words of the command line."""
+    return str(error).replace("with array=", "with --array or FILE:NAME").replace("leave header", "leave --header")
 
 
 def column_values(path: str, fields: list[dict[str, str]], option: str, column: str) -> list[str]:

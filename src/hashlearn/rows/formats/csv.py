@@ -11,7 +11,7 @@ from typing import NamedTuple, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.rows.formats.format import Format, is_number, listing, values_of_texts
+from hashlearn.rows.formats.format import Format, choose, is_number, listing, values_of_texts
 from hashlearn.rows.formats.problems import FileProblem, reading
 
 DELIMITERS = ("\t", ";")
@@ -44,6 +44,9 @@ class CsvLayout(NamedTuple):
 class Csv(Format):
     """All columns of numbers together, shape (n, d), float64; or one column by its name, shape (n,).
 
+    A column of vectors between brackets, which pandas writes for a column of lists, is a matrix, float32. Without a
+    name it is taken before columns of numbers. The only column of a table needs no name.
+
     A first column without a name holds the labels of the rows, as pandas writes them, and is not a feature.
 
     Parameters
@@ -59,9 +62,15 @@ class Csv(Format):
 
     def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
         with reading(path, "csv"), _opened(path) as file:
+            layout = self._layout(path, file, name)
+            vectors = [title for title, field in zip(layout.titles, layout.first_row) if _is_vector(field)]
+            if name is None and vectors:
+                name = choose(path, vectors, None)
+            if name is None and len(layout.titles) == 1 and not layout.numbers:
+                name = layout.titles[0]
             if name is not None:
-                return _column(path, file, self._layout(path, file, name), name)
-            layout = self._layout(path, file)
+                values = _column(path, file, layout, name)
+                return _matrix(path, name, values) if name in vectors else values
             if not layout.numbers:
                 raise FileProblem(path, f"no column of numbers; it has {listing(layout.titles)}")
             everything = len(layout.numbers) == len(layout.first_row)
@@ -79,6 +88,9 @@ class Csv(Format):
         if not layout.titles:
             return {"header": "none: the first line is a row; --header yes says that it names the columns"}
         said = f"the first line names the columns: {listing(layout.titles)}; --header no says that it is a row"
+        vectors = [title for title, field in zip(layout.titles, layout.first_row) if _is_vector(field)]
+        if vectors:
+            return {"header": said, "vectors": f"in brackets: {listing(vectors)}"}
         left_out = [title or "(no name)" for place, title in enumerate(layout.titles) if place not in layout.numbers]
         return {"header": said} | ({"left out": f"no numbers of a vector: {listing(left_out)}"} if left_out else {})
 
@@ -152,6 +164,29 @@ def _column(path: Path, file: TextIO, layout: CsvLayout, name: str) -> NDArray:
         elif fields:
             raise FileProblem(path, f"a row has {len(fields)} columns, the first line names {len(layout.titles)}")
     return values_of_texts(texts)
+
+
+def _is_vector(field: str) -> bool:
+    """Whether a field is a list of numbers between brackets, as pandas writes a column of lists or arrays."""
+    return field.startswith("[") and field.endswith("]") and is_number(_numbers_in(field).partition(" ")[0])
+
+
+def _numbers_in(field: str) -> str:
+    """The numbers of a vector with spaces between them."""
+    return " ".join(field[1:-1].replace(",", " ").split())
+
+
+def _matrix(path: Path, name: str, fields: NDArray) -> NDArray[np.float32]:
+    width = len(_numbers_in(fields[0]).split())
+    vectors = np.empty((len(fields), width), np.float32)
+    for row, field in enumerate(fields):
+        numbers = _numbers_in(field).split() if _is_vector(field) else []
+        if "..." in numbers:
+            raise FileProblem(path, f"{name!r} has ... in place of lost numbers; save it as .npy or .parquet")
+        if len(numbers) != width:
+            raise FileProblem(path, f"row {row} must have a list of {width} numbers in {name!r}")
+        vectors[row] = numbers
+    return vectors
 
 
 def _is_integer(field: str) -> bool:
