@@ -31,3 +31,39 @@ def test_the_cosine_of_embeddings_is_the_distance_of_codes(model):
 def test_a_search_without_an_encoder():
     with pytest.raises(ValueError, match="search must have an encoder of texts"):
         MTEBCodes(SimilaritySearch(LSH(8, random_state=0)).fit(np.eye(4)))
+
+
+def test_a_task_of_mteb(model):
+    """Pairs of texts with a score each: codes of texts that share a word are nearer."""
+    mteb = pytest.importorskip("mteb")
+    datasets = pytest.importorskip("datasets")
+    from mteb.abstasks.sts import AbsTaskSTS
+    from mteb.abstasks.task_metadata import TaskMetadata
+    from mteb.models import EncoderProtocol
+
+    class Colors(AbsTaskSTS):
+        metadata = TaskMetadata(
+            name="Colors",
+            description="Colors and things.",
+            dataset={"path": "me/colors", "revision": "1"},
+            type="STS",
+            category="t2t",
+            modalities=["text"],
+            eval_splits=["test"],
+            eval_langs=["eng-Latn"],
+            main_score="cosine_spearman",
+        )
+
+        def load_data(self, *arguments, **settings):
+            pairs = [(left, right) for left in TEXTS for right in TEXTS]
+            columns = {"sentence1": [left for left, _ in pairs], "sentence2": [right for _, right in pairs]}
+            scores = [5.0 * len(set(left.split()) & set(right.split())) / 2 for left, right in pairs]
+            self.dataset = datasets.DatasetDict({"test": datasets.Dataset.from_dict({**columns, "score": scores})})
+            self.data_loaded = True
+
+    assert isinstance(model, EncoderProtocol)
+    results = mteb.evaluate(model, [Colors()], cache=None, co2_tracker=False)
+    assert results.model_name == "me/words-lsh-20"
+    (scores,) = results.task_results[0].scores["test"]
+    assert scores["cosine_spearman"] > 0.5
+    assert scores["spearman"] == pytest.approx(scores["cosine_spearman"], abs=1e-4)

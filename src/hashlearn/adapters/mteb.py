@@ -41,13 +41,12 @@ class MTEBCodes:
     @property
     def mteb_model_meta(self) -> Any:
         """What MTEB writes into its results."""
-        meta = require("mteb.models", "mteb").ModelMeta.create_empty()
-        return meta.model_copy(
-            update={
+        hasher = type(self.search.hasher).__name__
+        return require("mteb.models", "mteb").ModelMeta.create_empty(
+            overwrites={
                 "name": self.name,
-                "revision": f"hashlearn-{__version__}-{type(self.search.hasher).__name__}-{self.search.n_bits}",
+                "revision": f"hashlearn-{__version__}-{hasher}-{self.search.n_bits}",
                 "embed_dim": self.search.n_bits,
-                "similarity_fn_name": "cosine",
             }
         )
 
