@@ -96,7 +96,7 @@ class Nothing:
         (Nothing(), r"a column of vectors, got Nothing; pass np.asarray\(X\)"),
         ([], "got no vectors, and so no number of features"),
         (pd.Series([], dtype=object), "got no vectors, and so no number of features"),
-        (np.zeros(3, [("a", float)]), r"got records; pass structured_to_unstructured\(X\)"),
+        (np.zeros(3, [("a", float)]), "got records; numpy's structured_to_unstructured"),
     ],
     ids=lambda value: type(value).__name__,
 )
