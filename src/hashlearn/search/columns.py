@@ -12,6 +12,7 @@ import threading
 import warnings
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,10 +156,13 @@ class Columns:
 
     def __init__(self, catalog: Catalog, first_row: int):
         self.catalog, self._first_row = catalog, first_row
-        self.words = Words(catalog, first_row)
         self._columns: dict[str, Column] = {}
         self._masks: dict[str, tuple[int, Mask]] = {}
         self._filling = threading.RLock()
+
+    @cached_property
+    def words(self) -> Words:
+        return Words(self.catalog, self._first_row)
 
     def mask(self, condition: Condition, sums: NDArray[np.uint32]) -> Mask:
         """Which places meet a condition, of rows whose payloads have these sums; removed rows may be among them.

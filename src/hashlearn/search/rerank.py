@@ -22,8 +22,8 @@ from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.rows.blocks import ArrayRows
 from hashlearn.search.kernels.pairs import negative_products, squared_differences
-from hashlearn.search.read_ahead import expect_rows, mapping_of
-from hashlearn.search.vectors import VectorFile, VectorView
+from hashlearn.search.vector_view import VectorView, expect_rows, mapping_of
+from hashlearn.search.vectors import VectorFile
 
 METRICS = ("euclidean", "cosine", "dot")
 """Euclidean distance; 1 - cosine, which is 1 for a vector of zeros; negative inner product."""
@@ -151,20 +151,18 @@ def nearest_candidates(
     view: VectorView, query_vectors: Any, wanted: NDArray[np.int64], k: int, metric: str
 ) -> Neighbors:
     """As :func:`rerank_exact`, for queries that were checked: in one compiled call where the vectors are in memory."""
-    there = wanted != NO_ID
-    places = wanted.reshape(-1) if there.all() else wanted[there]
     if not view.is_resident:
-        return rerank_read(view, places, query_vectors, wanted, k, metric)
-    queries = query_vectors
-    if type(queries) is not np.ndarray or queries.ndim != 2 or queries.dtype.kind != "f":
-        rows = as_rows(query_vectors)
-        queries = rows.take(np.arange(len(rows)))
-    numbers = view.distances(places, np.nonzero(there)[0], queries, metric)
-    if numbers is None:
-        return rerank_read(view, places, query_vectors, wanted, k, metric)
-    distances = np.full(wanted.shape, np.inf, np.float32)
-    distances[there] = as_distances(numbers, metric)
-    return _nearest(distances, wanted, k)
+        return rerank_read(view, wanted[wanted != NO_ID], query_vectors, wanted, k, metric)
+    return Neighbors(*view.nearest(as_array(query_vectors), wanted, k, metric))
+
+
+def as_array(query_vectors: Any) -> NDArray[np.floating]:
+    """Queries, in whatever form, as a matrix of finite numbers."""
+    is_matrix = type(query_vectors) is np.ndarray and query_vectors.ndim == 2 and query_vectors.dtype.kind == "f"
+    if is_matrix and np.isfinite(query_vectors).all():
+        return query_vectors
+    rows = as_rows(query_vectors)
+    return rows.take(np.arange(len(rows)))
 
 
 def rerank_read(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_choice, check_number
-from hashlearn.features.encoders import ENCODER_FILE, Encoder, load_encoder, save_encoder
+from hashlearn.features.encoders import Encoder
 from hashlearn.features.models import ModelEncoder
 from hashlearn.features.own_files import DECODED_SIDE
 from hashlearn.features.pictures import as_pictures
@@ -83,17 +83,6 @@ def way_to_ask(by: str | None, *, has_words: bool, has_vectors: bool) -> str:
     if not has_words and not has_vectors:
         raise ValueError("text needs texts or an encoder: add rows with texts=[...], or make it with encoder=model")
     return by or ("both" if has_words and has_vectors else "words" if has_words else "meaning")
-
-
-def write_encoder(encoder: Encoder | None, folder: Path | None) -> None:
-    """Keep an encoder beside a search."""
-    if encoder is not None and folder is not None:
-        save_encoder(encoder, folder / ENCODER_FILE)
-
-
-def read_encoder(folder: Path | None) -> Encoder | None:
-    """The encoder that lies beside a search."""
-    return None if folder is None or not (folder / ENCODER_FILE).is_file() else load_encoder(folder / ENCODER_FILE)
 
 
 class Asked(NamedTuple):
