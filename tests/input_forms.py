@@ -134,7 +134,6 @@ VECTORS: dict[str, Callable[[np.ndarray], Any]] = {
     "pyarrow in pieces": pieces,
     "pyarrow table with a column": lambda X: pa.table(with_other_columns(fixed_size(X))),
     "pyarrow table, wide": lambda X: pa.table({f"f{place}": X[:, place] for place in range(X.shape[1])}),
-    "pyarrow reader": lambda X: pa.table({"embedding": pieces(X)}).to_reader(),
     "memoryview": memoryview,
     "datasets.Dataset": lambda X: datasets.Dataset.from_dict(with_other_columns(X)),
     "datasets.Dataset, a part": lambda X: datasets.Dataset.from_dict(with_other_columns(X[::-1])).select(

@@ -66,11 +66,13 @@ class TestSearch:
     """``kneighbors`` and ``kneighbors_graph`` of a search, in the place of those of ``NearestNeighbors``."""
 
     @pytest.fixture(scope="class")
-    def search(self):
+    @classmethod
+    def search(cls):
         return SimilaritySearch(ITQ(32, random_state=0), keep_vectors="float32").fit(X[:700]).add(X[:700])
 
     @pytest.fixture(scope="class")
-    def exact(self):
+    @classmethod
+    def exact(cls):
         return NearestNeighbors(algorithm="brute").fit(X[:700])
 
     def test_queries(self, search, exact):

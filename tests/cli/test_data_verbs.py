@@ -203,7 +203,7 @@ class TestUnderstood:
             ("tune", "m", "codes.npy", "a.csv", "--queries", "a.csv", "-k", 3),
             ("evaluate", "codes.npy", "codes.npy", "--vectors", "a.csv", "--query-vectors", "rows.npy", "-k", 2),
             ("dedup", "a.csv", "--max-distance", "0.1", "--metric", "euclidean"),
-            ("dedup", "rows.npy", "--against", "a.csv", "--max-distance", "0.1", "--metric", "euclidean"),
+            ("dedup", "a.csv", "--against", "rows.npy", "--max-distance", "0.1", "--metric", "euclidean"),
             ("recommend", "a.csv", "--bytes", 1),
         )
         for verb in verbs:

@@ -282,20 +282,22 @@ class TestImages:
     COLORS = (("red", (250, 5, 5)), ("green", (5, 250, 5)), ("blue", (5, 5, 250)), ("gray", (99, 99, 99)))
 
     @pytest.fixture(scope="class")
-    def files(self, tmp_path_factory):
+    @classmethod
+    def files(cls, tmp_path_factory):
         image = pytest.importorskip("PIL.Image")
         folder = tmp_path_factory.mktemp("pictures")
-        for name, color in self.COLORS:
+        for name, color in cls.COLORS:
             image.new("RGB", (40, 30), color).save(folder / f"{name}.png")
-        return [folder / f"{name}.png" for name, _ in self.COLORS]
+        return [folder / f"{name}.png" for name, _ in cls.COLORS]
 
     @pytest.fixture(scope="class")
-    def search(self, files):
+    @classmethod
+    def search(cls, files):
         def mean_colors(pictures):
             return [np.asarray(picture).mean(axis=(0, 1)) for picture in pictures]
 
         search = SimilaritySearch(LSH(8, random_state=0), keep_vectors="float32", encoder=mean_colors)
-        names = [name for name, _ in self.COLORS]
+        names = [name for name, _ in cls.COLORS]
         return search.fit(images=files).add(images=files, ids=names, texts=[f"a {name} wall" for name in names])
 
     def test_pictures_in_every_form(self, search, files):

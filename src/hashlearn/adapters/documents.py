@@ -87,11 +87,11 @@ class DocumentSearch:
             filter=filter,
             subset=chosen,
         )
-        ids = [id for id in found.ids.tolist() if id is not None and id != -1]
+        ids = [id for id in found.ids.ravel().tolist() if id is not None and id != -1]
         payloads = self.search.payloads(ids)
         return [
             FoundDocument(str(id), float(distance), payload)
-            for id, distance, payload in zip(ids, found.distances, payloads)
+            for id, distance, payload in zip(ids, found.distances.ravel(), payloads)
             if payload is not None
         ]
 

@@ -128,6 +128,12 @@ class TestOneColumn:
             as_vectors(X, "d")
 
 
+def test_a_reader_of_pyarrow_is_read_once():
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 6)
+    reader = pa.table({"embedding": pa.chunked_array([vectors[:20], vectors[20:]])}).to_reader()
+    np.testing.assert_array_equal(as_rows(reader).take(np.arange(50)), X)
+
+
 def test_a_matrix_of_one_row_is_not_one_vector():
     assert as_vectors(X[0]).was_one_row
     assert as_vectors(pd.Series(X[0])).was_one_row
