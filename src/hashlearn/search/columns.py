@@ -10,6 +10,7 @@ import operator
 import sys
 import threading
 import warnings
+from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -59,6 +60,9 @@ class Column:
         """The values as numbers; NaN where they are none."""
         self._number_of: dict[Any, int] = {}
         """Strings and booleans, by kind and value."""
+        self._sorted: list[int] = []
+        self._n_sorted = 0
+        """Values among which :attr:`_sorted` has all strings."""
 
     def numbers_of(self, values: list[Any]) -> NDArray[np.int32]:
         """The numbers of values; those that are new get the next ones."""
@@ -136,11 +140,24 @@ class Column:
         return mask
 
     def _on_the_side(self, test: Compares) -> Mask:
-        compare, bound = _COMPARISONS[test.sign], test.value
+        bound = test.value
         if kind_of(bound) == "number":
-            return compare(self._numbers.values, bound)
-        found = (isinstance(value, str) and compare(value, bound) for value in self.values)
-        return np.fromiter(found, bool, len(self.values))
+            return _COMPARISONS[test.sign](self._numbers.values, bound)
+        order, at = self._strings_in_order(), self.values.__getitem__
+        side = bisect_left if test.sign in ("<", ">=") else bisect_right
+        first = side(order, bound, key=at)
+        mask = np.zeros(len(self.values), bool)
+        mask[order[:first] if test.sign in ("<", "<=") else order[first:]] = True
+        return mask
+
+    def _strings_in_order(self) -> list[int]:
+        """The numbers of all strings, by their order; sorted once, and new ones are sorted in."""
+        new = range(self._n_sorted, len(self.values))
+        if len(new):
+            self._n_sorted = len(self.values)
+            self._sorted = self._sorted + [number for number in new if isinstance(self.values[number], str)]
+            self._sorted.sort(key=self.values.__getitem__)  # fast where all but a few are in order
+        return self._sorted
 
 
 class Columns:

@@ -262,6 +262,7 @@ class StoreRows:
     tuning: Tuning | None = None
     moment = None
     has_lists = False
+    list_sizes = clipped_share = None
 
     def tune_lists(self, queries: Any) -> None:
         """Rows of a store have no lists."""
@@ -392,7 +393,7 @@ class StoreRows:
     def matching(self, filter: Any) -> NDArray[np.bool_]:
         return self._need_memory("matching")
 
-    def facets(self, field: str, filter: Any) -> list[Facet]:
+    def facets(self, field: str, filter: Any, subset: Any) -> list[Facet]:
         return self._need_memory("facets")
 
     def scroll(self, filter: Any, limit: int, after: str | None) -> Page:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes import unpack
 from hashlearn.codes.results import NO_ID, Neighbors
+from hashlearn.deadline import check_deadline
 from hashlearn.index import HammingIndex
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import RowBlocks, as_rows
@@ -30,6 +31,8 @@ METRICS = ("euclidean", "cosine", "dot")
 
 _READ_ELEMENTS = 1 << 21
 _BLOCK_ELEMENTS = 1 << 22
+_PAIRS_AT_A_TIME = 1 << 17
+"""Pairs that are compared in one compiled call; a deadline is looked at between two."""
 
 
 class Reader(Protocol):
@@ -104,6 +107,7 @@ def rerank_asymmetric(index: HammingIndex, query_scores: ArrayLike, candidates: 
         raise ValueError(f"query_scores must have shape ({len(wanted)}, {index.n_bits}), got {scores.shape}")
     results = np.empty(wanted.shape, np.float32)
     for rows in _blocks(wanted, index.n_bits):
+        check_deadline()
         ids = wanted[rows]
         known = np.flatnonzero(ids.ravel() != NO_ID)
         bits = np.zeros((ids.size, index.n_bits), np.float32)
@@ -159,11 +163,17 @@ def nearest_candidates(
     if type(queries) is not np.ndarray or queries.ndim != 2 or queries.dtype.kind != "f":
         rows = as_rows(query_vectors)
         queries = rows.take(np.arange(len(rows)))
-    numbers = view.distances(places, np.nonzero(there)[0], queries, metric)
-    if numbers is None:
-        return rerank_read(view, places, query_vectors, wanted, k, metric)
+    of_query, parts = np.nonzero(there)[0], []
+    for start in range(0, len(places), _PAIRS_AT_A_TIME):
+        check_deadline()
+        part = slice(start, start + _PAIRS_AT_A_TIME)
+        numbers = view.distances(places[part], of_query[part], queries, metric)
+        if numbers is None:
+            return rerank_read(view, places, query_vectors, wanted, k, metric)
+        parts.append(numbers)
     distances = np.full(wanted.shape, np.inf, np.float32)
-    distances[there] = as_distances(numbers, metric)
+    if parts:
+        distances[there] = as_distances(parts[0] if len(parts) == 1 else np.concatenate(parts), metric)
     return _nearest(distances, wanted, k)
 
 
@@ -263,6 +273,7 @@ def _with_read_ahead(reader: Reader, places: NDArray[np.int64]) -> Iterator[slic
     parts = [slice(start, min(start + step, len(places))) for start in range(0, len(places), step)]
     reader.expect(places[:step])
     for part in parts:
+        check_deadline()
         reader.expect(places[part.stop : part.stop + step])
         yield part
 

@@ -136,6 +136,20 @@ class CatalogRows:
         return self._snapshot.lists is not None
 
     @property
+    def list_sizes(self) -> NDArray[np.int64] | None:
+        """How many rows each list has, with removed ones; None where there are no lists."""
+        lists = self._snapshot.lists
+        return None if lists is None else lists.sizes
+
+    @property
+    def clipped_share(self) -> float | None:
+        """The share of int8 values that were beyond the range of the fit; None where vectors are not int8."""
+        snapshot, facts, _ = self._now
+        if self._keep != "int8" or not snapshot.n_places:
+            return None
+        return min(1.0, facts.n_clipped / (snapshot.n_places * snapshot.hasher.n_features))
+
+    @property
     def tuning(self) -> Tuning | None:
         return self._snapshot.tuning
 
@@ -258,10 +272,10 @@ class CatalogRows:
         mask = snapshot.chosen(filter, None)
         return np.ones(len(snapshot), bool) if mask is None else mask[snapshot.places_by_id]
 
-    def facets(self, field: str, filter: Any) -> list[Facet]:
+    def facets(self, field: str, filter: Any, subset: Any) -> list[Facet]:
         snapshot = self._snapshot
-        chosen = np.zeros(snapshot.n_places, bool)
-        chosen[snapshot.rows_meeting(filter)] = True
+        mask = snapshot.chosen(filter, subset)
+        chosen = snapshot.is_alive if mask is None else snapshot.is_alive & mask
         return snapshot.columns.counts(field, chosen, snapshot.payload_sums.values)
 
     def scroll(self, filter: Any, limit: int, after: str | None) -> Page:
@@ -408,6 +422,11 @@ class CatalogRows:
         """The change that is under way. An interrupt may leave one behind that the catalog has rolled back."""
         return self._pending if self._catalog.is_changing else None
 
+    def refuse_inside_transaction(self, name: str) -> None:
+        """Raise where a transaction is open, of something that must not be called there."""
+        if self._open_change is not None:
+            raise RuntimeError(f"{name} must not be called inside of a transaction")
+
     def _step(self, pending: Pending) -> Iterator[Pending]:
         before = copy.copy(pending)
         self._catalog.savepoint()
@@ -550,7 +569,7 @@ class CatalogRows:
         if pending.must_flush or n_fresh > max(_LEAST_FRESH, n_in_file // _FRESH_SHARE):
             pending.must_flush = True
         else:
-            self._catalog.put_codes(rows, _with_corrections(encoded.codes, encoded.corrections), records)
+            self._catalog.put_codes(rows, with_corrections(encoded.codes, encoded.corrections), records)
         return total
 
     def _write_vectors(self, pending: Pending, X: Any, first: int) -> tuple[Any, Iterable[bytes | None]]:
@@ -626,8 +645,7 @@ class CatalogRows:
 
     def compact(self) -> None:
         """Drop what is left of removed rows, and write code file and vectors anew."""
-        if self._open_change is not None:
-            raise RuntimeError("compact must not be called inside of a transaction")
+        self.refuse_inside_transaction("compact")
         with self.changing() as pending:
             snapshot, facts = pending.snapshot, pending.facts
             places, first = snapshot.places, facts.next_row
@@ -686,26 +704,28 @@ class CatalogRows:
             fresh._calibration = calibration
             vars(self).update(vars(fresh))
             return
-        if self._open_change is not None:
-            raise RuntimeError("fit must not be called inside of a transaction")
+        self.refuse_inside_transaction("fit")
         with self.changing() as pending:
-            name, digest = self._folder.save_hasher(hasher.hasher)
             self._forget_places(pending)
-            pending.facts = pending.facts._replace(
-                hasher=name,
-                model=digest,
-                metric=hasher.metric,
-                query=hasher.query,
-                lengths=hasher.lengths,
-                tuning=None,
-                next_id=0,
-                n_clipped=0,
-            )
+            self.use_hasher(pending, hasher)
+            pending.facts = pending.facts._replace(next_id=0, n_clipped=0)
             pending.snapshot = _empty_snapshot(hasher, self._catalog, pending.facts.first_row, pending.facts.change)
             if calibration is not None:  # kept with the vectors, of which there are none yet
                 file = VectorFile.create(self._folder.new_vectors_path(), hasher.n_features, "int8", calibration)
                 pending.vectors = file
                 pending.facts = pending.facts._replace(vectors=vector_facts(file))
+
+    def use_hasher(self, pending: Pending, hasher: MetricHasher) -> None:
+        """Have the facts of a change name another hasher; what was tuned for the one before counts no longer."""
+        name, digest = ("", "") if self._folder is None else self._folder.save_hasher(hasher.hasher)
+        pending.facts = pending.facts._replace(
+            hasher=name,
+            model=digest,
+            metric=hasher.metric,
+            query=hasher.query,
+            lengths=hasher.lengths,
+            tuning=None,
+        )
 
     def save(self, folder: str | Path | None) -> None:
         """Write a copy of all rows to a folder; rows that have none belong to it from then on."""
@@ -718,8 +738,7 @@ class CatalogRows:
                 with suppress(TimeoutError):
                     _collect(target, self._catalog)
             return
-        if self._open_change is not None:
-            raise RuntimeError("save must not be called inside of a transaction")
+        self.refuse_inside_transaction("save")
         target.prepare()
         catalog = Catalog(target.catalog_path)
         try:
@@ -938,7 +957,7 @@ def _renumbered(index: Index, places: NDArray[np.int64]) -> Index:
     return AsymmetricIndex(index.n_bits).add(codes, corrections=index.corrections if len(places) else None)
 
 
-def _with_corrections(codes: NDArray[np.uint8], corrections: Corrections | None) -> NDArray[np.uint8]:
+def with_corrections(codes: NDArray[np.uint8], corrections: Corrections | None) -> NDArray[np.uint8]:
     """A code and, where there is one, its correction, as the catalog keeps them."""
     return codes if corrections is None else np.hstack([codes, corrections.values[:, None]])
 

@@ -21,6 +21,7 @@ from hashlearn.search.guard import Guard, NearRow
 from hashlearn.search.in_store import SEARCH_IN, MirroredRows, StoreLink, StoreRows
 from hashlearn.search.lists import INDEXES
 from hashlearn.search.metric_hasher import MetricHasher
+from hashlearn.search.reencode import reencode
 from hashlearn.search.results import NeighborsWithRows, Page, Record
 from hashlearn.search.rows import CatalogRows
 from hashlearn.search.snapshot import Index, Options, first_of
@@ -365,6 +366,43 @@ class SimilaritySearch:
             self._rows.compact()
         return self
 
+    def reencode(self, hasher: Any = None) -> Self:
+        """Give all rows codes of another hasher, made from the kept vectors.
+
+        Searches and changes go on meanwhile; then the new codes take the place of the old ones in one step. Ids,
+        payloads, texts, vectors and lists stay. What :meth:`tune` has found is forgotten. In a folder, what was done is
+        kept if the process ends, and the next call with the same hasher goes on from there.
+
+        Parameters
+        ----------
+        hasher : Hasher, pipeline that ends in one, or None
+            One that is not fitted learns from the kept vectors. None is the hasher of the search, learned anew.
+
+        Returns
+        -------
+        SimilaritySearch
+            This object.
+
+        Examples
+        --------
+        >>> from hashlearn import ITQ, LSH
+        >>> X = np.random.default_rng(0).standard_normal((100, 8)).astype(np.float32)
+        >>> search = SimilaritySearch(LSH(n_bits=8, random_state=0), keep_vectors="float32").fit(X).add(X)
+        >>> search.reencode(ITQ(n_bits=4, random_state=0))
+        SimilaritySearch(ITQ(n_bits=4, random_state=0), 100 vectors)
+        """
+        rows = self._rows
+        if rows.place is not None or rows.keep_vectors is None:
+            raise ValueError(
+                "reencode needs the vectors of the rows, in memory or in a folder; make the search with "
+                "keep_vectors='float32' and no store"
+            )
+        assert isinstance(rows, CatalogRows)
+        with self._changing:
+            rows.refuse_inside_transaction("reencode")
+        reencode(rows, hasher, self._changing)
+        return self
+
     def save(self, folder: str | Path | None = None) -> None:
         """Write a copy of the search to a folder; it is on the disk when this returns.
 
@@ -378,9 +416,11 @@ class SimilaritySearch:
             has, writes nothing: everything is there.
         """
         with self._changing:
-            encoder = self.encoder
+            encoder, before = self.encoder, self.folder
             self._asked(lambda rows: rows.save(folder))
-            write_encoder(encoder, None if folder is None else Path(folder))
+            if folder is not None:
+                write_encoder(encoder, Path(folder))
+                explore.copy_map(before, Path(folder))
 
     @classmethod
     def open(cls, folder: str | Path, *, encoder: Any = None) -> Self:
@@ -574,6 +614,16 @@ class SimilaritySearch:
     def has_lists(self) -> bool:
         """Are candidates looked for in lists, so that a search finds the share of neighbors that its recall says?"""
         return self._rows.has_lists
+
+    @property
+    def list_sizes(self) -> NDArray[np.int64] | None:
+        """How many rows each list has, removed ones included; None where there are no lists."""
+        return self._rows.list_sizes
+
+    @property
+    def clipped_share(self) -> float | None:
+        """The share of kept values that were beyond the range of the fit; None where vectors are not kept as int8."""
+        return self._rows.clipped_share
 
     def get(self, ids: ArrayLike) -> list[Record]:
         """Read rows back.
@@ -856,7 +906,9 @@ class SimilaritySearch:
         """
         return self._asked(lambda rows: rows.matching(filter))
 
-    def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
+    def facets(
+        self, field: str, filter: dict | None = None, limit: int | None = None, *, subset: ArrayLike | None = None
+    ) -> list[Facet]:
         """The values that a payload field has, and how many rows have each.
 
         Parameters
@@ -867,6 +919,8 @@ class SimilaritySearch:
             Count only rows that meet it.
         limit : int or None
             The most frequent values only.
+        subset : list of ids, or boolean array of shape (len(search),), or None
+            Count only these rows; a mask is in the order of :attr:`ids`.
 
         Returns
         -------
@@ -884,7 +938,7 @@ class SimilaritySearch:
         if not isinstance(field, str) or not field:
             raise TypeError(f"field must be the name of a payload field, got {field!r:.60}")
         most = None if limit is None else check_integer("limit", limit, low=1)
-        return self._asked(lambda rows: rows.facets(field, filter))[:most]
+        return self._asked(lambda rows: rows.facets(field, filter, subset))[:most]
 
     def scroll(self, filter: dict | None = None, limit: int = 100, after: str | None = None) -> Page:
         """Rows in the order in which they were added, a page at a time.

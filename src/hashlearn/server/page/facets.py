@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from hashlearn.search.columns import Facet
 from hashlearn.server.page.charts import small_histogram
@@ -70,9 +71,9 @@ class Fields:
         self.names()
         return self._all
 
-    def filters(self, scope: Scope) -> list[FieldFilter]:
-        """The filters, with counts of the items that the other filters leave."""
-        return [self._filter(field, scope) for field in self.names()]
+    def filters(self, scope: Scope, subset: NDArray[np.bool_] | None = None) -> list[FieldFilter]:
+        """The filters, with counts of the items that the other filters and a choice on the map leave."""
+        return [self._filter(field, scope, subset) for field in self.names()]
 
     def _looked_for(self) -> list[str]:
         collection = self._collection
@@ -86,8 +87,8 @@ class Fields:
         self._all = [field for field in seen if field != TEXT_FIELD]
         return [field for field in self._all if _is_worth(seen[field])][:MOST_FIELDS]
 
-    def _filter(self, field: str, scope: Scope) -> FieldFilter:
-        counts = self._collection.search.facets(field, scope.filter(but=field))
+    def _filter(self, field: str, scope: Scope, subset: NDArray[np.bool_] | None) -> FieldFilter:
+        counts = self._collection.search.facets(field, scope.filter(but=field), subset=subset)
         chosen = set(scope.values.get(field, []))
         limits = scope.ranges.get(field, (None, None))
         if len(counts) > _FEW_VALUES and all(_is_number(facet.value) for facet in counts):
