@@ -53,15 +53,15 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed-demo: pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[report]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[report]'
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[test]'
 	@touch $@ $(VENV)/.installed-demo
 
 $(VENV)/.installed-docs: pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[docs]'
 	@touch $@ $(VENV)/.installed-demo
 
 $(VENV)/.installed-dist: pyproject.toml $(BIN)/python

@@ -13,9 +13,8 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+import sklearn  # loads its parts at their first use: every search imports this module, and few encode texts
 from numpy.typing import NDArray
-from sklearn.feature_extraction import FeatureHasher
-from sklearn.preprocessing import normalize
 
 from hashlearn.checks import check_integer
 
@@ -51,11 +50,12 @@ class ShingleEncoder:
         return self
 
     def encode(self, items: Sequence[str]) -> NDArray[np.float32]:
-        hasher = FeatureHasher(self.n_features, input_type="string", dtype=np.float32)
+        hasher = sklearn.feature_extraction.FeatureHasher(self.n_features, input_type="string", dtype=np.float32)
         vectors = np.empty((len(items), self.n_features), np.float32)
         for start in range(0, len(items), _AT_A_TIME):
             block = items[start : start + _AT_A_TIME]
-            vectors[start : start + len(block)] = normalize(hasher.transform(map(shingles, block))).toarray()
+            counts = hasher.transform(map(shingles, block))
+            vectors[start : start + len(block)] = sklearn.preprocessing.normalize(counts).toarray()
         return vectors
 
     def config(self) -> dict[str, Any]:

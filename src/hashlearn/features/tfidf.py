@@ -14,11 +14,9 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+import sklearn  # loads its parts at their first use: every search imports this module, and few encode texts
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.preprocessing import normalize
 
 from hashlearn.checks import check_integer
 
@@ -68,7 +66,8 @@ class TfidfEncoder:
         n_topics = min(self.n_topics, sample.shape[1], max(1, sample.shape[0] - 1))
         # The exact solver depends on the texts alone; it needs one dimension more than it returns.
         exact = n_topics < min(sample.shape)
-        svd = TruncatedSVD(n_topics, algorithm="arpack" if exact else "randomized", random_state=0).fit(sample)
+        solver = "arpack" if exact else "randomized"
+        svd = sklearn.decomposition.TruncatedSVD(n_topics, algorithm=solver, random_state=0).fit(sample)
         self._set(vectorizer.get_feature_names_out().tolist(), vectorizer.idf_, svd.components_.T)
         return self
 
@@ -88,7 +87,8 @@ class TfidfEncoder:
             weighted = self._vectorizer.transform(items[start : start + _AT_A_TIME])
             topics = weighted @ self.topics_
             left = (weighted @ self._directions).toarray() - topics @ self._of_topics
-            vectors[start : start + _AT_A_TIME] = normalize(np.hstack([TOPIC_WEIGHT * topics, left]))
+            both = np.hstack([TOPIC_WEIGHT * topics, left])
+            vectors[start : start + _AT_A_TIME] = sklearn.preprocessing.normalize(both)
         return vectors
 
     def config(self) -> dict[str, Any]:
@@ -104,8 +104,8 @@ class TfidfEncoder:
         return encoder
 
 
-def _vectorizer(**options: Any) -> TfidfVectorizer:
-    return TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **options)
+def _vectorizer(**options: Any) -> Any:
+    return sklearn.feature_extraction.text.TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **options)
 
 
 def _random_directions(n_terms: int, n_directions: int) -> csr_matrix:
