@@ -393,8 +393,11 @@ class StoreRows:
     def matching(self, filter: Any) -> NDArray[np.bool_]:
         return self._need_memory("matching")
 
-    def facets(self, field: str, filter: Any, subset: Any) -> list[Facet]:
+    def facets(self, field: str, filter: Any, subset: Any, limit: int | None) -> list[Facet]:
         return self._need_memory("facets")
+
+    def histogram(self, field: str, filter: Any, subset: Any, n_bins: int) -> NoReturn:
+        self._need_memory("histogram")
 
     def scroll(self, filter: Any, limit: int, after: str | None) -> Page:
         return self._need_memory("scroll")

@@ -21,7 +21,7 @@ from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import ids_from
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.catalog import Catalog, Facts, payload_sums
-from hashlearn.search.columns import Columns, Facet
+from hashlearn.search.columns import Columns, Facet, Histogram
 from hashlearn.search.folder import Loaded, SearchFolder, load, load_changes, new_search_id, vector_facts
 from hashlearn.search.guard import ROWS_AT_A_TIME, Guard, NearRow, flagged, refuse
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_new_ids
@@ -272,11 +272,15 @@ class CatalogRows:
         mask = snapshot.chosen(filter, None)
         return np.ones(len(snapshot), bool) if mask is None else mask[snapshot.places_by_id]
 
-    def facets(self, field: str, filter: Any, subset: Any) -> list[Facet]:
+    def facets(self, field: str, filter: Any, subset: Any, limit: int | None) -> list[Facet]:
         snapshot = self._snapshot
-        mask = snapshot.chosen(filter, subset)
-        chosen = snapshot.is_alive if mask is None else snapshot.is_alive & mask
-        return snapshot.columns.counts(field, chosen, snapshot.payload_sums.values)
+        chosen = snapshot.is_chosen(filter, subset)
+        return snapshot.columns.counts(field, chosen, snapshot.payload_sums.values, limit)
+
+    def histogram(self, field: str, filter: Any, subset: Any, n_bins: int) -> Histogram:
+        snapshot = self._snapshot
+        chosen = snapshot.is_chosen(filter, subset)
+        return snapshot.columns.histogram(field, chosen, snapshot.payload_sums.values, n_bins)
 
     def scroll(self, filter: Any, limit: int, after: str | None) -> Page:
         snapshot = self._snapshot

@@ -15,7 +15,7 @@ from hashlearn.codes.results import Neighbors
 from hashlearn.features.encoders import Encoder, as_encoder
 from hashlearn.rows.inputs import as_vectors, plain_rows
 from hashlearn.search.catalog import OutdatedError
-from hashlearn.search.columns import Facet
+from hashlearn.search.columns import Facet, Histogram
 from hashlearn.search.folder import SearchFolder
 from hashlearn.search.guard import Guard, NearRow
 from hashlearn.search.in_store import SEARCH_IN, MirroredRows, StoreLink, StoreRows
@@ -938,7 +938,37 @@ class SimilaritySearch:
         if not isinstance(field, str) or not field:
             raise TypeError(f"field must be the name of a payload field, got {field!r:.60}")
         most = None if limit is None else check_integer("limit", limit, low=1)
-        return self._asked(lambda rows: rows.facets(field, filter, subset))[:most]
+        return self._asked(lambda rows: rows.facets(field, filter, subset, most))
+
+    def histogram(
+        self, field: str, n_bins: int = 24, filter: dict | None = None, *, subset: ArrayLike | None = None
+    ) -> Histogram:
+        """How the numbers of a payload field are distributed.
+
+        Parameters
+        ----------
+        field : str
+            A key of the payloads. Values that are no numbers are left out.
+        n_bins : int
+            Bins of equal width, from the least number to the largest.
+        filter, subset
+            As in :meth:`facets`.
+
+        Returns
+        -------
+        Histogram
+            ``counts`` of rows, shape (n_bins,), and ``edges`` of the bins, shape (n_bins + 1,).
+
+        Examples
+        --------
+        >>> from hashlearn import LSH
+        >>> X = np.eye(3, dtype=np.float32)
+        >>> search = SimilaritySearch(LSH(n_bits=8, random_state=0)).fit(X)
+        >>> search.add(X, payloads=[{"year": 1990}, {"year": 2000}, {"year": 2010}]).histogram("year", 2).counts
+        array([1, 2])
+        """
+        n = check_integer("n_bins", n_bins, low=1, high=10_000)
+        return self._asked(lambda rows: rows.histogram(field, filter, subset, n))
 
     def scroll(self, filter: dict | None = None, limit: int = 100, after: str | None = None) -> Page:
         """Rows in the order in which they were added, a page at a time.

@@ -168,6 +168,11 @@ class Snapshot:
             among[self.find_all(wanted, "subset")] = True
         return among if mask is None else among & mask
 
+    def is_chosen(self, filter: Any, subset: ArrayLike | None) -> NDArray[np.bool_]:
+        """Is its row there, and among those that are chosen, for every place?"""
+        mask = self.chosen(filter, subset)
+        return self.is_alive if mask is None else self.is_alive & mask
+
     def rows_meeting(self, filter: Any) -> NDArray[np.int64]:
         """The places of the rows that meet a filter, ascending."""
         return self._looked_at(self.chosen(filter, None))

@@ -71,25 +71,14 @@ class DriftReference:
     def __init__(self, codes: NDArray[np.uint8], n_bits: int, vectors: NDArray | None = None):
         step = -(-len(codes) // REFERENCE_ROWS)
         self.codes, self.n_bits = codes[::step], n_bits
-        self._map: NDArray | None = None
+        self._told: ToldByBits | None = None
         if vectors is not None:
-            self._fit_map(vectors[::step].astype(np.float32))
+            self._told = ToldByBits(unpack(self.codes, n_bits), vectors[::step].astype(np.float32))
         self._shares = unpack(self.codes, n_bits).mean(axis=0)
         chosen = np.linspace(0, len(self.codes) - 1, min(len(self.codes), 2 * BLOCK_ROWS)).astype(int)
         distances = hamming_distances(self.codes[chosen], self.codes, n_bits)
         distances[np.arange(len(chosen)), chosen] = n_bits + 1  # not itself
         self._nearest = distances.min(axis=1)
-
-    def _fit_map(self, vectors: NDArray[np.float32]) -> None:
-        """Learn what bits say of vectors from every other row, and how far that is from the rest of them."""
-        bits = _with_one(unpack(self.codes, self.n_bits))
-        penalty = np.float32(1e-3 * len(bits)) * np.eye(bits.shape[1], dtype=np.float32)
-        learned, seen = bits[::2], vectors[::2]
-        self._map = np.linalg.solve(learned.T @ learned + penalty, learned.T @ seen)
-        self._error = self._squared_error(self.codes[1::2], vectors[1::2])
-
-    def _squared_error(self, codes: NDArray[np.uint8], vectors: NDArray) -> float:
-        return float(((vectors - _with_one(unpack(codes, self.n_bits)) @ self._map) ** 2).sum(axis=1).mean())
 
     def compare(self, codes: NDArray[np.uint8], vectors: NDArray | None = None) -> DriftReport:
         """How new rows differ."""
@@ -97,9 +86,26 @@ class DriftReference:
         nearest = hamming_distances(codes, self.codes, self.n_bits).min(axis=1)
         above = mannwhitneyu(nearest, self._nearest).statistic / (len(nearest) * len(self._nearest))
         error = None
-        if self._map is not None and vectors is not None and self._error > 0:
-            error = self._squared_error(codes, vectors) / self._error
+        if self._told is not None and vectors is not None:
+            error = self._told.error(unpack(codes, self.n_bits), vectors)
         return DriftReport(float(np.sqrt(np.mean(shares**2))), float(above - 0.5), len(codes), error)
+
+
+class ToldByBits:
+    """What bits say of vectors: a linear map, learned from every other row; the rows between are to compare with."""
+
+    def __init__(self, bits: NDArray[np.uint8], vectors: NDArray[np.float32]):
+        learned, seen = _with_one(bits[::2]), vectors[::2]
+        penalty = np.float32(1e-3 * len(learned)) * np.eye(learned.shape[1], dtype=np.float32)
+        self._map = np.linalg.solve(learned.T @ learned + penalty, learned.T @ seen)
+        self._usual = self._squared_error(bits[1::2], vectors[1::2])
+
+    def error(self, bits: NDArray[np.uint8], vectors: NDArray) -> float | None:
+        """The squared error of rows, as a multiple of that of the rows that were kept to compare with."""
+        return self._squared_error(bits, vectors) / self._usual if self._usual > 0 else None
+
+    def _squared_error(self, bits: NDArray[np.uint8], vectors: NDArray) -> float:
+        return float(((vectors - _with_one(bits) @ self._map) ** 2).sum(axis=1).mean())
 
 
 def _with_one(bits: NDArray[np.uint8]) -> NDArray[np.float32]:
