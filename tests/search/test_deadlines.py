@@ -40,7 +40,7 @@ def test_a_search_ends_when_its_time_is_over(search, options):
     with until(Deadline(seconds=0)), pytest.raises(DeadlineExceeded):
         search.search(Q, 5, **options)
     with until(Deadline(seconds=0)), pytest.raises(DeadlineExceeded):
-        search.within(Q, 3.0, rerank="codes")
+        search.within(Q, 3, rerank="codes")
 
 
 def test_candidates_are_compared_in_parts(search, monkeypatch):

@@ -536,7 +536,7 @@ class CatalogRows:
             vectors=vectors,
         )
         largest = int(ids.numbers.max()) + 1 if ids.numbers is not None else 0
-        pending.facts = facts._replace(
+        pending.facts = pending.facts._replace(
             next_row=first + n,
             next_id=max(facts.next_id, largest),
             n_rows=facts.n_rows + n,
