@@ -137,7 +137,7 @@ def test_filters_hold_for_lists_results_and_exports(digits):
     answer = digits.get("/?f.label=3&f.label=8")
     assert f"{np.isin(Y, [3, 8]).sum()} of 1,797 items" in answer.text
     assert shown_numbers(answer) == np.flatnonzero(np.isin(Y, [3, 8]))[:24].tolist()
-    expected = [k for k in search.search(X[7], 241, filter={"label": {"$in": [3, 8]}}).ids.tolist() if k != 7]
+    expected = [k for k in search.search(X[7], 25, filter={"label": {"$in": [3, 8]}}).ids.tolist() if k != 7]
     assert shown_numbers(digits.get("/?id=7&f.label=3&f.label=8")) == expected[:24]
     lines = digits.get("/page/export?f.label=3&format=csv").text.splitlines()
     assert lines[0] == "id,label"
@@ -172,7 +172,7 @@ def test_more_like_these_and_less_like_those(digits):
     assert not set(found) & set(zeros)
     answer = digits.get(f"/?{more}&" + "&".join(f"unlike={row}" for row in ones))
     search = digits.app.state.service.search
-    assert shown_numbers(answer) == search.search(None, 246, like=zeros, unlike=ones).ids[:24].tolist()
+    assert shown_numbers(answer) == search.search(None, 30, like=zeros, unlike=ones).ids[:24].tolist()
 
 
 def test_how_the_codes_see_it_is_the_order_of_the_codes(digits):
