@@ -186,21 +186,25 @@ def refreshing(search, folder: Path) -> dict:
 def one_query(vectors: Path) -> dict:
     """Times of one query with 100 candidates that are reranked by int8 vectors, beside the bare scan of the codes.
 
-    The same search in lists, which is the default for as many rows, stands beside them.
+    The same search in lists, which is the default for as many rows, stands beside a bare index of the same lists, which
+    compares candidates by float32 vectors.
     """
     from hashlearn import ABH, SimilaritySearch
+    from hashlearn.index import PartitionedIndex
 
     X = np.load(vectors, mmap_mode="r")
     rng = np.random.default_rng(3)
     Q = np.asarray(X[np.sort(rng.choice(len(X), 300, replace=False))], np.float32)
     hasher = ABH(n_bits=128, metric="cosine", random_state=0).fit(np.asarray(X[:50_000], np.float32))
-    times: dict[str, list[float]] = {"bare scan": [], "flat": [], "lists": []}
+    times: dict[str, list[float]] = {"bare scan": [], "flat": [], "bare lists": [], "lists": []}
     flat, lists = (SimilaritySearch(hasher, keep_vectors="int8", index=kind).add(X) for kind in ("flat", "lists"))
-    index = flat.index
+    index, rows = flat.index, np.asarray(X, np.float32)
+    bare = PartitionedIndex(128, metric="cosine", random_state=0).fit(rows).add(rows).tune(rows)
     for q in Q:
         weights = hasher.query_weights(q[None])
         times["bare scan"].append(timed(lambda w=weights: index.search(w, 100)))
         times["flat"].append(timed(lambda q=q: flat.search(q[None], 10, candidates=100)))
+        times["bare lists"].append(timed(lambda q=q: bare.search(q[None], 10, recall=0.95, vectors=rows)))
         times["lists"].append(timed(lambda q=q: lists.search(q[None], 10)))
     return {"rows": len(X), **{name: quantiles(seconds[20:]) for name, seconds in times.items()}}
 

@@ -275,3 +275,5 @@ ENGINES: dict[str, type[Engine]] = {
     "turbovec": Turbovec,
 }
 """By the word that names them on the command line."""
+
+PEERS = [name for name in ENGINES if not name.startswith("hashlearn")]

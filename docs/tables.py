@@ -27,6 +27,9 @@ from hashlearn.experiments.show.text_tables import as_markdown
 ROOT = Path(__file__).resolve().parents[1]
 MARKED = re.compile(r"(<!-- table: (?P<name>.+?) -->\n)(?P<table>.*?)(<!-- end -->)", re.DOTALL)
 ENGINE_RECALLS = ("0.9", "0.95", "0.99")
+ENGINE_CALLS = ("single", "batch")
+ENGINE_SETS = ("glove", "sift", "sift-200k", "cifar-10-cnn")
+OUR_INDEX = "hashlearn, 128 bits"
 LENGTHS = (64, 128, 256)
 
 
@@ -486,18 +489,79 @@ def serving() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
+class EnginePair(NamedTuple):
+    """Curves of our index and of another engine that took turns with it, and the run that they are of."""
+
+    ours: dict
+    other: dict
+    run: dict
+
+
+def engine_pairs(dataset: str) -> list[EnginePair]:
+    """Our index beside every other engine on one data set, of the last run with each."""
+    pairs: dict[str, EnginePair] = {}
+    for run in benchmark_runs("engines"):
+        ours = [curve for curve in run["curves"] if curve["engine"] == OUR_INDEX]
+        if run["dataset"] == dataset and ours:
+            others = (curve for curve in run["curves"] if not curve["engine"].startswith("hashlearn"))
+            pairs |= {curve["engine"]: EnginePair(ours[0], curve, run) for curve in others}
+    return list(pairs.values())
+
+
 def engines(dataset: str) -> str:
-    """Queries a second at some recalls, one query a call and 1,000 a call, of the runs with other engines."""
-    runs = [run for run in benchmark_runs("engines") if run["dataset"] == dataset]
-    runs = [run for run in runs if not all(curve["engine"].startswith("hashlearn") for curve in run["curves"])]
+    """Queries a second at some recalls, one query a call and 1,000 a call, and how many times as fast ours is."""
+    pairs = engine_pairs(dataset)
     rows = [["", "bytes", "built in, s", *(f"recall {level}" for level in ENGINE_RECALLS)]]
-    for number, run in enumerate(runs, 1):
-        for curve in run["curves"]:
-            cells = (tuple(curve["at"][how][level] for how in ("single", "batch")) for level in ENGINE_RECALLS)
-            texts = [" / ".join("-" if speed is None else f"{speed:,.0f}" for speed in pair) for pair in cells]
-            name = curve["engine"] if len(runs) == 1 else f"run {number}: {curve['engine']}"
-            rows.append([name, f"{curve['bytes']:.0f}", f"{curve['seconds']:.0f}", *texts])
-    return f"{markdown(rows)}\n\n{measured_on(runs)}"
+    rows.append(_engine_row(pairs[-1].ours, None))
+    rows += [_engine_row(pair.other, pair.ours) for pair in pairs]
+    return f"{markdown(rows)}\n\n{measured_on([pair.run for pair in pairs])}"
+
+
+def _engine_row(curve: dict, ours: dict | None) -> list[str]:
+    cells = []
+    for level in ENGINE_RECALLS:
+        speeds = [curve["at"][how][level] for how in ENGINE_CALLS]
+        cell = " / ".join("-" if speed is None else f"{speed:,.0f}" for speed in speeds)
+        if ours is not None and None not in speeds:
+            beside = [ours["at"][how][level] for how in ENGINE_CALLS]
+            ratios = ["-" if own is None else f"{own / speed:.1f}" for own, speed in zip(beside, speeds)]
+            cell += f" ({' / '.join(ratios)})"
+        cells.append(cell)
+    return [curve["engine"], f"{curve['bytes']:.0f}", f"{curve['seconds']:.0f}", *cells]
+
+
+def million() -> str:
+    """What a million vectors cost, by the largest data set that engines were measured on."""
+    run = max((run for run in benchmark_runs("engines") if len(run["curves"]) > 1), key=lambda run: run["rows"])
+    pairs = engine_pairs(run["dataset"])
+    head = ["", "memory, MB", "vectors", "build, minutes", *(f"recall {level}" for level in ENGINE_RECALLS)]
+    rows = [head, _cost_row(pairs[-1].ours, run, "**{}**"), *(_cost_row(pair.other, pair.run, "{}") for pair in pairs)]
+    told = f"{run['dataset']}, {run['rows']:,} x {run['width']}, {run['metric']}, scaled to a million rows."
+    return f"{markdown(rows)}\n\n{told} {measured_on([pair.run for pair in pairs])}"
+
+
+def _cost_row(curve: dict, run: dict, name: str) -> list[str]:
+    speeds = [curve["at"]["single"][level] for level in ENGINE_RECALLS]
+    return [
+        name.format(curve["engine"]),
+        f"{curve['bytes']:.0f}",  # of a vector: megabytes of a million
+        "on disk" if curve["vectors"] else "in memory",
+        f"{curve['seconds'] / run['rows'] * 1e6 / 60:.1f}",
+        *("-" if speed is None else f"{speed:,.0f}" for speed in speeds),
+    ]
+
+
+def engine_filters() -> str:
+    """Recall and time of searches among a share of the rows, of the last run."""
+    run = benchmark_runs("engine_filters")[-1]
+    shares = [point["share"] for point in run["engines"][0]["points"]]
+    rows = [["", *(f"{100 * share:g} % of the rows" for share in shares)]]
+    for engine in run["engines"]:
+        points, whole = engine["points"], engine["points"][0]["ms"]
+        rows.append(
+            [engine["engine"], *(f"{p['recall']:.3f}, {p['ms']:.2f} ms ({p['ms'] / whole:.1f})" for p in points)]
+        )
+    return f"{markdown(rows)}\n\n{run['dataset']}, {run['rows']:,} x {run['width']}. {measured_on([run])}"
 
 
 def engine_recalls(dataset: str) -> str:
@@ -521,13 +585,13 @@ def engine_asked(datasets: tuple[str, ...]) -> str:
     reached: dict[str, dict[float, float]] = {}
     for run in benchmark_runs("engines"):
         for curve in run["curves"]:
-            if curve["engine"] == "hashlearn, 128 bits" and isinstance(curve["points"][0]["setting"], float):
+            if curve["engine"] == OUR_INDEX and isinstance(curve["points"][0]["setting"], float):
                 name = f"{run['dataset']}, {run['rows']:,} rows"
                 reached[name] = {point["setting"]: point["recall"] for point in curve["points"]}
     reached = {name: points for name, points in reached.items() if name.split(",")[0] in datasets}
     rows = [["asked for", *reached]]
     for asked in sorted({setting for points in reached.values() for setting in points}):
-        rows.append([f"{asked:g}", *(f"{points[asked]:.3f}" for points in reached.values())])
+        rows.append([f"{asked:g}", *(f"{points[asked]:.3f}" if asked in points else "" for points in reached.values())])
     return markdown(rows)
 
 
@@ -591,8 +655,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "soak": soak,
     "neighbors": neighbor_recall,
     "neighbors speed": neighbor_speed,
-    **{f"engines {dataset}": partial(engines, dataset) for dataset in ("glove", "sift-200k")},
-    "engine recalls asked": partial(engine_asked, ("glove", "sift-200k")),
+    **{f"engines {dataset}": partial(engines, dataset) for dataset in ENGINE_SETS},
+    "million": million,
+    "engine filters": engine_filters,
+    "engine recalls asked": partial(engine_asked, ENGINE_SETS),
     "engine recalls glove": partial(engine_recalls, "glove"),
     **{f"table-1 {dataset}": partial(paper_tables, "table-1", dataset) for dataset in ("cifar-10", "flickr25k")},
     **{

@@ -50,6 +50,7 @@ SEARCHES = [
     {"k": 5, "rerank": "codes"},
     {"k": 4, "subset": ["row 7", "row 70", "row 9"]},
     {"k": 2, "candidates": 50},
+    {"k": 3, "recall": 1.0},
 ]
 
 
@@ -60,8 +61,10 @@ def test_a_search_is_that_of_the_library(client, library, options):
     np.testing.assert_array_equal(ours.ids, theirs.ids)
     np.testing.assert_allclose(ours.distances, theirs.distances, rtol=1e-6)
     assert ours.distances.dtype == theirs.distances.dtype
+    assert ours.recall == getattr(theirs, "recall", None)
     one = client.search(queries[0], **options)
     np.testing.assert_array_equal(one.ids, theirs.ids[0])
+    assert one.recall == ours.recall
 
 
 def test_what_else_is_known_of_neighbors_comes_with_them(client, library):

@@ -232,6 +232,7 @@ class Client(_Requests):
         X: Any,
         k: int = 10,
         *,
+        recall: float | None = None,
         candidates: int | None = None,
         rerank: str | None = None,
         filter: dict | None = None,
@@ -246,6 +247,8 @@ class Client(_Requests):
             Queries.
         k : int
             At least 1.
+        recall : float or None
+            The share of the true neighbors that is to be found; 1.0 compares all vectors.
         candidates : int or None
             How many codes are ordered anew.
         rerank : {"codes", "asymmetric", "vectors"} or None
@@ -260,11 +263,11 @@ class Client(_Requests):
         Returns
         -------
         distances, ids : arrays of shape (n_queries, k), or (k,) for one vector
-            Nearest first.
+            Nearest first, with the attributes ``recall`` and ``probed`` where the server says them.
         """
         queries, was_one_row = as_vectors(X)
         wanted = [include] if isinstance(include, str) else list(include)
-        options = _search_options(candidates, rerank, filter, subset, wanted)
+        options = _search_options(recall, candidates, rerank, filter, subset, wanted)
         calls = self._searches(np.asarray(queries, np.float32), k, options, self._facts.max_batch)
         found = _as_neighbors([result for call in calls for result in self._do(call)], k)
         if "vector" in wanted:
@@ -457,6 +460,7 @@ class AsyncClient(_Requests):
         X: Any,
         k: int = 10,
         *,
+        recall: float | None = None,
         candidates: int | None = None,
         rerank: str | None = None,
         filter: dict | None = None,
@@ -466,7 +470,7 @@ class AsyncClient(_Requests):
         """As :meth:`Client.search`."""
         queries, was_one_row = as_vectors(X)
         wanted = [include] if isinstance(include, str) else list(include)
-        options = _search_options(candidates, rerank, filter, subset, wanted)
+        options = _search_options(recall, candidates, rerank, filter, subset, wanted)
         facts = await self._facts()
         calls = self._searches(np.asarray(queries, np.float32), k, options, facts.max_batch)
         found = _as_neighbors([result for call in calls for result in await self._do(call)], k)
@@ -574,11 +578,16 @@ def _nothing(answer: Any) -> None:
 
 
 def _search_options(
-    candidates: int | None, rerank: str | None, filter: dict | None, subset: ArrayLike | None, include: list[str]
+    recall: float | None,
+    candidates: int | None,
+    rerank: str | None,
+    filter: dict | None,
+    subset: ArrayLike | None,
+    include: list[str],
 ) -> dict[str, Any]:
     order = "codes" if rerank is False else rerank
     among = None if subset is None else _listed_ids(subset)
-    known = {"candidates": candidates, "rerank": order, "filter": filter, "subset": among}
+    known = {"recall": recall, "candidates": candidates, "rerank": order, "filter": filter, "subset": among}
     return {**known, "payloads": "payload" in include}
 
 
@@ -597,6 +606,9 @@ def _as_neighbors(results: list[dict[str, Any]], k: int) -> NeighborsWithRows:
         found.distances[row, :n], found.ids[row, :n] = result["distances"], result["ids"]
     if results and "payloads" in results[0]:
         found.payloads = [result["payloads"] + [None] * (k - len(result["payloads"])) for result in results]
+    if results and all("recall" in result for result in results):
+        found.recall = results[0]["recall"]
+        found.probed = np.array([result["probed"] for result in results])
     return found
 
 
@@ -604,6 +616,8 @@ def _first_row(found: NeighborsWithRows) -> NeighborsWithRows:
     first = NeighborsWithRows(found.distances[0], found.ids[0])
     first.payloads = None if found.payloads is None else found.payloads[0]  # type: ignore[assignment]
     first.vectors = None if found.vectors is None else found.vectors[0]
+    first.probed = None if found.probed is None else found.probed[0]
+    first.recall = found.recall
     return first
 
 

@@ -69,6 +69,16 @@ def test_a_saved_search_keeps_the_number_of_candidates_that_tune_has_found(run):
     assert (search.search(queries, 5, candidates=20).ids != asked_for.ids).any()
 
 
+def test_a_saved_search_is_asked_for_a_recall(run, refused):
+    X, queries = np.load("vectors.npy"), np.load("queries.npy")
+    SimilaritySearch(ITQ(n_bits=12, random_state=0), keep_vectors="float32").fit(X).add(X).save("kept")
+    outcome = run("search", "kept", "queries.npy", "-k", 5, "--recall", 1, "--out", "found.npz")
+    assert "recall 1.000 expected" in outcome.out
+    np.testing.assert_array_equal(np.load("found.npz")["ids"], nearest_vectors(X, queries, 5).ids)
+    assert "recall must be above 0 and at most 1, got 2" in refused("search", "kept", "queries.npy", "--recall", 2)
+    assert "--recall is for a saved search" in refused(*SEARCH, "--recall", 0.9)
+
+
 def test_bad_input_is_one_line(refused):
     X = np.load("vectors.npy")
     np.save("short.npy", X[:100])

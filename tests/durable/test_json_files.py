@@ -2,7 +2,7 @@
 
 import pytest
 
-from hashlearn.durable.json_files import json_digest, parsed_json, read_json
+from hashlearn.durable.files import json_digest, parsed_json, read_json
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000, b"1" * 10_000])

@@ -229,10 +229,10 @@ def test_data_a_method_cannot_work_on_is_a_result_too(tmp_path):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    """An experiment of 30 tasks, half of them slow enough to be interrupted, and its results without a break."""
+    """An experiment of 12 tasks, half of them slow enough to be interrupted, and its results without a break."""
     folder = tmp_path_factory.mktemp("uninterrupted")
     path = folder / "many.toml"
-    path.write_text("datasets = ['digits']\nmethods = ['lsh', 'oeh']\nbits = [8, 16, 24]\nruns = 5\n")
+    path.write_text("datasets = ['digits']\nmethods = ['lsh', 'oeh']\nbits = [8, 16]\nruns = 3\n")
     run_experiment(read_experiment(path), folder / "results", workers=1)
     return path, folder / "results"
 
@@ -256,11 +256,11 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(how, uninterrupted, tmp_pa
 
     experiment = read_experiment(path)
     n_stored = len(numbers(killed))
-    assert 3 <= n_stored < 30
+    assert 3 <= n_stored < 12
     outcome = run_experiment(experiment, killed, workers=1)
-    assert (outcome.n_new, outcome.n_stored) == (30 - n_stored, n_stored)
+    assert (outcome.n_new, outcome.n_stored) == (12 - n_stored, n_stored)
     assert numbers(killed) == numbers(whole)
-    assert _n_lines(killed) == 30
+    assert _n_lines(killed) == 12
 
 
 def _n_lines(folder):

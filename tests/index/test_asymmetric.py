@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hashlearn import AsymmetricIndex, Corrections, HammingIndex
 from hashlearn.codes import unpack
 from hashlearn.codes.results import NO_ID
-from hashlearn.index.weights import n_table_entries, quantize, round_to_steps
+from hashlearn.index.weights import n_table_entries, quantize
 
 LENGTHS = st.sampled_from([1, 3, 8, 9, 16, 31, 64, 100, 128, 129, 200, 512, 1024, 1025, 2100, 4096])
 KINDS = st.sampled_from(["normal", "constant", "zero", "huge", "tiny", "one large", "few values"])
@@ -58,7 +58,7 @@ def integer_sums(weights, codes, corrections, n_bits):
     affine = corrections[1:] if corrections else ()
     quantized = quantize(weights, n_bits, *affine)
     if weights.shape[1] == n_bits:
-        values = round_to_steps(weights, *affine).values.astype(np.int64)
+        values = np.rint(weights.astype(np.float64) / quantized.steps[:, None]).astype(np.int64)
         signs = 2 * unpack(codes, n_bits).astype(np.int64) - 1
         sums = (values @ signs.T + np.abs(values).sum(axis=1, keepdims=True)) // 2
     else:
@@ -204,7 +204,7 @@ def test_weights_keep_at_least_six_bits_beside_corrections_of_their_range(n_bits
     weights = random_weights(kind, 5, n_bits, seed)
     largest, total = (reduce(np.abs(weights).astype(float), axis=1) for reduce in (np.max, np.sum))
     for scale in (0.0, float(total.min()) / 256):
-        values = round_to_steps(weights, scale).values
+        values = np.rint(weights.astype(np.float64) / quantize(weights, n_bits, scale).steps[:, None])
         assert np.all(np.abs(values).max(axis=1)[largest > 0] >= 31)
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import hashlearn
 from hashlearn.durable import files
-from hashlearn.index import HammingIndex, sections
+from hashlearn.index import HammingIndex, file
 from hashlearn.index.code_table import CodeTable
 from hashlearn.index.file import read_table, write_table
 from hashlearn.index.kernels.tiles import byte_layout, word_layout
@@ -64,9 +64,9 @@ def test_an_opened_index_can_be_changed_and_saved_over_itself(saved):
 
 
 def test_opening_copies_nothing_and_reads_no_codes(saved, monkeypatch):
-    real = sections.zlib.crc32
+    real = file.zlib.crc32
     monkeypatch.setattr(
-        sections.zlib,
+        file.zlib,
         "crc32",
         lambda data, *start: real(data) if len(data) < 4096 else pytest.fail("codes were read"),
     )
@@ -160,8 +160,8 @@ class FullDisk:
 
 @pytest.mark.parametrize("room", [0, 4096, 9000, 12500])
 def test_a_full_disk_leaves_the_old_file_and_no_other(saved, room, monkeypatch):
-    before, real = saved.read_bytes(), sections._write
-    monkeypatch.setattr(sections, "_write", lambda file, *rest: real(FullDisk(file, room), *rest))
+    before, real = saved.read_bytes(), file._write
+    monkeypatch.setattr(file, "_write", lambda file, *rest: real(FullDisk(file, room), *rest))
     with pytest.raises(OSError, match="No space left"):
         HammingIndex(64).add(random_codes(2000, 64)).save(saved)
     assert saved.read_bytes() == before

@@ -286,6 +286,16 @@ def test_bad_arguments_are_named(call, message):
     assert len(index) == 500
 
 
+def test_the_lists_of_rows_are_told_whatever_their_numbers():
+    index = untrained("euclidean", 16, 5, 6)
+    rows = np.concatenate([np.arange(200), 3_000_000 + 7 * np.arange(200)])
+    index.add(vectors("normal", 400, 6), rows).remove(rows[:9])
+    asked = rows[9:].reshape(17, 23)
+    lists = index._state.table.lists_of(asked)
+    for number in range(5):
+        assert set(asked[lists == number]) == set(index._state.table.list_content(number)[1].tolist())
+
+
 @pytest.mark.parametrize("kind", ["equal", "few", "one far"])
 def test_odd_data_can_be_fitted(kind):
     X = vectors(kind, 300, 4)

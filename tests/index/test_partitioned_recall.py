@@ -34,7 +34,10 @@ def squared(Q, X):
 
 def nearest(metric, Q, X, k, rows=None):
     rows = np.arange(len(X)) if rows is None else rows
-    return rows[np.argsort(distances(metric, Q, X[rows]), axis=1, kind="stable")[:, :k]]
+    away = distances(metric, Q, X[rows])
+    near = np.sort(np.argpartition(away, min(k, len(rows) - 1), axis=1)[:, :k], axis=1) if len(rows) else away
+    order = np.argsort(np.take_along_axis(away, near, axis=1), axis=1, kind="stable")
+    return rows[np.take_along_axis(near, order, axis=1)]
 
 
 def share_found(found, truth):
@@ -52,9 +55,10 @@ def tuned(request):
 def test_the_recall_asked_for_is_reached_by_queries_that_nobody_tuned_on(tuned, recall):
     index, X = tuned
     Q = clustered(600, seed=1)
+    truth = nearest(index.metric, Q, X, 10)
     for k in (10, 4):
         found = index.search(Q, k, recall=recall, vectors=X)
-        reached = share_found(found.ids, nearest(index.metric, Q, X, k))
+        reached = share_found(found.ids, truth[:, :k])
         assert found.recall == pytest.approx(recall, abs=1e-9)
         assert reached == pytest.approx(recall, abs=0.02) or reached > recall
 

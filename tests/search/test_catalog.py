@@ -158,6 +158,7 @@ def refusal(action):
         ("UPDATE fresh SET code = x'00'", "the code of row"),
         ("UPDATE fresh SET code = 'text'", "the code of row"),
         ("UPDATE fresh SET row = row + 7", "the code of row"),
+        ("UPDATE fresh SET row = row + 1000000000000", "the code of row"),
         ("UPDATE facts SET change = change + 1", "the number of the last change"),
         ("UPDATE facts SET change = 'many'", "the number of the last change"),
         ("UPDATE facts SET text = replace(text, '\"euclidean\"', '\"cosine\"')", "do not match their checksum"),
@@ -178,6 +179,17 @@ def test_a_catalog_that_was_edited_by_hand_is_refused(folder, statement, words, 
     line = outcome(folder, wanted)
     assert words in line
     assert "catalog.db" in line
+
+
+@pytest.mark.parametrize("moved", [-(10**12), 10**12])
+def test_the_vector_of_a_removed_row_whose_number_was_edited_is_refused(moved, tmp_path):
+    made(tmp_path / "s").remove(["x"]).close()
+    with closing(sqlite3.connect(tmp_path / "s" / "catalog.db")) as db:
+        edited = db.execute("UPDATE fresh SET row = row + ? WHERE row NOT IN (SELECT row FROM rows)", (moved,))
+        assert edited.rowcount == 1
+        db.commit()
+    with pytest.raises(ValueError, match=r"a row that never was|the code of row"):
+        SimilaritySearch.open(tmp_path / "s")
 
 
 @pytest.mark.parametrize(
@@ -783,7 +795,7 @@ def test_an_interrupted_change_has_happened_or_not(tmp_path, name, in_folder, ke
 
 
 def test_the_facts_are_those_that_were_written():
-    facts = Facts(*["a" * 16, 3, "h", "m", "dot", "code", None, None, "str", 1, 2, 3, 4, 5, None, None, 0, None])
+    facts = Facts("dot", "code", None, None, "lists", "a" * 16, 3, "h", "m", "str", 1, 2, 3, 4, 5)
     assert Facts.from_json(facts.to_json(), "place") == facts
     assert facts.n_places == 1
 

@@ -92,6 +92,27 @@ def test_a_candidate_that_many_queries_share_is_read_once_and_in_the_order_of_th
     np.testing.assert_array_equal(np.concatenate(read), np.unique(candidates))
 
 
+@pytest.mark.parametrize("metric", DISTANCES)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_vectors_in_memory_are_compared_where_they_lie(metric, dtype, precision, monkeypatch):
+    rng = np.random.default_rng(1)
+    vectors, queries = rng.integers(-3, 4, (90, 5)), rng.integers(-3, 4, (7, 5)).astype(precision)
+    vectors[3] = 0
+    calibration = Calibration(np.zeros(5, np.float32), np.ones(5, np.float32)) if dtype == "int8" else None
+    view = VectorFile.create(None, 5, dtype, calibration).add(vectors).view
+    candidates = np.array([rng.permutation(90)[:40] for _ in queries])
+    candidates[:, ::7] = -1
+    for k in (1, 12, 50):
+        monkeypatch.setattr(VectorView, "is_resident", True)
+        here = rerank.nearest_candidates(view, queries, candidates, k, metric)
+        monkeypatch.setattr(VectorView, "is_resident", False)
+        read = rerank.nearest_candidates(view, queries, candidates, k, metric)
+        np.testing.assert_allclose(here.distances, read.distances, atol=1e-6)
+        if metric != "cosine":  # whole numbers are exact, and so are ties
+            np.testing.assert_array_equal(here.ids, read.ids)
+
+
 def test_a_vector_of_zeros_has_no_angle_and_distance_one():
     assert rerank_exact([[0.0, 0.0], [1.0, 0.0]], [[1.0, 0.0]], [[0, 1]], 2, "cosine").distances.tolist() == [[0, 1]]
 

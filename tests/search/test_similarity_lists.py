@@ -271,6 +271,18 @@ def test_bad_requests_are_named(hasher, options, message):
         search.search(X[:2], **options)
 
 
+@pytest.mark.parametrize("kind", ["equal", "one list"])
+def test_rows_that_make_no_good_lists_are_found_all_the_same(hasher, kind):
+    X = vectors(1200)
+    X[:-20] = X[0] if kind == "equal" else X[0] + 1e-4 * X[:-20]
+    search = SimilaritySearch(hasher, keep_vectors="float32", index="lists").add(X)
+    assert search.has_lists
+    found = search.search(X[[0, 1190]], 3)
+    assert found.ids[1, 0] == 1190
+    if kind == "equal":
+        assert found.ids[0].tolist() == [0, 1, 2]
+
+
 def test_a_flat_search_compares_all_vectors_until_it_is_tuned_for_a_recall(hasher):
     X, Q = vectors(900), vectors(200, seed=1)
     search = SimilaritySearch(hasher, keep_vectors="float32").add(X)

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from hashlearn import LSH, SimilaritySearch
 from hashlearn.rows import RowBlocks, as_rows
-from hashlearn.search import Calibration, VectorFile, read_ahead
+from hashlearn.search import Calibration, VectorFile, vector_view
 from hashlearn.search.rerank import nearest_candidates
-from hashlearn.search.vectors import VERSION
+from hashlearn.search.vector_layout import VERSION
 
 
 def vectors(n, d=6, seed=0):
@@ -389,11 +389,13 @@ def test_what_a_killed_process_has_reported_as_added_is_there_and_nothing_half(t
 def test_pages_are_asked_for_only_where_they_may_not_be_in_memory(tmp_path, monkeypatch):
     file = VectorFile.create(tmp_path / "v", 64).add(vectors(2000, d=64))
     asked = []
-    monkeypatch.setattr("hashlearn.search.vectors.expect_rows", lambda mapped, starts, n: asked.append(starts.tolist()))
-    monkeypatch.setattr(read_ahead.Residency, "is_likely", lambda self: True)
+    monkeypatch.setattr(
+        "hashlearn.search.vector_view.expect_rows", lambda mapped, starts, n: asked.append(starts.tolist())
+    )
+    monkeypatch.setattr(vector_view.VectorMapping, "is_resident", lambda self: True)
     file.take([3, 1000])
     assert asked == []
-    monkeypatch.setattr(read_ahead.Residency, "is_likely", lambda self: False)
+    monkeypatch.setattr(vector_view.VectorMapping, "is_resident", lambda self: False)
     file.take([1000, 3, 3])
     assert asked == [[file.layout.size(3), file.layout.size(1000)]]
 

@@ -14,7 +14,7 @@ from served import Server
 
 from hashlearn import SimilaritySearch
 
-KILLS = int(os.environ.get("HASHLEARN_KILLS", "3"))
+KILLS = int(os.environ.get("HASHLEARN_KILLS", "2"))
 N_CLIENTS = 8
 SECONDS_OF_LOAD = 1.5
 

@@ -18,13 +18,22 @@ def queries(digits):
 
 
 @pytest.mark.parametrize("written", ["numbers", "base64"])
-@pytest.mark.parametrize("options", [{}, {"rerank": "codes"}, {"rerank": "asymmetric"}, {"candidates": 50}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"rerank": "codes"}, {"rerank": "asymmetric"}, {"candidates": 50}, {"recall": 1.0}], ids=str
+)
 def test_vectors_find_what_the_library_finds(server, library, queries, written, options):
     vectors = [as_base64(query) if written == "base64" else query.tolist() for query in queries]
     results = server.post("/v1/search", {"vectors": vectors, "k": 7, **options}).json()["results"]
     distances, ids = library.search(queries, 7, **options)
     assert [result["ids"] for result in results] == ids.tolist()
     np.testing.assert_allclose([result["distances"] for result in results], distances, rtol=1e-5)
+
+
+def test_a_result_says_the_recall_that_is_expected_of_it(server, queries):
+    asked = server.post("/v1/search", {"vectors": queries[:2].tolist(), "recall": 1}).json()["results"]
+    assert [(result["recall"], result["probed"]) for result in asked] == [(1.0, 0), (1.0, 0)]
+    (plain,) = server.post("/v1/search", {"vector": queries[0].tolist()}).json()["results"]
+    assert "recall" not in plain
 
 
 def test_one_vector_is_a_batch_of_one(server, queries):
@@ -116,6 +125,11 @@ BAD = {
     "k as a string": ({"id": 1, "k": "10"}, "k", "integer"),
     "k beyond the limit": ({"id": 1, "k": 1001}, "k", "at most 1000, got 1001"),
     "candidates beyond the limit": ({"id": 1, "candidates": 10_001}, "candidates", "at most 10000"),
+    "a recall of 0": ({"id": 1, "recall": 0}, "recall", "greater than 0"),
+    "a recall above 1": ({"id": 1, "recall": 1.5}, "recall", "less than or equal to 1"),
+    "a recall of codes": ({"code": [1, 2, 3, 4], "recall": 0.9}, "recall", "for vectors, got codes"),
+    "a recall beside candidates": ({"id": 1, "recall": 0.9, "candidates": 9}, "candidates", "cannot both be given"),
+    "a recall in the order of codes": ({"id": 1, "recall": 0.9, "rerank": "codes"}, "recall", "needs vectors"),
     "an unknown way": ({"id": 1, "rerank": "magic"}, "rerank", "asymmetric"),
     "a negative radius": ({"id": 1, "radius": -1}, "radius", "0"),
     "a filter that is none": ({"id": 1, "filter": {"label": {"$near": 3}}}, "filter", "$near"),

@@ -53,7 +53,7 @@ def run(
 def _write_to_store(hasher: Any, identity: dict[str, Any], data: Any, source: list[Any], uri: str, keep: bool) -> int:
     """Have the codes written into a store, a block at a time; returns the bytes of one."""
     from hashlearn.codes import bytes_per_code
-    from hashlearn.durable.json_files import json_digest
+    from hashlearn.durable.files import json_digest
 
     job = json_digest(identity["checksum"], source)
     first = encode_into(uri, hasher, identity, data, job, keep)

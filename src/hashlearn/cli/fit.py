@@ -67,7 +67,7 @@ def parameters(cls: Any, assignments: list[str], seed: int) -> dict[str, Any]:
 
 def parameter_value(text: str) -> Any:
     """A number, true, false, null or a list as in JSON; ``@file.npy`` is that array; everything else a word."""
-    from hashlearn.durable.json_files import parsed_json
+    from hashlearn.durable.files import parsed_json
 
     if text.startswith("@"):
         return read_array(text[1:])

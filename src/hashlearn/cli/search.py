@@ -38,6 +38,10 @@ def run(
     candidates: Annotated[
         int | None, typer.Option(min=1, help="Codes to rerank; by default 4 k. See 'hashlearn tune'.")
     ] = None,
+    recall: Annotated[
+        float | None,
+        typer.Option(help="Of a saved search: the share of the true neighbors to find; 1 compares all vectors."),
+    ] = None,
     metric: Annotated[str | None, typer.Option(help=f"{METRIC} By default euclidean.")] = None,
     out: Annotated[
         str | None,
@@ -56,15 +60,17 @@ def run(
     if text is not None:
         if codes is not None:
             raise ValueError(f"--text is for a saved search alone, got {codes} beside it")
-        search_text(model, text, by, k, operators)
+        search_text(model, text, by, k, operators, recall)
         return
     if by is not None or operators:
         raise ValueError("--by and --operators need --text, the text to look for")
     if codes is None:
         raise ValueError("CODES must be given, or --text where the folder is a saved search")
     if queries is None:
-        _search_folder(model, codes, array, header, k, candidates, out)
+        _search_folder(model, codes, array, header, k, candidates, recall, out)
         return
+    if recall is not None:
+        raise ValueError("--recall is for a saved search, which keeps vectors; codes with --rerank take --candidates")
     check_places({"--out": out}, [*files_of_model(model), *with_sidecars(codes, queries), rerank])
     if rerank is None and (candidates is not None or metric is not None):
         raise ValueError("--candidates and --metric need --rerank, the vectors to order by")
@@ -90,7 +96,14 @@ def run(
 
 
 def _search_folder(
-    folder: str, queries: str, array: str | None, header: str | None, k: int, candidates: int | None, out: str | None
+    folder: str,
+    queries: str,
+    array: str | None,
+    header: str | None,
+    k: int,
+    candidates: int | None,
+    recall: float | None,
+    out: str | None,
 ) -> None:
     """Search what SimilaritySearch.save wrote."""
     from hashlearn.search import SimilaritySearch
@@ -101,12 +114,15 @@ def _search_folder(
     search = SimilaritySearch.open(folder)
     asked = read_matrix(queries, array, header)
     with naming(queries), progress_bars():
-        distances, ids = search.search(asked, k, candidates=candidates)
+        found = search.search(asked, k, candidates=candidates, recall=recall)
+    distances, ids = found
     if out is None:
         print_neighbors(distances, ids)
         return
     write_neighbors(out, distances=distances, ids=ids.astype(str) if ids.dtype == object else ids)
-    typer.echo(f"{out}: the {k} nearest of {len(search)} vectors for {len(ids)} queries")
+    expected = getattr(found, "recall", None)
+    told = "" if expected is None else f", recall {expected:.3f} expected"
+    typer.echo(f"{out}: the {k} nearest of {len(search)} vectors for {len(ids)} queries{told}")
 
 
 def _nearest_codes(

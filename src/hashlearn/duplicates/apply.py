@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hashlearn.checks import check_choice
-from hashlearn.durable.files import replacing, sync, write_text
-from hashlearn.durable.json_files import parsed_json
+from hashlearn.durable.files import parsed_json, replacing, sync, write_text
 from hashlearn.durable.locks import exclusive, status_of
 from hashlearn.progress import track
 

@@ -18,8 +18,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from hashlearn.duplicates.apply import FileStamp
-from hashlearn.durable.files import write_bytes
-from hashlearn.durable.json_files import json_digest
+from hashlearn.durable.files import json_digest, write_bytes
 from hashlearn.durable.locks import status_of
 from hashlearn.features.encoders import Encoder
 from hashlearn.features.pictures import Skipped, opened_picture, picture_names, read_picture

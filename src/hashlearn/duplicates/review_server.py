@@ -16,7 +16,7 @@ from typing import Any
 from hashlearn.duplicates.decisions import DECISIONS, Decision, read_decisions, write_decisions
 from hashlearn.duplicates.result import Duplicates
 from hashlearn.duplicates.review import RowDisplay, entries, group_parts, page_script, pages_of, review_page
-from hashlearn.durable.json_files import parsed_json
+from hashlearn.durable.files import parsed_json
 
 _LARGEST_BODY = 1 << 20
 

@@ -7,7 +7,9 @@ killed: the next that writes the same target removes it. Where something is read
 """
 
 import errno
+import hashlib
 import io
+import json
 import os
 import secrets
 import stat
@@ -18,6 +20,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from hashlearn.checks import check_regular
 from hashlearn.durable.locks import NO_LINKS, exclusive, hidden_name, is_at, lock_now, status_of
 
 LEFTOVER = ".hashlearn-tmp"
@@ -301,6 +304,28 @@ def sync(path: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def read_json(path: str | Path) -> Any:
+    """The value in a JSON file, or a ValueError of one line."""
+    try:
+        return parsed_json(check_regular(path).read_text(encoding="utf-8"))
+    except ValueError:
+        raise ValueError(f"{path} is truncated, damaged or no JSON") from None
+
+
+def parsed_json(text: str | bytes) -> Any:
+    """As json.loads, with a ValueError for what is nested too deeply too."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def json_digest(*values: Any) -> str:
+    """SHA-256 of JSON values; layout and order of the keys do not matter."""
+    canonical = [json.dumps(value, sort_keys=True, separators=(",", ":")) for value in values]
+    return hashlib.sha256("\0".join(canonical).encode()).hexdigest()
 
 
 class _Unfinished(io.RawIOBase):

@@ -19,8 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from hashlearn.durable.files import LEFTOVER, keep_permissions, sync, write_text
-from hashlearn.durable.json_files import json_digest, read_json
+from hashlearn.durable.files import LEFTOVER, json_digest, keep_permissions, read_json, sync, write_text
 from hashlearn.durable.locks import LOCK, exclusive_folder
 
 Opened = TypeVar("Opened")

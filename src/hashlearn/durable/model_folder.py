@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_safetensors
 
-from hashlearn.durable.files import LEFTOVER, replacing
-from hashlearn.durable.json_files import json_digest, parsed_json, read_json
+from hashlearn.durable.files import LEFTOVER, json_digest, parsed_json, read_json, replacing
 from hashlearn.durable.locks import LOCK, exclusive_folder
 from hashlearn.version import __version__
 

@@ -20,8 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import hashlearn
 from hashlearn.checks import check_regular
-from hashlearn.durable.files import naming
-from hashlearn.durable.json_files import parsed_json
+from hashlearn.durable.files import naming, parsed_json
 from hashlearn.durable.locks import exclusive
 from hashlearn.experiments.define.experiment import Experiment, RunGrid
 from hashlearn.experiments.define.measures import Measure, PublishedPlace

@@ -26,8 +26,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_safetensors
 
 from hashlearn.checks import check_choice
-from hashlearn.durable.files import write_bytes
-from hashlearn.durable.json_files import parsed_json
+from hashlearn.durable.files import parsed_json, write_bytes
 from hashlearn.features.embed import FastEmbedEncoder
 from hashlearn.features.gist_encoder import GistEncoder
 from hashlearn.features.models import ModelEncoder, held_model, named_model

@@ -30,7 +30,7 @@ class PipelineHasher(Hasher):
     Parameters
     ----------
     pipeline : sklearn.pipeline.Pipeline
-        Its transformers work on each row alone, as those of :data:`hashlearn.hashers.state.OTHER_CLASSES` do.
+        Its transformers work on each row alone, as those of :data:`hashlearn.hashers.saving.OTHER_CLASSES` do.
     """
 
     def __init__(self, pipeline):

@@ -14,8 +14,7 @@ from hashlearn.index.cost_model import PROBING, CostModel
 from hashlearn.index.kernels.probe import Budget
 from hashlearn.index.kernels.scan import POSITION_BITS, POSITION_MASK, QUERIES_PER_BLOCK, QUERY_SHIFT, RangeQueries
 from hashlearn.index.kernels.tiles import Tiles, Words
-from hashlearn.index.reach import FEWEST_SEEN, Reach
-from hashlearn.index.scan import Keys, flat_knn, flat_range, smallest_keys
+from hashlearn.index.scan import FEWEST_SEEN, Keys, Reach, flat_knn, flat_range, smallest_keys
 from hashlearn.index.tables import MultiIndex
 
 SearchMethod = Literal["auto", "flat", "multi-index"]

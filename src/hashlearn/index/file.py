@@ -1,6 +1,22 @@
 """The file of an index: written beside and renamed, memory-mapped on opening, refused if it is not whole.
 
-A file of named arrays (:mod:`hashlearn.index.sections`), of version 3. It begins with ``HLINDEX`` and a line feed.
+It is a file of named arrays:
+
+===============  =======================================================================================================
+bytes            content
+===============  =======================================================================================================
+8                what kind of file it is
+4, 4             version of the format; length of the header
+as told          the header, JSON: what the caller says, and ``sections``: name -> ``dtype``, ``shape`` and ``crc32``
+4                CRC-32 of all that stands before
+sections         arrays, in the order of the header
+===============  =======================================================================================================
+
+Numbers are little-endian. The first section begins at the first multiple of 4096 behind the CRC-32, and every other one
+at the first multiple of 4096 behind the section before it. The bytes between are zeros, and so are those that fill up
+the last section.
+
+An index begins with ``HLINDEX`` and a line feed, and has version 3:
 
 ===============  =======================================================================================================
 section          content
@@ -31,19 +47,57 @@ checks it and the file's size, in a time that does not depend on the number of c
 compared before they are first used.
 """
 
+import hashlib
+import json
+import mmap
+import os
+import struct
+import sys
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.checks import check_integer
+from hashlearn.checks import check_integer, check_regular
+from hashlearn.durable.files import replacing
 from hashlearn.index.code_table import CodeTable, Once, Segment
 from hashlearn.index.kernels.tiles import TILE, Layout, Tiles, byte_layout, n_tiles, word_layout
-from hashlearn.index.sections import Sections, read_sections, write_sections
 
 MAGIC = b"HLINDEX\n"
 VERSION = 3
+
+_ALIGNMENT = 4096
+_LONGEST_HEADER = 1 << 20
+_PREFIX = struct.Struct("<8sII")
+_CRC = struct.Struct("<I")
+_CHUNK = 1 << 24
+_TYPES = ("|u1", "<u2", "<u4", "<u8", "<i4", "<i8", "<f4", "<f8")
+
+Pieces = NDArray | Sequence[NDArray]
+"""An array, or parts of one that are written one behind the other."""
+
+
+class Sections(NamedTuple):
+    """What a file says, and its arrays, mapped.
+
+    ``crc32`` are the checksums of those not compared yet. ``fingerprint`` is a digest of the header, which has the
+    checksums of all arrays, and so of the whole file.
+    """
+
+    path: Path
+    header: dict[str, Any]
+    arrays: dict[str, NDArray]
+    crc32: dict[str, int]
+    fingerprint: str
+
+    def verify(self) -> None:
+        """Compare the arrays that were not read on opening with their checksums."""
+        for name, crc32 in self.crc32.items():
+            _check(self.path, name, self.arrays[name], crc32)
 
 
 def write_table(table: CodeTable, path: str | Path) -> None:
@@ -138,3 +192,122 @@ def _layout(n_bits: int, said: dict[str, Any]) -> Layout:
         if described == (layout.dtype.itemsize, layout.n_words, layout.n_front, TILE, "big"):
             return layout
     raise ValueError("codes are laid out in a way this hashlearn does not know")
+
+
+def write_sections(
+    path: str | Path, magic: bytes, version: int, header: Mapping[str, Any], arrays: Mapping[str, Pieces]
+) -> None:
+    """Write arrays so that ``path`` holds, whatever happens, either the old file or the new one."""
+    _require_little_endian()
+    pieces = {name: _as_pieces(array) for name, array in arrays.items()}
+    sections = {name: _described(parts) for name, parts in pieces.items()}
+    text = json.dumps({**header, "sections": sections}).encode()
+    if len(text) > _LONGEST_HEADER:
+        raise ValueError(f"metadata must take less than {_LONGEST_HEADER} bytes as JSON, got {len(text)}")
+    head = _PREFIX.pack(magic, version, len(text)) + text
+    head += _CRC.pack(zlib.crc32(head))
+    with replacing(path) as (beside,), beside.open("wb") as file:
+        file.write(head.ljust(_aligned(len(head)), b"\0"))
+        for parts in pieces.values():
+            _write(file, parts)
+
+
+def read_sections(path: str | Path, magic: bytes, version: int, kind: str, on_demand: Collection[str]) -> Sections:
+    """Map a file; the checksums of all arrays are compared, but for those ``on_demand``."""
+    _require_little_endian()
+    path = check_regular(path)
+    with path.open("rb") as file:
+        text, offset, digest = _read_header(file, path, magic, version, kind)
+        size = os.fstat(file.fileno()).st_size
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    arrays, later = {}, {}
+    try:
+        said = json.loads(text)
+        for name, section in said.pop("sections").items():
+            arrays[name] = _mapped(mapped, size, offset, name, section)
+            offset += _aligned(arrays[name].nbytes)
+            if name in on_demand:
+                later[name] = section["crc32"]
+            else:
+                _check(path, name, arrays[name], section["crc32"])
+    except KeyError as missing:
+        raise ValueError(f"{path}: the header says no {missing}") from None
+    except (AttributeError, TypeError, ValueError, RecursionError) as wrong:
+        known = str(wrong).startswith(f"{path}: ")
+        raise ValueError(str(wrong) if known else f"{path}: {wrong}") from None
+    if size != offset:
+        raise ValueError(f"{path}: {size} bytes long instead of {offset}; the file was truncated or appended to")
+    return Sections(path, said, arrays, later, digest)
+
+
+def fingerprint(path: str | Path) -> str:
+    """A digest of the header, and so of the whole file: the header has the checksums of what follows."""
+    with check_regular(path).open("rb") as file:
+        prefix = file.read(_PREFIX.size)
+        length = _PREFIX.unpack(prefix)[2] if len(prefix) == _PREFIX.size else 0
+        return hashlib.sha256(prefix + file.read(min(length, _LONGEST_HEADER) + _CRC.size)).hexdigest()
+
+
+def _read_header(file: BinaryIO, path: Path, magic: bytes, version: int, kind: str) -> tuple[bytes, int, str]:
+    """The header, once its checksum is seen to be right, where the first section begins, and the fingerprint."""
+    prefix = file.read(_PREFIX.size)
+    if not prefix.startswith(magic) or len(prefix) < _PREFIX.size:
+        raise ValueError(f"{path}: not {kind} of hashlearn")
+    _, written, length = _PREFIX.unpack(prefix)
+    if written != version:
+        raise ValueError(f"{path}: version {written} of the format; this hashlearn reads version {version}")
+    rest = file.read(length + _CRC.size) if length <= _LONGEST_HEADER else b""
+    text, crc32 = rest[:length], rest[length:]
+    if len(crc32) < _CRC.size or _CRC.unpack(crc32)[0] != zlib.crc32(prefix + text):
+        raise ValueError(f"{path}: the header does not match its checksum; the file was truncated, edited or damaged")
+    return text, _aligned(len(prefix) + len(rest)), hashlib.sha256(prefix + rest).hexdigest()
+
+
+def _mapped(mapped: mmap.mmap, size: int, offset: int, name: str, section: dict[str, Any]) -> NDArray:
+    if section["dtype"] not in _TYPES:
+        raise ValueError(f"the section {name!r} is of a type this hashlearn does not know")
+    dtype, shape = np.dtype(section["dtype"]), tuple(int(n) for n in section["shape"])
+    n_bytes = prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or offset + n_bytes > size:
+        raise ValueError(f"{size} bytes long, too short for the section {name!r}; the file was truncated")
+    array = np.frombuffer(mapped, dtype, prod(shape), offset) if n_bytes else np.empty(0, dtype)
+    return array.reshape(shape)
+
+
+def _as_pieces(array: Pieces) -> list[NDArray]:
+    pieces = [array] if isinstance(array, np.ndarray) else list(array)
+    return [np.ascontiguousarray(piece, piece.dtype.newbyteorder("<")) for piece in pieces]
+
+
+def _described(pieces: list[NDArray]) -> dict[str, Any]:
+    first, crc32 = pieces[0], 0
+    for piece in pieces:
+        crc32 = zlib.crc32(_as_bytes(piece), crc32)
+    return {"dtype": first.dtype.str, "shape": [sum(map(len, pieces)), *first.shape[1:]], "crc32": crc32}
+
+
+def _write(file: BinaryIO, pieces: list[NDArray]) -> None:
+    for piece in pieces:
+        content = _as_bytes(piece)
+        for first in range(0, len(content), _CHUNK):
+            file.write(content[first : first + _CHUNK])
+    n_bytes = sum(piece.nbytes for piece in pieces)
+    file.write(b"\0" * (_aligned(n_bytes) - n_bytes))
+
+
+def _check(path: Path, name: str, array: NDArray, crc32: int) -> None:
+    if zlib.crc32(_as_bytes(array)) != crc32:
+        raise ValueError(f"{path}: the section {name!r} does not match its checksum; the file was edited or damaged")
+
+
+def _as_bytes(array: NDArray) -> memoryview:
+    return memoryview(array.reshape(-1).data).cast("B") if array.size else memoryview(b"")
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // _ALIGNMENT) * _ALIGNMENT
+
+
+def _require_little_endian() -> None:
+    if sys.byteorder != "little":
+        raise ValueError("index files are little-endian and memory-mapped; this machine is big-endian")

@@ -124,7 +124,7 @@ def measured(
     search: Callable[[NDArray, int, Probes], NDArray[np.int64]],
     partition: Partition,
     sizes: NDArray[np.int64],
-    list_of_row: NDArray[np.integer],
+    lists_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
     queries: NDArray[np.float32],
     truth: NDArray[np.int64],
 ) -> Frontier:
@@ -136,14 +136,14 @@ def measured(
         The candidates of an index.
     partition : Partition
     sizes : array of shape (n_lists,)
-    list_of_row : array of shape (next_row,)
+    lists_of : function rows -> lists
     queries : array of shape (n, d)
     truth : array of shape (n, most neighbors), int64
         The true nearest rows of the queries, nearest first.
     """
     neighbors = [k for k in N_QUERIES if k <= truth.shape[1]]
     typical = truth[:, : min(10, truth.shape[1])]
-    sharpness, shares = _chosen_shares(partition, sizes, list_of_row, queries, typical)
+    sharpness, shares = _chosen_shares(partition, sizes, queries, lists_of(typical))
     recalls = np.zeros((len(neighbors), len(shares), len(RATIOS)))
     codes = np.zeros(len(shares))
     for i, k in enumerate(neighbors):
@@ -194,16 +194,19 @@ def _codes_of_share(weights: _Weights, share: float) -> float:
 
 
 def _chosen_shares(
-    partition: Partition, sizes: NDArray, list_of_row: NDArray, queries: NDArray, truth: NDArray
+    partition: Partition, sizes: NDArray, queries: NDArray, true_lists: NDArray[np.int64]
 ) -> tuple[float, list[float]]:
-    """The sharpness with which the fewest codes are looked at, and shares that hold more and more neighbors."""
+    """The sharpness with which the fewest codes are looked at, and shares that hold more and more neighbors.
+
+    ``true_lists`` are the lists of the neighbors of each query.
+    """
     levels = _levels(partition, sizes, queries)[:, sizes > 0]
     scale = max(float((levels - levels.min(axis=1, keepdims=True)).mean()), 1e-30)
     best, chosen = np.inf, (0.0, [_ALL])
     for sharpness in (factor / scale for factor in _SHARPNESSES):
         weights = _weights(partition, sizes, queries, sharpness)
         places = np.argsort(weights.order, axis=1)
-        there = np.take_along_axis(places, list_of_row[truth], axis=1)
+        there = np.take_along_axis(places, true_lists, axis=1)
         before = np.where(there > 0, np.take_along_axis(weights.shares, np.maximum(there - 1, 0), axis=1), 0.0)
         shares = np.quantile(before, _COVERAGES)
         codes = _codes_of_share(weights, float(np.quantile(before, _TYPICAL)))

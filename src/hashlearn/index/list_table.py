@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.index.kernels.list_writing import write_codes
 from hashlearn.index.kernels.lists import KEY_SHIFT, LARGEST_LEVEL, Lists
 from hashlearn.index.kernels.simd import TILE
-from hashlearn.index.kernels.tiles import n_tiles, room_for
+from hashlearn.index.kernels.tiles import n_tiles, room_for, write_list_codes
 from hashlearn.index.partition import EncodedRows
 
 _GROWTH = 1.125  # of a list that moves, and of the room for all tiles
@@ -172,12 +171,15 @@ class ListTable:
             return np.ones(self.next_row, bool)
         return np.unpackbits(self.removed, count=self.next_row, bitorder="little") == 0
 
-    def list_of_row(self) -> NDArray[np.int32]:
-        """The list of every row, shape (next_row,); 0 for rows that are not there."""
-        lists = np.zeros(self.next_row, np.int32)
+    def lists_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The list of each of some rows, of any shape; 0 for rows that are not there."""
+        wanted, places = np.unique(rows, return_inverse=True)
+        lists = np.zeros(len(wanted), np.int64)
         for number, (first, size) in enumerate(zip(self.lists.first_tiles.tolist(), self.lists.sizes.tolist())):
-            lists[self.rows[first * TILE : first * TILE + size]] = number
-        return lists
+            here = self.rows[first * TILE : first * TILE + size]
+            at = np.searchsorted(wanted[:-1], here)
+            lists[at[wanted[at] == here]] = number
+        return lists[places].reshape(rows.shape)
 
     @property
     def is_out_of_shape(self) -> bool:
@@ -249,7 +251,7 @@ class ListTable:
         within = np.arange(len(order)) - before[lists]
         places = arrays.first_tiles[lists] * TILE + arrays.sizes[lists] - counts[lists] + within
         values = _in_bytes(new.corrections[order], arrays.offsets[lists], arrays.scales[lists])
-        write_codes(tiles, row_numbers, places, order, new.codes, values, rows)
+        write_list_codes(tiles, row_numbers, places, order, new.codes, values, rows)
 
 
 def _wider(arrays: ListArrays, new: EncodedRows, counts: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -19,9 +19,11 @@ from hashlearn.checks import check_choice, check_integer, check_number, plain_ar
 from hashlearn.codes import bytes_per_code
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.index.base import MAX_BITS, check_k
+from hashlearn.index.file import Sections, read_sections, write_sections
 from hashlearn.index.frontier import N_QUERIES, Frontier, ListPlan, measured, nearest_rows
 from hashlearn.index.kernels.lists import (
     KEY_SHIFT,
+    NO_BITS,
     QUERIES_PER_BLOCK,
     Allowed,
     Geometry,
@@ -35,7 +37,6 @@ from hashlearn.index.kernels.rerank import METRIC_NUMBERS, Vectors, nearest_of_c
 from hashlearn.index.kernels.simd import TILE
 from hashlearn.index.list_table import ListArrays, ListTable, tiles_of
 from hashlearn.index.partition import METRICS, EncodedRows, Partition, encode_block, word_rows
-from hashlearn.index.sections import Sections, read_sections, write_sections
 from hashlearn.rows import RowBlocks, as_rows, map_blocks
 from hashlearn.threads import check_n_jobs, run_all, split
 
@@ -356,7 +357,7 @@ class PartitionedIndex:
                 partial(self._candidates_but, itself=np.where(itself == _NOBODY, _NOBODY, numbers[itself])),
                 state.partition,
                 state.table.lists.sizes,
-                state.table.list_of_row(),
+                state.table.lists_of,
                 asked,
                 truth,
             )
@@ -457,7 +458,7 @@ class PartitionedIndex:
         if probes is not None:
             raise ValueError("probes and recall cannot both be given: a recall says what lists to look at")
         matrix = _check_matrix(vectors, state)
-        n_allowed = None if allowed.chosen is None else int(np.count_nonzero(allowed.mask(state.table.present())))
+        n_allowed = None if allowed.chosen.size == 0 else int(np.count_nonzero(allowed.mask(state.table.present())))
         plan = self.plan(k, recall, n_allowed)
         distances, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
         if plan.is_flat:
@@ -495,7 +496,7 @@ class PartitionedIndex:
             As of :meth:`search`, with ``plan.candidates`` columns.
         """
         state = self._fitted
-        chosen = _allowed(state.table, None)._replace(chosen=allowed)
+        chosen = _allowed(state.table, None)._replace(chosen=NO_BITS if allowed is None else allowed)
         return _look_for(state, _check_queries(Q, state.partition), plan, chosen, n_jobs)
 
     def _candidates_but(
@@ -757,9 +758,9 @@ def _integers(value: ArrayLike, name: str) -> NDArray[np.int64]:
 
 
 def _allowed(table: ListTable, subset: ArrayLike | None) -> Allowed:
-    removed = table.removed if table.n_removed else None
+    removed = table.removed if table.n_removed and table.removed is not None else NO_BITS
     if subset is None:
-        return Allowed(None, removed)
+        return Allowed(removed=removed)
     chosen = plain_array(subset, "subset")
     if chosen.dtype == np.bool_:
         if chosen.shape != (table.next_row,):
@@ -797,7 +798,7 @@ def _opened(file: Sections) -> tuple[Partition, ListTable, Frontier | None]:
     if (sizes < 0).any() or arrays["tiles"].size != n_places * (n_bytes + 1) or arrays["rows"].size != n_places:
         raise ValueError("codes or rows are not as many as the lists say")
     lists = ListArrays(np.cumsum(room) - room, room, sizes, arrays["offsets"].copy(), arrays["scales"].copy())
-    table = ListTable(
-        n_bytes, arrays["tiles"], arrays["rows"], lists, int(room.sum()), next_row, arrays.get("removed"), 0
-    )
+    removed = arrays["removed"].copy() if "removed" in arrays else None
+    n_used = int(room.sum())
+    table = ListTable(n_bytes, arrays["tiles"], arrays["rows"], lists, n_used, next_row, removed, 0)
     return partition, table, Frontier.read(arrays, n_lists, d)

@@ -22,10 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.codes import bytes_per_code
 from hashlearn.index.kernels.asymmetric import SUM_BITS, Queries
 from hashlearn.index.kernels.look_up import TABLE
-from hashlearn.index.kernels.rounding import estimate, quantize_weights, read_keys, round_tables, round_weights
+from hashlearn.index.kernels.rounding import estimate, quantize_weights, read_keys, round_tables
 
 BITS_WITH_SHORT_SUMS = 1024
 """Sums of codes of up to 1024 bits fit into 16 bits."""
@@ -33,22 +32,6 @@ BITS_WITH_SHORT_SUMS = 1024
 _LARGEST_BYTE = 251.0  # of 255: rounding adds a half for each of 8 weights
 _LARGEST_BYTE_OF_TABLES = 254.0  # of 255: rounding adds a half for each of 2 entries
 _LARGEST_SUM = 64000.0  # of 65534: rounding adds a half for each weight
-
-
-class RoundedWeights(NamedTuple):
-    """Weights of queries as integers.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n_queries, n_bits), int16
-    factors : ndarray of shape (n_queries,), uint16
-    steps, bases : ndarray of shape (n_queries,), float64
-    """
-
-    values: NDArray[np.int16]
-    factors: NDArray[np.uint16]
-    steps: NDArray[np.float64]
-    bases: NDArray[np.float64]
 
 
 class QuantizedQueries(NamedTuple):
@@ -109,7 +92,7 @@ def quantize(weights: NDArray[np.float32], n_bits: int, scale: float = 0.0, offs
 
     ``weights`` has a column for each bit, or one for each entry of the tables.
     """
-    n_queries, n_bytes = len(weights), bytes_per_code(n_bits)
+    n_queries, n_bytes = len(weights), -(-n_bits // 8)
     queries = QuantizedQueries(
         np.empty((n_queries, n_bytes * 2 * TABLE), np.uint8),
         np.empty(n_queries, np.uint16),
@@ -124,25 +107,6 @@ def quantize(weights: NDArray[np.float32], n_bits: int, scale: float = 0.0, offs
     else:
         round_tables(weights, *affine, _LARGEST_BYTE_OF_TABLES, _largest_sum(n_bits), queries)
     return queries
-
-
-def round_to_steps(weights: NDArray[np.float32], scale: float = 0.0, offset: float = 0.0) -> RoundedWeights:
-    """Real weights, of shape (n_queries, n_bits), as multiples of a step.
-
-    >>> rounded = round_to_steps(np.array([[-1.0, 0.5]], np.float32))
-    >>> (rounded.values * rounded.steps).round(3)
-    array([[-1.   ,  0.503]])
-    """
-    n_queries, n_bits = weights.shape
-    rounded = RoundedWeights(
-        np.empty((n_queries, n_bits), np.int16),
-        np.empty(n_queries, np.uint16),
-        np.empty(n_queries),
-        np.empty(n_queries),
-    )
-    largest = _LARGEST_BYTE, _largest_sum(n_bits)
-    round_weights(np.ascontiguousarray(weights), float(scale), float(offset), *largest, rounded.values, rounded)
-    return rounded
 
 
 def _largest_sum(n_bits: int) -> float:

@@ -42,11 +42,12 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.durable.json_files import json_digest, parsed_json
+from hashlearn.durable.files import json_digest, parsed_json
 from hashlearn.durable.locks import status_of
 from hashlearn.search.ids import Ids
 from hashlearn.search.kernels.texts import parse_numbers, row_sums
-from hashlearn.search.word_tables import add_text_functions, clear_words, drop_words, keep_words, text_field
+from hashlearn.search.word_query import spaced
+from hashlearn.search.word_tables import clear_words, drop_words, make_words
 from hashlearn.stores.base import IdType
 
 FORMAT, VERSION = "hashlearn similarity search", 4
@@ -93,17 +94,19 @@ class Facts(NamedTuple):
 
     Attributes
     ----------
+    metric, query : str
+    lengths : [float, float] or None
+        The least and the largest length of the training rows in a sample.
+    keep_vectors : str or None
+        How vectors are kept.
+    index_kind : {"auto", "flat", "lists"}
+        When the search has lists.
     search : str
         A random name, drawn when the folder was written: no other folder has it.
     change : int
         Number of the last change.
     hasher, model : str
         The folder of the hasher, and its digest.
-    metric, query : str
-    lengths : [float, float] or None
-        The least and the largest length of the training rows in a sample.
-    keep_vectors : str or None
-        How vectors are kept.
     id_type : "int64", "str" or None
         None while there has been no row.
     first_row, next_row : int
@@ -119,37 +122,41 @@ class Facts(NamedTuple):
     n_clipped : int
         Values of kept vectors that were out of range.
     tuning : dict or None
-    index_kind : {"auto", "flat", "lists"}
-        When the search has lists.
     lists : dict or None
         ``file`` and ``fingerprint`` of the file of lists, the number of places it covers, for how many rows they were
         made, and the limit beyond which rows are in no list.
     """
 
-    search: str
-    change: int
-    hasher: str
-    model: str
     metric: str
     query: str
     lengths: Any
     keep_vectors: str | None
-    id_type: IdType | None
-    first_row: int
-    next_row: int
-    next_id: int
-    n_rows: int
-    sum: int
-    codes: dict[str, Any] | None
-    vectors: dict[str, Any] | None
-    n_clipped: int
-    tuning: dict[str, Any] | None
     index_kind: str = "auto"
+    search: str = ""
+    change: int = 0
+    hasher: str = ""
+    model: str = ""
+    id_type: IdType | None = None
+    first_row: int = 0
+    next_row: int = 0
+    next_id: int = 0
+    n_rows: int = 0
+    sum: int = 0
+    codes: dict[str, Any] | None = None
+    vectors: dict[str, Any] | None = None
+    n_clipped: int = 0
+    tuning: dict[str, Any] | None = None
     lists: dict[str, Any] | None = None
 
     @property
     def n_places(self) -> int:
         return self.next_row - self.first_row
+
+    @property
+    def files(self) -> set[str]:
+        """The names of the files and folders that count."""
+        parts = self.codes, self.vectors, self.lists
+        return {self.hasher, *(part["file"] for part in parts if part is not None)}
 
     def to_json(self) -> str:
         said = {"format": FORMAT, "format_version": VERSION, **self._asdict()}
@@ -167,7 +174,7 @@ class Facts(NamedTuple):
                 raise ValueError(f"{place} has layout {found}; this hashlearn reads up to {VERSION}: update hashlearn")
             if said.pop("sha256") != json_digest(said):
                 raise ValueError(f"{place}: the facts do not match their checksum; it was edited or damaged")
-            return cls(**{name: said[name] for name in cls._fields if name in said or name not in cls._field_defaults})
+            return cls(**{name: said[name] for name in cls._fields})
         except (KeyError, TypeError, AttributeError):
             raise ValueError(f"{place}: no catalog of a similarity search; it was edited or damaged") from None
         except ValueError as error:
@@ -260,7 +267,7 @@ class Catalog:
             uri, uri=True, isolation_level=None, check_same_thread=False, timeout=SECONDS_TO_WAIT
         )
         connection.execute("PRAGMA cache_size = -16000")
-        add_text_functions(connection)
+        connection.create_function("spaced", 1, spaced, deterministic=True)  # the trigger of the words calls it
         return connection
 
     def _connect_again(self) -> None:
@@ -490,20 +497,23 @@ class Catalog:
         with self.naming_errors():
             for table in _CONTENT:
                 self._writer.execute(f"DELETE FROM {table}")
-            clear_words(self._writer, first)
+            if self.text_field(inside=True) is not None:
+                clear_words(self._writer, first)
 
     def keep_words(self, field: str | None, first: int) -> None:
         """Keep the words of a payload field, of rows from ``first`` on; None keeps none."""
         with self.naming_errors():
-            if field is None:
+            if self.text_field(inside=True) is not None:
                 drop_words(self._writer)
-            else:
-                keep_words(self._writer, field, first)
+            if field is not None:
+                make_words(self._writer, field, first)
 
     def text_field(self, *, inside: bool = False) -> str | None:
         """The payload field whose words are kept; None where none are."""
         with self._seen(inside) as db:
-            return text_field(db)
+            if not db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'words_of'").fetchone()[0]:
+                return None
+            return db.execute("SELECT field FROM words_of").fetchone()[0]
 
     def renumber(self, rows: NDArray[np.int64], first: int) -> None:
         """Give the payloads of rows, which ascend, the numbers from ``first`` on, and drop everything else."""
@@ -518,7 +528,8 @@ class Catalog:
             execute("INSERT INTO moved SELECT new, payload FROM numbers JOIN payloads USING (row) ORDER BY row")
             for table in _CONTENT:
                 execute(f"DELETE FROM {table}")
-            clear_words(self._writer, first)
+            if self.text_field(inside=True) is not None:
+                clear_words(self._writer, first)
             execute("INSERT INTO payloads SELECT row, payload FROM moved ORDER BY row")
             for table in ("numbers", "moved"):
                 execute(f"DELETE FROM {table}")

@@ -13,6 +13,7 @@ import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -196,10 +197,13 @@ class Columns:
 
     def __init__(self, catalog: Catalog, first_row: int):
         self.catalog, self._first_row = catalog, first_row
-        self.words = Words(catalog, first_row)
         self._columns: dict[str, Column] = {}
         self._masks: dict[str, tuple[int, Mask]] = {}
         self._filling = threading.RLock()
+
+    @cached_property
+    def words(self) -> Words:
+        return Words(self.catalog, self._first_row)
 
     def mask(self, condition: Condition, sums: NDArray[np.uint32]) -> Mask:
         """Which places meet a condition, of rows whose payloads have these sums; removed rows may be among them.

@@ -32,11 +32,11 @@ from numpy.typing import NDArray
 
 from hashlearn.codes import Corrections
 from hashlearn.durable.files import naming, sync
-from hashlearn.hashers.saving import digest_of, load_with_digest, n_bits_of, save_hasher
+from hashlearn.hashers.saving import load_with_digest, save_hasher
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import packed_mask, unpacked_mask
+from hashlearn.index.file import fingerprint
 from hashlearn.index.partitioned import PartitionedIndex
-from hashlearn.index.sections import fingerprint
 from hashlearn.search.catalog import Catalog, Facts, LoadedRows
 from hashlearn.search.columns import Columns
 from hashlearn.search.ids import Growing, IdColumn
@@ -60,24 +60,6 @@ _LEFT = re.compile(r"\.(codes|vectors|lists)-.*\.hashlearn-tmp\Z")
 _BESIDE = re.compile(r"catalog\.db(-wal|-shm|-journal)?\Z|acknowledged\Z|\..*\.hashlearn-(tmp|lock)\Z")
 
 
-class Acknowledgement(NamedTuple):
-    """What the file says: the number of a change, and the random name of the search."""
-
-    change: int
-    search: str
-    path: Path
-
-    def check(self, facts: Facts, catalog: Path) -> None:
-        """Raise where the catalog is of another search, or lacks a change that was acknowledged."""
-        if self.search != facts.search:
-            raise ValueError(f"{catalog} is of another search than {self.path}; the folder was mixed")
-        if facts.change < self.change:
-            raise ValueError(
-                f"{catalog} has {facts.change} changes, {self.change} were made: its log, {catalog.name}-wal, is "
-                "damaged, missing, or cannot be merged here (open the folder once where it can be written)"
-            )
-
-
 class Acknowledged:
     """The number of the last change whose call has returned, in a file of its own.
 
@@ -97,8 +79,8 @@ class Acknowledged:
             finally:
                 os.close(descriptor)
 
-    def read(self) -> Acknowledgement:
-        """What was written last."""
+    def read(self) -> tuple[int, str]:
+        """The number that was written last, and the random name of the search."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
@@ -106,7 +88,7 @@ class Acknowledged:
         if len(content) != _ACKNOWLEDGED.size + 4 or zlib.crc32(content[:-4]) != _CRC.unpack(content[-4:])[0]:
             raise ValueError(f"{self.path} does not match its checksum; it was edited or damaged")
         change, search = _ACKNOWLEDGED.unpack(content[:-4])
-        return Acknowledgement(change, search.decode("ascii", "replace"), self.path)
+        return change, search.decode("ascii", "replace")
 
 
 class SearchFolder:
@@ -155,8 +137,8 @@ class SearchFolder:
 
     def save_hasher(self, hasher: Any) -> tuple[str, str]:
         """Write a hasher; returns the name of its folder and its digest."""
-        name, digest = self._new("hasher-{}"), digest_of(hasher)
-        save_hasher(hasher, self.path / name)
+        name = self._new("hasher-{}")
+        digest = save_hasher(hasher, self.path / name)
         sync(self.path)
         return name, digest
 
@@ -183,8 +165,8 @@ class SearchFolder:
         index = kind.open(path)
         if fingerprint(path) != facts.codes["fingerprint"]:
             raise ValueError(f"{path} has other codes than were saved there (the checksum does not fit)")
-        if index.n_bits != n_bits_of(hasher.hasher):
-            raise ValueError(f"{path} has codes of {index.n_bits} bits, the hasher is of {n_bits_of(hasher.hasher)}")
+        if index.n_bits != hasher.n_bits:
+            raise ValueError(f"{path} has codes of {index.n_bits} bits, the hasher is of {hasher.n_bits}")
         return index
 
     # -- lists ------------------------------------------------------------------------------------------------------
@@ -224,13 +206,13 @@ class SearchFolder:
     # -- all --------------------------------------------------------------------------------------------------------
 
     def _new(self, pattern: str) -> str:
-        name = pattern.format(_drawn())
+        name = pattern.format(secrets.token_hex(8))
         self._written.append(name)
         return name
 
     def settle(self, facts: Facts | None) -> None:
         """Remove files that were written for a change, if the facts that are committed do not name them."""
-        named = _named(facts)
+        named = set() if facts is None else facts.files
         for name in self._written:
             if name not in named:
                 self._remove(self.path / name)
@@ -246,7 +228,7 @@ class SearchFolder:
 
     def collect(self, facts: Facts) -> None:
         """Remove files of searches that the facts do not name; what cannot be removed now is left."""
-        named = _named(facts)
+        named = facts.files
         with suppress(OSError):
             for name in os.listdir(self.path):
                 if _LEFT.match(name) or (_OWN.match(name) and name not in named):
@@ -262,30 +244,18 @@ class SearchFolder:
         # By a connection that only reads: one that writes would merge a damaged log when it is closed, and remove it.
         with closing(Catalog(self.catalog_path, read_only=True)) as catalog:
             # read first: a change that another process makes meanwhile is in the catalog before it is acknowledged
-            acknowledged = self.acknowledged.read()
-            acknowledged.check(catalog.facts(), self.catalog_path)
+            change, search = self.acknowledged.read()
+            facts = catalog.facts()
+        if search != facts.search:
+            raise ValueError(
+                f"{self.catalog_path} is of another search than {self.acknowledged.path}; the folder was mixed"
+            )
+        if facts.change < change:
+            raise ValueError(
+                f"{self.catalog_path} has {facts.change} changes, {change} were made: its log, {CATALOG}-wal, is "
+                "damaged, missing, or cannot be merged here (open the folder once where it can be written)"
+            )
         return Catalog.open(self.catalog_path)
-
-
-def _named(facts: Facts | None) -> set[str]:
-    if facts is None:
-        return set()
-    parts = facts.codes, facts.vectors, facts.lists
-    return {facts.hasher, *(part["file"] for part in parts if part is not None)}
-
-
-def vector_facts(file: VectorFile | None) -> dict[str, Any] | None:
-    """What the facts say about a vector file."""
-    return None if file is None or file.path is None else {"file": file.path.name, "id": file.layout.id}
-
-
-def new_search_id() -> str:
-    """A name for a search that no other has."""
-    return _drawn()
-
-
-def _drawn() -> str:
-    return secrets.token_hex(8)
 
 
 class Loaded(NamedTuple):
@@ -338,13 +308,14 @@ def _load(folder: SearchFolder, catalog: Catalog, facts: Facts, inside: bool) ->
     alive[places] = True
     sums = np.zeros(n, np.uint32)
     sums[places] = rows.payload_sums
+    index = _index(folder, catalog, facts, hasher, alive, inside)
     vectors = folder.open_vectors(facts)
     if vectors is not None:
         _restore_vectors(catalog, facts, vectors, inside)
     snapshot = Snapshot(
         hasher=hasher,
-        index=_index(folder, catalog, facts, hasher, alive, inside),
-        ids=IdColumn.with_gaps(rows.ids, places, n) if facts.id_type is not None and n else None,
+        index=index,
+        id_column=IdColumn.with_gaps(rows.ids, places, n) if facts.id_type is not None and n else None,
         payload_sums=Growing(sums),
         alive=packed_mask(alive),
         n_rows=facts.n_rows,
@@ -370,6 +341,8 @@ def _restore_vectors(catalog: Catalog, facts: Facts, vectors: VectorFile, inside
     places = catalog.rows_with_vectors(inside=inside) - facts.first_row
     if catalog.read_only or not len(places):
         return
+    if places.min() < 0 or places.max() >= facts.n_places:
+        raise ValueError(f"{catalog.path}: a vector is of a row that never was; it was edited or damaged")
     if not vectors.has_room_for(facts.n_places) or not vectors.first(facts.n_places).is_whole(places):
         loaded = catalog.load_vectors(inside=inside)
         if any(not isinstance(record, bytes) or len(record) != vectors.layout.record_bytes for _, record in loaded):
@@ -446,7 +419,7 @@ def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Fac
     alive = np.zeros(n, bool)
     alive[:n_before] = unpacked_mask(snapshot.alive, n_before)
     alive[new] = True
-    ids = snapshot.ids
+    ids = snapshot.id_column
     if n > n_before:
         added = IdColumn.with_gaps(rows.ids, new - n_before, n - n_before)
         ids = added if ids is None else ids.appended(added.ids, added.digests)
@@ -457,7 +430,7 @@ def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Fac
     changed = replace(
         snapshot,
         index=index,
-        ids=ids,
+        id_column=ids,
         payload_sums=snapshot.payload_sums.appended(sums),
         alive=packed_mask(alive),
         n_rows=facts.n_rows,

@@ -9,13 +9,16 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_choice, check_number
 from hashlearn.codes.results import NO_ID
 from hashlearn.linalg.projections import unit_rows
-from hashlearn.search.snapshot import Options, Snapshot
+from hashlearn.rows import as_rows
+from hashlearn.search.nearest import Options, nearest
+from hashlearn.search.rows import CatalogRows, NewRows, kept_payloads, new_ids
+from hashlearn.search.snapshot import Snapshot
 
 ACTIONS = ("skip", "flag", "error")
 DUPLICATE_OF = "duplicate_of"
 """The field of a payload that says which row a flagged row is near to."""
 
-ROWS_AT_A_TIME = 512
+_ROWS_AT_A_TIME = 512
 _CANDIDATES = 32
 """Nearest codes of a new row whose vectors are compared, in a search that has no lists."""
 
@@ -71,7 +74,7 @@ class Guard(NamedTuple):
             return [None] * len(X), np.full(len(X), np.inf)
         by_codes = snapshot.vectors is None
         candidates = None if by_codes or snapshot.lists is not None else _CANDIDATES
-        found = snapshot.search(X, 2, Options(candidates=candidates))
+        found = nearest(snapshot, X, 2, Options(candidates=candidates), None)
         own = snapshot.find(ids) if snapshot.id_type == ("str" if ids.dtype == object else "int64") else None
         distances = found.distances.astype(np.float64)
         unknown = found.ids == NO_ID
@@ -99,16 +102,37 @@ class Guard(NamedTuple):
         return np.sqrt(np.maximum(squares[:, None] + squares - 2 * rows @ rows.T, 0))
 
 
-def flagged(payload: str, near: NearRow | None) -> str:
+def put_guarded(rows: CatalogRows, X: Any, ids: Any, payloads: Any, guard: Guard, *, only_new: bool) -> list[NearRow]:
+    """Put rows, block by block; those that are near others are treated as the guard says, and returned."""
+    source = as_rows(X)
+    n = len(source)
+    texts = kept_payloads(payloads, n)
+    all_near = []
+    with rows.changing() as pending:
+        if pending.snapshot.vectors is None and pending.snapshot.hasher.query != "code":
+            raise ValueError("duplicates needs vectors to compare with; make the search with keep_vectors='float32'")
+        every = new_ids(pending, ids, n)
+        for start in range(0, n, _ROWS_AT_A_TIME):
+            part = np.arange(start, min(start + _ROWS_AT_A_TIME, n))
+            block = source.take(part)
+            near = guard.near_rows(pending.snapshot, block, every[part])
+            found = [each for each in near if each is not None]
+            if found and guard.action == "error":
+                raise ValueError(
+                    f"X must have no duplicates: the row of id {found[0].id!r:.60} is at distance "
+                    f"{found[0].distance:.6g} of that of id {found[0].of!r:.60}; nothing was added"
+                )
+            all_near += found
+            is_kept = np.array([each is None or guard.action == "flag" for each in near])
+            kept = part[is_kept]
+            said = [_flagged(texts[row], near[row - start]) for row in kept]
+            encoded = pending.snapshot.hasher.encode(block[is_kept])
+            rows.put_encoded(pending, NewRows(block[is_kept], every[kept], encoded, said), only_new)
+    return all_near
+
+
+def _flagged(payload: str, near: NearRow | None) -> str:
     """The payload of a row, as JSON; where the row is near another, it says which."""
     if near is None:
         return payload
     return json.dumps({**json.loads(payload or "{}"), DUPLICATE_OF: near.of}, ensure_ascii=False, separators=(",", ":"))
-
-
-def refuse(near: NearRow) -> None:
-    """Say that nothing was added, and why."""
-    raise ValueError(
-        f"X must have no duplicates: the row of id {near.id!r:.60} is at distance {near.distance:.6g} of that of id "
-        f"{near.of!r:.60}; nothing was added"
-    )

@@ -1,8 +1,7 @@
 """Rows that live in somebody else's database: mirrored in memory and searched there, or searched by the database."""
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
@@ -21,12 +20,12 @@ from hashlearn.search.columns import Facet
 from hashlearn.search.folder import Loaded
 from hashlearn.search.ids import given_new_ids
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
-from hashlearn.search.rerank import rerank_read
+from hashlearn.search.nearest import CANDIDATES_PER_RESULT, CANDIDATES_WITHIN, Options, by_store, only_within
 from hashlearn.search.results import Page, Record
-from hashlearn.search.rows import CatalogRows, NewRows, Pending
-from hashlearn.search.snapshot import CANDIDATES_PER_RESULT, CANDIDATES_WITHIN, Index, Options, Snapshot, only_within
+from hashlearn.search.rows import CatalogRows, NewRows, Pending, kept_payloads
+from hashlearn.search.snapshot import Index, Snapshot
 from hashlearn.search.tune import Tuning
-from hashlearn.stores.arguments import NO_PAYLOAD, payload_texts
+from hashlearn.stores.arguments import payload_texts
 from hashlearn.stores.base import IdType
 from hashlearn.stores.store import Store
 from hashlearn.stores.uri import is_there, open_store
@@ -115,11 +114,6 @@ class StoreLink:
         if self.store is not None:
             self.store.close()
 
-    def refuse_to_save(self) -> NoReturn:
-        raise ValueError(
-            "the rows of this search are in its store already; hashlearn.save(search.hasher, folder) keeps the hasher"
-        )
-
     def __reduce__(self) -> Any:
         if isinstance(self.place, Store):
             raise TypeError("cannot pickle a search over an open store; make it with the URI of the store instead")
@@ -149,12 +143,10 @@ class MirroredRows(CatalogRows):
     A change is in the database first, and in the mirror then. What others change there is seen after a refresh.
     """
 
-    _vectors_elsewhere = True
-
     def __init__(self, link: StoreLink):
         super().__init__(link.hasher, None)
         self._link = link
-        self._now = self._mirror()
+        self._show(self._mirror())
 
     @property
     def place(self) -> Any:
@@ -165,22 +157,18 @@ class MirroredRows(CatalogRows):
         return self._link.keep_vectors
 
     def put(self, X: Any, ids: Any, payloads: Any, *, only_new: bool) -> None:
-        encoded = self.hasher.encode(X)
-        texts = payload_texts(payloads, len(encoded.codes))
-        new = NewRows(X, ids, encoded, ["" if text == NO_PAYLOAD else text for text in texts])
+        encoded = self.reader.hasher.encode(X)
+        new = NewRows(X, ids, encoded, kept_payloads(payloads, len(encoded.codes)))
         with self.changing() as pending:
             before = len(pending.snapshot.payload_sums.values)
             self.put_encoded(pending, new, only_new)
             snapshot = pending.snapshot
-            if snapshot.ids is not None and len(new):
+            if snapshot.id_column is not None and len(new):
                 places = (
                     np.arange(before, snapshot.n_places) if before <= snapshot.n_places - len(new) else snapshot.places
                 )
                 self._link.put(snapshot.ids_at(places[-len(new) :]), encoded, new.payloads, X)
                 pending.snapshot = self._with_vectors(snapshot)
-
-    def put_guarded(self, X: Any, ids: Any, payloads: Any, guard: Any, *, only_new: bool) -> NoReturn:
-        refuse_guard()
 
     def remove(self, ids: Any) -> None:
         with self.changing() as pending:
@@ -189,23 +177,15 @@ class MirroredRows(CatalogRows):
                 self._link.store.delete(pending.snapshot.ids_at(places))
             self._bury(pending, places)
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        raise ValueError("transaction needs a folder or memory: a store makes every change at once")
-        yield
-
     def refitted(self, hasher: MetricHasher, X: Any) -> None:
         vars(self).update(vars(MirroredRows(self._link.refitted(hasher))))
 
-    def save(self, folder: str | Path | None) -> None:
-        self._link.refuse_to_save()
-
     def refresh(self) -> bool:
         self._link.open()
-        before = self._snapshot
+        before = self.reader
         now = self._mirror()
-        self._now = now._replace(snapshot=replace(now.snapshot, tuning=before.tuning))
-        return not self._holds_the_same(before, self._snapshot)
+        self._show(now._replace(snapshot=replace(now.snapshot, tuning=before.tuning)))
+        return not self._holds_the_same(before, self.reader)
 
     def pickled_parts(self) -> Any:
         return MirroredRows, (self._link,)
@@ -222,7 +202,7 @@ class MirroredRows(CatalogRows):
         return None if store is None or store.n_features is None else StoreVectors(store, ids)
 
     def _with_vectors(self, snapshot: Snapshot) -> Snapshot:
-        return replace(snapshot, vectors=self._vectors_of(None, len(snapshot), snapshot.ids))
+        return replace(snapshot, vectors=self._vectors_of(None, len(snapshot), snapshot.id_column))
 
     def _mirror(self) -> Loaded:
         """All rows of the store, in the order of their ids."""
@@ -237,19 +217,19 @@ class MirroredRows(CatalogRows):
                 corrections = Corrections(np.concatenate([block.corrections for block in blocks])[order], *affine)
             encoded = Encoded(np.concatenate([block.codes for block in blocks])[order], corrections)
             payloads = [payload for block in blocks for payload in block.payloads or ()]
-            texts = payload_texts([payloads[row] for row in order.tolist()], len(ids))
-            new = NewRows(None, ids[order], encoded, ["" if text == NO_PAYLOAD else text for text in texts])
+            texts = kept_payloads([payloads[row] for row in order.tolist()], len(ids))
+            new = NewRows(None, ids[order], encoded, texts)
             with rows.changing() as pending:
                 rows.put_encoded(pending, new, True)
         self._catalog = rows._catalog
         return rows._now._replace(snapshot=self._with_vectors(rows._now.snapshot))
 
     def _holds_the_same(self, one: Snapshot, other: Snapshot) -> bool:
-        if len(one) != len(other) or not np.array_equal(one.all_ids, other.all_ids):
+        if len(one) != len(other) or not np.array_equal(one.ids, other.ids):
             return False
         if not len(one):
             return True
-        first, second = (each.find_all(one.all_ids) for each in (one, other))
+        first, second = (each.find_all(one.ids) for each in (one, other))
         return np.array_equal(one.index.codes(first), other.index.codes(second)) and np.array_equal(
             one.payload_sums.values[first], other.payload_sums.values[second]
         )
@@ -260,12 +240,8 @@ class StoreRows:
 
     folder: Path | None = None
     tuning: Tuning | None = None
-    moment = None
-    has_lists = False
-    list_sizes = clipped_share = None
-
-    def tune_lists(self, queries: Any) -> None:
-        """Rows of a store have no lists."""
+    lists = None
+    clipped_share = None
 
     def __init__(self, link: StoreLink):
         if link.hasher.has_weights:
@@ -278,6 +254,10 @@ class StoreRows:
         self._link = link
         self._next_id: int | None = None
         """One more than the largest integer id; None until it is asked for."""
+
+    @property
+    def reader(self) -> "StoreRows":
+        return self
 
     @property
     def place(self) -> Any:
@@ -424,9 +404,6 @@ class StoreRows:
             if self._next_id is not None:
                 self._next_id = max(self._next_id, int(new_ids.max()) + 1)
 
-    def put_guarded(self, X: Any, ids: Any, payloads: Any, guard: Any, *, only_new: bool) -> NoReturn:
-        refuse_guard()
-
     def remove(self, ids: Any) -> None:
         store = self._link.store
         there = set() if store is None else {record.id for record in store.get(ids)}
@@ -435,11 +412,6 @@ class StoreRows:
             raise ValueError(f"ids must be in the search, got {missing[0]!r:.60}, which is not")
         if store is not None:
             store.delete(ids)
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        raise ValueError("transaction needs a folder or memory: a store makes every change at once")
-        yield
 
     def compact(self) -> None:
         if self._link.store is not None:
@@ -453,9 +425,6 @@ class StoreRows:
 
     def keep_tuning(self, tuning: Tuning) -> None:
         self._need_memory("tune")
-
-    def save(self, folder: str | Path | None) -> None:
-        self._link.refuse_to_save()
 
     def refresh(self) -> bool:
         was_there = self._link.store is not None
@@ -489,9 +458,7 @@ class StoreRows:
         distinct, ranks = np.unique(found.ids[there], return_inverse=True)
         places = np.full(found.ids.shape, NO_ID, np.int64)
         places[there] = ranks
-        ordered = rerank_read(StoreVectors(store, distinct), ranks, X, places, k, self.hasher.metric)
-        gone = np.isnan(ordered.distances)  # removed from the store since the codes were found
-        ordered.distances[gone], ordered.ids[gone] = np.inf, NO_ID
+        ordered = by_store(StoreVectors(store, distinct), ranks, X, places, k, self.hasher.metric)
         ids = np.full(ordered.ids.shape, NO_ID if store.id_type == "int64" else None, found.ids.dtype)
         ids[ordered.ids != NO_ID] = distinct[ordered.ids[ordered.ids != NO_ID]]
         return Neighbors(ordered.distances, ids)
@@ -512,7 +479,3 @@ class StoreRows:
 def _refuse_subset(options: Options) -> None:
     if options.subset is not None:
         raise ValueError("subset must be None where search_in='store'; give a filter instead")
-
-
-def refuse_guard() -> NoReturn:
-    raise ValueError("duplicates must be None where there is a store: the guard is for rows in memory or in a folder")

@@ -1,6 +1,7 @@
 """From vectors to what an index wants: a hasher and the metric it serves."""
 
 import warnings
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,7 +90,7 @@ class MetricHasher:
         self.reader: Hasher = as_hasher(hasher)
         self._is_unit = self.metric == "cosine"
 
-    @property
+    @cached_property
     def n_bits(self) -> int:
         return n_bits_of(self.hasher)
 

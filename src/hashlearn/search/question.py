@@ -1,7 +1,7 @@
 """A question of words, of meaning, or of both, answered from a snapshot."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,11 @@ from hashlearn.checks import check_integer
 from hashlearn.codes.packing import unpack
 from hashlearn.codes.results import NO_ID, Neighbors
 from hashlearn.search.hybrid import join_ranks, unlike_each_other
-from hashlearn.search.snapshot import Options, Snapshot
+from hashlearn.search.nearest import Options, nearest, nearest_to_codes
 from hashlearn.search.word_query import parse_words
+
+if TYPE_CHECKING:
+    from hashlearn.search.snapshot import Snapshot
 
 WAYS = ("words", "meaning", "both")
 _LEAST_DEPTH = 100
@@ -61,7 +64,7 @@ class Answer(NamedTuple):
     parts: dict[str, NDArray[np.float32]]
 
 
-def answer(snapshot: Snapshot, question: Question, k: int, options: Options) -> Answer:
+def answer(snapshot: "Snapshot", question: Question, k: int, options: Options) -> Answer:
     """The k best rows of each query.
 
     Distances are those of the vectors or codes where only these were asked; minus the score of the words where only the
@@ -95,7 +98,7 @@ def answer(snapshot: Snapshot, question: Question, k: int, options: Options) -> 
     return Answer(found, parts)
 
 
-def _mask(snapshot: Snapshot, question: Question, options: Options) -> NDArray[np.bool_] | None:
+def _mask(snapshot: "Snapshot", question: Question, options: Options) -> NDArray[np.bool_] | None:
     """The places that are looked at; None for all."""
     mask = snapshot.chosen(options.filter, options.subset)
     if question.like is None and mask is None and snapshot.n_rows == snapshot.n_places:
@@ -108,7 +111,7 @@ def _mask(snapshot: Snapshot, question: Question, options: Options) -> NDArray[n
     return alive if mask is None else alive & mask
 
 
-def _by_words(snapshot: Snapshot, question: Question, depth: int, mask: Any) -> Any:
+def _by_words(snapshot: "Snapshot", question: Question, depth: int, mask: Any) -> Any:
     words, lists = snapshot.columns.words, []
     for text in question.texts or ():
         query = parse_words(text, operators=question.operators)
@@ -117,18 +120,18 @@ def _by_words(snapshot: Snapshot, question: Question, depth: int, mask: Any) -> 
     return lists
 
 
-def _by_meaning(snapshot: Snapshot, question: Question, depth: int, options: Options, mask: Any) -> Any:
+def _by_meaning(snapshot: "Snapshot", question: Question, depth: int, options: Options, mask: Any) -> Any:
     if question.codes is not None:
-        found = snapshot.search_codes_among(question.codes, depth, options, mask)
+        found = nearest_to_codes(snapshot, question.codes, depth, mask, options.n_jobs)
     else:
-        found = snapshot.search_among(question.X, depth, options, mask)
+        found = nearest(snapshot, question.X, depth, options, mask)
     there = found.ids >= 0
     distances = found.distances.astype(np.float32)
     return [(ids[has], own[has]) for ids, own, has in zip(found.ids, distances, there)]
 
 
 def _varied(
-    snapshot: Snapshot, places: NDArray[np.int64], distances: NDArray[np.float32], k: int, diversity: float
+    snapshot: "Snapshot", places: NDArray[np.int64], distances: NDArray[np.float32], k: int, diversity: float
 ) -> NDArray[np.int64]:
     """Positions of k places unlike each other."""
     spread = float(distances.max() - distances.min())
@@ -149,7 +152,7 @@ class Example(NamedTuple):
     codes: NDArray[np.uint8] | None
 
 
-def example(snapshot: Snapshot, like: Any, unlike: Any) -> Example:
+def example(snapshot: "Snapshot", like: Any, unlike: Any) -> Example:
     """The mean of the rows to be like, away from the mean of the rows to avoid (J. Rocchio, 1971)."""
     liked, avoided = snapshot.find_all(like, "like"), snapshot.find_all(unlike, "unlike")
     if not len(liked):
@@ -163,7 +166,7 @@ def example(snapshot: Snapshot, like: Any, unlike: Any) -> Example:
     return Example(None, np.packbits(_away(*signs) > 0)[None])
 
 
-def _scaled(snapshot: Snapshot, places: NDArray[np.int64]) -> NDArray[np.floating]:
+def _scaled(snapshot: "Snapshot", places: NDArray[np.int64]) -> NDArray[np.floating]:
     vectors = snapshot.vectors_at(places) if len(places) else np.empty((0, snapshot.vectors.n_features), np.float32)
     if snapshot.hasher.metric != "cosine":
         return vectors

@@ -42,15 +42,16 @@ _ROUNDS = 8
 
 def reencode(rows: CatalogRows, hasher: Any, changing: AbstractContextManager) -> None:
     """Give all rows codes of another hasher, in one change; ``changing`` lets one thread at a time change the rows."""
-    new = _fitted(rows.moment.snapshot, hasher)
+    new = _fitted(rows.reader, hasher)
     while True:
-        snapshot, vectors = rows.moment.snapshot, _name_of(rows.moment.vectors)
+        snapshot, _, file = rows.loaded
+        vectors = _name_of(file)
         made = NewCodes(new, rows.folder, vectors)
         for _ in range(_ROUNDS):  # in each of them fewer rows are left, unless others add them as fast
-            if snapshot.n_places - made.n_done <= _FEW_ROWS or _name_of(rows.moment.vectors) != vectors:
+            if snapshot.n_places - made.n_done <= _FEW_ROWS or _name_of(rows.loaded.vectors) != vectors:
                 break
             made.extend(snapshot)
-            snapshot = rows.moment.snapshot
+            snapshot = rows.reader
         with changing, rows.changing() as pending:
             # Rows that were compacted or restored meanwhile are in another file, at other places.
             is_same = _name_of(pending.vectors) == vectors
@@ -117,7 +118,7 @@ class NewCodes:
             here = np.arange(start, min(start + _BLOCK, snapshot.n_places))
             codes, there = np.zeros((len(here), self.width), np.uint8), alive[here]
             if there.any():
-                codes[there] = with_corrections(*self.hasher.encode(snapshot.vectors_at(here[there])))
+                codes[there] = with_corrections(self.hasher.encode(snapshot.vectors_at(here[there])))
             self._append(codes)
 
     def index(self, places: NDArray[np.int64]) -> Index:

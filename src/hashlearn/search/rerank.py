@@ -23,8 +23,8 @@ from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.rows.blocks import ArrayRows
 from hashlearn.search.kernels.pairs import negative_products, squared_differences
-from hashlearn.search.read_ahead import expect_rows, mapping_of
-from hashlearn.search.vectors import VectorFile, VectorView
+from hashlearn.search.vector_view import VectorView, expect_rows, mapping_of
+from hashlearn.search.vectors import VectorFile
 
 METRICS = ("euclidean", "cosine", "dot")
 """Euclidean distance; 1 - cosine, which is 1 for a vector of zeros; negative inner product."""
@@ -155,26 +155,24 @@ def nearest_candidates(
     view: VectorView, query_vectors: Any, wanted: NDArray[np.int64], k: int, metric: str
 ) -> Neighbors:
     """As :func:`rerank_exact`, for queries that were checked: in one compiled call where the vectors are in memory."""
-    there = wanted != NO_ID
-    places = wanted.reshape(-1) if there.all() else wanted[there]
     if not view.is_resident:
-        return rerank_read(view, places, query_vectors, wanted, k, metric)
-    queries = query_vectors
-    if type(queries) is not np.ndarray or queries.ndim != 2 or queries.dtype.kind != "f":
-        rows = as_rows(query_vectors)
-        queries = rows.take(np.arange(len(rows)))
-    of_query, parts = np.nonzero(there)[0], []
-    for start in range(0, len(places), _PAIRS_AT_A_TIME):
+        return rerank_read(view, wanted[wanted != NO_ID], query_vectors, wanted, k, metric)
+    queries, step = as_array(query_vectors), max(1, _PAIRS_AT_A_TIME // max(1, wanted.shape[1]))
+    parts = []
+    for start in range(0, max(1, len(wanted)), step):
         check_deadline()
-        part = slice(start, start + _PAIRS_AT_A_TIME)
-        numbers = view.distances(places[part], of_query[part], queries, metric)
-        if numbers is None:
-            return rerank_read(view, places, query_vectors, wanted, k, metric)
-        parts.append(numbers)
-    distances = np.full(wanted.shape, np.inf, np.float32)
-    if parts:
-        distances[there] = as_distances(parts[0] if len(parts) == 1 else np.concatenate(parts), metric)
-    return _nearest(distances, wanted, k)
+        part = slice(start, start + step)
+        parts.append(view.nearest(queries[part], wanted[part], k, metric))
+    return Neighbors(*(parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts))))
+
+
+def as_array(query_vectors: Any) -> NDArray[np.floating]:
+    """Queries, in whatever form, as a matrix of finite numbers."""
+    is_matrix = type(query_vectors) is np.ndarray and query_vectors.ndim == 2 and query_vectors.dtype.kind == "f"
+    if is_matrix and np.isfinite(query_vectors).all():
+        return query_vectors
+    rows = as_rows(query_vectors)
+    return rows.take(np.arange(len(rows)))
 
 
 def rerank_read(

@@ -1,8 +1,8 @@
 """The rows of a search: in memory, or in a folder that every change is written to."""
 
 import copy
-import json
 import os
+import secrets
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,27 +12,23 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from hashlearn.codes import Corrections
-from hashlearn.codes.results import Neighbors, RangeResult
 from hashlearn.durable.files import sync
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import ids_from
-from hashlearn.rows import RowBlocks, as_rows
+from hashlearn.rows import as_rows
 from hashlearn.search.catalog import Catalog, Facts, payload_sums
-from hashlearn.search.columns import Columns, Facet, Histogram
-from hashlearn.search.folder import Loaded, SearchFolder, load, load_changes, new_search_id, vector_facts
-from hashlearn.search.guard import ROWS_AT_A_TIME, Guard, NearRow, flagged, refuse
+from hashlearn.search.columns import Columns
+from hashlearn.search.folder import Loaded, SearchFolder, load, load_changes
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_new_ids
-from hashlearn.search.lists import LEAST_ROWS, SearchLists, VectorsAt
+from hashlearn.search.lists import LEAST_ROWS, SearchLists
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
-from hashlearn.search.question import Question, answer, example
-from hashlearn.search.results import Page, Record
-from hashlearn.search.snapshot import Index, Options, Snapshot, empty_index, with_ids, with_places
-from hashlearn.search.tune import Tuning, tune
-from hashlearn.search.vector_values import Calibration
-from hashlearn.search.vectors import VectorFile, VectorView
+from hashlearn.search.snapshot import Index, Snapshot, empty_index, with_places
+from hashlearn.search.tune import Tuning
+from hashlearn.search.vector_layout import Calibration
+from hashlearn.search.vector_view import VectorView
+from hashlearn.search.vectors import VectorFile
 from hashlearn.stores.arguments import NO_PAYLOAD, payload_texts
 
 _LEAST_FRESH = 8192
@@ -65,7 +61,6 @@ class Pending:
     facts: Facts
     vectors: VectorFile | None
     must_flush: bool = False
-    is_new: bool = False
 
 
 class CatalogRows:
@@ -80,7 +75,16 @@ class CatalogRows:
         How vectors are kept, if they are.
     index : {"auto", "flat", "lists"}
         When the rows have lists.
+
+    Attributes
+    ----------
+    reader : Snapshot
+        The rows as they are now. All that a reader needs hangs on this one reference, which a change replaces at its
+        end.
     """
+
+    reader: Snapshot
+    _now: Loaded
 
     def __init__(self, hasher: MetricHasher, keep: str | None, index: str = "auto"):
         self._keep = keep
@@ -89,8 +93,8 @@ class CatalogRows:
         self._catalog = Catalog.in_memory()
         self._process = os.getpid()
         self._pending: Pending | None = None
-        # All that a reader needs hangs on this one reference, which a change replaces at its end.
-        self._now = Loaded(_empty_snapshot(hasher, self._catalog, 0, 0), _no_facts(hasher, keep, index), None)
+        facts = Facts(hasher.metric, hasher.query, hasher.lengths, keep, index)
+        self._show(Loaded(_empty_snapshot(hasher, self._catalog, 0, 0), facts, None))
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -104,42 +108,18 @@ class CatalogRows:
             raise
         rows = cls.__new__(cls)
         rows._keep, rows._process, rows._pending = loaded.facts.keep_vectors, os.getpid(), None
-        rows._folder, rows._catalog, rows._now = place, catalog, loaded
-        rows._calibration = None
+        rows._folder, rows._catalog, rows._calibration = place, catalog, None
+        rows._show(loaded)
         return rows
 
-    @property
-    def _snapshot(self) -> Snapshot:
-        return self._now.snapshot
+    def _show(self, now: Loaded, **others: Any) -> None:
+        """Let readers see these rows from now on, in one step: an interrupt may come between two."""
+        vars(self).update(_now=now, reader=now.snapshot, **others)
 
     @property
-    def moment(self) -> Any:
-        """Something that every change replaces."""
+    def loaded(self) -> Loaded:
+        """The rows as they are now, their facts, and the file of their vectors."""
         return self._now
-
-    # -- reading ----------------------------------------------------------------------------------------------------
-
-    @property
-    def hasher(self) -> MetricHasher:
-        return self._snapshot.hasher
-
-    @property
-    def ids(self) -> NDArray[Any]:
-        return self._snapshot.all_ids
-
-    @property
-    def index(self) -> Index:
-        return self._snapshot.index.copy()
-
-    @property
-    def has_lists(self) -> bool:
-        return self._snapshot.lists is not None
-
-    @property
-    def list_sizes(self) -> NDArray[np.int64] | None:
-        """How many rows each list has, with removed ones; None where there are no lists."""
-        lists = self._snapshot.lists
-        return None if lists is None else lists.sizes
 
     @property
     def clipped_share(self) -> float | None:
@@ -150,17 +130,13 @@ class CatalogRows:
         return min(1.0, facts.n_clipped / (snapshot.n_places * snapshot.hasher.n_features))
 
     @property
-    def tuning(self) -> Tuning | None:
-        return self._snapshot.tuning
+    def folder(self) -> Path | None:
+        return None if self._folder is None else self._folder.path
 
     @property
     def place(self) -> Any:
         """The store that the rows live in, as the user has named it; None if they do not."""
         return None
-
-    @property
-    def folder(self) -> Path | None:
-        return None if self._folder is None else self._folder.path
 
     @property
     def keep_vectors(self) -> str | None:
@@ -171,190 +147,19 @@ class CatalogRows:
         """The payload field that is searched by words."""
         return self._catalog.text_field(inside=self._open_change is not None)
 
-    def __len__(self) -> int:
-        return len(self._snapshot)
-
-    def __contains__(self, id: Any) -> bool:
-        snapshot = self._snapshot
-        is_text = isinstance(id, str)
-        if not is_text and (isinstance(id, (bool, np.bool_)) or not isinstance(id, (int, np.integer))):
-            return False
-        if snapshot.id_type != ("str" if is_text else "int64") or (not is_text and not 0 <= id < 2**63):
-            return False
-        try:
-            return bool(snapshot.find([id])[0] >= 0)
-        except ValueError:  # no id can be like this
-            return False
-
-    def codes(self, ids: Any) -> NDArray[np.uint8]:
-        snapshot = self._snapshot
-        return snapshot.index.codes(snapshot.places_by_id if ids is None else snapshot.find_all(ids))
-
-    def get(self, ids: Any) -> list[Record]:
-        snapshot = self._snapshot
-        places = snapshot.find(ids)
-        return self.records(snapshot, places[places >= 0])
-
-    def records(self, snapshot: Snapshot, places: NDArray[np.int64]) -> list[Record]:
-        """The rows at places, with all that is kept of them."""
-        payloads = self._payloads_at(snapshot, places)
-        codes = snapshot.index.codes(places)
-        vectors: Any = [None] * len(places)
-        if snapshot.vectors is not None and len(places):
-            vectors = snapshot.vectors_at(places)
-        ids = snapshot.ids_at(places).tolist()
-        return [Record(*row) for row in zip(ids, codes, payloads, vectors)]
-
-    def payloads(self, ids: Any) -> list[dict[str, Any] | None]:
-        snapshot = self._snapshot
-        places = snapshot.find(ids)
-        found = iter(self._payloads_at(snapshot, places[places >= 0]))
-        return [next(found) if place >= 0 else None for place in places.tolist()]
-
-    def _payloads_at(self, snapshot: Snapshot, places: NDArray[np.int64]) -> list[dict[str, Any]]:
-        sums = snapshot.payload_sums.values[places].tolist()
-        texts = snapshot.columns.catalog.payloads((snapshot.first_row + places).tolist(), sums)
-        return [json.loads(text) if text else {} for text in texts]
-
-    def search(self, X: Any, k: int, options: Options) -> Neighbors:
-        snapshot = self._snapshot
-        found = snapshot.search(X, k, options)
-        return with_ids(found, snapshot.ids_at(found.ids))
-
-    def search_codes(self, codes: ArrayLike, k: int, options: Options) -> Neighbors:
-        snapshot = self._snapshot
-        found = snapshot.search_codes(codes, k, options)
-        return Neighbors(found.distances, snapshot.ids_at(found.ids))
-
-    def search_with(self, X: Any, k: int, options: Options, include: set[str]) -> tuple[Neighbors, Any, Any]:
-        """As :meth:`search`, with the payloads and vectors of the neighbors, where ``include`` names them."""
-        snapshot = self._snapshot
-        return self._with_rows(snapshot, snapshot.search(X, k, options), include)
-
-    def ask(self, question: Question, k: int, options: Options, include: set[str]) -> tuple[Neighbors, Any, Any, Any]:
-        """As :meth:`search_with`, by words, by meaning or by both; the last part says what each has given."""
-        snapshot = self._snapshot
-        if question.like is not None:
-            question = self._like(snapshot, question)
-        found, parts = answer(snapshot, question, k, options)
-        return *self._with_rows(snapshot, found, include), parts
-
-    def _like(self, snapshot: Snapshot, question: Question) -> Question:
-        """The same question with the vector or code, and the words, of the rows that it names."""
-        X, codes = example(snapshot, question.like, question.unlike)
-        payloads = self._payloads_at(snapshot, snapshot.find_all(question.like, "like"))
-        texts = [payload.get(self.text_field or "") for payload in payloads]
-        text = " ".join(text for text in texts if isinstance(text, str))
-        return question._replace(X=X, codes=codes, texts=[text])
-
-    def _with_rows(self, snapshot: Snapshot, found: Neighbors, include: set[str]) -> tuple[Neighbors, Any, Any]:
-        there = found.ids >= 0
-        places = found.ids[there]
-        payloads = vectors = None
-        if "payload" in include:
-            each = iter(self._payloads_at(snapshot, places))
-            payloads = [[next(each) if known else None for known in row] for row in there.tolist()]
-        if "vector" in include and snapshot.vectors is not None:
-            vectors = np.full((*found.ids.shape, snapshot.vectors.n_features), np.nan, np.float32)
-            vectors[there] = snapshot.vectors_at(places)
-        return with_ids(found, snapshot.ids_at(found.ids)), payloads, vectors
-
-    def within(self, X: Any, distance: float, options: Options) -> Any:
-        snapshot = self._snapshot
-        found = snapshot.within(X, distance, options)
-        return RangeResult(found.offsets, found.distances, snapshot.ids_at(found.ids))
-
-    def count(self, filter: Any) -> int:
-        return len(self._snapshot.rows_meeting(filter))
-
-    def matching(self, filter: Any) -> NDArray[np.bool_]:
-        snapshot = self._snapshot
-        mask = snapshot.chosen(filter, None)
-        return np.ones(len(snapshot), bool) if mask is None else mask[snapshot.places_by_id]
-
-    def facets(self, field: str, filter: Any, subset: Any, limit: int | None) -> list[Facet]:
-        snapshot = self._snapshot
-        chosen = snapshot.is_chosen(filter, subset)
-        return snapshot.columns.counts(field, chosen, snapshot.payload_sums.values, limit)
-
-    def histogram(self, field: str, filter: Any, subset: Any, n_bins: int) -> Histogram:
-        snapshot = self._snapshot
-        chosen = snapshot.is_chosen(filter, subset)
-        return snapshot.columns.histogram(field, chosen, snapshot.payload_sums.values, n_bins)
-
-    def scroll(self, filter: Any, limit: int, after: str | None) -> Page:
-        snapshot = self._snapshot
-        places = snapshot.rows_meeting(filter)
-        if after is not None:
-            first, _, row = str(after).partition("-")
-            if first != str(snapshot.first_row) or not row.isdecimal():
-                raise ValueError("after must be of a page of this search since it was last compacted; begin again")
-            places = places[np.searchsorted(places, int(row) - snapshot.first_row, side="right") :]
-        page = places[:limit]
-        last = None if len(places) <= limit else f"{snapshot.first_row}-{snapshot.first_row + int(page[-1])}"
-        return Page(self.records(snapshot, page), last)
-
-    def warm(self) -> None:
-        snapshot = self._snapshot
-        if len(snapshot):
-            if isinstance(snapshot.index, HammingIndex):
-                snapshot.index.prepare()
-            row = np.zeros((1, snapshot.hasher.n_features), np.float32)
-            for X in (row, row.astype(np.float64)):
-                snapshot.search(X, min(10, len(snapshot)), Options())
-
-    def tune(self, queries: Any, k: int, target_recall: float) -> Tuning:
-        snapshot = self._snapshot
-        if snapshot.vectors is None:
-            raise ValueError("tune needs vectors to compare with; make the search with keep_vectors='float32'")
-        view = _ByPosition(snapshot)
-        return tune(view, queries, k, target_recall, vectors=view.rows)
-
     # -- changes ----------------------------------------------------------------------------------------------------
 
     def put(self, X: Any, ids: Any, payloads: Any, *, only_new: bool) -> None:
         """Add rows, in the place of those that have the same ids unless all must be new."""
         while True:
             pending = self._open_change
-            hasher = self._snapshot.hasher if pending is None else pending.snapshot.hasher
+            hasher = self.reader.hasher if pending is None else pending.snapshot.hasher
             encoded = hasher.encode(X)
-            texts = payload_texts(payloads, len(encoded.codes))
-            new = NewRows(X, ids, encoded, ["" if text == NO_PAYLOAD else text for text in texts])
+            new = NewRows(X, ids, encoded, kept_payloads(payloads, len(encoded.codes)))
             with self.changing() as pending:
                 if pending.snapshot.hasher is hasher:  # otherwise another process has fitted the search anew
                     self.put_encoded(pending, new, only_new)
                     return
-
-    def put_guarded(self, X: Any, ids: Any, payloads: Any, guard: Guard, *, only_new: bool) -> list[NearRow]:
-        """As :meth:`put`, block by block; rows that are near others are treated as the guard says, and returned."""
-        rows = as_rows(X)
-        texts = ["" if text == NO_PAYLOAD else text for text in payload_texts(payloads, len(rows))]
-        all_near = []
-        with self.changing() as pending:
-            if pending.snapshot.vectors is None and pending.snapshot.hasher.query != "code":
-                raise ValueError(
-                    "duplicates needs vectors to compare with; make the search with keep_vectors='float32'"
-                )
-            known = pending.snapshot.id_type
-            if ids is None and known == "str":
-                raise ValueError("ids must be given: those of this search are strings")
-            every = ids_from(pending.facts.next_id, len(rows)) if ids is None else given_new_ids(ids, known, len(rows))
-            for start in range(0, len(rows), ROWS_AT_A_TIME):
-                part = np.arange(start, min(start + ROWS_AT_A_TIME, len(rows)))
-                block = rows.take(part)
-                near = guard.near_rows(pending.snapshot, block, every[part])
-                found = [each for each in near if each is not None]
-                if found and guard.action == "error":
-                    refuse(found[0])
-                all_near += found
-                is_kept = np.array([each is None or guard.action == "flag" for each in near])
-                kept = part[is_kept]
-                said = [
-                    texts[row] if (each := near[row - start]) is None else flagged(texts[row], each) for row in kept
-                ]
-                encoded = pending.snapshot.hasher.encode(block[is_kept])
-                self.put_encoded(pending, NewRows(block[is_kept], every[kept], encoded, said), only_new)
-        return all_near
 
     def remove(self, ids: Any) -> None:
         with self.changing() as pending:
@@ -445,7 +250,7 @@ class CatalogRows:
         facts = pending.facts._replace(change=pending.facts.change + 1)
         snapshot = replace(pending.snapshot, change=facts.change)
         self._catalog.commit(None if self._folder is None else facts)
-        self._now = Loaded(snapshot, facts, pending.vectors)
+        self._show(Loaded(snapshot, facts, pending.vectors))
         if self._folder is not None:
             with suppress(OSError):  # the change is made; a number that lags behind does no harm
                 self._folder.acknowledged.write(facts)
@@ -458,7 +263,7 @@ class CatalogRows:
         """
         snapshot, facts, _ = self._now
         with suppress(OSError):
-            if self._folder is not None and _files_of(facts) != _files_of(before):
+            if self._folder is not None and facts.files != before.files:
                 _collect(self._folder, self._catalog)
             if snapshot.n_places - snapshot.n_rows > max(_LEAST_BURIED, snapshot.n_rows):
                 self.compact()
@@ -502,16 +307,16 @@ class CatalogRows:
     def put_encoded(self, pending: Pending, new: NewRows, only_new: bool) -> None:
         """As :meth:`put`, of rows that are encoded, in a change that is under way."""
         n = len(new)
-        ids = self._ids_of(pending, new)
+        ids = Ids.of(new_ids(pending, new.ids, n))
         if not n:
             return
-        if pending.snapshot.ids is not None and pending.snapshot.ids.id_type != ids.id_type:
+        if pending.snapshot.id_column is not None and pending.snapshot.id_column.id_type != ids.id_type:
             self._forget_places(pending)  # no row is there: ids of another kind may come
         snapshot, facts = pending.snapshot, pending.facts
-        known = np.full(n, -1, np.int64) if snapshot.ids is None else snapshot.ids.find(ids, snapshot.alive)
+        known = np.full(n, -1, np.int64) if snapshot.id_column is None else snapshot.id_column.find(ids, snapshot.alive)
         if only_new and new.ids is not None and (known >= 0).any():
-            first = ids.at(np.flatnonzero(known >= 0)[:1])[0]
-            raise ValueError(f"ids must be new, got {_plain(first)!r:.60}, which is already in the search")
+            (first,) = ids.at(np.flatnonzero(known >= 0)[:1]).tolist()
+            raise ValueError(f"ids must be new, got {first!r:.60}, which is already in the search")
         first, places = facts.next_row, np.arange(snapshot.n_places, snapshot.n_places + n)
         sums = payload_sums(new.payloads)
         rows = first + np.arange(n)
@@ -529,7 +334,7 @@ class CatalogRows:
         pending.snapshot = replace(
             snapshot,
             index=index,
-            ids=IdColumn.of(ids) if snapshot.ids is None else snapshot.ids.appended(ids),
+            id_column=IdColumn.of(ids) if snapshot.id_column is None else snapshot.id_column.appended(ids),
             payload_sums=snapshot.payload_sums.appended(sums),
             alive=with_places(snapshot.alive, snapshot.n_places, snapshot.n_places + n),
             n_rows=snapshot.n_rows + n,
@@ -542,17 +347,8 @@ class CatalogRows:
             n_rows=facts.n_rows + n,
             sum=facts.sum + total,
             id_type=ids.id_type,
-            vectors=vector_facts(pending.vectors),
+            vectors=_vector_facts(pending.vectors),
         )
-
-    def _ids_of(self, pending: Pending, new: NewRows) -> Ids:
-        """The ids of new rows, as they are kept."""
-        known, n = pending.snapshot.id_type, len(new)
-        if new.ids is not None:
-            return Ids.of(given_new_ids(new.ids, known, n))
-        if known == "str":
-            raise ValueError("ids must be given: those of this search are strings")
-        return Ids.of(ids_from(pending.facts.next_id, n))
 
     def _write_rows(
         self,
@@ -573,7 +369,7 @@ class CatalogRows:
         if pending.must_flush or n_fresh > max(_LEAST_FRESH, n_in_file // _FRESH_SHARE):
             pending.must_flush = True
         else:
-            self._catalog.put_codes(rows, with_corrections(encoded.codes, encoded.corrections), records)
+            self._catalog.put_codes(rows, with_corrections(encoded), records)
         return total
 
     def _write_vectors(self, pending: Pending, X: Any, first: int) -> tuple[Any, Iterable[bytes | None]]:
@@ -654,14 +450,14 @@ class CatalogRows:
             snapshot, facts = pending.snapshot, pending.facts
             places, first = snapshot.places, facts.next_row
             n = len(places)
-            ids = None if snapshot.ids is None or not n else IdColumn.of(snapshot.ids.ids.take(places))
+            ids = None if snapshot.id_column is None or not n else IdColumn.of(snapshot.id_column.ids.take(places))
             sums = snapshot.payload_sums.values[places]
             index = _renumbered(snapshot.index, places)
             vectors = pending.vectors
-            if vectors is not None and not self._vectors_elsewhere:
+            if vectors is not None:
                 path = None if self._folder is None else self._folder.new_vectors_path()
                 vectors = vectors.copied(path, _blocks(places), snapshot.vectors)
-            self._move_rows(snapshot.first_row + places, first, ids, sums)
+            self._catalog.renumber(snapshot.first_row + places, first)
             total = 0
             if self._folder is not None and ids is not None:
                 total = self._catalog.put_rows(first + np.arange(n), ids.ids, sums)
@@ -669,7 +465,7 @@ class CatalogRows:
             pending.snapshot = replace(
                 snapshot,
                 index=index,
-                ids=ids,
+                id_column=ids,
                 payload_sums=Growing(sums),
                 alive=with_places(np.empty(0, np.uint64), 0, n),
                 first_row=first,
@@ -683,19 +479,13 @@ class CatalogRows:
                 n_rows=n,
                 sum=total,
                 codes=None,
-                vectors=vector_facts(vectors),
+                vectors=_vector_facts(vectors),
                 lists=None,
             )
             pending.must_flush = self._folder is not None and n > 0
 
-    _vectors_elsewhere = False
-
     def _vectors_of(self, file: VectorFile | None, n: int, ids: IdColumn | None) -> Any:
         return None if file is None else file.first(n)
-
-    def _move_rows(self, rows: NDArray[np.int64], first: int, ids: IdColumn | None, sums: NDArray[np.uint32]) -> None:
-        """Give the payloads of rows the numbers from ``first`` on, and drop the others."""
-        self._catalog.renumber(rows, first)
 
     # -- the folder -------------------------------------------------------------------------------------------------
 
@@ -717,7 +507,7 @@ class CatalogRows:
             if calibration is not None:  # kept with the vectors, of which there are none yet
                 file = VectorFile.create(self._folder.new_vectors_path(), hasher.n_features, "int8", calibration)
                 pending.vectors = file
-                pending.facts = pending.facts._replace(vectors=vector_facts(file))
+                pending.facts = pending.facts._replace(vectors=_vector_facts(file))
 
     def use_hasher(self, pending: Pending, hasher: MetricHasher) -> None:
         """Have the facts of a change name another hasher; what was tuned for the one before counts no longer."""
@@ -759,9 +549,7 @@ class CatalogRows:
         if self._folder is not None and self._folder.path != target.path:
             catalog.close()
             return
-        vars(self).update(
-            _folder=target, _catalog=catalog, _now=loaded
-        )  # in one step: an interrupt may come between two
+        self._show(loaded, _folder=target, _catalog=catalog)
 
     def _copy_to(self, target: SearchFolder, catalog: Catalog) -> Loaded:
         """Put all rows into another folder, in one change of its catalog; returns them as they are there."""
@@ -779,26 +567,23 @@ class CatalogRows:
                 catalog.clear(snapshot.first_row)
                 catalog.keep_words(self._catalog.text_field(), snapshot.first_row)
                 places, total = snapshot.places, 0
-                if snapshot.ids is not None:
-                    ids, sums = snapshot.ids.ids.take(places), snapshot.payload_sums.values[places]
+                if snapshot.id_column is not None:
+                    ids, sums = snapshot.id_column.ids.take(places), snapshot.payload_sums.values[places]
                     total = catalog.put_rows(snapshot.first_row + places, ids, sums)
                 self._copy_payloads(snapshot, catalog)
                 facts = facts._replace(
-                    search=new_search_id() if known is None else known.search,
+                    search=secrets.token_hex(8) if known is None else known.search,
                     change=1 if known is None else known.change + 1,
                     hasher=hasher,
                     model=model,
                     sum=total,
                     codes=codes,
-                    vectors=vector_facts(vectors),
+                    vectors=_vector_facts(vectors),
                     lists=None,
                 )
                 if snapshot.lists is not None:
                     said = target.save_lists(snapshot.covered(), snapshot.lists)
                     facts = facts._replace(lists=said)
-                # Opened before others may replace the files.
-                index = empty_index(snapshot.hasher) if codes is None else target.open_codes(facts, snapshot.hasher)
-                lists = target.open_lists(facts, snapshot.is_alive)
                 if known is None:
                     target.acknowledged.write(facts._replace(change=0))
                 catalog.commit(facts)
@@ -812,12 +597,10 @@ class CatalogRows:
         sums[snapshot.places] = snapshot.payload_sums.values[snapshot.places]
         copied = replace(
             snapshot,
-            index=index,
             change=facts.change,
             payload_sums=Growing(sums),
             columns=Columns(catalog, snapshot.first_row),
             vectors=None if vectors is None else vectors.first(snapshot.n_places),
-            lists=lists,
         )
         return Loaded(copied, facts, vectors)
 
@@ -842,7 +625,7 @@ class CatalogRows:
         """Take over what other processes have changed; returns whether there was something."""
         if self._folder is None:
             raise ValueError("refresh needs a folder: this search was neither opened from one nor saved to one")
-        if self._catalog.last_change() == self._snapshot.change:
+        if self._catalog.last_change() == self.reader.change:
             return False
         return self._catch_up(inside=False)
 
@@ -852,36 +635,22 @@ class CatalogRows:
         loaded = load_changes(self._folder, self._catalog, self._now, inside=inside)
         if loaded is None:
             return False
-        self._now = loaded
+        self._show(loaded)
         return True
 
     def pickled_parts(self) -> Any:
         """A function and its arguments that make these rows in another process."""
         if self._folder is not None:
             return type(self).open, (self._folder.path,)
-        snapshot = self._snapshot
+        snapshot, facts, _ = self._now
         if snapshot.vectors is not None:
             raise TypeError("cannot copy or pickle vectors that are not saved; save the search to a folder first")
-        places = snapshot.places
+        places, sums = snapshot.places, snapshot.payload_sums.values[snapshot.places]
         corrections = snapshot.index.corrections if isinstance(snapshot.index, AsymmetricIndex) else None
         encoded = Encoded(snapshot.index.codes(places), corrections)
-        ids = snapshot.ids_at(places)
-        payloads = [
-            json.dumps(p, ensure_ascii=False, separators=(",", ":")) if p else ""
-            for p in self._payloads_at(snapshot, places)
-        ]
-        return _restored, (
-            type(self),
-            snapshot.hasher,
-            self._keep,
-            ids,
-            encoded,
-            payloads,
-            self._now.facts.next_id,
-            snapshot.tuning,
-            self._now.facts.index_kind,
-            self.text_field,
-        )
+        payloads = self._catalog.payloads((snapshot.first_row + places).tolist(), sums.tolist())
+        new = NewRows(None, snapshot.ids_at(places), encoded, payloads)
+        return _restored, (type(self), snapshot.hasher, self._keep, facts, self.text_field, snapshot.tuning, new)
 
     def close(self) -> None:
         """Close files and connections."""
@@ -890,51 +659,25 @@ class CatalogRows:
             self._now.vectors.close()
 
 
-class _ByPosition:
-    """A snapshot as it is tuned: rows by their positions among those that are there."""
-
-    def __init__(self, snapshot: Snapshot):
-        self._snapshot = snapshot
-        self.hasher, self.metric = snapshot.hasher.hasher, snapshot.hasher.metric
-        self.ids = np.arange(len(snapshot))
-        self.rows = RowBlocks(VectorsAt(snapshot.places, snapshot.vectors.n_features, snapshot.vectors_at))
-
-    def search(self, X: Any, k: int, *, candidates: int, rerank: Any) -> Neighbors:
-        """The k nearest by kept vectors, which are those of ``rerank``."""
-        found = self._snapshot.by_vectors(X, k, candidates)
-        positions = np.searchsorted(self._snapshot.places, found.ids)
-        return Neighbors(found.distances, np.where(found.ids < 0, found.ids, positions))
-
-
-def _no_facts(hasher: MetricHasher, keep: str | None, index: str) -> Facts:
-    """The facts of a search without rows and without a folder."""
-    return Facts(
-        search="",
-        change=0,
-        hasher="",
-        model="",
-        metric=hasher.metric,
-        query=hasher.query,
-        lengths=hasher.lengths,
-        keep_vectors=keep,
-        id_type=None,
-        first_row=0,
-        next_row=0,
-        next_id=0,
-        n_rows=0,
-        sum=0,
-        codes=None,
-        vectors=None,
-        n_clipped=0,
-        tuning=None,
-        index_kind=index,
-    )
-
-
 def _empty_snapshot(hasher: MetricHasher, catalog: Catalog, first_row: int, change: int) -> Snapshot:
     nothing = Growing(np.empty(0, np.uint32))
     columns = Columns(catalog, first_row)
     return Snapshot(hasher, empty_index(hasher), None, nothing, np.empty(0, np.uint64), 0, first_row, change, columns)
+
+
+def kept_payloads(payloads: Any, n: int) -> list[str]:
+    """The payloads of n rows as JSON texts, "" for a row without one."""
+    return ["" if text == NO_PAYLOAD else text for text in payload_texts(payloads, n)]
+
+
+def new_ids(pending: Pending, ids: Any, n: int) -> NDArray[Any]:
+    """The ids of n new rows: those that are given, or running numbers."""
+    known = pending.snapshot.id_type
+    if ids is not None:
+        return given_new_ids(ids, known, n)
+    if known == "str":
+        raise ValueError("ids must be given: those of this search are strings")
+    return ids_from(pending.facts.next_id, n)
 
 
 def _settle(folder: SearchFolder | None, catalog: Catalog) -> None:
@@ -961,41 +704,35 @@ def _renumbered(index: Index, places: NDArray[np.int64]) -> Index:
     return AsymmetricIndex(index.n_bits).add(codes, corrections=index.corrections if len(places) else None)
 
 
-def with_corrections(codes: NDArray[np.uint8], corrections: Corrections | None) -> NDArray[np.uint8]:
-    """A code and, where there is one, its correction, as the catalog keeps them."""
+def with_corrections(encoded: Encoded) -> NDArray[np.uint8]:
+    """Codes with their corrections, where they have some, as the catalog keeps them."""
+    codes, corrections = encoded
     return codes if corrections is None else np.hstack([codes, corrections.values[:, None]])
 
 
-def _files_of(facts: Facts) -> tuple:
-    parts = facts.codes, facts.vectors, facts.lists
-    return facts.hasher, *(None if part is None else part["file"] for part in parts)
+def _vector_facts(file: VectorFile | None) -> dict[str, Any] | None:
+    """What the facts say about a vector file."""
+    return None if file is None or file.path is None else {"file": file.path.name, "id": file.layout.id}
 
 
 def _blocks(places: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     return (places[start : start + _BLOCK] for start in range(0, len(places), _BLOCK))
 
 
-def _plain(id: Any) -> Any:
-    return id.item() if isinstance(id, np.generic) else id
-
-
 def _restored(
     kind: Any,
     hasher: MetricHasher,
     keep: str | None,
-    ids: Any,
-    encoded: Encoded,
-    payloads: list[str],
-    next_id: int,
-    tuning: Tuning | None,
-    index: str,
+    facts: Facts,
     text_field: str | None,
+    tuning: Tuning | None,
+    new: NewRows,
 ) -> CatalogRows:
     """The rows that were pickled or copied as these parts."""
-    rows = kind(hasher, keep, index)
+    rows = kind(hasher, keep, facts.index_kind)
     rows.keep_words(text_field)
     with rows.changing() as pending:
-        rows.put_encoded(pending, NewRows(None, ids, encoded, payloads), True)
-        pending.facts = pending.facts._replace(next_id=next_id)
+        rows.put_encoded(pending, new, True)
+        pending.facts = pending.facts._replace(next_id=facts.next_id)
         pending.snapshot = replace(pending.snapshot, tuning=tuning)
     return rows

@@ -12,30 +12,29 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn import explore
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes.results import Neighbors
-from hashlearn.features.encoders import Encoder, as_encoder
+from hashlearn.features.encoders import ENCODER_FILE, Encoder, as_encoder, load_encoder, save_encoder
 from hashlearn.rows.inputs import as_vectors, plain_rows
 from hashlearn.search.catalog import OutdatedError
 from hashlearn.search.columns import Facet, Histogram
 from hashlearn.search.folder import SearchFolder
-from hashlearn.search.guard import Guard, NearRow
+from hashlearn.search.guard import Guard, NearRow, put_guarded
 from hashlearn.search.in_store import SEARCH_IN, MirroredRows, StoreLink, StoreRows
 from hashlearn.search.lists import INDEXES
 from hashlearn.search.metric_hasher import MetricHasher
+from hashlearn.search.nearest import Options, first_of
 from hashlearn.search.reencode import reencode
 from hashlearn.search.results import NeighborsWithRows, Page, Record
 from hashlearn.search.rows import CatalogRows
-from hashlearn.search.snapshot import Index, Options, first_of
+from hashlearn.search.snapshot import Index
 from hashlearn.search.texts import (
     TEXT_FIELD,
     Asked,
     check_texts,
     encoded_texts,
-    read_encoder,
     with_texts,
-    write_encoder,
 )
 from hashlearn.search.tune import Tuning
-from hashlearn.search.vector_values import DTYPES
+from hashlearn.search.vector_layout import DTYPES
 from hashlearn.search.word_tables import check_text_field
 
 if TYPE_CHECKING:
@@ -182,7 +181,7 @@ class SimilaritySearch:
             X = self._learned(X, texts)
         with self._changing:
             rows, before = plain_rows(X, column), dict(vars(self._rows))
-            self._rows.refitted(self._rows.hasher.fitted(rows), rows)
+            self._rows.refitted(self._rows.reader.hasher.fitted(rows), rows)
             try:
                 self._settle()
             except BaseException:
@@ -238,8 +237,7 @@ class SimilaritySearch:
         >>> [(near.id, near.of) for near in search.near_rows]
         [('c', 'a')]
         """
-        guard = Guard.checked(duplicates, max_distance)
-        return self._put(X, ids, payloads, texts, column, only_new=True, guard=guard)
+        return self._put(X, ids, payloads, texts, column, duplicates, max_distance, only_new=True)
 
     def upsert(
         self,
@@ -270,8 +268,7 @@ class SimilaritySearch:
         """
         if ids is None:
             raise TypeError("ids must be given to upsert")
-        guard = Guard.checked(duplicates, max_distance)
-        return self._put(X, ids, payloads, texts, column, only_new=False, guard=guard)
+        return self._put(X, ids, payloads, texts, column, duplicates, max_distance, only_new=False)
 
     def remove(self, ids: ArrayLike) -> Self:
         """Remove rows.
@@ -312,10 +309,10 @@ class SimilaritySearch:
         Tuning
             What was measured, and the number that was chosen; ``print`` shows it as a table.
         """
-        tuning = self._rows.tune(queries, k, target_recall)
+        tuning = self._rows.reader.tune(queries, k, target_recall)
         if keep:
             self.tuning = tuning
-            if queries is not None and self.has_lists:
+            if queries is not None and isinstance(self._rows, CatalogRows) and self.has_lists:
                 with self._changing:
                     self._rows.tune_lists(queries)
         return tuning
@@ -328,7 +325,7 @@ class SimilaritySearch:
         SimilaritySearch
             This object.
         """
-        self._rows.warm()
+        self._rows.reader.warm()
         return self
 
     @contextmanager
@@ -349,7 +346,8 @@ class SimilaritySearch:
         """
         with self._changing:
             self._settle()
-            with self._rows.transaction():
+            own = self._own_rows("transaction needs a folder or memory: a store makes every change at once")
+            with own.transaction():
                 yield self
 
     def compact(self) -> Self:
@@ -391,16 +389,12 @@ class SimilaritySearch:
         >>> search.reencode(ITQ(n_bits=4, random_state=0))
         SimilaritySearch(ITQ(n_bits=4, random_state=0), 100 vectors)
         """
-        rows = self._rows
-        if rows.place is not None or rows.keep_vectors is None:
-            raise ValueError(
-                "reencode needs the vectors of the rows, in memory or in a folder; make the search with "
-                "keep_vectors='float32' and no store"
-            )
-        assert isinstance(rows, CatalogRows)
+        own = self._own_rows("reencode needs rows in memory or in a folder; add those of a store to a new store")
+        if own.keep_vectors is None:
+            raise ValueError("reencode needs the vectors of the rows; make the search with keep_vectors='float32'")
         with self._changing:
-            rows.refuse_inside_transaction("reencode")
-        reencode(rows, hasher, self._changing)
+            own.refuse_inside_transaction("reencode")
+        reencode(own, hasher, self._changing)
         return self
 
     def save(self, folder: str | Path | None = None) -> None:
@@ -415,11 +409,15 @@ class SimilaritySearch:
             New, empty, or one with a saved search, which is replaced in one step. None, or the folder that the search
             has, writes nothing: everything is there.
         """
+        own = self._own_rows(
+            "the rows of this search are in its store already; hashlearn.save(search.hasher, folder) keeps the hasher"
+        )
         with self._changing:
             encoder, before = self.encoder, self.folder
-            self._asked(lambda rows: rows.save(folder))
+            self._asked(lambda reader: own.save(folder))
+            if encoder is not None and folder is not None:
+                self._keep_encoder(Path(folder))
             if folder is not None:
-                write_encoder(encoder, Path(folder))
                 explore.copy_map(before, Path(folder))
 
     @classmethod
@@ -461,8 +459,18 @@ class SimilaritySearch:
             self._rows.close()
 
     def _put(
-        self, X: Any, ids: Any, payloads: Any, texts: Any, column: str | None, *, only_new: bool, guard: Guard | None
+        self,
+        X: Any,
+        ids: Any,
+        payloads: Any,
+        texts: Any,
+        column: str | None,
+        duplicates: str | None,
+        max_distance: float | None,
+        *,
+        only_new: bool,
     ) -> Self:
+        guard = None if duplicates is None and max_distance is None else Guard.checked(duplicates, max_distance)
         listed = None if texts is None else check_texts("texts", texts)
         if X is None and listed is None:
             raise TypeError("X or texts must be given")
@@ -481,7 +489,8 @@ class SimilaritySearch:
         if guard is None:
             self._rows.put(rows, ids, payloads, only_new=only_new)
         else:
-            self.near_rows = self._rows.put_guarded(rows, ids, payloads, guard, only_new=only_new)
+            message = "duplicates must be None where there is a store: the guard is for rows in memory or in a folder"
+            self.near_rows = put_guarded(self._own_rows(message), rows, ids, payloads, guard, only_new=only_new)
 
     def _put_texts(
         self, rows: Any, ids: Any, payloads: Any, texts: list[str], only_new: bool, guard: Guard | None
@@ -506,33 +515,44 @@ class SimilaritySearch:
         if encoder is not None:
             encoder.fit(listed)
         rows = encoded_texts(encoder, listed)
-        write_encoder(encoder, self._rows.folder)
+        self._keep_encoder(self.folder)
         return rows
 
     def _settle(self) -> None:
         """Make the folder that was wanted, once there is something to put into it."""
         if self._wanted_folder is not None:
+            assert isinstance(self._rows, CatalogRows)
             self._rows.save(self._wanted_folder)
             self._wanted_folder = None
-            write_encoder(self._encoder, self._rows.folder)
+            self._keep_encoder(self.folder)
+
+    def _own_rows(self, message: str) -> CatalogRows:
+        """The rows, which are in memory or in a folder; ValueError where they are in a store."""
+        if not isinstance(self._rows, CatalogRows) or self._rows.place is not None:
+            raise ValueError(message)
+        return self._rows
+
+    def _keep_encoder(self, folder: Path | None) -> None:
+        if self._encoder is not None and folder is not None:
+            save_encoder(self._encoder, folder / ENCODER_FILE)
 
     def _asked(self, ask: Any) -> Any:
-        """The answer of the rows; asked again where they were compacted meanwhile."""
+        """The answer of a reader of the rows; another is asked where they were compacted meanwhile."""
         while True:
-            rows, moment = self._rows, self._rows.moment
+            rows, reader = self._rows, self._rows.reader
             try:
-                return ask(rows)
+                return ask(reader)
             except OutdatedError:
                 with self._changing:
-                    if rows.moment is moment and (rows.folder is None or not rows.refresh()):
+                    if rows.reader is reader and (rows.folder is None or not rows.refresh()):
                         raise
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._rows.reader)
 
     def __contains__(self, id: Any) -> bool:
         """Is there a row with this id?"""
-        return id in self._rows
+        return id in self._rows.reader
 
     def __iter__(self) -> Iterator[Any]:
         """The ids, ascending, as they are when the iteration begins."""
@@ -544,25 +564,25 @@ class SimilaritySearch:
     @property
     def ids(self) -> NDArray[Any]:
         """All ids, ascending: int64, or objects that are strings."""
-        return self._rows.ids
+        return self._rows.reader.ids
 
     @property
     def hasher(self) -> Any:
         """The hasher or pipeline that makes the codes."""
-        return self._rows.hasher.hasher
+        return self._rows.reader.hasher.hasher
 
     @property
     def metric(self) -> str:
-        return self._rows.hasher.metric
+        return self._rows.reader.hasher.metric
 
     @property
     def query(self) -> str:
-        return self._rows.hasher.query
+        return self._rows.reader.hasher.query
 
     @property
     def n_bits(self) -> int:
         """Length of a code."""
-        return self._rows.hasher.n_bits
+        return self._rows.reader.hasher.n_bits
 
     @property
     def keep_vectors(self) -> str | None:
@@ -576,14 +596,14 @@ class SimilaritySearch:
     @property
     def encoder(self) -> Encoder | None:
         """What turns texts into vectors; it is read from the folder when it is first asked for."""
-        if self._encoder is None:
-            self._encoder = read_encoder(self.folder)
+        if self._encoder is None and self.folder is not None and (self.folder / ENCODER_FILE).is_file():
+            self._encoder = load_encoder(self.folder / ENCODER_FILE)
         return self._encoder
 
     @property
     def tuning(self) -> Tuning | None:
         """What :meth:`tune` has found."""
-        return self._rows.tuning
+        return self._rows.reader.tuning
 
     @tuning.setter
     def tuning(self, tuning: Tuning) -> None:
@@ -598,7 +618,7 @@ class SimilaritySearch:
     @property
     def moment(self) -> Any:
         """An object that stands for the rows as they are now: after a change it is another one."""
-        return self._rows.moment
+        return self._rows.reader if isinstance(self._rows, CatalogRows) else None
 
     @property
     def store(self) -> Any:
@@ -608,17 +628,18 @@ class SimilaritySearch:
     @property
     def index(self) -> Index:
         """A copy, at no cost, of the index of the codes. Its ids are numbers of rows, in the order of their adding."""
-        return self._rows.index
+        return self._rows.reader.index.copy()
 
     @property
     def has_lists(self) -> bool:
         """Are candidates looked for in lists, so that a search finds the share of neighbors that its recall says?"""
-        return self._rows.has_lists
+        return self._rows.reader.lists is not None
 
     @property
     def list_sizes(self) -> NDArray[np.int64] | None:
         """How many rows each list has, removed ones included; None where there are no lists."""
-        return self._rows.list_sizes
+        lists = self._rows.reader.lists
+        return None if lists is None else lists.sizes
 
     @property
     def clipped_share(self) -> float | None:
@@ -639,7 +660,7 @@ class SimilaritySearch:
             ``id``, ``code``, ``payload`` and ``vector`` (None if none are kept), in the order of the ids; ids that are
             not there are left out.
         """
-        return self._asked(lambda rows: rows.get(ids))
+        return self._asked(lambda reader: reader.get(ids))
 
     def payloads(self, ids: ArrayLike) -> list[dict[str, Any] | None]:
         """The payloads of rows.
@@ -654,7 +675,7 @@ class SimilaritySearch:
         list of dict or None
             The payload of each id, in their order; None for one that is not there.
         """
-        return self._asked(lambda rows: rows.payloads(ids))
+        return self._asked(lambda reader: reader.payloads(ids))
 
     def codes(self, ids: ArrayLike | None = None) -> NDArray[np.uint8]:
         """The packed codes of rows.
@@ -669,7 +690,7 @@ class SimilaritySearch:
         ndarray of shape (n, ceil(n_bits / 8)), uint8
             In the order of the ids.
         """
-        return self._rows.codes(ids)
+        return self._rows.reader.codes(ids)
 
     def encode(self, X: ArrayLike) -> NDArray[np.uint8]:
         """Packed codes of vectors, as :meth:`add` keeps them and :meth:`search_codes` takes them.
@@ -685,7 +706,7 @@ class SimilaritySearch:
             A code for each.
         """
         rows, was_one_row = as_vectors(X)
-        codes = self._rows.hasher.codes(rows)
+        codes = self._rows.reader.hasher.codes(rows)
         return codes[0] if was_one_row else codes
 
     def search(
@@ -780,30 +801,17 @@ class SimilaritySearch:
         if self._length_checks:
             self._check_lengths(queries)
         if not include:
-            found = self._asked(lambda rows: rows.search(queries, k, options))
+            found = self._asked(lambda reader: reader.search(queries, k, options))
             return first_of(found) if was_one_row else found
         wanted = {check_choice("include", name, _INCLUDED) for name in _listed(include)}
-        found, payloads, vectors = self._asked(lambda rows: rows.search_with(queries, k, options, wanted))
-        probed, expected = (getattr(found, name, None) for name in ("probed", "recall"))
-        if was_one_row:
-            found = first_of(found)
-            payloads, vectors = (part if part is None else part[0] for part in (payloads, vectors))
-        with_rows = NeighborsWithRows(*found)
-        with_rows.payloads, with_rows.vectors = payloads, vectors
-        with_rows.probed, with_rows.recall = probed, expected
-        return with_rows
+        found, payloads, vectors = self._asked(lambda reader: reader.search_with(queries, k, options, wanted))
+        return _with_rows(found, payloads, vectors, None, was_one_row)
 
     def _ask(self, asked: Asked, k: int, options: Options, include: Sequence[str]) -> NeighborsWithRows:
         question, was_one = asked.question(self.encoder, has_words=self.text_field is not None)
         wanted = {check_choice("include", name, _INCLUDED) for name in _listed(include)}
-        found, payloads, vectors, parts = self._asked(lambda rows: rows.ask(question, k, options, wanted))
-        if was_one:
-            found = Neighbors(found.distances[0], found.ids[0])
-            payloads, vectors = (part if part is None else part[0] for part in (payloads, vectors))
-            parts = {name: part[0] for name, part in parts.items()}
-        result = NeighborsWithRows(*found)
-        result.payloads, result.vectors, result.parts = payloads, vectors, parts
-        return result
+        found, payloads, vectors, parts = self._asked(lambda reader: reader.ask(question, k, options, wanted))
+        return _with_rows(found, payloads, vectors, parts, was_one)
 
     def search_codes(
         self,
@@ -833,7 +841,7 @@ class SimilaritySearch:
         if self.query != "code":
             raise ValueError("search_codes needs a search with query='code'; this one compares real queries with codes")
         options = Options(filter=filter, subset=subset, n_jobs=n_jobs)
-        return self._asked(lambda rows: rows.search_codes(codes, k, options))
+        return self._asked(lambda reader: reader.search_codes(codes, k, options))
 
     def within(
         self,
@@ -873,7 +881,7 @@ class SimilaritySearch:
         if self._length_checks:
             self._check_lengths(queries)
         options = Options(rerank, candidates, filter, subset, n_jobs)
-        found = self._asked(lambda rows: rows.within(queries, distance, options))
+        found = self._asked(lambda reader: reader.within(queries, distance, options))
         return found[0] if was_one_row else found
 
     def count(self, filter: dict | None = None) -> int:
@@ -889,7 +897,7 @@ class SimilaritySearch:
         int
             Number of rows.
         """
-        return len(self) if filter is None else self._asked(lambda rows: rows.count(filter))
+        return len(self) if filter is None else self._asked(lambda reader: reader.count(filter))
 
     def matching(self, filter: dict | None = None) -> NDArray[np.bool_]:
         """Which rows meet a filter.
@@ -904,7 +912,7 @@ class SimilaritySearch:
         ndarray of shape (len(search),), bool
             In the order of :attr:`ids`, as ``subset`` of :meth:`search` takes it.
         """
-        return self._asked(lambda rows: rows.matching(filter))
+        return self._asked(lambda reader: reader.matching(filter))
 
     def facets(
         self, field: str, filter: dict | None = None, limit: int | None = None, *, subset: ArrayLike | None = None
@@ -938,7 +946,7 @@ class SimilaritySearch:
         if not isinstance(field, str) or not field:
             raise TypeError(f"field must be the name of a payload field, got {field!r:.60}")
         most = None if limit is None else check_integer("limit", limit, low=1)
-        return self._asked(lambda rows: rows.facets(field, filter, subset, most))
+        return self._asked(lambda reader: reader.facets(field, filter, subset, most))
 
     def histogram(
         self, field: str, n_bins: int = 24, filter: dict | None = None, *, subset: ArrayLike | None = None
@@ -968,7 +976,7 @@ class SimilaritySearch:
         array([1, 2])
         """
         n = check_integer("n_bins", n_bins, low=1, high=10_000)
-        return self._asked(lambda rows: rows.histogram(field, filter, subset, n))
+        return self._asked(lambda reader: reader.histogram(field, filter, subset, n))
 
     def scroll(self, filter: dict | None = None, limit: int = 100, after: str | None = None) -> Page:
         """Rows in the order in which they were added, a page at a time.
@@ -988,7 +996,7 @@ class SimilaritySearch:
             ``records``, and ``after`` for the next page; None where this is the last one.
         """
         n = check_integer("limit", limit, low=1, high=_MOST_ROWS_OF_A_PAGE)
-        return self._asked(lambda rows: rows.scroll(filter, n, after))
+        return self._asked(lambda reader: reader.scroll(filter, n, after))
 
     def show(
         self, query: Any, k: int = 10, *, picture: Callable[[Any], str] | None = None, **options: Any
@@ -1028,8 +1036,19 @@ class SimilaritySearch:
 
     def _check_lengths(self, X: Any) -> None:
         self._length_checks -= 1
-        if self._rows.hasher.check_lengths(X):
+        if self._rows.reader.hasher.check_lengths(X):
             self._length_checks = 0
+
+
+def _with_rows(found: Neighbors, payloads: Any, vectors: Any, parts: Any, was_one: bool) -> NeighborsWithRows:
+    """What was found, with all that was read beside it; of the first query alone if there was one query."""
+    result = NeighborsWithRows(*(first_of(found) if was_one else found))
+    result.probed, result.recall = getattr(found, "probed", None), getattr(found, "recall", None)
+    result.payloads, result.vectors, result.parts = payloads, vectors, parts
+    if was_one:
+        result.payloads, result.vectors = (part if part is None else part[0] for part in (payloads, vectors))
+        result.parts = parts and {name: part[0] for name, part in parts.items()}
+    return result
 
 
 def _listed(names: Any) -> list[Any]:

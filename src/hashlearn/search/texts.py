@@ -1,14 +1,13 @@
 """Texts as the arguments of a search: checked, encoded, and put into payloads."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_choice, check_number
-from hashlearn.features.encoders import ENCODER_FILE, Encoder, load_encoder, save_encoder
+from hashlearn.features.encoders import Encoder
 from hashlearn.rows.inputs import as_payloads, as_vectors, payload_of
 from hashlearn.search.hybrid import check_weights
 from hashlearn.search.question import WAYS, Question
@@ -63,17 +62,6 @@ def way_to_ask(by: str | None, *, has_words: bool, has_vectors: bool) -> str:
     if not has_words and not has_vectors:
         raise ValueError("text needs texts or an encoder: add rows with texts=[...], or make it with encoder=model")
     return by or ("both" if has_words and has_vectors else "words" if has_words else "meaning")
-
-
-def write_encoder(encoder: Encoder | None, folder: Path | None) -> None:
-    """Keep an encoder beside a search."""
-    if encoder is not None and folder is not None:
-        save_encoder(encoder, folder / ENCODER_FILE)
-
-
-def read_encoder(folder: Path | None) -> Encoder | None:
-    """The encoder that lies beside a search."""
-    return None if folder is None or not (folder / ENCODER_FILE).is_file() else load_encoder(folder / ENCODER_FILE)
 
 
 class Asked(NamedTuple):

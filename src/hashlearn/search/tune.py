@@ -23,7 +23,8 @@ from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.rows.blocks import Source
 from hashlearn.search.code_search import CodeSearch
 from hashlearn.search.exact import nearest_vectors
-from hashlearn.search.vectors import VectorFile, VectorView
+from hashlearn.search.vector_view import VectorView
+from hashlearn.search.vectors import VectorFile
 
 _NARROW = 1.1
 """The number that is chosen is at most this many times one that was measured and is too small."""

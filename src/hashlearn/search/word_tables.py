@@ -13,7 +13,7 @@ whatever statement. Words of rows that are gone stay until the search is compact
 
 import sqlite3
 
-from hashlearn.search.word_query import TOKENIZER, spaced
+from hashlearn.search.word_query import TOKENIZER
 
 _TABLES = (
     f"CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='{TOKENIZER}')",
@@ -28,21 +28,8 @@ def check_text_field(field: object) -> str:
     return field
 
 
-def add_text_functions(db: sqlite3.Connection) -> None:
-    """Give a connection the function that the trigger calls."""
-    db.create_function("spaced", 1, spaced, deterministic=True)
-
-
-def text_field(db: sqlite3.Connection) -> str | None:
-    """The payload field whose words are kept; None where none are."""
-    if not db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'words_of'").fetchone()[0]:
-        return None
-    return db.execute("SELECT field FROM words_of").fetchone()[0]
-
-
-def keep_words(db: sqlite3.Connection, field: str, first: int) -> None:
+def make_words(db: sqlite3.Connection, field: str, first: int) -> None:
     """Keep the words of a payload field from now on, and those of the payloads there; rows begin at ``first``."""
-    drop_words(db)
     for statement in _TABLES:
         db.execute(statement)
     db.execute("INSERT INTO words_of VALUES (?, ?)", (field, first))
@@ -59,16 +46,14 @@ def keep_words(db: sqlite3.Connection, field: str, first: int) -> None:
 
 def clear_words(db: sqlite3.Connection, first: int) -> None:
     """Forget all words; the next ones are of rows from ``first`` on."""
-    if text_field(db) is not None:
-        db.execute("INSERT INTO words(words) VALUES ('delete-all')")
-        db.execute("UPDATE words_of SET first = ?", (first,))
+    db.execute("INSERT INTO words(words) VALUES ('delete-all')")
+    db.execute("UPDATE words_of SET first = ?", (first,))
 
 
 def drop_words(db: sqlite3.Connection) -> None:
     """Keep no words any more."""
-    if text_field(db) is not None:
-        for what in ("TRIGGER words_of_payload", "TABLE words", "TABLE words_of"):
-            db.execute(f"DROP {what}")
+    for what in ("TRIGGER words_of_payload", "TABLE words", "TABLE words_of"):
+        db.execute(f"DROP {what}")
 
 
 def _quoted(text: str) -> str:

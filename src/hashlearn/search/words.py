@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.search.catalog import Catalog, OutdatedError
-from hashlearn.search.kernels.words import add_weights
+from hashlearn.search.kernels.texts import add_weights
 from hashlearn.search.word_query import Term, WordQuery
 
 K1, B = 1.2, 0.75

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from prometheus_client import Histogram
 
+from hashlearn.codes.results import Neighbors
 from hashlearn.deadline import DeadlineExceeded, HasEnd, LastOf, check_deadline, current_deadline, until
+from hashlearn.index.partitioned import ProbedNeighbors
 from hashlearn.search import SimilaritySearch
 from hashlearn.server.errors import SOON, Problem, problem_of, written
 from hashlearn.server.telemetry import LOGGER, log_event
@@ -177,7 +179,7 @@ _CANDIDATES_AT_A_TIME = 1 << 18
 _CANDIDATES_PER_NEIGHBOR = 4
 _NEIGHBORS_AT_FIRST = 1024
 _BYTES_AT_A_TIME = 4 * 1024 * 1024
-_FIELDS = {name: name for name in ("k", "rerank", "candidates", "filter", "subset", "radius", "text", "by")}
+_FIELDS = {name: name for name in ("k", "rerank", "candidates", "recall", "filter", "subset", "radius", "text", "by")}
 
 
 class Wanted(NamedTuple):
@@ -188,10 +190,11 @@ class Wanted(NamedTuple):
     k: int
     rerank: str | None = None
     candidates: int | None = None
+    recall: float | None = None
 
     def options(self) -> dict[str, Any]:
         """Arguments for the search; what a client left out is left to the search."""
-        named = {"rerank": self.rerank, "candidates": self.candidates}
+        named = {"rerank": self.rerank, "candidates": self.candidates, "recall": self.recall}
         return {name: value for name, value in named.items() if value is not None}
 
 
@@ -215,12 +218,12 @@ def search_together(
     """The answers to requests, as JSON, or the exception that a request ends with; ``stages`` are told the times."""
     start = time.perf_counter()
     try:
-        distances, ids = _found(search, wanted, np.concatenate([query.rows for query in queries]))
+        neighbors = _found(search, wanted, np.concatenate([query.rows for query in queries]))
     except (ValueError, TypeError):  # one of them is to blame, and the others are not
         return [_answer_or_error(search, wanted, query) for query in queries]
     found = time.perf_counter()
     cuts = [query.cut for query in queries for _ in query.rows]
-    results = iter(_results(search, distances, ids, cuts))
+    results = iter(_results(search, neighbors, cuts))
     answers = [_joined(list(islice(results, len(query.rows)))) for query in queries]
     stages["search"].observe(found - start)
     stages["write"].observe(time.perf_counter() - found)
@@ -265,17 +268,19 @@ def _answer(
     search: SimilaritySearch, wanted: Wanted, query: QueryBatch, most_bytes: int | None = None, **options: Any
 ) -> bytes:
     try:
-        distances, ids = _found(search, wanted, query.rows, **options)
+        found = _found(search, wanted, query.rows, **options)
     except (ValueError, TypeError) as error:
         raise problem_of(error, _FIELDS) or error from None
-    return _joined(_results(search, distances, ids, [query.cut] * len(query.rows), most_bytes))
+    return _joined(_results(search, found, [query.cut] * len(query.rows), most_bytes))
 
 
-def _found(search: SimilaritySearch, wanted: Wanted, rows: NDArray, **options: Any) -> Any:
-    """Distances and ids; many queries are searched in parts, between which the deadline is looked at."""
+def _found(search: SimilaritySearch, wanted: Wanted, rows: NDArray, **options: Any) -> Neighbors:
+    """The neighbors; many queries are searched in parts, between which the deadline is looked at."""
     n_candidates = wanted.candidates or _CANDIDATES_PER_NEIGHBOR * wanted.k
+    if wanted.recall == 1:
+        n_candidates = max(1, len(search))
     step = max(1, min(_CODES_AT_A_TIME // max(1, len(search)), _CANDIDATES_AT_A_TIME // n_candidates))
-    parts = []
+    parts: list[Neighbors] = []
     for start in range(0, len(rows), step):
         check_deadline()
         part = rows[start : start + step]
@@ -285,20 +290,25 @@ def _found(search: SimilaritySearch, wanted: Wanted, rows: NDArray, **options: A
             parts.append(search.search(part, wanted.k, **wanted.options(), **options))
     if len(parts) == 1:
         return parts[0]
-    return tuple(np.concatenate(arrays) for arrays in zip(*parts))
+    distances, ids = (np.concatenate(arrays) for arrays in zip(*parts))
+    probed = [part for part in parts if isinstance(part, ProbedNeighbors)]
+    if len(probed) < len(parts):  # rows were added meanwhile, or removed
+        return Neighbors(distances, ids)
+    return ProbedNeighbors.of(distances, ids, np.concatenate([part.probed for part in probed]), probed[0].recall)
 
 
-def _results(
-    search: SimilaritySearch, distances: NDArray, ids: NDArray, cuts: list[Cut], most_bytes: int | None = None
-) -> list[bytes]:
+def _results(search: SimilaritySearch, found: Neighbors, cuts: list[Cut], most_bytes: int | None = None) -> list[bytes]:
     """The neighbors of each query as JSON; payloads are looked up for many of them at a time."""
     results: list[bytes] = []
+    distances, ids = found
+    told = _told(found)
     n_bytes, step = 0, max(1, _NEIGHBORS_AT_FIRST // max(1, ids.shape[1]))
     start = 0
     while start < len(ids):
         check_deadline()
         part = slice(start, start + step)
-        made = [written(each) for each in _neighbors(search, distances[part], ids[part], cuts[part])]
+        answers = _neighbors(search, distances[part], ids[part], cuts[part])
+        made = [written(answer | said) for answer, said in zip(answers, told[part])]
         results += made
         n_bytes += sum(map(len, made))
         if most_bytes is not None and n_bytes > most_bytes:
@@ -306,6 +316,13 @@ def _results(
         start += step
         step = max(1, min(4 * step, _BYTES_AT_A_TIME * start // max(1, n_bytes)))
     return results
+
+
+def _told(found: Neighbors) -> list[dict[str, Any]]:
+    """What the search says of the neighbors of each query: the recall that is expected, and the lists looked at."""
+    if not isinstance(found, ProbedNeighbors):
+        return [{}] * len(found.ids)
+    return [{"recall": found.recall, "probed": n_lists} for n_lists in found.probed.tolist()]
 
 
 def _joined(results: list[bytes]) -> bytes:

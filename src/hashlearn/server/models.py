@@ -41,6 +41,13 @@ class SearchRequest(_Request):
         None, description="What orders the candidates. Left out: what the search is set up for."
     )
     candidates: int | None = Field(None, ge=1, description="How many codes are ordered anew.")
+    recall: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="The share of the true neighbors, by the kept vectors, to be found; 1 compares all vectors. "
+        "Left out: what the search is set up for. It is not for codes, nor beside candidates.",
+    )
     filter: dict[str, Any] | None = Field(None, description="A condition on the payloads.")
     subset: list[Id] | None = Field(None, description="Look only among the rows with these ids.")
     radius: float | None = Field(None, ge=0, description="Leaves out neighbors whose distance is larger.")
@@ -57,6 +64,10 @@ class SearchResult(BaseModel):
     parts: dict[str, list[float]] | None = Field(
         None, description="Of a text: what words and meaning have given to the score of each neighbor."
     )
+    recall: float | None = Field(
+        None, description="Where lists were searched or a recall was asked for: the share that is expected to be found."
+    )
+    probed: int | None = Field(None, description="Beside recall: how many lists were looked at; 0 where all rows were.")
 
 
 class SearchResponse(BaseModel):

@@ -19,8 +19,7 @@ from scipy.sparse import issparse
 from sklearn.datasets import load_digits
 
 from hashlearn.datasets.cache import cache_folder
-from hashlearn.durable.files import write_text
-from hashlearn.durable.json_files import json_digest, read_json
+from hashlearn.durable.files import json_digest, read_json, write_text
 from hashlearn.features import (
     ENCODER_FILE,
     Encoder,

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hashlearn.index.kernels.rerank import METRIC_NUMBERS, Vectors, nearest_of_candidates
 
@@ -51,6 +53,18 @@ def test_places_without_a_candidate_are_skipped_and_ties_go_to_the_lower_row():
     distances, rows = nearest(vectors, np.zeros((1, 3), np.float32), np.array([[3, -1, 1]]), "euclidean", 3)
     assert rows.tolist() == [[1, 3, -1]]
     assert distances.tolist() == [[3, 3, np.inf]]
+
+
+@settings(deadline=None)
+@given(numbers=st.lists(st.integers(0, 9), min_size=1, max_size=60), k=st.integers(1, 80), seed=st.integers(0, 9))
+def test_as_many_as_are_wanted_are_kept_in_order_whatever_ties_there_are(numbers, k, seed):
+    X = np.array(numbers, np.float32)[:, None]
+    candidates = np.random.default_rng(seed).permutation(len(X))[None]
+    distances, rows = nearest(Vectors.of(X), np.zeros((1, 1), np.float32), candidates, "euclidean", k)
+    order = np.argsort(X[:, 0], kind="stable")[:k]
+    missing = k - len(order)
+    assert rows[0].tolist() == [*order.tolist(), *[-1] * missing]
+    np.testing.assert_array_equal(distances[0], [*X[order, 0] ** 2, *[np.inf] * missing])
 
 
 def test_half_precision_has_all_its_numbers():

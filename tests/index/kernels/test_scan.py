@@ -22,7 +22,7 @@ LENGTHS = (8, 16, 32, 64, 96, 128, 192, 256, 512, 4096)
 
 
 def random_words(n, n_bits, seed):
-    dtype, n_words, _ = word_layout(n_bits)
+    dtype, n_words, _, _ = word_layout(n_bits)
     rng = np.random.default_rng(seed)
     return rng.integers(0, np.iinfo(dtype).max, (n, n_words), dtype=dtype, endpoint=True)
 
@@ -69,7 +69,7 @@ def test_knn_scan_finds_nothing_at_the_limit_or_beyond(n_bits, limit):
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.5])
 def test_no_look_passes_over_a_near_code(n_bits, share):
     """Codes that differ from the query in a share of the bits, in every word or in one only: the bounds' worst case."""
-    dtype, n_words, n_front = word_layout(n_bits)
+    dtype, n_words, n_front, _ = word_layout(n_bits)
     rng = np.random.default_rng(0)
     differing = rng.random((600, n_words, dtype.itemsize * 8)) < share
     differing[300:, rng.integers(0, n_words)] = False

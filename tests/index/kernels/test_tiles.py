@@ -22,7 +22,7 @@ def random_codes(n, n_bits, seed):
 
 @pytest.mark.parametrize("n_bits", [1, 8, 9, 16, 17, 32, 33, 64, 65, 96, 128, 224, 256, 288, 4096])
 def test_a_code_takes_no_more_than_three_bytes_above_its_bits_up_to_256_bits(n_bits):
-    dtype, n_words, _ = word_layout(n_bits)
+    dtype, n_words, _, _ = word_layout(n_bits)
     capacity = 8 * dtype.itemsize * n_words
     assert n_bits <= capacity < n_bits + (32 if n_bits <= 256 else 64)
     if (n_bits % 32 == 0 and n_bits <= 256) or n_bits in (8, 16):

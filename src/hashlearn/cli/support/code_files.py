@@ -129,7 +129,7 @@ def _read_codes(place: str, n_bits: int | None) -> CodeFile:
 
 def read_sidecar(place: str | Path) -> dict[str, Any] | None:
     """What the sidecar of a file says, if it has one."""
-    from hashlearn.durable.json_files import read_json
+    from hashlearn.durable.files import read_json
 
     path = sidecar_of(place)
     if not path.exists():
@@ -203,7 +203,7 @@ def _fitting(sidecar: dict[str, Any], array: "NDArray", place: str) -> dict[str,
 
 def _sidecar_checksum(sidecar: dict[str, Any]) -> str:
     """Of all but itself, and what it says of the codes before."""
-    from hashlearn.durable.json_files import json_digest
+    from hashlearn.durable.files import json_digest
 
     return json_digest({name: value for name, value in sidecar.items() if name not in (CHECKSUM, "before")})
 

@@ -25,13 +25,13 @@ from hashlearn.durable.files import (
     naming,
     new_file,
     opened_within,
+    read_json,
     read_without_links,
     rename_over,
     sync,
     write_all,
     write_own_text,
 )
-from hashlearn.durable.json_files import read_json
 from hashlearn.durable.locks import status_of
 
 SECONDS_BETWEEN_STATES = 5.0

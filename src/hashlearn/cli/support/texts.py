@@ -12,13 +12,13 @@ BY = "What texts are compared by: words, meaning or both; by default both, as fa
 _SHOWN = 100
 
 
-def search_text(folder: str, text: str, by: str | None, k: int, operators: bool) -> None:
+def search_text(folder: str, text: str, by: str | None, k: int, operators: bool, recall: float | None) -> None:
     """Print the rows of a saved search that fit a text: id, distance, and how the text of the row begins."""
     from hashlearn.search import SimilaritySearch
 
     search = SimilaritySearch.open(folder)
     found: Any = search.search(
-        text=text, by=by, k=min(k, max(1, len(search))), operators=operators, include=["payload"]
+        text=text, by=by, k=min(k, max(1, len(search))), operators=operators, recall=recall, include=["payload"]
     )
     for id, distance, payload in zip(found.ids.tolist(), found.distances.tolist(), found.payloads):
         if payload is not None:

@@ -7,7 +7,7 @@
 ``probe``      look-ups in these tables: the nearest k, or all within a radius, looking at few codes
 ``histograms`` how many codes, and how many relevant ones, lie at each distance of a query
 ``asymmetric`` every code against every real query: the nearest k, or all within a distance
-``lists``      real queries against the codes of their nearest lists; ``list_writing`` puts codes there
+``lists``      real queries against the codes of their nearest lists
 ``rerank``     the nearest of a few candidates, by their vectors
 ``products``   products of queries with many vectors, 64 vectors at once
 ``sorting``    sorting of a few hundred keys

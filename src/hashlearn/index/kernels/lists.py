@@ -115,15 +115,21 @@ class Probes(NamedTuple):
     sharpness: float = 0.0
 
 
-class Allowed(NamedTuple):
-    """Which rows may be found, by a bit of each in bytes; None for all. ``removed`` rows may not."""
+NO_BITS = np.empty(0, np.uint8)
 
-    chosen: NDArray[np.uint8] | None
-    removed: NDArray[np.uint8] | None
+
+class Allowed(NamedTuple):
+    """Which rows may be found, by a bit of each in bytes: the chosen ones, or all without bits, and no removed one.
+
+    Arrays in any case, so that searches of all rows, of some, and after a removal are one kernel.
+    """
+
+    chosen: NDArray[np.uint8] = NO_BITS
+    removed: NDArray[np.uint8] = NO_BITS
 
     def mask(self, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which rows may be found, of those that are there."""
-        if self.chosen is None:
+        if self.chosen.size == 0:
             return present
         return np.unpackbits(self.chosen, count=len(present), bitorder="little").view(bool) & present
 
@@ -640,7 +646,7 @@ def _append(lists, tile, mask, tables, allowed, found, q, scratch, i):
         lane = lowest_bit(mask)
         mask &= mask - _ONE
         row = np.int64(lists.rows[tile * TILE + lane])
-        if not _has_bit(allowed.chosen, row, True) or _has_bit(allowed.removed, row, False):
+        if (allowed.chosen.size > 0 and not _has_bit(allowed.chosen, row)) or _has_bit(allowed.removed, row):
             continue
         place, table = np.uint64(tile * TILE * n_planes + lane), np.uint64(0)
         total = np.uint64(0)
@@ -658,10 +664,8 @@ def _append(lists, tile, mask, tables, allowed, found, q, scratch, i):
 
 
 @lean
-def _has_bit(bits, row, otherwise):
+def _has_bit(bits, row):
     """The bit of a row, the first the lowest of the first byte; rows behind the last have none."""
-    if bits is None:
-        return otherwise
     return row < 8 * bits.size and (bits[row >> 3] >> np.uint8(row & 7)) & 1 != 0
 
 

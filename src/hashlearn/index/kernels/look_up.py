@@ -15,8 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from hashlearn.index.kernels.llvm import I8, I16, I32, I64, all_lanes, binary, call, constant, data, load, splat
-from hashlearn.index.kernels.simd import TILE
+from hashlearn.index.kernels.simd import I8, I16, I32, I64, TILE, all_lanes, binary, call, constant, data, load, splat
 
 TABLE = 16
 

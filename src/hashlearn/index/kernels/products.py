@@ -13,8 +13,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from hashlearn.compiled import lean
-from hashlearn.index.kernels.llvm import call, constant, data, load, splat
-from hashlearn.index.kernels.simd import TILE
+from hashlearn.index.kernels.simd import TILE, call, constant, data, load, splat
 from hashlearn.index.kernels.tiles import n_tiles, room_for
 
 _LANES = 16

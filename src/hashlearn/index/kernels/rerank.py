@@ -14,11 +14,13 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from hashlearn.compiled import compiled, fast, lean
-from hashlearn.index.kernels.llvm import I32
-from hashlearn.index.kernels.simd import prefetch
+from hashlearn.index.kernels.simd import I32, prefetch
 
 EUCLIDEAN, COSINE, DOT = range(3)
 METRIC_NUMBERS = {"euclidean": EUCLIDEAN, "cosine": COSINE, "dot": DOT}
+
+NOBODY = np.int64((1 << 63) - 1)
+"""The row of a place in a heap that no candidate fills: above all rows."""
 
 _AHEAD = 12  # candidates whose vectors are asked for before they are needed
 _LINE = 64
@@ -58,7 +60,7 @@ def nearest_of_candidates(vectors, queries, candidates, metric, distances, rows)
     """
     query = np.empty(queries.shape[1], np.float32)
     for q in range(len(queries)):
-        constant = _prepare(vectors.offsets, vectors.scales, queries[q], metric, query)
+        constant = prepare(vectors.offsets, vectors.scales, queries[q], metric, query)
         _select(vectors, query, candidates[q], metric, constant, distances[q], rows[q])
 
 
@@ -67,19 +69,20 @@ def _select(vectors, query, candidates, metric, constant, distances, rows):
     """The nearest candidates of one query, which is prepared."""
     flat = vectors.matrix.reshape(-1)
     distances[:] = np.inf
-    rows[:] = -1
-    _ask_for(flat, query.size, candidates, 0, _AHEAD)
+    rows[:] = NOBODY
+    ask_for(flat, query.size, query.size, candidates, 0, _AHEAD)
     for i in range(candidates.size):
-        _ask_for(flat, query.size, candidates, i + _AHEAD, i + _AHEAD + 1)
+        ask_for(flat, query.size, query.size, candidates, i + _AHEAD, i + _AHEAD + 1)
         row = candidates[i]
         if row >= 0:
             first = np.uint64(row) * np.uint64(query.size)
-            distance = _distance(flat, first, vectors.offsets, vectors.scales, query, metric) + constant
-            _insert(distance, row, distances, rows)
+            distance = distance_to(flat, first, vectors.offsets, vectors.scales, query, metric) + constant
+            keep_nearest(distance, row, distances, rows)
+    put_in_order(distances, rows)
 
 
 @fast
-def _prepare(offsets, scales, given, metric, query):
+def prepare(offsets, scales, given, metric, query):
     """Write the query so that vectors need not be decoded more than once; returns what is added to its distances."""
     length = np.float32(0)
     for i in range(query.size):
@@ -99,16 +102,18 @@ def _prepare(offsets, scales, given, metric, query):
 
 
 @lean
-def _ask_for(flat, d, candidates, first, last):
-    step = _LINE // flat.itemsize
+def ask_for(flat, step, width, candidates, first, last):
+    """Have the processor read the vectors of some candidates, ``step`` numbers apart and ``width`` numbers long."""
+    line = _LINE // flat.itemsize
     for i in range(first, min(last, candidates.size)):
         if candidates[i] >= 0:
-            for place in range(0, d, step):
-                prefetch(flat, candidates[i] * d + place)
+            for place in range(0, width, line):
+                prefetch(flat, candidates[i] * step + place)
 
 
 @fast
-def _distance(flat, first, offsets, scales, query, metric):
+def distance_to(flat, first, offsets, scales, query, metric):
+    """The distance of a query, which is prepared, to the vector whose numbers begin at ``first``."""
     total, square = np.float32(0), np.float32(0)
     if metric == EUCLIDEAN:
         for i in range(query.size):
@@ -153,17 +158,41 @@ def _number(typingctx, value):
 
 
 @lean
-def _insert(distance, row, distances, rows):
-    """Put a candidate to its place among the nearest so far."""
-    k = rows.size
-    if not (distance < distances[k - 1] or (distance == distances[k - 1] and row < rows[k - 1]) or rows[k - 1] < 0):
-        return
-    place = k - 1
-    while place > 0 and (
-        rows[place - 1] < 0
-        or distances[place - 1] > distance
-        or (distances[place - 1] == distance and rows[place - 1] > row)
-    ):
-        distances[place], rows[place] = distances[place - 1], rows[place - 1]
-        place -= 1
+def keep_nearest(distance, row, distances, rows):
+    """Put a candidate into the heap of the nearest so far, in the place of the farthest, if it is nearer.
+
+    The farthest stands first. An empty heap has infinity and ``NOBODY`` in all places.
+    """
+    if _is_farther(distances[0], rows[0], distance, row):
+        _sink(distance, row, distances, rows, rows.size)
+
+
+@lean
+def put_in_order(distances, rows):
+    """Sort a heap, nearest first, ties by the lowest row; places left over get row -1."""
+    for last in range(rows.size - 1, 0, -1):
+        distance, row = distances[last], rows[last]
+        distances[last], rows[last] = distances[0], rows[0]
+        _sink(distance, row, distances, rows, last)
+    for place in range(rows.size):
+        if rows[place] == NOBODY:
+            rows[place] = -1
+
+
+@lean
+def _sink(distance, row, distances, rows, n):
+    """Put a candidate to its place in a heap of n, in the place of the first."""
+    place, child = 0, 1
+    while child < n:
+        if child + 1 < n and _is_farther(distances[child + 1], rows[child + 1], distances[child], rows[child]):
+            child += 1
+        if not _is_farther(distances[child], rows[child], distance, row):
+            break
+        distances[place], rows[place] = distances[child], rows[child]
+        place, child = child, 2 * child + 1
     distances[place], rows[place] = distance, row
+
+
+@lean
+def _is_farther(distance, row, other_distance, other_row):
+    return distance > other_distance or (distance == other_distance and row > other_row)

@@ -21,42 +21,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.codes import bytes_per_code
 from hashlearn.compiled import lean
-from hashlearn.index.kernels.simd import TILE
+from hashlearn.index.kernels.simd import TILE as TILE
 
 _CACHE_LINE = 64
 
 Words = NDArray[np.unsignedinteger]
 
-__all__ = [
-    "ALL_ALIVE",
-    "TILE",
-    "Layout",
-    "Tiles",
-    "Words",
-    "as_tile_words",
-    "byte_layout",
-    "empty_tiles",
-    "n_tiles",
-    "read_tiles",
-    "room_for",
-    "tiled",
-    "word_layout",
-    "write_tiles",
-]
-
 
 class Layout(NamedTuple):
-    """The words of a code: their type, how many there are, and how many of them stand in front."""
+    """The words of a code: their type, how many there are, and how many of them are in the front and in the back."""
 
     dtype: np.dtype
     n_words: int
     n_front: int
-
-    @property
-    def n_back(self) -> int:
-        return self.n_words - self.n_front
+    n_back: int
 
 
 ALL_ALIVE = np.empty(0, np.uint64)
@@ -89,28 +68,29 @@ def word_layout(n_bits: int) -> Layout:
     """The layout in which Hamming distances are counted.
 
     >>> [word_layout(n_bits)[1:] for n_bits in (8, 64, 96, 128, 256)]
-    [(1, 1), (1, 1), (3, 1), (2, 1), (4, 2)]
+    [(1, 1, 0), (1, 1, 0), (3, 1, 2), (2, 1, 1), (4, 2, 2)]
     >>> [str(word_layout(n_bits).dtype) for n_bits in (8, 12, 32, 64, 96, 128)]
     ['uint8', 'uint16', 'uint32', 'uint64', 'uint32', 'uint64']
     """
-    for width in (8, 16):
-        if n_bits <= width:
-            return Layout(np.dtype(f"u{width // 8}"), 1, 1)
-    n_halves = -(-n_bits // 32)
-    if n_halves % 2 and n_bits <= 256:
-        return Layout(np.dtype(np.uint32), n_halves, max(1, n_halves // 2))
-    n_words = -(-n_bits // 64)
-    return Layout(np.dtype(np.uint64), n_words, max(1, n_words // 2))
+    if n_bits <= 8:
+        width = 8
+    elif n_bits <= 16:
+        width = 16
+    else:
+        width = 32 if n_bits <= 256 and -(-n_bits // 32) % 2 else 64
+    n_words = -(-n_bits // width)
+    n_front = max(1, n_words // 2)
+    return Layout(np.dtype(f"u{width // 8}"), n_words, n_front, n_words - n_front)
 
 
 def byte_layout(n_bits: int) -> Layout:
     """The layout for tables of bytes or half bytes: a word is a byte, and all of them stand in front.
 
     >>> byte_layout(20)
-    Layout(dtype=dtype('uint8'), n_words=3, n_front=3)
+    Layout(dtype=dtype('uint8'), n_words=3, n_front=3, n_back=0)
     """
-    n_bytes = bytes_per_code(n_bits)
-    return Layout(np.dtype(np.uint8), n_bytes, n_bytes)
+    n_bytes = -(-n_bits // 8)
+    return Layout(np.dtype(np.uint8), n_bytes, n_bytes, 0)
 
 
 def n_tiles(n_codes: int) -> int:
@@ -175,3 +155,16 @@ def read_tiles(tiles, positions, words):
             words[row, word] = tiles.front[(tile * n_front + word) * TILE + lane]
         for word in range(n_back):
             words[row, n_front + word] = tiles.back[(tile * n_back + word) * TILE + lane]
+
+
+@lean
+def write_list_codes(tiles, row_numbers, places, order, codes, corrections, rows):
+    """Write code ``order[i]``, with ``corrections[i]`` behind it, and its row to place ``places[i]`` of lists."""
+    n_bytes = codes.shape[1]
+    for i in range(places.size):
+        place, source = places[i], order[i]
+        first = place // TILE * TILE * (n_bytes + 1) + place % TILE
+        for byte in range(n_bytes):
+            tiles[first + byte * TILE] = codes[source, byte]
+        tiles[first + n_bytes * TILE] = corrections[i]
+        row_numbers[place] = rows[source]

@@ -9,25 +9,12 @@ about one in 2^32 (D. Lemire and O. Kaser, Strongly universal string hashing is 
 multipliers are the outputs of SplitMix64 from the state that the header names, with the lowest bit set.
 """
 
-from functools import cache
-
 import numpy as np
-from numpy.typing import NDArray
 
 from hashlearn.compiled import compiled
 
 FIRST = 2
 """Multipliers before those of the words."""
-
-
-@cache
-def multipliers(seed: int, n_words: int) -> NDArray[np.uint64]:
-    """Those of records of ``n_words`` words in a file with this seed."""
-    with np.errstate(over="ignore"):
-        z = np.arange(1, n_words + FIRST + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (z ^ (z >> np.uint64(31))) | np.uint64(1)
 
 
 @compiled

@@ -1,80 +1,103 @@
-"""Distances of queries to records of a vector file, in one call, each record compared with its checksum."""
+"""The nearest of some records of a vector file, in one call, each record compared with its checksum."""
+
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hashlearn.compiled import fast
-from hashlearn.index.kernels.simd import prefetch
+from hashlearn.compiled import compiled, fast, lean
+from hashlearn.index.kernels.rerank import (
+    EUCLIDEAN,
+    NOBODY,
+    ask_for,
+    distance_to,
+    keep_nearest,
+    prepare,
+    put_in_order,
+)
 from hashlearn.search.kernels.checksums import FIRST
 
-SQUARED_DIFFERENCE, NEGATIVE_PRODUCT, NEGATIVE_COSINE = range(3)
-_AHEAD = 4
-_LINE = 16  # words of a cache line
+_AHEAD = 12  # records that are asked for before they are needed
+_INTACT = np.int64(-1)
 
 
-@fast
-def record_distances(words, values, n_words, meaning, places, of_query, queries, kind, m, found):
-    """Numbers that order pairs of a record and a query as their distances do.
+class Records(NamedTuple):
+    """The records of a vector file, one behind the other, each of ``n_words`` words and a checksum.
+
+    Attributes
+    ----------
+    words : array, uint32
+    values : array, float32, uint16 (the bits of float16) or int8
+        The same memory.
+    n_words : int
+    offsets, scales : arrays of shape (n_features,), float32, or None
+        What numbers of type int8 mean: ``offset + scale * number``.
+    multipliers : array, uint64
+        Those of the checksums.
+    """
+
+    words: NDArray[np.uint32]
+    values: NDArray
+    n_words: int
+    offsets: NDArray[np.float32] | None
+    scales: NDArray[np.float32] | None
+    multipliers: NDArray[np.uint64]
+
+
+@compiled
+def nearest_records(records, queries, candidates, metric, distances, places):
+    """The nearest candidates of each query, nearest first, ties by the lowest place.
 
     Parameters
     ----------
-    words : array of uint32
-        The records, one behind the other, each of ``n_words`` words and a checksum.
-    values : array of float32 or int8
-        The same memory.
-    n_words : int
-    meaning : (offset, scale), arrays of float32
-        A value of feature j is ``offset[j] + scale[j] * byte``. Empty arrays where values are what they are.
-    places, of_query : arrays of int64
-        Record and query of each pair.
-    queries : array of shape (n_queries, n_features)
-        Of length one where the kind is ``NEGATIVE_COSINE``.
-    kind : int
-    m : array of uint64
-        The multipliers of the checksums.
-    found : array
-        Gets the numbers.
+    records : Records
+    queries : array of shape (n, n_features), float32
+    candidates : array of shape (n, n_candidates), int64
+        Places of records; those below zero are skipped.
+    metric : int
+        One of :data:`hashlearn.index.kernels.rerank.METRIC_NUMBERS`. Euclidean distances are not squared.
+    distances, places : arrays of shape (n, k), float32 and int64
+        Get the result; infinity and -1 where there are fewer candidates.
 
     Returns
     -------
     int
         The number of the first record that is damaged; -1 if none.
     """
-    offset, scale = meaning
-    n_features = queries.shape[1]
-    row_words = n_words + 1
-    row_values = row_words * 4 // values.itemsize
-    zero = queries.dtype.type(0)
-    for i in range(len(places)):
-        if i + _AHEAD < len(places):
-            ahead = places[i + _AHEAD] * row_words
-            for line in range(0, row_words + _LINE - 1, _LINE):
-                prefetch(words, ahead + line)
-        first = places[i] * row_words
-        total = m[0] + m[1] * np.uint64(places[i])
-        for j in range(n_words):
-            total += m[FIRST + j] * np.uint64(words[first + j])
-        if np.uint32(total >> np.uint64(32)) != words[first + n_words]:
-            return places[i]
-        q = queries[of_query[i]]
-        first = places[i] * row_values
-        near, length = zero, zero
-        if len(scale) > 0:
-            for j in range(n_features):
-                x = offset[j] + scale[j] * np.float32(values[first + j])
-                if kind == SQUARED_DIFFERENCE:
-                    near += (x - q[j]) * (x - q[j])
-                else:
-                    near -= x * q[j]
-                    length += x * x
-        else:
-            for j in range(n_features):
-                x = values[first + j]
-                if kind == SQUARED_DIFFERENCE:
-                    near += (x - q[j]) * (x - q[j])
-                else:
-                    near -= x * q[j]
-                    length += x * x
-        if kind == NEGATIVE_COSINE:
-            near = near / np.sqrt(length) if length > zero else zero
-        found[i] = near
-    return -1
+    query = np.empty(queries.shape[1], np.float32)
+    for q in range(len(queries)):
+        constant = prepare(records.offsets, records.scales, queries[q], metric, query)
+        damaged = _select(records, query, candidates[q], metric, constant, distances[q], places[q])
+        if damaged != _INTACT:
+            return damaged
+    return _INTACT
+
+
+@lean
+def _select(records, query, candidates, metric, constant, distances, places):
+    """The nearest candidates of one query, which is prepared."""
+    words, step = records.words, records.n_words + 1
+    numbers_of_record = np.uint64(4 * step // records.values.itemsize)
+    distances[:] = np.inf
+    places[:] = NOBODY
+    ask_for(words, step, step, candidates, 0, _AHEAD)
+    for i in range(candidates.size):
+        ask_for(words, step, step, candidates, i + _AHEAD, i + _AHEAD + 1)
+        place = candidates[i]
+        if place >= 0:
+            if not _is_intact(words, records.n_words, records.multipliers, place):
+                return place
+            first = np.uint64(place) * numbers_of_record
+            distance = distance_to(records.values, first, records.offsets, records.scales, query, metric) + constant
+            keep_nearest(np.sqrt(distance) if metric == EUCLIDEAN else distance, place, distances, places)
+    put_in_order(distances, places)
+    return _INTACT
+
+
+@fast
+def _is_intact(words, n_words, m, place):
+    first = np.uint64(place) * np.uint64(n_words + 1)
+    total = m[0] + m[1] * np.uint64(place)
+    for j in range(n_words):
+        total += m[FIRST + j] * np.uint64(words[first + np.uint64(j)])
+    return np.uint32(total >> np.uint64(32)) == words[first + np.uint64(n_words)]

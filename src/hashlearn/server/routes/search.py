@@ -39,7 +39,9 @@ async def search(service: Served, body: SearchRequest) -> Any:
     by, rows = await _queries(service, body)
     if by == "codes" and service.search.query != "code":
         raise Problem(422, "this search compares vectors with codes: send vectors", "code")
-    wanted = Wanted(by, body.k, body.rerank, body.candidates)
+    if by == "codes" and body.recall is not None:
+        raise unprocessable("recall", "is for vectors, got codes")
+    wanted = Wanted(by, body.k, body.rerank, body.candidates, body.recall)
     query = QueryBatch(rows, Cut(body.radius, body.payloads))
     n_neighbors = body.k * len(rows)
     if body.filter is None and body.subset is None and n_neighbors <= _FEW_NEIGHBORS:
@@ -62,7 +64,7 @@ async def _found_by_text(service: Service, body: SearchRequest) -> bytes | None:
     if body.by != "words" and (body.by is not None or service.features is not None):
         vectors = await service.vectors_of_texts("text", [str(body.text)])
     asked = {"text": [body.text], "by": body.by, "filter": body.filter, "subset": body.subset}
-    wanted = Wanted("vectors", body.k, body.rerank, body.candidates)
+    wanted = Wanted("vectors", body.k, body.rerank, body.candidates, body.recall)
     cut, most = Cut(body.radius, body.payloads), service.settings.max_answer_bytes
     return await service.run(search_text, service.search, wanted, vectors, asked, cut, most)
 
