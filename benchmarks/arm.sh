@@ -69,10 +69,11 @@ from hashlearn.search import nearest_vectors
 
 assert platform.machine() == "aarch64", platform.machine()
 rng = np.random.default_rng(0)
-X = rng.standard_normal((3000, 32)).astype(np.float32)
-Q = rng.standard_normal((20, 32)).astype(np.float32)
+X = rng.standard_normal((1500, 16)).astype(np.float32)
+Q = rng.standard_normal((20, 16)).astype(np.float32)
 truth = nearest_vectors(X, Q, 10).ids
-for hasher, keep in ((ITQ(n_bits=32, random_state=0), "float32"), (ITQ(n_bits=32, random_state=0), "int8"), (ABH(n_bits=64, random_state=0), "float16")):
+itq, abh = ITQ(n_bits=16, random_state=0), ABH(n_bits=32, random_state=0)
+for hasher, keep in ((itq, "float32"), (itq, "int8"), (abh, "float16")):
     search = SimilaritySearch(hasher, keep_vectors=keep, index="lists").fit(X).add(X)
     found = search.search(Q, 10, recall=1.0).ids
     same = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found.tolist(), truth.tolist())])

@@ -146,6 +146,6 @@ def _reference(search: SimilaritySearch) -> DriftReference | None:
     records = search.get(ids[np.sort(chosen)])
     codes, vectors = np.stack([record.code for record in records]), None
     if search.keep_vectors is not None:
-        vectors = np.stack([record.vector for record in records])
+        vectors = np.array([record.vector for record in records], np.float32)
         vectors = unit_rows(vectors) if search.metric == "cosine" else vectors
     return DriftReference(codes, search.n_bits, vectors)
