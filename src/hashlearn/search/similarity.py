@@ -16,7 +16,7 @@ from hashlearn.codes.results import Neighbors
 from hashlearn.features.encoders import ENCODER_FILE, Encoder, as_encoder, load_encoder, save_encoder
 from hashlearn.rows.inputs import as_vectors, plain_rows
 from hashlearn.search.catalog import OutdatedError
-from hashlearn.search.columns import Facet
+from hashlearn.search.columns import Facet, Histogram
 from hashlearn.search.folder import SearchFolder
 from hashlearn.search.graph import nearest_rows, neighbor_graph
 from hashlearn.search.guard import Guard, NearRow, put_guarded
@@ -24,6 +24,7 @@ from hashlearn.search.in_store import SEARCH_IN, MirroredRows, StoreLink, StoreR
 from hashlearn.search.lists import INDEXES
 from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.nearest import Options, first_of
+from hashlearn.search.reencode import reencode
 from hashlearn.search.results import NeighborsWithRows, Page, Record
 from hashlearn.search.rows import CatalogRows
 from hashlearn.search.snapshot import Index
@@ -378,6 +379,39 @@ class SimilaritySearch:
             self._rows.compact()
         return self
 
+    def reencode(self, hasher: Any = None) -> Self:
+        """Give all rows codes of another hasher, made from the kept vectors.
+
+        Searches and changes go on meanwhile; then the new codes take the place of the old ones in one step. Ids,
+        payloads, texts, vectors and lists stay. What :meth:`tune` has found is forgotten. In a folder, what was done is
+        kept if the process ends, and the next call with the same hasher goes on from there.
+
+        Parameters
+        ----------
+        hasher : Hasher, pipeline that ends in one, or None
+            One that is not fitted learns from the kept vectors. None is the hasher of the search, learned anew.
+
+        Returns
+        -------
+        SimilaritySearch
+            This object.
+
+        Examples
+        --------
+        >>> from hashlearn import ITQ, LSH
+        >>> X = np.random.default_rng(0).standard_normal((100, 8)).astype(np.float32)
+        >>> search = SimilaritySearch(LSH(n_bits=8, random_state=0), keep_vectors="float32").fit(X).add(X)
+        >>> search.reencode(ITQ(n_bits=4, random_state=0))
+        SimilaritySearch(ITQ(n_bits=4, random_state=0), 100 vectors)
+        """
+        own = self._own_rows("reencode needs rows in memory or in a folder; add those of a store to a new store")
+        if own.keep_vectors is None:
+            raise ValueError("reencode needs the vectors of the rows; make the search with keep_vectors='float32'")
+        with self._changing:
+            own.refuse_inside_transaction("reencode")
+        reencode(own, hasher, self._changing)
+        return self
+
     def save(self, folder: str | Path | None = None) -> None:
         """Write a copy of the search to a folder; it is on the disk when this returns.
 
@@ -394,10 +428,12 @@ class SimilaritySearch:
             "the rows of this search are in its store already; hashlearn.save(search.hasher, folder) keeps the hasher"
         )
         with self._changing:
-            encoder = self.encoder
+            encoder, before = self.encoder, self.folder
             self._asked(lambda reader: own.save(folder))
             if encoder is not None and folder is not None:
                 self._keep_encoder(Path(folder))
+            if folder is not None:
+                explore.copy_map(before, Path(folder))
 
     @classmethod
     def open(cls, folder: str | Path, *, encoder: Any = None) -> Self:
@@ -621,6 +657,17 @@ class SimilaritySearch:
     def has_lists(self) -> bool:
         """Are candidates looked for in lists, so that a search finds the share of neighbors that its recall says?"""
         return self._rows.reader.lists is not None
+
+    @property
+    def list_sizes(self) -> NDArray[np.int64] | None:
+        """How many rows each list has, removed ones included; None where there are no lists."""
+        lists = self._rows.reader.lists
+        return None if lists is None else lists.sizes
+
+    @property
+    def clipped_share(self) -> float | None:
+        """The share of kept values that were beyond the range of the fit; None where vectors are not kept as int8."""
+        return self._rows.clipped_share
 
     def get(self, ids: ArrayLike) -> list[Record]:
         """Read rows back.
@@ -940,7 +987,9 @@ class SimilaritySearch:
         """
         return self._asked(lambda reader: reader.matching(filter))
 
-    def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
+    def facets(
+        self, field: str, filter: dict | None = None, limit: int | None = None, *, subset: ArrayLike | None = None
+    ) -> list[Facet]:
         """The values that a payload field has, and how many rows have each.
 
         Parameters
@@ -951,6 +1000,8 @@ class SimilaritySearch:
             Count only rows that meet it.
         limit : int or None
             The most frequent values only.
+        subset : list of ids, or boolean array of shape (len(search),), or None
+            Count only these rows; a mask is in the order of :attr:`ids`.
 
         Returns
         -------
@@ -968,7 +1019,37 @@ class SimilaritySearch:
         if not isinstance(field, str) or not field:
             raise TypeError(f"field must be the name of a payload field, got {field!r:.60}")
         most = None if limit is None else check_integer("limit", limit, low=1)
-        return self._asked(lambda reader: reader.facets(field, filter))[:most]
+        return self._asked(lambda reader: reader.facets(field, filter, subset, most))
+
+    def histogram(
+        self, field: str, n_bins: int = 24, filter: dict | None = None, *, subset: ArrayLike | None = None
+    ) -> Histogram:
+        """How the numbers of a payload field are distributed.
+
+        Parameters
+        ----------
+        field : str
+            A key of the payloads. Values that are no numbers are left out.
+        n_bins : int
+            Bins of equal width, from the least number to the largest.
+        filter, subset
+            As in :meth:`facets`.
+
+        Returns
+        -------
+        Histogram
+            ``counts`` of rows, shape (n_bins,), and ``edges`` of the bins, shape (n_bins + 1,).
+
+        Examples
+        --------
+        >>> from hashlearn import LSH
+        >>> X = np.eye(3, dtype=np.float32)
+        >>> search = SimilaritySearch(LSH(n_bits=8, random_state=0)).fit(X)
+        >>> search.add(X, payloads=[{"year": 1990}, {"year": 2000}, {"year": 2010}]).histogram("year", 2).counts
+        array([1, 2])
+        """
+        n = check_integer("n_bins", n_bins, low=1, high=10_000)
+        return self._asked(lambda reader: reader.histogram(field, filter, subset, n))
 
     def scroll(self, filter: dict | None = None, limit: int = 100, after: str | None = None) -> Page:
         """Rows in the order in which they were added, a page at a time.
