@@ -69,6 +69,10 @@ def run(
     ] = None,
     max_pairs: Annotated[int, typer.Option(help="Stop where more pairs than these match.")] = 10_000_000,
     array: Annotated[str | None, typer.Option(help="The array, of a file of vectors with several.")] = None,
+    payloads: Annotated[
+        str | None,
+        typer.Option(metavar="FILE:COLUMN,...", help="Columns of a table that the review shows with the vectors."),
+    ] = None,
     out: Annotated[str | None, typer.Option("--out", "-o", help="The table of groups: .csv or .parquet.")] = None,
     clean: Annotated[
         str | None, typer.Option(metavar="FILE", help="The .csv, .parquet or .npy file without the rows to drop.")
@@ -168,7 +172,10 @@ def run(
     # What is known is read, extended and written back: nobody else does so meanwhile.
     alone = nullcontext() if state is None else exclusive(Path(state).absolute(), wait=False)
     with alone, progress_bars():
-        known, things = _read(paths, is_folder, text, id_column, encoder, array, state, work)
+        keep_texts = serve or review is not None
+        known, things = _read(
+            paths, is_folder, text, id_column, encoder, array, state, work, payloads=payloads, keep_texts=keep_texts
+        )
         if keep == "best" and scores is None and things.scores is None:
             raise ValueError("--keep best needs --scores, a file with a score for each row")
         found = _found(known, things, distance, pairs, metric, recall, grouping, keep, scores, max_pairs, jobs)
@@ -214,9 +221,10 @@ def _check_against(
     from hashlearn.duplicates.find import TEXT_DISTANCE
     from hashlearn.duplicates.tables import checked_rows
 
-    is_folder = Path(paths[0]).is_dir()
-    _, others = _read([against], Path(against).is_dir(), text, outputs.id_column, encoder, array, None, work)
-    _, things = _read(paths, is_folder, text, outputs.id_column, encoder, array, None, work)
+    named = [(each, Path(each[0]).is_dir()) for each in ([against], paths)]
+    (_, others), (_, things) = (
+        _read(each, is_folder, text, outputs.id_column, encoder, array, None, work) for each, is_folder in named
+    )
     options: dict[str, Any] = {"ids": others.ids, "n_jobs": jobs}
     if distance is None and things.metric != "words":
         distance = default_distance(things.encoder, things.vectors)
@@ -258,6 +266,9 @@ def _read(
     array: str | None,
     state: str | None,
     work: str | None,
+    *,
+    payloads: str | None = None,
+    keep_texts: bool = True,
 ) -> tuple[Any, Things]:
     """What is known already (None without a state), and what is to be compared."""
     from hashlearn.duplicates import Duplicates
@@ -270,13 +281,15 @@ def _read(
         if _decisions_beside(state).exists():
             known.decide(read_decisions(_decisions_beside(state), known.ids))
     if not is_folder and text is None:
-        return known, vectors_of(paths, array)
+        return known, vectors_of(paths, array, payloads, 0 if known is None else len(known))
+    if payloads is not None:
+        raise ValueError(f"--payloads is for vectors, got {payloads}")
     from hashlearn.features import encoder_named, load_encoder
 
     if not is_folder and len(paths) != 1:
         raise ValueError(f"--text needs one file, got {len(paths)}")
     if not is_folder and (encoder is None if known is None else known.metric == "words"):
-        return known, texts_by_words(paths[0], text or "", id_column, known)
+        return known, texts_by_words(paths[0], text or "", id_column, known, keep_texts)
     is_saved = known is not None and _encoder_beside(state).is_file()
     kind = "image" if is_folder else "text"
     made = load_encoder(_encoder_beside(state)) if is_saved else encoder_named(encoder or PICTURE_ENCODER, kind)
