@@ -8,7 +8,7 @@ distances.
 
 - :func:`distance_by_chance` is for users who know a range for the distance.
 - :func:`chance_level` and :func:`emptiest_distance` are for ``max_distance="auto"``: pairs nearer than chance allows
-  are searched, and the distance lies in the gap between copies and other near pairs.
+  are searched, and the distance lies where copies end.
 - :func:`distance_from_labels` is for judged pairs.
 """
 
@@ -54,6 +54,8 @@ _GIVEN_UP = 0.01
 """The share of other pairs that is accepted to be sure that copies behind the edge are found."""
 
 _NEARLY = 0.9
+"""Steps count as good as the best one from this share of its standard deviations on."""
+
 _FEWEST = 5
 _JUDGED_ALONE = 2000
 """Up to this number of judged pairs, each pair is left out once to estimate precision and recall; more pairs are left
@@ -196,11 +198,11 @@ def _gap(steps: NDArray[np.float64], counts: NDArray[np.int64]) -> float | None:
 def _edge(
     squares: NDArray[np.float64], before: NDArray[np.int64], behind: NDArray[np.int64], within: NDArray[np.int64]
 ) -> float | None:
-    """Where the numbers of pairs before and behind a step differ most; None if they nowhere differ enough."""
+    """The furthest step at which the number of pairs falls nearly the most; None if it nowhere falls enough."""
     falls = _deviations(before, behind)
-    n = int(within[falls.argmax()])
-    if falls.max() < _CERTAIN_EDGE or not n:
+    if falls.max() < _CERTAIN_EDGE:
         return None
+    n = int(within[np.flatnonzero(falls >= _NEARLY * falls.max())[-1]])
     rest = squares[n + int(_GIVEN_UP * n) :]
     return float(np.sqrt(squares[n - 1] * rest[0])) if len(rest) else float(squares[-1])
 
