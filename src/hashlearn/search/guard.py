@@ -16,7 +16,7 @@ DUPLICATE_OF = "duplicate_of"
 """The field of a payload that says which row a flagged row is near to."""
 
 ROWS_AT_A_TIME = 512
-_CANDIDATES = 32
+_CANDIDATES = 256
 """Nearest codes of a new row whose vectors are compared, in a search that has no lists."""
 
 
