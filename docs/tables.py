@@ -413,6 +413,14 @@ def duplicate_contenders() -> str:
             notes.append(f"{line['times_faster']:.0f} times as fast as the blocked product")
         if "megabytes_above_data" in line:
             notes.append(f"{line['megabytes_above_data']:.0f} MB above the data")
+        if "best_precision" in line:
+            beyond, best = line["precision_beyond_copies"], line["best_precision"]
+            notes.append(f"{beyond:.4f} beyond the copies; a distance that knows the truth: {best:.4f}")
+        if "peak_megabytes" in line:
+            notes.append(f"{line['peak_megabytes']:.0f} MB in all, {line['megabytes_of_texts']:.0f} MB of texts")
+        if "first_paint_seconds" in line:
+            paint, largest = line["first_paint_seconds"], line["largest_file_megabytes"]
+            notes.append(f"first paint after {paint:.1f} s, largest file {largest:.1f} MB")
         if "same_groups" in line:
             notes.append("the same groups" if line["same_groups"] else "other groups")
         if "over_a_tenth" in line:
@@ -645,7 +653,7 @@ def _text_cell(value: float | str) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    **{f"texts {part}": partial(texts, part) for part in ("debian", "reuters")},
+    **{f"texts {part}": partial(texts, part) for part in ("debian", "million", "reuters")},
     "measured": measured,
     "distance to the paper": distance_to_paper,
     "range over runs": range_over_runs,

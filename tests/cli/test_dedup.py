@@ -70,6 +70,17 @@ def test_a_clean_table_keeps_its_first_row_and_its_header(run, vectors):
         assert Path("clean.csv").read_text().splitlines() == [*header, *lines[10:]]
 
 
+def test_the_page_shows_the_payloads_of_vectors(run, refused, vectors):
+    Path("known.csv").write_text("name,year\n" + "".join(f"row {i},{1900 + i}\n" for i in range(60)))
+    arguments = ["dedup", "rows.npy", "--max-distance", "0.01", "--review", "page.html", "--payloads"]
+    assert run(*arguments, "known.csv:name,year").code == 0
+    page = Path("page.html").read_text()
+    assert "name: row 3, year: 1903" in page
+    assert "name: row 53, year: 1953" in page
+    Path("few.csv").write_text("name\na\n")
+    assert "--payloads must have a row for each of 60 vectors, got 1" in refused(*arguments, "few.csv:name")
+
+
 def test_a_state_goes_on_with_new_rows(run, vectors):
     np.save("first.npy", vectors[:50])
     np.save("more.npy", vectors[50:])
@@ -109,6 +120,7 @@ def test_pictures_are_moved_aside_and_nothing_is_deleted(run, photos, folder):
 def test_a_plan_is_shown_a_move_is_undone_and_links_stay_whole(run, photos, folder):
     (photos / "a-link.png").symlink_to("1-again.jpg")
     os.link(photos / "0-again.jpg", photos / "0 second name.jpg")
+    (photos / "unreadable.png").write_bytes(b"no picture")
     before = snapshot(folder)
     arguments = ["dedup", "photos", "--apply", "move", "aside"]
     outcome = run(*arguments, "--dry-run")
@@ -116,6 +128,7 @@ def test_a_plan_is_shown_a_move_is_undone_and_links_stay_whole(run, photos, fold
     assert snapshot(folder) == before
     assert "0.png  0 second name.jpg" in outcome.out
     assert "2 files would be" in outcome.out
+    assert "skipped unreadable.png: " in outcome.err
     assert "skipped a-link.png: a link to 1-again.jpg" in outcome.err
     assert "skipped 0-again.jpg: another name of the file 0 second name.jpg (a hard link)" in outcome.err
     assert "not moved: 1-again.jpg: the link a-link.png leads to it" in outcome.err
@@ -289,6 +302,7 @@ BAD = [
     (["rows.npy", "--against", "rows.npy", "--state", "known"], "--against compares two sets"),
     (["rows.npy", "--clean", "clean.csv"], "--clean needs one .csv, .parquet or .npy file"),
     (["rows.npy", "--variety", "0", "some"], "n must be"),
+    (["photos", "--payloads", "texts.csv:name"], "--payloads is for vectors"),
     (["photos", "--serve"], "--serve needs --state"),
     (["photos", "--decisions", "texts.csv"], "texts.csv must be a table of decisions"),
     ([], "give a folder of images, a file of texts, or files of vectors"),

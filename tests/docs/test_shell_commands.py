@@ -56,6 +56,7 @@ def folder(tmp_path, monkeypatch):
     Path("texts.csv").write_text("body,plot\n" + "".join(f"{text},{text}\n" for text in [*texts, *texts[:5]]))
     for name in ("texts", "train", "test"):
         pq.write_table(pa.table({"body": texts, "text": texts}), f"{name}.parquet")
+    Path("rows.csv").write_text("title,year\n" + "".join(f"a digit,{row}\n" for row in range(len(X))))
     Path("duplicates.csv").write_text("".join(f"{row},{390 + row}\n" for row in range(10)))
     Path("different.csv").write_text("".join(f"{row},{row + 20}\n" for row in range(10)))
     Path("photos").mkdir()

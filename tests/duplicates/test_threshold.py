@@ -3,7 +3,7 @@ import pytest
 from duplicates.near_pairs import with_planted
 
 from hashlearn import find_duplicates
-from hashlearn.duplicates.threshold import distance_by_chance, distance_from_labels
+from hashlearn.duplicates.threshold import distance_by_chance, distance_from_labels, emptiest_distance
 
 
 @pytest.mark.parametrize("n", [500, 2000, 8000])
@@ -65,6 +65,30 @@ def test_auto_is_between_copies_and_others(metric, noise, scale):
     assert len(pairs & true) >= 0.98 * len(true)
     assert len(pairs & true) >= 0.98 * len(pairs)
     assert found.reason.startswith(f"{len(pairs)} pairs are within")
+
+
+def unrelated_distances(n, dimension):
+    """Distances of unrelated rows up to 1: the number within x grows like x^dimension."""
+    return np.random.RandomState(0).uniform(size=n) ** (1 / dimension)
+
+
+def test_without_a_gap_the_distance_is_where_copies_end():
+    copies = np.random.RandomState(1).uniform(0.02, 0.3, 400)
+    chosen = emptiest_distance(np.concatenate([copies, unrelated_distances(1000, 1.5)]), 1.0, 0.9, "euclidean")
+    assert 0.29 < chosen.distance < 0.33
+    assert "where their number falls most" in chosen.reason
+
+
+def test_a_few_copies_much_nearer_than_the_others_make_no_gap():
+    """Between the nearest copies there are gaps, too."""
+    copies = np.abs(np.random.RandomState(3).normal(0, 0.05, 300))
+    chosen = emptiest_distance(np.concatenate([copies, unrelated_distances(1000, 12)]), 1.0, 0.9, "euclidean")
+    assert copies.max() < chosen.distance < 0.5
+
+
+@pytest.mark.parametrize("dimension", [1.5, 4, 12])
+def test_without_copies_there_is_neither_gap_nor_edge(dimension):
+    assert emptiest_distance(unrelated_distances(1000, dimension), 1.0, 0.2, "euclidean").distance == 0.2
 
 
 def test_auto_without_copies_finds_hardly_a_pair():

@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -11,6 +11,7 @@ from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.dedup_inputs import (
     PICTURE_ENCODER,
     RANGES,
+    HowToRead,
     Things,
     default_distance,
     distance_of,
@@ -30,17 +31,6 @@ from hashlearn.cli.support.places import check_places
 EXAMPLE = "Example: hashlearn dedup photos/ --review review.html --apply move photos-duplicates/"
 
 BY_CHANCE = "it was chosen so that hardly a pair is near by chance; --max-distance sets another"
-
-
-class HowToRead(NamedTuple):
-    """The options that say how files are read: columns, encoder, array and header, and a folder for encoded images."""
-
-    text: str | None
-    id_column: str | None
-    encoder: str | None
-    array: str | None
-    header: str | None
-    work: str | None
 
 
 def run(
@@ -81,6 +71,10 @@ def run(
     max_pairs: Annotated[int, typer.Option(help="Stop where more pairs than these match.")] = 10_000_000,
     array: Annotated[str | None, typer.Option(help="The array, of a file of vectors with several.")] = None,
     header: Header = None,
+    payloads: Annotated[
+        str | None,
+        typer.Option(metavar="FILE:COLUMN,...", help="Columns of a table that the review shows with the vectors."),
+    ] = None,
     out: Annotated[str | None, typer.Option("--out", "-o", help="The table of groups: .csv or .parquet.")] = None,
     clean: Annotated[
         str | None, typer.Option(metavar="FILE", help="The .csv, .parquet or .npy file without the rows to drop.")
@@ -162,7 +156,7 @@ def run(
     given = {name: path for name, path in places.items() if path is not None}
     outputs = Outputs(given, numbers, paths[0], id_column, has_names)
     check_header(header, *files, against)
-    how = HowToRead(text, id_column, encoder, array, header, work)
+    how = HowToRead(text, id_column, encoder, array, header, work, payloads)
     if clean is not None and (state is not None or len(files) != 1 or not _is_kind(clean, paths[0])):
         raise ValueError(
             f"--clean needs one .csv, .parquet or .npy file, the same kind to write, no --state, got {clean}"
@@ -184,6 +178,7 @@ def run(
     # What is known is read, extended and written back: nobody else does so meanwhile.
     alone = nullcontext() if state is None else exclusive(Path(state).absolute(), wait=False)
     with alone, progress_bars():
+        how = how._replace(keep_texts=serve or review is not None)
         known, things = _read(paths, is_folder, how, state)
         if keep == "best" and scores is None and things.scores is None:
             raise ValueError("--keep best needs --scores, a file with a score for each row")
@@ -227,9 +222,9 @@ def _check_against(
     from hashlearn.duplicates.find import TEXT_DISTANCE
     from hashlearn.duplicates.tables import checked_rows
 
-    is_folder = Path(paths[0]).is_dir()
+    how = how._replace(payloads=None)
     _, others = _read([against], Path(against).is_dir(), how, None)
-    _, things = _read(paths, is_folder, how, None)
+    _, things = _read(paths, Path(paths[0]).is_dir(), how, None)
     options: dict[str, Any] = {"ids": others.ids, "n_jobs": jobs}
     if distance is None and things.metric != "words":
         distance = default_distance(things.encoder, things.vectors)
@@ -274,13 +269,15 @@ def _read(paths: list[str], is_folder: bool, how: HowToRead, state: str | None) 
         if _decisions_beside(state).exists():
             known.decide(read_decisions(_decisions_beside(state), known.ids))
     if not is_folder and how.text is None:
-        return known, vectors_of(paths, how.array, how.header)
+        return known, vectors_of(paths, how, 0 if known is None else len(known))
+    if how.payloads is not None:
+        raise ValueError(f"--payloads is for vectors, got {how.payloads}")
     from hashlearn.features import encoder_named, load_encoder
 
     if not is_folder and len(paths) != 1:
         raise ValueError(f"--text needs one file, got {len(paths)}")
     if not is_folder and (how.encoder is None if known is None else known.metric == "words"):
-        return known, texts_by_words(paths[0], how.text or "", how.id_column, known)
+        return known, texts_by_words(paths[0], how.text or "", how.id_column, known, how.keep_texts)
     is_saved = known is not None and _encoder_beside(state).is_file()
     kind = "image" if is_folder else "text"
     made = load_encoder(_encoder_beside(state)) if is_saved else encoder_named(how.encoder or PICTURE_ENCODER, kind)

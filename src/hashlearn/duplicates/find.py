@@ -65,7 +65,8 @@ def find_duplicates(
         See :func:`hashlearn.rows.as_rows`. Rows must be finite, and not zero under the cosine.
     max_distance : float or "auto"
         Rows at this distance or less are duplicates. ``"auto"`` chooses it from the rows: in the gap between copies and
-        other near pairs, if there is a gap; otherwise at the distance where unrelated rows are near by chance.
+        other near pairs; without a gap, where the number of pairs falls; otherwise at the distance where unrelated rows
+        are near by chance.
         ``duplicates.reason`` explains the choice in a sentence. Needed unless ``labeled_pairs`` are given.
     metric : {"cosine", "euclidean"}
         The cosine distance is one minus the cosine, from 0 to 2.

@@ -8,7 +8,7 @@ distances.
 
 - :func:`distance_by_chance` is for users who know a range for the distance.
 - :func:`chance_level` and :func:`emptiest_distance` are for ``max_distance="auto"``: pairs nearer than chance allows
-  are searched, and the distance lies in the gap between copies and other near pairs.
+  are searched, and the distance lies where copies end.
 - :func:`distance_from_labels` is for judged pairs.
 """
 
@@ -44,8 +44,17 @@ without copies there is none."""
 _WIDTH = 1.5
 """The (squared) distances from x / 1.5 to 1.5 x are counted together."""
 
-_EMPTIER = 3
-"""The gap between copies and others has at most a third of the pairs that there are among copies."""
+_EMPTIER = 2
+"""The gap between copies and others has at most half of the pairs that there are among copies."""
+
+_CERTAIN_GAP, _CERTAIN_EDGE = 2.9, 3.5
+"""Standard deviations by which one number of pairs must be below another, in the gap and behind an edge."""
+
+_GIVEN_UP = 0.01
+"""The share of other pairs that is accepted to be sure that copies behind the edge are found."""
+
+_NEARLY = 0.9
+"""Steps count as good as the best one from this share of its standard deviations on."""
 
 _FEWEST = 5
 _JUDGED_ALONE = 2000
@@ -148,8 +157,9 @@ def emptiest_distance(
 ) -> ThresholdChoice:
     """Where copies end, given the distances of all pairs within a distance that was searched.
 
-    Copies are nearer to each other than other near pairs, and between the two there may be few pairs. The distance is
-    in the middle of the range with the fewest pairs. Without such a gap it is the level of chance.
+    Counted by the logarithm of the distance, pairs of unrelated rows become more and more. So where they become fewer,
+    copies end. The distance is in the middle of the emptiest range behind copies (the gap); without a gap, where the
+    number of pairs falls most (the edge); without an edge, it is the level of chance.
     """
     squares = np.sort(square_of_distance(distances[distances > 0], metric))
     last = float(square_of_distance(searched, metric)) / _WIDTH
@@ -157,21 +167,49 @@ def emptiest_distance(
     if np.count_nonzero(squares <= last) < _FEWEST:
         return by_chance
     steps = np.geomspace(squares[0], last, 400)
-    counts = np.searchsorted(squares, _WIDTH * steps, "right") - np.searchsorted(squares, steps / _WIDTH)
-    is_behind = np.searchsorted(squares, steps, "right") >= _FEWEST
-    is_emptier = _EMPTIER * counts <= np.maximum.accumulate(counts)
-    if not np.any(is_behind & is_emptier):
+    nearer, within, further = (np.searchsorted(squares, x, "right") for x in (steps / _WIDTH, steps, _WIDTH * steps))
+    gap = _gap(steps, further - nearer)
+    square = gap if gap is not None else _edge(squares, within - nearer, further - within, within)
+    if square is None:
         return by_chance
-    least = counts[is_behind & is_emptier].min()
-    places = np.flatnonzero(is_behind & is_emptier & (counts == least))
-    widest = max(np.split(places, np.flatnonzero(np.diff(places) > 1) + 1), key=len)
-    distance = float(distance_of_square(np.sqrt(steps[widest[0]] * steps[widest[-1]]), metric))
-    nearer = int(np.count_nonzero(distances <= distance))
-    reason = (
-        f"{nearer} pairs are within {distance:.3g}; between them and the other {len(distances) - nearer} pairs "
-        f"within {searched:.3g} there are fewest"
-    )
+    distance = float(distance_of_square(np.array(min(square, _WIDTH * last)), metric))
+    n_nearer = int(np.count_nonzero(distances <= distance))
+    rest = f"the other {len(distances) - n_nearer} pairs within {searched:.3g}"
+    if gap is not None:
+        reason = f"{n_nearer} pairs are within {distance:.3g}; between them and {rest} there are fewest"
+    else:
+        reason = f"{n_nearer} pairs are within {distance:.3g}, where their number falls most; {rest} begin at once"
     return ThresholdChoice(distance, reason)
+
+
+def _gap(steps: NDArray[np.float64], counts: NDArray[np.int64]) -> float | None:
+    """The middle of the emptiest steps behind steps with many more pairs; None if there are none."""
+    peaks = np.maximum.accumulate(counts)
+    falls = _deviations(peaks, counts)
+    is_gap = (_EMPTIER * counts <= peaks) & (falls >= _CERTAIN_GAP)
+    if not is_gap.any():
+        return None
+    is_gap &= falls >= _NEARLY * falls[is_gap].max()
+    places = np.flatnonzero(is_gap & (counts == counts[is_gap].min()))
+    widest = max(np.split(places, np.flatnonzero(np.diff(places) > 1) + 1), key=len)
+    return float(np.sqrt(steps[widest[0]] * steps[widest[-1]]))
+
+
+def _edge(
+    squares: NDArray[np.float64], before: NDArray[np.int64], behind: NDArray[np.int64], within: NDArray[np.int64]
+) -> float | None:
+    """The furthest step at which the number of pairs falls nearly the most; None if it nowhere falls enough."""
+    falls = _deviations(before, behind)
+    if falls.max() < _CERTAIN_EDGE:
+        return None
+    n = int(within[np.flatnonzero(falls >= _NEARLY * falls.max())[-1]])
+    rest = squares[n + int(_GIVEN_UP * n) :]
+    return float(np.sqrt(squares[n - 1] * rest[0])) if len(rest) else float(squares[-1])
+
+
+def _deviations(larger: NDArray[np.int64], smaller: NDArray[np.int64]) -> NDArray[np.float64]:
+    """By how many standard deviations one count is above another, if both are counts of random events."""
+    return (larger - smaller) / np.sqrt(np.maximum(larger + smaller, 1))
 
 
 def distance_from_labels(distances: NDArray[np.float64], labels: NDArray[np.bool_]) -> ThresholdChoice:

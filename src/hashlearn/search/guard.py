@@ -18,8 +18,8 @@ ACTIONS = ("skip", "flag", "error")
 DUPLICATE_OF = "duplicate_of"
 """The field of a payload that says which row a flagged row is near to."""
 
-_ROWS_AT_A_TIME = 512
-_CANDIDATES = 32
+ROWS_AT_A_TIME = 512
+_CANDIDATES = 256
 """Nearest codes of a new row whose vectors are compared, in a search that has no lists."""
 
 
@@ -112,8 +112,8 @@ def put_guarded(rows: CatalogRows, X: Any, ids: Any, payloads: Any, guard: Guard
         if pending.snapshot.vectors is None and pending.snapshot.hasher.query != "code":
             raise ValueError("duplicates needs vectors to compare with; make the search with keep_vectors='float32'")
         every = new_ids(pending, ids, n)
-        for start in range(0, n, _ROWS_AT_A_TIME):
-            part = np.arange(start, min(start + _ROWS_AT_A_TIME, n))
+        for start in range(0, n, ROWS_AT_A_TIME):
+            part = np.arange(start, min(start + ROWS_AT_A_TIME, n))
             block = source.take(part)
             near = guard.near_rows(pending.snapshot, block, every[part])
             found = [each for each in near if each is not None]

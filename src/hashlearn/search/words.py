@@ -26,6 +26,8 @@ MOST_TERMS = 64
 """Of a longer query, the terms that tell most: those with the largest ``count_t idf(t)``."""
 _MOST_KEPT = 1 << 23
 """Pairs of a row and a word that are kept in memory, 8 bytes each."""
+_ROUNDING = 1 + 1e-5
+"""Sums of float32 are this exact, as a factor."""
 Mask = NDArray[np.bool_] | None
 
 
@@ -187,28 +189,29 @@ def _best(asked: list[tuple[_Posting, int]], n: int, n_places: int, mask: Mask) 
 
     Terms that can add most come first. When n places have more than all terms left can add together, no other place can
     be among the best, and the terms left are looked up for the places at hand only (MaxScore: H. Turtle and J. Flood,
-    Query evaluation, 1995).
+    Query evaluation, 1995). Of these, the ones that can no longer be among the best are dropped before each term.
     """
     ordered = sorted((each for each in asked if len(each[0].places)), key=lambda each: -each[0].largest * each[1])
     most = np.cumsum([0.0, *(posting.largest * count for posting, count in ordered)])
     scores = np.zeros(n_places, np.float32)
     listed = np.empty(min(n_places, sum(len(posting.places) for posting, _ in ordered)), np.int32)
     looked_at = np.empty(0, bool) if mask is None else mask
-    n_found = 0
+    n_found = n_summed = 0
     for i, (posting, count) in enumerate(ordered):
-        found = listed[:n_found]
-        left = most[-1] - most[i]
-        if n_found >= n and most[i] > left and _nth_best(scores[found], n) > left:
-            at = np.minimum(np.searchsorted(posting.places, found), len(posting.places) - 1)
-            has = posting.places[at] == found
-            scores[found[has]] += np.float32(count) * posting.weights[at[has]]
-        else:
-            n_found = add_weights(
-                posting.places, posting.weights, np.float32(count), looked_at, scores, listed, n_found
-            )
+        left = _ROUNDING * (most[-1] - most[i])
+        if n_found >= n and most[i] > left and _nth_best(scores[listed[:n_found]], n) > left:
+            break
+        n_found = add_weights(posting.places, posting.weights, np.float32(count), looked_at, scores, listed, n_found)
+        n_summed += 1
     found = listed[:n_found]
     totals = scores[found]
-    if n_found > n:
+    for i, (posting, count) in enumerate(ordered[n_summed:], start=n_summed):
+        kept = totals >= _nth_best(totals, n) - _ROUNDING * (most[-1] - most[i])
+        found, totals = found[kept], totals[kept]
+        at = np.minimum(np.searchsorted(posting.places, found), len(posting.places) - 1)
+        has = posting.places[at] == found
+        totals[has] += np.float32(count) * posting.weights[at[has]]
+    if len(found) > n:
         kept = totals >= _nth_best(totals, n)
         found, totals = found[kept], totals[kept]
     order = np.lexsort((found, -totals))[:n]

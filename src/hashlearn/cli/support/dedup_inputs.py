@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from hashlearn.cli.support.arrays import matrices
+from hashlearn.cli.support.arrays import matrices, read_payloads
 
 PICTURE_ENCODER = "spectrum"
 """What makes vectors of pictures where you do not say it: what tells copies from things that are alike."""
@@ -34,7 +34,7 @@ class Things(NamedTuple):
         That of the encoder, or the words of the texts; None where you say it.
     scores : array of shape (n,), or None
         How good each of them is; the best of a group is kept.
-    texts : list of str or None
+    texts : list of str, or TextRows, or None
     text_of : dict of id to str
         The texts that can be shown, those of known rows too.
     picture : function or None
@@ -55,7 +55,7 @@ class Things(NamedTuple):
     ids: list | None = None
     metric: str | None = None
     scores: Any = None
-    texts: Sequence[str] | None = None
+    texts: Any = None
     text_of: Mapping[Any, str] = {}
     picture: Callable[[int], bytes] | None = None
     file: Callable[[int], Path] | None = None
@@ -87,6 +87,22 @@ def distance_of(text: str) -> float | Literal["auto"]:
         raise ValueError(f"--max-distance must be a number or auto, got {text!r}") from None
 
 
+class HowToRead(NamedTuple):
+    """How files are read: columns, encoder, array, header, and a folder for encoded images.
+
+    ``payloads`` are columns of a table that are shown with vectors; ``keep_texts`` says whether texts will be shown.
+    """
+
+    text: str | None
+    id_column: str | None
+    encoder: str | None
+    array: str | None
+    header: str | None
+    work: str | None
+    payloads: str | None = None
+    keep_texts: bool = True
+
+
 def judged_pairs(yes: str, no: str, ids: list | None) -> list[tuple[Any, Any, bool]]:
     """The pairs in two CSV files: those that are duplicates, and those that are none. Ids are numbers without names."""
     as_id = int if ids is None or isinstance(ids[0], int) else str
@@ -102,10 +118,20 @@ def judged_pairs(yes: str, no: str, ids: list | None) -> list[tuple[Any, Any, bo
     return pairs
 
 
-def vectors_of(places: list[str], array: str | None, header: str | None) -> Things:
-    """The vectors of one file or several."""
-    with matrices(places, array, header=header) as data:
-        return Things(data)
+def vectors_of(places: list[str], how: HowToRead, n_known: int) -> Things:
+    """The vectors of one file or several. Columns of a table, ``table:column,column``, are shown with them."""
+    records = read_payloads(how.payloads, None)
+    with matrices(places, how.array, header=how.header) as data:
+        if records is None:
+            return Things(data)
+        if len(records) != data.shape[0]:
+            raise ValueError(f"--payloads must have a row for each of {data.shape[0]} vectors, got {len(records)}")
+
+    def note(row: int) -> str:
+        record = records[row - n_known] if row >= n_known else {}
+        return ", ".join(f"{name}: {value}" for name, value in record.items())
+
+    return Things(data, note=note)
 
 
 def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[str]) -> Things:
@@ -148,11 +174,19 @@ def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[st
     )
 
 
-def texts_by_words(path: str, column: str, id_column: str | None, known: Any) -> Things:
+def texts_by_words(path: str, column: str, id_column: str | None, known: Any, keep_texts: bool) -> Things:
     """The texts of a table that are not known yet, to be compared by their words.
 
-    A row is known if the known duplicates have its id with the same words.
+    A row is known if the known duplicates have its id with the same words. Without ``keep_texts``, only the words of
+    the texts are kept, 8 bytes each.
     """
+    from hashlearn.duplicates.texts import TextRows, TextWords
+
+    if known is None and not keep_texts:
+        listed = TableTexts([], [], [])
+        words = TextWords.of(_streamed_texts(path, column, id_column, listed))
+        _refuse_none(listed.ids, path, column)
+        return Things(None, listed.ids, "words", texts=TextRows(words), skipped=listed.skipped)
     table = texts_of_table(path, column, id_column)
     new = range(len(table.texts)) if known is None else _new_texts(table, known)
     return Things(
@@ -207,17 +241,26 @@ class TableTexts(NamedTuple):
 def texts_of_table(path: str, column: str, id_column: str | None) -> TableTexts:
     """The texts in a column of a CSV or parquet file. Ids are those of a column, or the numbers of the rows from 0."""
     found = TableTexts([], [], [])
+    found.texts.extend(_streamed_texts(path, column, id_column, found))
+    _refuse_none(found.ids, path, column)
+    return found
+
+
+def _streamed_texts(path: str, column: str, id_column: str | None, listed: TableTexts) -> Iterator[str]:
+    """The texts one by one; their ids, and the rows without a word, are listed meanwhile."""
     for number, (text, name) in enumerate(_rows_of_table(Path(path), column, id_column)):
         if id_column is not None and name in (None, ""):
             raise ValueError(f"{path}: --id must name a column with a value in every row, row {number} has none")
         if text and not text.isspace():
-            found.texts.append(text)
-            found.ids.append(number if id_column is None else name)
+            listed.ids.append(number if id_column is None else name)
+            yield text
         else:
-            found.skipped.append((str(number if id_column is None else name), "no word in it"))
-    if not found.texts:
+            listed.skipped.append((str(number if id_column is None else name), "no word in it"))
+
+
+def _refuse_none(ids: list, path: str, column: str) -> None:
+    if not ids:
         raise ValueError(f"{path}: the column {column!r} holds no text")
-    return found
 
 
 def _rows_of_table(path: Path, column: str, id_column: str | None) -> Iterator[tuple[str, Any]]:
