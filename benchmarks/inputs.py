@@ -68,9 +68,10 @@ def main() -> None:
     for name in options.forms:
         form = FORMS[name](X)
         pairs = []
-        for _ in range(options.repeats):
-            array = seconds_of(hasher, options.keep_vectors, X)
-            pairs.append((array, seconds_of(hasher, options.keep_vectors, form)))
+        for repeat in range(options.repeats):
+            both = [X, form][:: -1 if repeat % 2 else 1]  # each is first as often as the other
+            times = [seconds_of(hasher, options.keep_vectors, vectors) for vectors in both]
+            pairs.append(tuple(times[:: -1 if repeat % 2 else 1]))
         array, other = (statistics.median(times) for times in zip(*pairs))
         ratios[name] = round(statistics.median(second / first for first, second in pairs), 3)
         print(f"{name:<40} {other:6.2f} s, array {array:6.2f} s: {ratios[name]:.3f} times", flush=True)

@@ -945,10 +945,12 @@ class SimilaritySearch:
 
         Parameters
         ----------
-        X, n_neighbors, recall
+        X, n_neighbors
             As in :meth:`kneighbors`.
         mode : {"connectivity", "distance"}
             Whether the graph has ones or distances.
+        recall : float or None
+            As in :meth:`search`; 1.0 is exact.
 
         Returns
         -------
