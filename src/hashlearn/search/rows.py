@@ -2,8 +2,8 @@
 
 import copy
 import os
-import threading
 import secrets
+import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
