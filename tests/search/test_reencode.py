@@ -221,3 +221,29 @@ def test_the_commands(tmp_path, capsys):
     search = SimilaritySearch.open(tmp_path / "search")
     assert search.n_bits == 12
     assert search.index.next_id == len(search)
+
+
+def test_searches_by_words_beside_a_writer_do_not_wait_for_it_for_ever(tmp_path):
+    """A reader that used the writer's connection would hold the interpreter while the writer waits for it."""
+    search = made(tmp_path / "search", n=20, text_field="text")
+    stopped = threading.Event()
+
+    def write():
+        number = 0
+        while not stopped.is_set():
+            number += 1
+            search.upsert(rows(8, number), [f"x {row}" for row in range(8)], [{"text": f"word{number}"}] * 8)
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    with search.transaction():
+        inside: list = []
+        reader = threading.Thread(target=lambda: inside.append(search._rows._open_change), daemon=True)
+        reader.start()
+        reader.join(20)
+        assert inside == [None]
+        assert search._rows._open_change is not None
+    for _ in range(10):
+        assert search.search(text="word5", by="words", k=1).ids.tolist() == ["id 0005"]
+    stopped.set()
+    writer.join(20)

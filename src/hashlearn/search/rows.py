@@ -3,6 +3,7 @@
 import copy
 import os
 import secrets
+import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -210,6 +211,7 @@ class CatalogRows:
             self._catalog.begin()
             self._catch_up()
             pending = self._pending = Pending(*self._now)
+            self._changer = threading.get_ident()
             before = pending.snapshot, pending.facts
             yield pending
             if (pending.snapshot, pending.facts) == before:
@@ -228,8 +230,16 @@ class CatalogRows:
 
     @property
     def _open_change(self) -> Pending | None:
-        """The change that is under way. An interrupt may leave one behind that the catalog has rolled back."""
-        return self._pending if self._catalog.is_changing else None
+        """The change that this thread makes. An interrupt may leave one behind that the catalog has rolled back.
+
+        A reader in another thread must not use the connection that writes: SQLite would wait for the change, with the
+        lock of the interpreter that the change needs.
+        """
+        is_own = self._changer == threading.get_ident() and self._catalog.is_changing
+        return self._pending if is_own else None
+
+    _changer = 0
+    """The thread that makes or made the last change."""
 
     def refuse_inside_transaction(self, name: str) -> None:
         """Raise where a transaction is open, of something that must not be called there."""
