@@ -84,10 +84,11 @@ def vectors(n: int, seed: int) -> np.ndarray:
     return centers[rng.integers(0, N_CENTERS, n)] + NOISE * rng.standard_normal((n, WIDTH), dtype=np.float32)
 
 
-def make_search(folder: Path, n: int) -> None:
+def make_search(folder: Path, n: int, **options: Any) -> None:
     from hashlearn import ITQ, SimilaritySearch
 
-    search = SimilaritySearch(ITQ(n_bits=N_BITS, random_state=0), keep_vectors="int8").fit(vectors(20_000, 1))
+    search = SimilaritySearch(ITQ(n_bits=N_BITS, random_state=0), keep_vectors="int8", **options)
+    search.fit(vectors(20_000, 1))
     for start in range(0, n, BLOCK):
         search.add(vectors(min(BLOCK, n - start), 2 + start))
     search.save(folder / "search")
@@ -186,8 +187,11 @@ def serve(name: str, folder: Path, port: int) -> None:
     if name == "echo":
         run_server(echo_app(), port=port)
         return
+    settings = Settings(timeout_seconds=PATIENCE, recall_share=0 if name == "faiss" else 0.01)
+    if name == "several":  # a folder of searches
+        run_server(create_app([folder / "search"], settings), port=port)
+        return
     search = SimilaritySearch.open(folder / "search")
-    settings = Settings(timeout_seconds=PATIENCE, recall_share=0.01 if name == "hashlearn" else 0)
     run_server(create_app(search if name == "hashlearn" else FaissSearch(search), settings), port=port)
 
 

@@ -1,12 +1,13 @@
 """Sixteen clients search, write and remove for a long time: errors, wrong answers, and the memory of the server.
 
-    python benchmarks/soak.py                        # 100,000 requests, then 50 kills
+    python benchmarks/soak.py                        # 100,000 requests over 5 searches, then 100 kills
     python benchmarks/soak.py --requests 2000 --kills 2
     python benchmarks/soak.py --requests 0           # only the kills
 
-Each client writes and removes rows of its own, and keeps a log of what it was answered. A search for one of its vectors
-must find the row that the log says, with the payload that it has there, and must not find it if it was removed. At the
-end every row is read and compared with the log.
+Each client writes and removes rows of its own in one of the searches, and keeps a log of what it was answered. A search
+for one of its vectors, for the words of a row, or with a filter that only this row meets, must find the row that the
+log says, with the payload that it has there, and must not find it if it was removed. At the end every row is read and
+compared with the log.
 
 Then the server is killed (SIGKILL) under the same load, again and again. After each kill every row is read from the
 folder: it must be as its client was told, or, for the one write that a client was waiting for, as it was to be. What is
@@ -17,6 +18,7 @@ Each of the two parts adds one line to ``results/soak.jsonl``.
 
 import argparse
 import random
+import shutil
 import tempfile
 import threading
 import time
@@ -33,6 +35,7 @@ from hashlearn import SimilaritySearch
 
 N_CLIENTS = 16
 N_IDS = 200
+N_SEARCHES = 5
 
 
 class Client(threading.Thread):
@@ -40,9 +43,10 @@ class Client(threading.Thread):
 
     def __init__(self, number: int, port: int, n_requests: int):
         super().__init__()
+        self.search_name = f"s{number % N_SEARCHES}"
         self.ids = range(10_000_000 + N_IDS * number, 10_000_000 + N_IDS * (number + 1))
         self.random = random.Random(number)
-        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE)
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}/v1/{self.search_name}", timeout=PATIENCE)
         self.n_requests = n_requests
         self.log: dict[int, int] = {}
         """Version of each row that is there."""
@@ -56,7 +60,8 @@ class Client(threading.Thread):
     def run(self) -> None:
         while self.n_done < self.n_requests:
             id = self.random.choice(self.ids)
-            action = self.random.choices((self.search, self.write, self.remove), (6, 3, 1))[0]
+            actions = self.search, self.filtered, self.by_words, self.write, self.remove
+            action = self.random.choices(actions, (4, 1, 1, 3, 1))[0]
             try:
                 action(id)
             except (httpx.HTTPError, KeyError, ValueError) as error:
@@ -66,26 +71,36 @@ class Client(threading.Thread):
             self.n_done += 1
 
     def search(self, id: int) -> None:
+        self._check(id, {"vector": vector_of(id, self.log.get(id, 0)), "rerank": "vectors"})
+
+    def filtered(self, id: int) -> None:
+        version = self.log.get(id, 0)
+        self._check(id, {"vector": vector_of(id, version), "filter": {"version": version}})
+
+    def by_words(self, id: int) -> None:
+        self._check(id, {"text": f"w{self.log.get(id, 0)}", "by": "words"})
+
+    def _check(self, id: int, body: dict[str, Any]) -> None:
+        """Search, and compare the answer with the log."""
         version = self.log.get(id)
-        body = {"vector": vector_of(id, version or 0), "k": 1, "rerank": "vectors"}
-        response = self.http.post("/v1/search", json=body).raise_for_status()
+        response = self.http.post("/search", json={"k": 1, **body}).raise_for_status()
         (found,) = response.json()["results"]
         if (found["ids"] == [id]) != (version is not None):
-            self.wrong.append(f"search {id}: {found}, version {version}")
-        elif version is not None and found["payloads"] != [{"version": version}]:
+            self.wrong.append(f"search {id}: {found}, version {version}, {list(body)}")
+        elif version is not None and found["payloads"] != [payload_of(version)]:
             self.wrong.append(f"payload {id}: {found}, version {version}")
 
     def write(self, id: int) -> None:
         version = self.random.randrange(1, 10**9)
-        point = {"id": id, "vector": vector_of(id, version), "payload": {"version": version}}
+        point = {"id": id, "vector": vector_of(id, version), "payload": payload_of(version)}
         self.unanswered[id] = version
-        self.http.put("/v1/points", json={"points": [point]}).raise_for_status()
+        self.http.put("/points", json={"points": [point]}).raise_for_status()
         self.log[id] = version
         del self.unanswered[id]
 
     def remove(self, id: int) -> None:
         self.unanswered[id] = None
-        status = self.http.delete(f"/v1/points/{id}").status_code
+        status = self.http.delete(f"/points/{id}").status_code
         if status != (204 if id in self.log else 404):
             self.wrong.append(f"remove {id}: {status}")
         self.log.pop(id, None)
@@ -93,7 +108,7 @@ class Client(threading.Thread):
 
     def check_all(self) -> None:
         """Compare every row that the server has with the log."""
-        responses = {id: self.http.get(f"/v1/points/{id}") for id in self.ids}
+        responses = {id: self.http.get(f"/points/{id}") for id in self.ids}
         self.compare({id: response.json()["payload"] for id, response in responses.items() if response.is_success})
 
     def check_folder(self, search: SimilaritySearch) -> None:
@@ -110,6 +125,10 @@ class Client(threading.Thread):
         self.unanswered.clear()
 
 
+def payload_of(version: int) -> dict[str, Any]:
+    return {"version": version, "text": f"w{version} of a row"}
+
+
 def vector_of(id: int, version: int) -> list[float]:
     """A vector that no other row has, far from the rows that were there before."""
     return np.round(10 * np.random.default_rng([id, version]).standard_normal(WIDTH), 3).tolist()
@@ -118,22 +137,46 @@ def vector_of(id: int, version: int) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--requests", type=int, default=100_000)
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--n", type=int, default=100_000, help="rows that are there before")
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--n", type=int, default=20_000, help="rows that each search has before")
     add_out_option(parser)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        make_search(Path(name), options.n)
+        make_searches(Path(name), options.n)
         logs: list[dict[int, int]] = [{} for _ in range(N_CLIENTS)]
         if options.requests:
-            with running("hashlearn", Path(name)) as port:
+            with running("several", Path(name)) as port:
                 clients = [Client(number, port, options.requests // N_CLIENTS) for number in range(N_CLIENTS)]
                 measured = soak(port, clients)
             logs = [client.log for client in clients]
-            print(append_run(options.out, "soak", {"n": options.n, "clients": N_CLIENTS, "soak": measured}), measured)
+            print(
+                append_run(
+                    options.out,
+                    "soak",
+                    {"n": options.n, "searches": N_SEARCHES, "clients": N_CLIENTS, "soak": measured},
+                ),
+                measured,
+            )
         if options.kills:
             killed = kill_again_and_again(Path(name), options.kills, logs)
-            print(append_run(options.out, "soak", {"n": options.n, "clients": N_CLIENTS, "killed": killed}), killed)
+            print(
+                append_run(
+                    options.out,
+                    "soak",
+                    {"n": options.n, "searches": N_SEARCHES, "clients": N_CLIENTS, "killed": killed},
+                ),
+                killed,
+            )
+
+
+def make_searches(folder: Path, n: int) -> None:
+    """A folder with the searches."""
+    make_search(folder, n, text_field="text")
+    (folder / "search").rename(folder / "s0")
+    (folder / "search").mkdir()
+    for number in range(N_SEARCHES):
+        shutil.copytree(folder / "s0", folder / "search" / f"s{number}")
+    shutil.rmtree(folder / "s0")
 
 
 def soak(port: int, clients: list[Client]) -> dict[str, Any]:
@@ -162,7 +205,7 @@ def kill_again_and_again(folder: Path, n_kills: int, logs: list[dict[int, int]])
     seconds, n_requests = [], 0
     for kill in range(n_kills + 1):  # the last start is to look
         start = time.perf_counter()
-        with running("hashlearn", folder) as port:
+        with running("several", folder) as port:
             seconds.append(time.perf_counter() - start)
             clients = [Client(number, port, 10**9) for number in range(N_CLIENTS)]
             for client, log in zip(clients, logs):
@@ -178,9 +221,9 @@ def kill_again_and_again(folder: Path, n_kills: int, logs: list[dict[int, int]])
             server_process(port).kill()
             for client in clients:
                 client.join()
-        saved = SimilaritySearch.open(folder / "search")
+        saved = {name: SimilaritySearch.open(folder / "search" / name) for name in {c.search_name for c in clients}}
         for client in clients:
-            client.check_folder(saved)
+            client.check_folder(saved[client.search_name])
         n_requests += sum(client.n_done for client in clients)
         logs = [client.log for client in clients]
         print(f"kill {kill + 1}: ready after {seconds[-1]:.1f} s, {n_requests} requests so far", flush=True)

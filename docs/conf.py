@@ -1,6 +1,7 @@
 """The documentation as a site: ``make docs``. Nothing on it is fetched from another host."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
@@ -38,6 +39,9 @@ myst_links_external_new_tab = False
 
 autosummary_generate = True
 autodoc_typehints = "none"
+# The adapters are documented also where their frameworks are not installed.
+frameworks = ("haystack", "huggingface_hub", "langchain_core", "llama_index", "mteb")
+autodoc_mock_imports = [name for name in frameworks if find_spec(name) is None]
 maximum_signature_line_length = 80
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False

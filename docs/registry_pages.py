@@ -54,11 +54,22 @@ PACKAGES = {
 }
 """Package -> what its page of the reference says first."""
 
+ADAPTERS = {
+    "langchain": ["LangChainVectorStore"],
+    "llama_index": ["LlamaIndexVectorStore"],
+    "haystack": ["HaystackDocumentStore", "HaystackEmbeddingRetriever"],
+    "sklearn_neighbors": ["HashNeighborsTransformer"],
+    "hub": ["push_to_hub", "from_pretrained", "write_for_hub", "model_card"],
+    "mteb": ["MTEBCodes"],
+}
+"""Module of ``hashlearn.adapters`` -> its public names."""
+
 
 def write_pages(docs: Path) -> None:
     """Write the pages, those that have changed."""
     pages = {"explanation/methods/index.md": method_index(), "reference/hashers.rst": hashers_reference()}
     pages |= {f"reference/{name}.rst": package_reference(name) for name in PACKAGES}
+    pages["reference/adapters.rst"] = adapters_reference()
     for place, text in pages.items():
         path = docs / place
         if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -83,6 +94,17 @@ def package_reference(name: str) -> str:
     """The page of the reference with the public classes and functions of a package."""
     module = import_module(f"hashlearn.{name}")
     return reference(name, module.__name__, PACKAGES[name], [n for n in module.__all__ if callable(getattr(module, n))])
+
+
+def adapters_reference() -> str:
+    """The page of the reference with the adapters: what is inherited from their frameworks is documented there."""
+    lines = ["adapters", "========", "", "A search in other frameworks; see :doc:`../howto/integrations`.", ""]
+    for module, names in ADAPTERS.items():
+        lines += [module, "-" * len(module), ""]
+        for name in names:
+            kind = "autoclass" if name[0].isupper() else "autofunction"
+            lines += [f".. {kind}:: hashlearn.adapters.{module}.{name}", *["   :members:"] * name[0].isupper(), ""]
+    return "\n".join(lines)
 
 
 def reference(title: str, module: str, text: str, names: list[str]) -> str:

@@ -394,6 +394,14 @@ def rerank_seconds() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
+def input_times() -> str:
+    """How many times as long adding takes from other forms as from an array."""
+    runs = benchmark_runs("inputs")
+    rows = [["a million vectors of 128 numbers as", "times the array"]]
+    rows += [[name, span((run["times"][name] for run in runs), 2)] for name in runs[-1]["times"]]
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
 def duplicate_contenders() -> str:
     """What each contender found of the true pairs; the newest measurement of each."""
     runs = benchmark_runs("duplicates")
@@ -650,6 +658,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "search": search_ratios,
     "rerank": rerank_seconds,
     "duplicates": duplicate_contenders,
+    "inputs": input_times,
     "faults": faults,
     "serving": serving,
     "soak": soak,

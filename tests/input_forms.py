@@ -61,6 +61,32 @@ class HasArrowStream:
         return self.stream.__arrow_c_stream__(requested_schema)
 
 
+class TensorOfBfloat16:
+    """What torch's tensors of bfloat16 with a gradient do: numpy gets them detached, and as float32 only."""
+
+    def __init__(self, values, dtype="bfloat16", has_gradient=True):
+        self.values, self.dtype, self.has_gradient = values, dtype, has_gradient
+
+    def __array__(self, dtype=None, copy=None):
+        return self.numpy()
+
+    def detach(self):
+        return TensorOfBfloat16(self.values, self.dtype, has_gradient=False)
+
+    def cpu(self):
+        return self
+
+    def float(self):
+        return TensorOfBfloat16(self.values, "float32", self.has_gradient)
+
+    def numpy(self):
+        if self.has_gradient:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+        if self.dtype == "bfloat16":
+            raise TypeError("Got unsupported ScalarType BFloat16")
+        return self.values
+
+
 def fixed_size(values: np.ndarray) -> pa.FixedSizeListArray:
     return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
 
@@ -108,11 +134,13 @@ VECTORS: dict[str, Callable[[np.ndarray], Any]] = {
     "pyarrow in pieces": pieces,
     "pyarrow table with a column": lambda X: pa.table(with_other_columns(fixed_size(X))),
     "pyarrow table, wide": lambda X: pa.table({f"f{place}": X[:, place] for place in range(X.shape[1])}),
+    "memoryview": memoryview,
     "datasets.Dataset": lambda X: datasets.Dataset.from_dict(with_other_columns(X)),
     "datasets.Dataset, a part": lambda X: datasets.Dataset.from_dict(with_other_columns(X[::-1])).select(
         range(len(X) - 1, -1, -1)
     ),
     "datasets column": lambda X: datasets.Dataset.from_dict(with_other_columns(X))["embedding"],
+    "a tensor of bfloat16": TensorOfBfloat16,
     "__array__": HasArray,
     "__dlpack__": HasDlpack,
     "__arrow_c_array__": lambda X: HasArrowArray(fixed_size(X)),
@@ -138,6 +166,8 @@ ONE_VECTOR: dict[str, Callable[[np.ndarray], Any]] = {
     "pandas Series": pd.Series,
     "polars Series": pl.Series,
     "pyarrow array": pa.array,
+    "pyarrow row of a column": lambda x: fixed_size(x[None])[0],
+    "memoryview": memoryview,
     "__array__": HasArray,
     "__dlpack__": HasDlpack,
 }

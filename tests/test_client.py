@@ -6,7 +6,9 @@ import json
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
+from input_forms import STRINGS, VECTORS
 from served import Server
 
 from hashlearn import ITQ, AsyncClient, Client, SimilaritySearch
@@ -90,6 +92,17 @@ def test_reading_is_that_of_the_library(client, library):
         np.testing.assert_array_equal(ours.code, theirs.code)
         np.testing.assert_array_equal(ours.vector, theirs.vector)
     assert client.payloads(asked) == library.payloads(asked)
+
+
+@pytest.mark.parametrize("form", ["sparse", "pyarrow in pieces", "pandas Series of arrays", "a tensor of bfloat16"])
+def test_vectors_ids_and_payloads_in_other_forms(client, library, form):
+    queries = np.round(rows(9, 5) * 8).astype(np.float32) / 8
+    np.testing.assert_array_equal(client.search(VECTORS[form](queries), 3).ids, library.search(queries, 3).ids)
+    ids = STRINGS["pyarrow in pieces"]([f"form {row}" for row in range(9)])
+    client.upsert(VECTORS[form](queries), ids, pd.DataFrame({"n": np.arange(9), "x": [0.5, *[np.nan] * 8]}))
+    np.testing.assert_array_equal(client.get(["form 3"])[0].vector, queries[3])
+    assert client.payloads(ids)[:2] == [{"n": 0, "x": 0.5}, {"n": 1, "x": None}]
+    client.remove(ids)
 
 
 def test_rows_are_written_and_removed(client):

@@ -66,6 +66,10 @@ def check_matrix(name: str, value: Any, shape: tuple[int | None, int | None]) ->
 
 def check_vectors(name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
     """Refuse the shape and the type of what cannot be vectors, without printing them."""
+    if dtype.kind == "V":
+        raise ValueError(f"{name} must be numbers, got records; numpy's structured_to_unstructured converts them")
+    if shape == (0,):
+        raise ValueError(f"{name} must have shape (n, n_features), got no vectors, and so no number of features")
     if len(shape) == 1:
         raise ValueError(
             f"{name} must be 2-D, got one vector of length {shape[0]}. "

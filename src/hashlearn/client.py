@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.codes.results import NO_DISTANCE, NO_ID, Neighbors
 from hashlearn.extras import require
-from hashlearn.rows.inputs import as_vectors, plain_rows
+from hashlearn.rows.inputs import as_matrix, as_payloads, as_vectors, held_ids, payload_of, plain_rows
 from hashlearn.search.columns import Facet
 from hashlearn.search.results import NeighborsWithRows, Page, Record
 
@@ -85,26 +85,21 @@ class _Requests:
     def _info(self) -> ClientCall:
         return ClientCall("GET", "/info", None, _read_info)
 
-    def _searches(
-        self, queries: NDArray[np.float32], k: int, options: dict[str, Any], most: int
-    ) -> Iterator[ClientCall]:
+    def _searches(self, queries: NDArray, k: int, options: dict[str, Any], most: int) -> Iterator[ClientCall]:
         for start in range(0, len(queries), most):
             vectors = [_base64(row) for row in queries[start : start + most]]
             body = {"vectors": vectors, "k": k, **{name: value for name, value in options.items() if value is not None}}
             yield ClientCall("POST", "/search", body, lambda answer: answer["results"])
 
     def _upserts(self, X: Any, ids: Any, payloads: Any, most: int) -> Iterator[ClientCall]:
-        rows = np.asarray(X, np.float32)
-        listed = np.asarray(ids).tolist() if not isinstance(ids, list) else ids
-        known = [None] * len(rows) if payloads is None else _as_dicts(payloads)
-        if not len(rows) == len(listed) == len(known):
-            raise ValueError(
-                f"ids and payloads must be as many as the {len(rows)} rows of X, got {len(listed)} and {len(known)}"
-            )
+        rows, listed = as_matrix(X), held_ids(ids).tolist()
+        if len(rows) != len(listed):
+            raise ValueError(f"ids must be as many as the {len(rows)} rows of X, got {len(listed)}")
+        known = [payload_of(payload) for payload in as_payloads(payloads, len(rows), "rows of X")]
         for start in range(0, len(rows), most):
             part = slice(start, start + most)
             points = [
-                {"id": id, "vector": _base64(row), **({} if payload is None else {"payload": payload})}
+                {"id": id, "vector": _base64(row), **({"payload": payload} if payload else {})}
                 for id, row, payload in zip(listed[part], rows[part], known[part])
             ]
             yield ClientCall("PUT", "/points", {"points": points}, lambda answer: answer["written"])
@@ -268,7 +263,7 @@ class Client(_Requests):
         queries, was_one_row = as_vectors(X)
         wanted = [include] if isinstance(include, str) else list(include)
         options = _search_options(recall, candidates, rerank, filter, subset, wanted)
-        calls = self._searches(np.asarray(queries, np.float32), k, options, self._facts.max_batch)
+        calls = self._searches(as_matrix(queries), k, options, self._facts.max_batch)
         found = _as_neighbors([result for call in calls for result in self._do(call)], k)
         if "vector" in wanted:
             ids = found.ids[_is_there(found.ids)].tolist()
@@ -472,7 +467,7 @@ class AsyncClient(_Requests):
         wanted = [include] if isinstance(include, str) else list(include)
         options = _search_options(recall, candidates, rerank, filter, subset, wanted)
         facts = await self._facts()
-        calls = self._searches(np.asarray(queries, np.float32), k, options, facts.max_batch)
+        calls = self._searches(as_matrix(queries), k, options, facts.max_batch)
         found = _as_neighbors([result for call in calls for result in await self._do(call)], k)
         if "vector" in wanted:
             ids = found.ids[_is_there(found.ids)].tolist()
@@ -636,11 +631,7 @@ def _is_there(ids: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _listed_ids(ids: ArrayLike) -> list[Any]:
-    return list(ids) if isinstance(ids, (list, tuple)) else np.asarray(ids).tolist()
-
-
-def _as_dicts(payloads: Any) -> list[Any]:
-    return payloads.to_dict("records") if hasattr(payloads, "to_dict") else list(payloads)
+    return held_ids(ids).tolist()
 
 
 def _base64(row: NDArray[np.float32]) -> str:

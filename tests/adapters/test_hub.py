@@ -58,8 +58,10 @@ def test_the_card_says_method_bits_data_and_recall():
         "library_name: hashlearn",
     ):
         assert said in card
-    search = SimilaritySearch(ITQ(8, random_state=0), metric="cosine").fit(X).add(X)
-    assert "| rows | 200 |\n| metric | cosine |\n| vectors kept | none |" in model_card(search)
+    search = SimilaritySearch(ITQ(8, random_state=0), metric="cosine", keep_vectors="float32").fit(X).add(X)
+    assert "| rows | 200 |\n| metric | cosine |\n| vectors kept | float32 |" in model_card(search)
+    tuning = search.tune(X[:20], k=5, target_recall=0.8)
+    assert f"- 5@5 with {tuning.chosen} candidates, measured by tune: " in model_card(search)
 
 
 def test_a_repository_that_is_not_there(hub, tmp_path):

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from urllib.request import urlopen
 
 import numpy as np
@@ -47,11 +47,10 @@ def upload(tmp_path_factory, photos):
     return path
 
 
-@pytest.fixture(scope="session")
-def address(tmp_path_factory, photos):
-    """Where ``hashlearn app`` serves the photos."""
-    cache = tmp_path_factory.mktemp("cache")
-    command = [sys.executable, "-m", "hashlearn", "app", str(photos), "--port", "0", "--bits", "32"]
+@contextmanager
+def served(cache, *arguments):
+    """The address of ``hashlearn app`` with these arguments."""
+    command = [sys.executable, "-m", "hashlearn", "app", *arguments, "--port", "0", "--bits", "32"]
     log = (cache / "log").open("w")
     environment = {**os.environ, "HASHLEARN_CACHE": str(cache), "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True) as server:
@@ -64,6 +63,23 @@ def address(tmp_path_factory, photos):
         finally:
             server.terminate()
             server.wait(30)
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory, photos):
+    """Where ``hashlearn app`` serves the photos."""
+    with served(tmp_path_factory.mktemp("cache"), str(photos)) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def texts_address(tmp_path_factory):
+    """Where ``hashlearn app`` serves some texts."""
+    folder = tmp_path_factory.mktemp("texts")
+    about = ["bread", "playing chess online", "a fox in the snow", "rates of a bank", "chess for children", "soup"]
+    (folder / "texts.csv").write_text("text\n" + "\n".join(f"{each} and {each}s" for each in about) + "\n")
+    with served(folder, str(folder / "texts.csv"), "--text", "text") as address:
+        yield address
 
 
 @pytest.fixture

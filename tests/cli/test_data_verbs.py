@@ -191,6 +191,32 @@ class TestUnderstood:
             found = run("search", "m", f"{header}.npy", "a.csv", "-k", 1, "--header", header)
             assert found.out.count("\n") == n
 
+    def test_the_header_option_of_every_verb_that_reads_vectors(self, run, refused, folder):
+        """A file whose first line could be a row: two integers say too little."""
+        rows = [[row % 7, row % 5] for row in range(110)]
+        (folder / "a.csv").write_text("0,1\n" + "".join(f"{x},{y}\n" for x, y in rows))
+        np.save("rows.npy", np.array(rows, np.float64))
+        run("fit", "rows.npy", "-m", "lsh", "--bits", 2, "-o", "m")
+        run("encode", "m", "rows.npy", "-o", "codes.npy")
+        verbs = (
+            ("search", "m", "codes.npy", "a.csv", "-k", 1, "--rerank", "a.csv"),
+            ("tune", "m", "codes.npy", "a.csv", "--queries", "a.csv", "-k", 3),
+            ("evaluate", "codes.npy", "codes.npy", "--vectors", "a.csv", "--query-vectors", "rows.npy", "-k", 2),
+            ("dedup", "a.csv", "--max-distance", "0.1", "--metric", "euclidean"),
+            ("dedup", "a.csv", "--against", "rows.npy", "--max-distance", "0.1", "--metric", "euclidean"),
+            ("recommend", "a.csv", "--bytes", 1),
+        )
+        for verb in verbs:
+            with_names = run(*verb, "--header", "yes")
+            assert with_names.code == 0, with_names.err
+            plain = run(*("rows.npy" if word == "a.csv" else word for word in verb))
+            if verb[0] != "tune":  # which prints times
+                assert with_names.out.replace("a.csv", "rows.npy") == plain.out
+            without = run(*verb, "--header", "no")
+            assert without.out != with_names.out  # one row more, or not as many as there are codes
+            no_table = ["rows.npy" if word == "a.csv" else word for word in verb]
+            assert "only csv and tsv files have a header" in refused(*no_table, "--header", "no")
+
     def test_fields_and_columns(self, run, folder):
         (folder / "a.jsonl").write_text('{"id": "a", "v": [1, 2]}\n{"id": "b", "v": [3, 4]}\n')
         assert "fields    id (text), v (vector of 2)" in run("data", "info", "a.jsonl").out

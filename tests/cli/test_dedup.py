@@ -60,6 +60,16 @@ def test_vectors_to_tables_and_a_page(run, vectors):
     assert "<html" in Path("page.html").read_text()
 
 
+def test_a_clean_table_keeps_its_first_row_and_its_header(run, vectors):
+    """A first line that is a row is compared and may be dropped; one of names stays."""
+    lines = [",".join(map(str, row)) for row in vectors[::-1]]
+    for header in ([], ["a,b,c,d,e,f,g,h"]):
+        Path("rows.csv").write_text("\n".join([*header, *lines]) + "\n")
+        clean = ("--keep", "last", "--clean", "clean.csv")
+        assert "10 to drop" in run("dedup", "rows.csv", "--max-distance", "0.01", *clean).out
+        assert Path("clean.csv").read_text().splitlines() == [*header, *lines[10:]]
+
+
 def test_a_state_goes_on_with_new_rows(run, vectors):
     np.save("first.npy", vectors[:50])
     np.save("more.npy", vectors[50:])

@@ -34,6 +34,8 @@ VERBS = [
     "serve",
     "snapshot",
     "restore",
+    "compact",
+    "reencode",
     "doctor",
     "app",
     "demo",

@@ -1,5 +1,7 @@
 """Commands on stores: ``hashlearn index`` and ``hashlearn encode`` with a URI."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -80,6 +82,15 @@ def test_ids_texts_and_payloads_come_from_columns_of_a_table(run, refused, codes
             (record,) = store.get(["row-7"])
             assert record.payload == {"year": 7, "key": "row-7", "text": "text"}
             np.testing.assert_array_equal(record.code, codes[7])
+    table[["key"]].to_csv("keys.csv", index=False)
+    Path("keys.txt").write_text("\n".join(table["key"]))
+    for name in ("keys.csv", "keys.txt"):
+        assert run("index", "build", "codes.npy", "-o", f"duckdb://{name}.duckdb", "--ids", name).code == 0
+        with open_store(f"duckdb://{name}.duckdb") as store:
+            assert store.get(["row-7"])[0].id == "row-7"
+    assert "a store takes strings" in refused("index", "build", "codes.npy", "-o", "a.hli", "--ids", "keys.csv")
+    np.savetxt("numbers.csv", np.arange(150)[::-1])
+    assert run("index", "build", "codes.npy", "-o", "a.hli", "--ids", "numbers.csv").code == 0
     assert "need a store" in refused("index", "build", "codes.npy", "-o", "a.hli", "--texts", "table.csv:body")
     assert "must name columns" in refused("index", "build", "codes.npy", "-o", URI, "--payloads", "table.csv")
     assert "no column named 'x'" in refused("index", "build", "codes.npy", "-o", URI, "--payloads", "table.csv:x")

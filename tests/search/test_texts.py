@@ -203,7 +203,7 @@ def test_a_list_alone_keeps_its_order():
         ({"like": []}, "like must have at least one id"),
         ({"like": [99]}, "like must be in the search"),
         ({"like": [0], "text": "a"}, "like and unlike are a query of their own"),
-        ({}, "X, text or like must be given"),
+        ({}, "X, text, image or like must be given"),
     ],
 )
 def test_bad_questions_get_a_line(options, message):
@@ -274,3 +274,72 @@ def test_a_model_that_cannot_be_loaded_gets_a_line(tmp_path):
 def test_what_is_no_encoder(bad):
     with pytest.raises(TypeError, match="encoder must be a name"):
         SimilaritySearch(LSH(n_bits=8), encoder=bad)
+
+
+class TestImages:
+    """An encoder of images: fit, add and search take pictures as paths, images of Pillow or arrays."""
+
+    COLORS = (("red", (250, 5, 5)), ("green", (5, 250, 5)), ("blue", (5, 5, 250)), ("gray", (99, 99, 99)))
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def files(cls, tmp_path_factory):
+        image = pytest.importorskip("PIL.Image")
+        folder = tmp_path_factory.mktemp("pictures")
+        for name, color in cls.COLORS:
+            image.new("RGB", (40, 30), color).save(folder / f"{name}.png")
+        return [folder / f"{name}.png" for name, _ in cls.COLORS]
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def search(cls, files):
+        def mean_colors(pictures):
+            return [np.asarray(picture).mean(axis=(0, 1)) for picture in pictures]
+
+        search = SimilaritySearch(LSH(8, random_state=0), keep_vectors="float32", encoder=mean_colors)
+        names = [name for name, _ in cls.COLORS]
+        return search.fit(images=files).add(images=files, ids=names, texts=[f"a {name} wall" for name in names])
+
+    def test_pictures_in_every_form(self, search, files):
+        reddish = np.full((20, 20, 3), (200, 40, 30), np.uint8)
+        image = pytest.importorskip("PIL.Image")
+        for form in (reddish, image.fromarray(reddish), files[0], str(files[0]), files[0].read_bytes()):
+            assert search.search(image=form, k=1).ids.tolist() == ["red"]
+        assert search.search(image=[files[2], reddish], k=1).ids.tolist() == [["blue"], ["red"]]
+        assert search.search(text="wall", image=files[1], k=1).ids.tolist() == ["green"]
+        search.upsert(images=[reddish], ids=["brick"], texts=["bricks"])
+        assert search.search(image=reddish, k=1).ids.tolist() == ["brick"]
+        search.remove(["brick"])
+
+    def test_an_encoder_of_images_is_saved_by_its_name(self, files, tmp_path):
+        search = SimilaritySearch(LSH(8, random_state=0), keep_vectors="float32", encoder="gist")
+        search.fit(images=files).add(images=files).save(tmp_path / "saved")
+        again = SimilaritySearch.open(tmp_path / "saved")
+        assert again.encoder.kind == "image"
+        np.testing.assert_array_equal(again.search(image=files, k=2).ids, search.search(image=files, k=2).ids)
+        with pytest.raises(ValueError, match="texts need an encoder of texts to become vectors, got 'gist'"):
+            again.add(texts=["a wall"])
+        with pytest.raises(ValueError, match="text needs texts or an encoder"):
+            again.search(text="a wall")
+
+    @pytest.mark.parametrize(
+        ("images", "message"),
+        [
+            ("a.png", "images must be a list of pictures or of paths, got str"),
+            ([3.5], r"arrays of uint8 of shape \(height, width, 3\), got float"),
+            (["missing.png"], "missing.png"),
+        ],
+        ids=str,
+    )
+    def test_what_is_no_image(self, search, images, message):
+        with pytest.raises((TypeError, ValueError, OSError), match=message):
+            search.add(images=images)
+        assert len(search) == 4
+
+    def test_searches_that_cannot_see(self):
+        with pytest.raises(ValueError, match="images need an encoder to become vectors"):
+            SimilaritySearch(LSH(8)).fit(images=[np.zeros((4, 4, 3), np.uint8)])
+        with pytest.raises(ValueError, match="images need an encoder of images to become vectors, got 'tfidf'"):
+            SimilaritySearch(LSH(8), encoder="tfidf").fit(images=[np.zeros((4, 4, 3), np.uint8)])
+        with pytest.raises(TypeError, match="X must be None where images are given"):
+            SimilaritySearch(LSH(8), encoder="gist").fit(np.eye(3), images=[np.zeros((4, 4, 3), np.uint8)])

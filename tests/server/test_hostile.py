@@ -215,9 +215,10 @@ def test_sigterm_ends_a_server_whatever_runs(folder, looks, status):
         import time
         from hashlearn import SimilaritySearch
         from hashlearn.deadline import check_deadline
-        from hashlearn.server import create_app
+        from hashlearn.server import create_app, run
         from hashlearn.server.run import run_server
 
+        run._SECONDS_TO_ANSWER, run._SECONDS_TO_END = 1, 2
         app = create_app(SimilaritySearch.open({str(folder)!r}))
         app.state.workers.ready = True
 

@@ -104,6 +104,21 @@ def test_vectors_have_the_ids_and_columns_of_a_table(tmp_path):
         vectors_collection(place, HOW, tmp_path / "y.npy", known=KnownOfRows(payloads=[{}], places=(place,)))
 
 
+def test_vectors_have_texts_that_are_searched_by_their_words(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(3, 20)))
+    known = KnownOfRows(payloads=[{"text": text} for text in ("red fox", "blue sky", "red dog")], has_texts=True)
+    made = vectors_collection(tmp_path / "x.npy", HOW, known=known)
+    assert made.search.search(text="sky", k=1).ids.tolist() == [1]
+
+
+def test_texts_have_the_ids_of_a_column(tmp_path):
+    (tmp_path / "t.csv").write_text("t,key\nred fox,a\n,b\nblue sky,c\n")
+    made = texts_collection(tmp_path / "t.csv", "t", HowToHash(), "key")
+    assert made.search.ids.tolist() == ["a", "c"]
+    with pytest.raises(ValueError, match="a column with a value in every row, 'other' has none in row 0"):
+        texts_collection(tmp_path / "t.csv", "t", HowToHash(), "other")
+
+
 def test_texts_are_searched_by_their_words_however_few_there_are(tmp_path):
     (tmp_path / "t.csv").write_text("t\nred fox\nred dog\nblue sky\nblue sea\n")
     made = texts_collection(tmp_path / "t.csv", "t", HowToHash())

@@ -173,6 +173,17 @@ def test_rows_of_another_kind_are_reported_and_others_are_not(digits, hasher):
         assert watch.latest.is_large
 
 
+def test_the_error_of_reconstruction_tells_rows_of_another_kind(digits):
+    fitted = ITQ(n_bits=32, random_state=0).fit(digits[:2000])
+    reference = DriftReference(fitted.transform(digits[:4000]), 32, digits[:4000])
+    same = [digits[start : start + BLOCK_ROWS] for start in range(4000, 12_000, BLOCK_ROWS)]
+    errors = [reference.compare(fitted.transform(block), block).error for block in same]
+    assert 0.8 < min(errors) < max(errors) < 1.2
+    shuffled = digits[:BLOCK_ROWS][:, np.random.default_rng(1).permutation(64)]
+    assert reference.compare(fitted.transform(shuffled), shuffled).error > 1.5
+    assert reference.compare(fitted.transform(shuffled)).error is None
+
+
 # -- the doctor -------------------------------------------------------------------------------------------------------
 
 
@@ -187,15 +198,34 @@ def test_what_is_wrong_is_said(digits, tmp_path):
     search = SimilaritySearch(LSH(n_bits=8, random_state=0), keep_vectors="float32").fit(digits[:500])
     search.add(digits[:2000]).add(20 - digits[:1000])
     search.remove(list(range(900, 1900)))
+    search.save(tmp_path / "s")
     recall, removed, _, codes, drift = examine(search)
     assert "tune" in recall.remedy
     assert "compact" in removed.remedy
     assert "16 bits instead of 8" in codes.remedy
     assert "another kind" in drift.what
+    assert drift.remedy == f"hashlearn reencode {tmp_path / 's'}"
     without = SimilaritySearch(LSH(n_bits=8, random_state=0)).fit(digits[:500]).add(digits[:100])
     assert "keep_vectors" in examine(without)[0].remedy
     few = SimilaritySearch(LSH(n_bits=8, random_state=0)).fit(digits[:500]).add(digits[:3])
     assert examine(few)[0].is_good
+
+
+def test_lists_and_clipped_values_are_judged(tmp_path):
+    X = rows(1500, 7)
+    search = SimilaritySearch(LSH(n_bits=16, random_state=0), keep_vectors="int8", index="lists", folder=tmp_path / "s")
+    search.fit(X).add(X)
+    *_, lists, clipped = examine(search, n_queries=5)
+    assert lists.is_good
+    assert clipped.is_good
+    assert search.list_sizes.sum() == 1500
+    search.add(10 * rows(300, 8))
+    assert search.clipped_share > 0.1
+    clipped = examine(search, n_queries=5)[-1]
+    assert "float16" in clipped.remedy
+    search.remove(list(range(1400)))
+    remedies = " ".join(finding.remedy for finding in examine(search, n_queries=5))
+    assert f"hashlearn compact {tmp_path / 's'}" in remedies
 
 
 def test_a_search_is_read_whole(folder):

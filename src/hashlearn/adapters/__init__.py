@@ -7,6 +7,7 @@ langchain                ``LangChainVectorStore``                    ``pip insta
 llama_index              ``LlamaIndexVectorStore``                   ``pip install 'hashlearn[llama-index]'``
 haystack                 ``HaystackDocumentStore`` and a retriever   ``pip install 'hashlearn[haystack]'``
 sklearn_neighbors        ``HashNeighborsTransformer``                hashlearn itself
+mteb                     ``MTEBCodes``                               ``pip install 'hashlearn[mteb]'``
 hub                      ``push_to_hub``, ``from_pretrained``        ``pip install 'hashlearn[hub]'``
 =======================  ==========================================  ===========================================
 """

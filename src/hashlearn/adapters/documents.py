@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import check_choice
 from hashlearn.hashers.lsh import LSH
+from hashlearn.rows.inputs import as_matrix
 from hashlearn.search import SimilaritySearch
 from hashlearn.search.rerank import METRICS
 
@@ -64,7 +65,7 @@ class DocumentSearch:
         if len(ids) == 0:
             return
         last = list({id: row for row, id in enumerate(ids)}.values())
-        rows = np.asarray(vectors, np.float32)[last]
+        rows = as_matrix(vectors, name="vectors")[last]
         if self.search is None:
             self.search = untrained_search(rows.shape[1], self._metric)
         chosen = [ids[row] for row in last]
@@ -80,17 +81,17 @@ class DocumentSearch:
         if self.search is None or not len(self.search) or k < 1 or (chosen is not None and not chosen):
             return []
         found = self.search.search(
-            np.asarray(vector, np.float32)[None],
+            vector,
             min(k, len(self.search)),
             candidates=self.candidates,
             filter=filter,
             subset=chosen,
         )
-        ids = [id for id in found.ids[0].tolist() if id is not None and id != -1]
+        ids = [id for id in found.ids.ravel().tolist() if id is not None and id != -1]
         payloads = self.search.payloads(ids)
         return [
             FoundDocument(str(id), float(distance), payload)
-            for id, distance, payload in zip(ids, found.distances[0], payloads)
+            for id, distance, payload in zip(ids, found.distances.ravel(), payloads)
             if payload is not None
         ]
 

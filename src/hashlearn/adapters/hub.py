@@ -39,7 +39,8 @@ def push_to_hub(
     data : str or None
         The training data, for the card.
     recall : dict or None
-        Measured recall, for the card: ``{"10@10 on 10,000 held-out rows": 0.93}``.
+        Measured recall, for the card: ``{"10@10 on 10,000 held-out rows": 0.93}``. What ``search.tune`` has measured is
+        in the card without being passed.
     private : bool
         Whether a new repository is private.
     token : str or None
@@ -149,16 +150,25 @@ def model_card(model: Any, data: str | None = None, recall: dict[str, float] | N
     }
     if is_search:
         facts |= {"rows": f"{len(model):,}", "metric": model.metric, "vectors kept": model.keep_vectors or "none"}
+    measured = {**_tuned_recall(model.tuning if is_search else None), **(recall or {})}
     call = "search.search(queries, k=10)" if is_search else "model.transform(vectors)"
     return _CARD.format(
         title=f"{method}, {hasher.n_bits} bits",
         kind="A search" if is_search else "A model",
         version=__version__,
         facts="\n".join(f"| {name} | {value} |" for name, value in facts.items()),
-        measured="\n".join(f"- {name}: {value:.4g}" for name, value in (recall or {}).items()) or "Nothing was said.",
+        measured="\n".join(f"- {name}: {value:.4g}" for name, value in measured.items()) or "Nothing was said.",
         name="search" if is_search else "model",
         call=call,
     )
+
+
+def _tuned_recall(tuning: Any) -> dict[str, float]:
+    """What :meth:`SimilaritySearch.tune` has measured for the number of candidates that it chose."""
+    if tuning is None:
+        return {}
+    recall = tuning.recalls[tuning.candidates.index(tuning.chosen)]
+    return {f"{tuning.k}@{tuning.k} with {tuning.chosen} candidates, measured by tune": recall}
 
 
 _CARD = """---

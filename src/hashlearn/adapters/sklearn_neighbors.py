@@ -10,9 +10,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hashlearn.adapters.documents import untrained_search
 from hashlearn.checks import check_choice, check_integer
+from hashlearn.rows import RowBlocks, plain_rows
+from hashlearn.rows.blocks import dense
+from hashlearn.rows.inputs import is_frame_of_numbers
 from hashlearn.search import SimilaritySearch
-
-MODES = ("distance", "connectivity")
+from hashlearn.search.graph import MODES, check_neighbors, neighbor_graph, without_self
 
 
 class HashNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -68,7 +70,7 @@ class HashNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         check_choice("mode", self.mode, MODES)
         check_choice("metric", self.metric, ("euclidean", "cosine"))
         check_integer("n_neighbors", self.n_neighbors, low=1)
-        rows = validate_data(self, X, dtype=[np.float64, np.float32])
+        rows = validate_data(self, _array_or_frame(X), dtype=[np.float64, np.float32])
         if self.hasher is None:
             search = untrained_search(rows.shape[1], self.metric, keep_vectors=None)
         else:
@@ -95,14 +97,13 @@ class HashNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             Nearest first; the rows alone without ``return_distance``.
         """
         check_is_fitted(self)
-        k = check_integer("n_neighbors", self.n_neighbors if n_neighbors is None else n_neighbors, low=1)
-        most = self.n_samples_fit_ - (X is None)
-        if k > most:
-            raise ValueError(f"Expected n_neighbors <= n_samples_fit, but n_neighbors = {k}, n_samples_fit = {most}")
+        wanted = self.n_neighbors if n_neighbors is None else n_neighbors
+        k = check_neighbors(wanted, self.n_samples_fit_ - (X is None))
         if X is None:
-            distances, rows = _without_self(*self._nearest(self._fit_rows, k + 1))
+            distances, rows = without_self(*self._nearest(self._fit_rows, k + 1))
         else:
-            distances, rows = self._nearest(validate_data(self, X, dtype=[np.float64, np.float32], reset=False), k)
+            queries = validate_data(self, _array_or_frame(X), dtype=[np.float64, np.float32], reset=False)
+            distances, rows = self._nearest(queries, k)
         return (distances, rows) if return_distance else rows
 
     def kneighbors_graph(self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity") -> csr_matrix:
@@ -118,11 +119,8 @@ class HashNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         -------
         csr_matrix of shape (n_queries, n_samples_fit)
         """
-        check_choice("mode", mode, MODES)
         distances, rows = self.kneighbors(X, n_neighbors)
-        n, k = rows.shape
-        values = distances.ravel() if mode == "distance" else np.ones(n * k)
-        return csr_matrix((values, rows.ravel(), np.arange(0, n * k + 1, k)), shape=(n, self.n_samples_fit_))
+        return neighbor_graph(distances, rows, self.n_samples_fit_, mode)
 
     def transform(self, X: Any) -> csr_matrix:
         """The graph of the nearest rows of X, of the mode that the class has.
@@ -157,6 +155,11 @@ class HashNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _n_features_out(self) -> int:
         return self.n_samples_fit_
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _nearest(self, queries: NDArray, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         wanted = max(10 * k, 200) if self.candidates is None else self.candidates
         candidates = max(k, min(wanted, self.n_samples_fit_))
@@ -164,9 +167,9 @@ class HashNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return found.distances.astype(np.float64), found.ids
 
 
-def _without_self(distances: NDArray, rows: NDArray) -> tuple[NDArray, NDArray]:
-    """Neighbors of the rows of the fit. Each row is left out of its own list; if equal rows displaced it, the last
-    neighbor is."""
-    own = rows == np.arange(len(rows))[:, None]
-    own[~own.any(axis=1), -1] = True
-    return distances[~own].reshape(len(rows), -1), rows[~own].reshape(len(rows), -1)
+def _array_or_frame(X: Any) -> Any:
+    """What scikit-learn checks: an array, or a frame with the names of its features."""
+    if is_frame_of_numbers(X):
+        return X
+    rows = plain_rows(X)
+    return rows.take(np.arange(len(rows))) if isinstance(rows, RowBlocks) else dense(rows)

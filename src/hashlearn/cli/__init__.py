@@ -10,6 +10,7 @@ import typer
 
 from hashlearn.cli import (
     app,
+    compact,
     data,
     dedup,
     demo,
@@ -25,6 +26,7 @@ from hashlearn.cli import (
     near_duplicates,
     paper,
     recommend,
+    reencode,
     restore,
     search,
     serve,
@@ -47,7 +49,7 @@ commands = typer.Typer(
 )
 VERBS = (
     *(methods, fit, encode, search, tune, dedup, near_duplicates, evaluate, explain, recommend),
-    *(serve, snapshot, restore, doctor, app, demo, version),
+    *(serve, snapshot, restore, compact, reencode, doctor, app, demo, version),
 )
 for verb in VERBS:
     commands.command(verb.__name__.rpartition(".")[2].replace("_", "-"), epilog=verb.EXAMPLE)(verb.run)

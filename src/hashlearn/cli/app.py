@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.support.arrays import read_array, read_payloads
+from hashlearn.cli.support.arrays import Header, check_header, names_columns, read_ids, read_payloads
 from hashlearn.cli.support.bars import progress_bars
 
 EXAMPLE = "Example: hashlearn app photos/"
@@ -25,11 +25,16 @@ def run(
         typer.Option(metavar="FILE", help="A picture for each vector: one image file, a square grid of them."),
     ] = None,
     ids: Annotated[
-        str | None, typer.Option(metavar="FILE:COLUMN", help="An id for each vector, from a column of a table.")
+        str | None, typer.Option(metavar="FILE:COLUMN", help="An id for each vector or text, from a column of a table.")
+    ] = None,
+    texts: Annotated[
+        str | None,
+        typer.Option(metavar="FILE:COLUMN", help="A text for each vector, shown with it and searched by its words."),
     ] = None,
     payloads: Annotated[
         str | None, typer.Option(metavar="FILE:COLUMN,...", help="Columns of a table that are shown with the vectors.")
     ] = None,
+    header: Header = None,
     encoder: Annotated[
         str | None, typer.Option(help="gist, tfidf, or a model of fastembed (needs the extra embed).")
     ] = None,
@@ -61,9 +66,8 @@ def run(
     n_bits = bits or (64 if text is None else 256)
     how = HowToHash(method, n_bits, encoder, model_folder)
     with progress_bars():
-        made = _collection(
-            path, text, {"--labels": labels, "--images": images, "--ids": ids, "--payloads": payloads}, how
-        )
+        of_vectors = {"--labels": labels, "--images": images, "--texts": texts, "--payloads": payloads}
+        made = _collection(path, text, {**of_vectors, "--header": header}, ids, how)
     _print_skipped(made.skipped)
     features = None if made.encoder is None else EncoderFeatures(made.encoder)
     # What is served is a copy in the cache: nobody has the key to change it.
@@ -82,29 +86,37 @@ def run(
     run_server(app, host, port, listening, log_level="warning")
 
 
-def _collection(path: str | None, text: str | None, of_vectors: dict[str, str | None], how: Any) -> Any:
+def _collection(
+    path: str | None, text: str | None, of_vectors: dict[str, str | None], ids: str | None, how: Any
+) -> Any:
     """The collection that the arguments name; ``of_vectors`` are the options that a file of vectors has."""
     from hashlearn.rows.formats import path_and_name
     from hashlearn.server import own_collection
 
     if path is None:
-        _refuse_others({"--text": text, **of_vectors}, "a PATH")
+        _refuse_others({"--text": text, "--ids": ids, **of_vectors}, "a PATH")
         return own_collection.digits_collection(how)
     if Path(path).is_dir():
-        _refuse_others({"--text": text, **of_vectors}, "files, not for a folder of images")
+        _refuse_others({"--text": text, "--ids": ids, **of_vectors}, "files, not for a folder of images")
         return own_collection.images_collection(path, how)
     if not path_and_name(path)[0].exists():
         raise ValueError(f"PATH must be a folder of images, a .csv file or a file of vectors, got {path}: not there")
     if text is not None:
         _refuse_others(of_vectors, "vectors, not for texts")
-        return own_collection.texts_collection(path, text, how)
+        file, column = (None, None) if ids is None else path_and_name(ids)
+        if ids is not None and (column is None or file != Path(path)):
+            raise ValueError(f"--ids must name a column of the texts, {path}:COLUMN, got {ids}")
+        return own_collection.texts_collection(path, text, how, column)
     if how.encoder is not None:
         raise ValueError("--encoder is for images and texts, got a file of vectors (a .csv file needs --text COLUMN)")
-    ids, payloads = of_vectors["--ids"], of_vectors["--payloads"]
+    payloads, texts, header = (of_vectors[option] for option in ("--payloads", "--texts", "--header"))
+    check_header(header, path)
     known = own_collection.KnownOfRows(
-        None if ids is None else read_array(ids),
-        read_payloads(payloads, None),
-        tuple(place for place in (ids, payloads) if place is not None),
+        None if ids is None else read_ids(ids),
+        read_payloads(payloads, texts),
+        tuple(place for place in (ids, payloads, texts) if place is not None),
+        texts is not None,
+        names_columns(header),
     )
     return own_collection.vectors_collection(path, how, of_vectors["--labels"], of_vectors["--images"], known)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hashlearn.cli.support.arrays import Header, names_columns
+from hashlearn.cli.support.arrays import Header, as_option, names_columns
 from hashlearn.cli.support.bars import progress_bars
 
 if TYPE_CHECKING:
@@ -35,9 +35,13 @@ def info(
 ) -> None:
     """Say what a dataset or a file of vectors holds, how it was understood, and its first row."""
     from hashlearn.datasets import load
+    from hashlearn.rows.formats import FileProblem
 
-    with progress_bars():
-        dataset = load(name, folder=folder, array=array, header=names_columns(header), download=download)
+    try:
+        with progress_bars():
+            dataset = load(name, folder=folder, array=array, header=names_columns(header), download=download)
+    except FileProblem as error:
+        raise ValueError(as_option(error)) from None
     for key, value in [*facts(dataset), *_understood(name, header), ("first row", _first_row(dataset))]:
         typer.echo(f"{key:<9} {value}")
 

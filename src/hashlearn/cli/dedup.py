@@ -2,11 +2,11 @@
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from hashlearn.cli.support.arrays import FORMATS
+from hashlearn.cli.support.arrays import FORMATS, Header, check_header, names_columns
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.dedup_inputs import (
     PICTURE_ENCODER,
@@ -30,6 +30,17 @@ from hashlearn.cli.support.places import check_places
 EXAMPLE = "Example: hashlearn dedup photos/ --review review.html --apply move photos-duplicates/"
 
 BY_CHANCE = "it was chosen so that hardly a pair is near by chance; --max-distance sets another"
+
+
+class HowToRead(NamedTuple):
+    """The options that say how files are read: columns, encoder, array and header, and a folder for encoded images."""
+
+    text: str | None
+    id_column: str | None
+    encoder: str | None
+    array: str | None
+    header: str | None
+    work: str | None
 
 
 def run(
@@ -69,6 +80,7 @@ def run(
     ] = None,
     max_pairs: Annotated[int, typer.Option(help="Stop where more pairs than these match.")] = 10_000_000,
     array: Annotated[str | None, typer.Option(help="The array, of a file of vectors with several.")] = None,
+    header: Header = None,
     out: Annotated[str | None, typer.Option("--out", "-o", help="The table of groups: .csv or .parquet.")] = None,
     clean: Annotated[
         str | None, typer.Option(metavar="FILE", help="The .csv, .parquet or .npy file without the rows to drop.")
@@ -146,7 +158,11 @@ def run(
     places |= {option: path for option, (_, path) in choices.items()}
     check_places(places, [*files, against, scores, decisions, *(pairs or ())])
     numbers = {option: n for option, (n, _) in choices.items()}
-    outputs = Outputs({name: path for name, path in places.items() if path is not None}, numbers, paths[0], id_column)
+    has_names = names_columns(header) if text is None else True
+    given = {name: path for name, path in places.items() if path is not None}
+    outputs = Outputs(given, numbers, paths[0], id_column, has_names)
+    check_header(header, *files, against)
+    how = HowToRead(text, id_column, encoder, array, header, work)
     if clean is not None and (state is not None or len(files) != 1 or not _is_kind(clean, paths[0])):
         raise ValueError(
             f"--clean needs one .csv, .parquet or .npy file, the same kind to write, no --state, got {clean}"
@@ -158,7 +174,7 @@ def run(
                 "--against compares two sets, texts by words; it writes --out, --kept, --dropped and --clean"
             )
         with progress_bars():
-            _check_against(paths, against, text, encoder, array, work, distance, metric, recall, jobs, outputs)
+            _check_against(paths, against, how, distance, metric, recall, jobs, outputs)
         return
     is_folder = len(paths) == 1 and not files
     if apply is not None:
@@ -168,7 +184,7 @@ def run(
     # What is known is read, extended and written back: nobody else does so meanwhile.
     alone = nullcontext() if state is None else exclusive(Path(state).absolute(), wait=False)
     with alone, progress_bars():
-        known, things = _read(paths, is_folder, text, id_column, encoder, array, state, work)
+        known, things = _read(paths, is_folder, how, state)
         if keep == "best" and scores is None and things.scores is None:
             raise ValueError("--keep best needs --scores, a file with a score for each row")
         found = _found(known, things, distance, pairs, metric, recall, grouping, keep, scores, max_pairs, jobs)
@@ -197,10 +213,7 @@ def run(
 def _check_against(
     paths: list[str],
     against: str,
-    text: str | None,
-    encoder: str | None,
-    array: str | None,
-    work: str | None,
+    how: HowToRead,
     distance: float | Literal["auto"] | None,
     metric: str | None,
     recall: float,
@@ -215,8 +228,8 @@ def _check_against(
     from hashlearn.duplicates.tables import checked_rows
 
     is_folder = Path(paths[0]).is_dir()
-    _, others = _read([against], Path(against).is_dir(), text, outputs.id_column, encoder, array, None, work)
-    _, things = _read(paths, is_folder, text, outputs.id_column, encoder, array, None, work)
+    _, others = _read([against], Path(against).is_dir(), how, None)
+    _, things = _read(paths, is_folder, how, None)
     options: dict[str, Any] = {"ids": others.ids, "n_jobs": jobs}
     if distance is None and things.metric != "words":
         distance = default_distance(things.encoder, things.vectors)
@@ -249,16 +262,7 @@ def _is_kind(clean: str, source: str) -> bool:
     return kinds[0] == kinds[1] and kinds[0] in (".csv", ".tsv", ".parquet", ".npy")
 
 
-def _read(
-    paths: list[str],
-    is_folder: bool,
-    text: str | None,
-    id_column: str | None,
-    encoder: str | None,
-    array: str | None,
-    state: str | None,
-    work: str | None,
-) -> tuple[Any, Things]:
+def _read(paths: list[str], is_folder: bool, how: HowToRead, state: str | None) -> tuple[Any, Things]:
     """What is known already (None without a state), and what is to be compared."""
     from hashlearn.duplicates import Duplicates
     from hashlearn.duplicates.decisions import read_decisions
@@ -269,23 +273,23 @@ def _read(
         known = Duplicates.open(state)
         if _decisions_beside(state).exists():
             known.decide(read_decisions(_decisions_beside(state), known.ids))
-    if not is_folder and text is None:
-        return known, vectors_of(paths, array)
+    if not is_folder and how.text is None:
+        return known, vectors_of(paths, how.array, how.header)
     from hashlearn.features import encoder_named, load_encoder
 
     if not is_folder and len(paths) != 1:
         raise ValueError(f"--text needs one file, got {len(paths)}")
-    if not is_folder and (encoder is None if known is None else known.metric == "words"):
-        return known, texts_by_words(paths[0], text or "", id_column, known)
+    if not is_folder and (how.encoder is None if known is None else known.metric == "words"):
+        return known, texts_by_words(paths[0], how.text or "", how.id_column, known)
     is_saved = known is not None and _encoder_beside(state).is_file()
     kind = "image" if is_folder else "text"
-    made = load_encoder(_encoder_beside(state)) if is_saved else encoder_named(encoder or PICTURE_ENCODER, kind)
+    made = load_encoder(_encoder_beside(state)) if is_saved else encoder_named(how.encoder or PICTURE_ENCODER, kind)
     if is_folder:
-        done = None if work is None else Path(work)
+        done = None if how.work is None else Path(how.work)
         if done is not None and not done.is_dir() and not done.absolute().parent.is_dir():
-            raise ValueError(f"--work must be a folder, or lie in one, got {work}")
+            raise ValueError(f"--work must be a folder, or lie in one, got {how.work}")
         return known, pictures_of(paths[0], made, done, [] if known is None else known.ids.tolist())
-    return known, texts_by_encoder(paths[0], text or "", id_column, made, is_saved)
+    return known, texts_by_encoder(paths[0], how.text or "", how.id_column, made, is_saved)
 
 
 def _found(

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.support.arrays import CLUSTER, FORMATS, Header, matrices
+from hashlearn.cli.support.arrays import CLUSTER, FORMATS, Header, check_header, matrices
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.code_files import check_ending, read_sidecar
 from hashlearn.cli.support.model_files import check_features, files_of_model, load_model, naming
@@ -37,6 +37,7 @@ def run(
         read_sidecar(out)  # a file of that name which is none is not replaced
     from hashlearn.cli.support.partial_codes import identity_of
 
+    check_header(header, *vectors)
     with matrices(vectors, array, cluster, header) as data:
         hasher, identity = load_model(model)
         place, source = ", ".join(vectors), identity_of(vectors, array, header)

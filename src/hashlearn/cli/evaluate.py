@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.support.arrays import read_array, read_matrix
+from hashlearn.cli.support.arrays import Header, check_header, read_array, read_matrix
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.code_files import FORCE, CodeFile, check_made_by, check_same_model, read_codes
 from hashlearn.cli.support.model_files import files_of_model, load_model
@@ -27,6 +27,7 @@ def run(
         typer.Option(help="The folder of the model; codes made for real queries (ABH) are then judged by these."),
     ] = None,
     bits: Annotated[int | None, typer.Option("--bits", "-b", help="Length of a code, if no sidecar says it.")] = None,
+    header: Header = None,
     k: Annotated[int, typer.Option("-k", min=1, help="True neighbors of a query that recall counts.")] = 10,
     radius: Annotated[int, typer.Option(min=0, help="Of the look-up, inclusive.")] = 2,
     ties: Annotated[str, typer.Option(help="expected, stable, optimistic or pessimistic.")] = "expected",
@@ -53,6 +54,7 @@ def run(
     others = [] if model is None else files_of_model(model)
     read = [*with_sidecars(codes, query_codes), labels, query_labels, vectors, query_vectors, *others]
     check_places({"--json": json}, read)
+    check_header(header, vectors, query_vectors)
     database, queries = read_codes(codes, bits), read_codes(query_codes, bits)
     check_same_model(database, queries, force)
     hasher = None if model is None else _model_of(model, database, force)
@@ -66,11 +68,11 @@ def run(
     if by_real_queries and (vectors is None or query_vectors is None):
         raise ValueError("real queries are judged by vectors: give --vectors and --query-vectors")
 
-    given = {
-        "query_labels": _optional(read_array, query_labels),
-        "labels": _optional(read_array, labels),
-        "query_vectors": _optional(read_matrix, query_vectors),
-        "vectors": _optional(read_matrix, vectors),
+    given: dict[str, Any] = {
+        "query_labels": None if query_labels is None else read_array(query_labels),
+        "labels": None if labels is None else read_array(labels),
+        "query_vectors": None if query_vectors is None else read_matrix(query_vectors, header=header),
+        "vectors": None if vectors is None else read_matrix(vectors, header=header),
         "k": k,
         "ties": ties,
     }
@@ -99,7 +101,3 @@ def _warn_of_hamming(codes: CodeFile) -> None:
             UserWarning,
             stacklevel=1,
         )
-
-
-def _optional(read: Any, place: str | None) -> Any:
-    return None if place is None else read(place)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hashlearn.cli.support.arrays import CLUSTER, FORMATS, Header, matrices, read_array
+from hashlearn.cli.support.arrays import CLUSTER, FORMATS, Header, check_header, matrices, read_array
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.model_files import files_of_model, naming
 from hashlearn.cli.support.places import check_places
@@ -32,6 +32,7 @@ def run(
     if Path(out).is_dir():
         arrays = [assignment.partition("=@")[2] or None for assignment in param or []]
         check_places({f"{file.name} of --out": file for file in files_of_model(out)}, [*vectors, *arrays])
+    check_header(header, *vectors)
     with matrices(vectors, array, cluster, header) as data:
         from hashlearn.durable.model_folder import check_target
         from hashlearn.hashers import method_named

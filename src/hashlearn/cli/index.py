@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from hashlearn.cli.search import print_neighbors, write_neighbors
-from hashlearn.cli.support.arrays import read_array, read_payloads
+from hashlearn.cli.support.arrays import read_ids, read_payloads
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.code_files import FORCE, CodeFile, are_of_two_models, check_compared_by_bits, read_codes
 from hashlearn.cli.support.places import check_places, with_sidecars
@@ -19,7 +19,9 @@ Codes = Annotated[str, typer.Argument(help="Packed codes: .npy from 'hashlearn e
 Bits = Annotated[int | None, typer.Option(help="Bits of a code, where the codes have no sidecar.")]
 Ids = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Ids, one a code: .npy, or table.parquet:column; running numbers otherwise."),
+    typer.Option(
+        metavar="FILE", help="Ids, one a code: .npy, .txt, or table.parquet:column; running numbers otherwise."
+    ),
 ]
 Payloads = Annotated[
     str | None,
@@ -49,7 +51,7 @@ def build(
     file = _read_codes(codes, bits)
     known = read_payloads(payloads, texts)
     if is_uri(out):
-        load_into(out, file, None if ids is None else read_array(ids), known, create=True, force=False)
+        load_into(out, file, None if ids is None else read_ids(ids), known, create=True, force=False)
         return
     if known is not None:
         raise ValueError("--payloads and --texts need a store: an index file keeps codes and ids alone")
@@ -171,7 +173,7 @@ def _show(found: Any, out: str | None, what: str) -> None:
 def _ids_to_add(ids: str | None) -> Any:
     if ids is None:
         raise ValueError("--ids must be given to add to a store: its running numbers are taken")
-    return read_array(ids)
+    return read_ids(ids)
 
 
 def _check_index_model(index: Any, place: str, file: CodeFile, force: bool) -> None:
@@ -183,7 +185,12 @@ def _check_index_model(index: Any, place: str, file: CodeFile, force: bool) -> N
 
 
 def _save_with(index: Any, file: CodeFile, ids: str | None, out: str) -> None:
+    numbers = None if ids is None else read_ids(ids)
+    if numbers is not None and numbers.dtype.kind not in "iu":
+        raise ValueError(
+            f"ids of an index file must be integers, got those of {ids}; a store takes strings: --out {URI}"
+        )
     with progress_bars():
-        index.add(file.codes, None if ids is None else read_array(ids))
+        index.add(file.codes, numbers)
         index.save(out)
     typer.echo(f"{out}: {len(index)} codes of {index.n_bits} bits, {len(file.codes)} of them new")

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from hashlearn.cli.support.arrays import FORMATS, Header, read_array, read_matrix
+from hashlearn.cli.support.arrays import FORMATS, Header, check_header, read_array, read_matrix
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.places import check_places
 
@@ -30,6 +30,7 @@ def run(
     from hashlearn.durable.files import writing
 
     check_places({"--plot": plot, "--json": json}, [vectors, labels])
+    check_header(header, vectors)
     data = read_matrix(vectors, header=header)
     known = None if labels is None else read_array(labels)
 

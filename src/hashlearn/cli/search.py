@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hashlearn.cli.support.arrays import Header, read_matrix
+from hashlearn.cli.support.arrays import Header, check_header, read_matrix
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.code_files import FORCE, CodeFile, check_ending, check_made_by, read_codes, read_sidecar
 from hashlearn.cli.support.model_files import check_features, files_of_model, load_model, naming
@@ -72,6 +72,7 @@ def run(
     if recall is not None:
         raise ValueError("--recall is for a saved search, which keeps vectors; codes with --rerank take --candidates")
     check_places({"--out": out}, [*files_of_model(model), *with_sidecars(codes, queries), rerank])
+    check_header(header, queries, rerank)
     if rerank is None and (candidates is not None or metric is not None):
         raise ValueError("--candidates and --metric need --rerank, the vectors to order by")
     if out is not None:
@@ -84,7 +85,7 @@ def run(
     if rerank is None:
         distances, ids = _nearest_codes(hasher, identity, database, queries, array, header, k, force)
     else:
-        vectors, asked = read_behind(rerank, database, hasher), read_queries(queries, hasher, array, header)
+        vectors, asked = read_behind(rerank, database, hasher, header), read_queries(queries, hasher, array, header)
         search = search_with(hasher, database, vectors, rerank, metric or "euclidean")
         with naming(queries), progress_bars():
             distances, ids = search.search(asked, k, candidates=candidates or 4 * k, rerank=vectors)
@@ -109,6 +110,7 @@ def _search_folder(
     from hashlearn.search import SimilaritySearch
 
     check_places({"--out": out}, [queries])
+    check_header(header, queries)
     if out is not None:
         check_ending(out, ".npz")
     search = SimilaritySearch.open(folder)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from hashlearn.cli.support.arrays import read_matrix
+from hashlearn.cli.support.arrays import Header, check_header, read_matrix
 from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.code_files import FORCE, check_made_by, read_codes
 from hashlearn.cli.support.model_files import files_of_model, load_model, naming
@@ -26,6 +26,7 @@ def run(
     k: Annotated[int, typer.Option("-k", min=1, help="Neighbors of a query.")] = 10,
     target_recall: Annotated[float, typer.Option(help="The share of the true neighbors to find, at most 1.")] = 0.95,
     metric: Annotated[str | None, typer.Option(help=f"{METRIC} By default euclidean; a saved search has one.")] = None,
+    header: Header = None,
     plot: Annotated[str | None, typer.Option(help="Write the curve as a picture: .png, .svg or .pdf.")] = None,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Also write all numbers as JSON.")] = None,
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
@@ -34,16 +35,17 @@ def run(
     from hashlearn.durable.files import writing
 
     check_places({"--plot": plot, "--json": json}, [*files_of_model(folder), *with_sidecars(codes), vectors, queries])
+    check_header(header, vectors, queries)
     if codes is None:
         if metric is not None or force:
             raise ValueError("--metric and --force need CODES; a saved search has a metric, and codes of its own")
-        search, tuning = _tuned_search(folder, queries, k, target_recall)
+        search, tuning = _tuned_search(folder, queries, header, k, target_recall)
         with writing(_contents(tuning, json, plot)):
             search.tuning = tuning
     else:
         if vectors is None:
             raise ValueError("VECTORS must be given with CODES, to order candidates by")
-        files = _Files(folder, codes, vectors, queries)
+        files = _Files(folder, codes, vectors, queries, header)
         tuning = _tuned_codes(files, metric or "euclidean", force, k, target_recall)
         with writing(_contents(tuning, json, plot)):
             pass
@@ -51,20 +53,23 @@ def run(
 
 
 class _Files(NamedTuple):
-    """Where a model, codes, the vectors behind them and, if given, the vectors of queries are."""
+    """Where a model, codes, the vectors behind them and, if given, the vectors of queries are; and --header."""
 
     model: str
     codes: str
     vectors: str
     queries: str | None
+    header: str | None
 
 
-def _tuned_search(folder: str, queries: str | None, k: int, target_recall: float) -> tuple[Any, Any]:
+def _tuned_search(
+    folder: str, queries: str | None, header: str | None, k: int, target_recall: float
+) -> tuple[Any, Any]:
     """A saved search, and what was measured."""
     from hashlearn.search import SimilaritySearch
 
     search = SimilaritySearch.open(folder)
-    asked = None if queries is None else read_matrix(queries)
+    asked = None if queries is None else read_matrix(queries, header=header)
     with naming(queries or folder), progress_bars():
         return search, search.tune(asked, k, target_recall, keep=False)
 
@@ -76,8 +81,8 @@ def _tuned_codes(files: _Files, metric: str, force: bool, k: int, target_recall:
     hasher, identity = load_model(files.model)
     database = read_codes(files.codes, hasher.n_bits)
     check_made_by(database, identity, force)
-    behind = read_behind(files.vectors, database, hasher)
-    asked = None if files.queries is None else read_queries(files.queries, hasher)
+    behind = read_behind(files.vectors, database, hasher, files.header)
+    asked = None if files.queries is None else read_queries(files.queries, hasher, header=files.header)
     search = search_with(hasher, database, behind, files.vectors, metric)
     with naming(files.queries or files.vectors), progress_bars():
         return tune(search, asked, k, target_recall, vectors=behind)

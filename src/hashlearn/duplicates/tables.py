@@ -11,7 +11,7 @@ from hashlearn.duplicates.result import Duplicates
 from hashlearn.duplicates.state import Checked
 from hashlearn.durable.files import Beside
 from hashlearn.extras import require
-from hashlearn.rows.formats.csv import DELIMITERS
+from hashlearn.rows.formats.csv import DELIMITERS, Csv
 
 _ROWS_AT_ONCE = 1 << 14
 
@@ -60,7 +60,9 @@ def write_rows(rows: Iterable[GroupRow], beside: Beside, is_parquet: bool) -> No
             writer.writerow([row.group, row.id, row.decision, row.duplicate_of, distance, int(row.is_copy)])
 
 
-def write_clean(source: str | Path, beside: Beside, dropped: Set[Any], id_column: str | None) -> None:
+def write_clean(
+    source: str | Path, beside: Beside, dropped: Set[Any], id_column: str | None, has_names: bool | None
+) -> None:
     """Write a table or a matrix without the dropped rows, in the format of the source, a part at a time.
 
     Parameters
@@ -71,6 +73,8 @@ def write_clean(source: str | Path, beside: Beside, dropped: Set[Any], id_column
     dropped : set
         Ids of rows; numbers of rows without a column of ids.
     id_column : str or None
+    has_names : bool or None
+        Whether the first line of a ``.csv`` file names its columns; None finds out.
     """
     suffix = Path(source).suffix.lower()
     if suffix == ".npy":
@@ -78,7 +82,8 @@ def write_clean(source: str | Path, beside: Beside, dropped: Set[Any], id_column
     elif suffix == ".parquet":
         _clean_parquet(Path(source), beside, dropped, id_column)
     else:
-        _clean_csv(Path(source), beside, dropped, id_column)
+        named = Csv().has_names(Path(source)) if has_names is None else has_names
+        _clean_csv(Path(source), beside, dropped, id_column, named)
 
 
 def _clean_npy(source: Path, beside: Beside, dropped: Set[Any]) -> None:
@@ -105,15 +110,16 @@ def _clean_parquet(source: Path, beside: Beside, dropped: Set[Any], id_column: s
             first += batch.num_rows
 
 
-def _clean_csv(source: Path, beside: Beside, dropped: Set[Any], id_column: str | None) -> None:
+def _clean_csv(source: Path, beside: Beside, dropped: Set[Any], id_column: str | None, has_names: bool) -> None:
     with source.open(encoding="utf-8-sig", newline="") as file, beside.open("w") as clean:
         delimiter = next((each for each in DELIMITERS if each in file.readline()), ",")
         file.seek(0)
         lines = csv.reader(file, delimiter=delimiter)
-        titles = next(lines)
-        place = None if id_column is None else titles.index(id_column)
         writer = csv.writer(clean, delimiter=delimiter, lineterminator="\n")
-        writer.writerow(titles)
+        titles = next(lines) if has_names else []
+        if has_names:
+            writer.writerow(titles)
+        place = None if id_column is None else titles.index(id_column)
         numbered = enumerate(line for line in lines if line)
         writer.writerows(line for row, line in numbered if (row if place is None else line[place]) not in dropped)
 

@@ -9,7 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "clusters": ["cluster_color"],
-        "map": ["MAP_FILE", "SIDE", "CollectionMap", "MapCluster", "kept_map", "map_of"],
+        "map": ["MAP_FILE", "SIDE", "CollectionMap", "MapCluster", "copy_map", "kept_map", "map_of"],
         "notebook": ["ShownNeighbors", "shown_neighbors"],
     },
 )

@@ -16,6 +16,7 @@ from hashlearn.codes import unpack
 from hashlearn.durable.files import write_bytes
 from hashlearn.explore.clusters import cluster_color, cluster_names, clusters_of
 from hashlearn.explore.layout import MapLandmarks, landmark_points
+from hashlearn.hashers.saving import digest_of
 from hashlearn.html import render
 from hashlearn.linalg.projections import unit_rows
 
@@ -138,7 +139,7 @@ def map_of(search: "SimilaritySearch", *, random_state: int = 0) -> CollectionMa
     made = made or _new(search, random_state)
     if path is not None:
         with suppress(OSError):  # a folder that is only read
-            _save(made, path, search.ids)
+            _save(made, path, search)
     return made
 
 
@@ -146,6 +147,14 @@ def kept_map(search: "SimilaritySearch") -> CollectionMap | None:
     """The map in the folder of a search, where it is there and fits the rows."""
     kept = None if search.folder is None else _opened(search.folder / MAP_FILE, search)
     return kept if kept is not None and kept.fits(search) else None
+
+
+def copy_map(source: Path | None, target: Path) -> None:
+    """Copy the map of one folder to another, where there is one; :func:`kept_map` sees whether it fits the rows."""
+    if source is None or source.resolve() == target.resolve():
+        return
+    with suppress(OSError):  # a map can be made anew
+        write_bytes(target / MAP_FILE, (source / MAP_FILE).read_bytes())
 
 
 def _new(search: "SimilaritySearch", random_state: int) -> CollectionMap:
@@ -266,7 +275,8 @@ def _plain(id: Any) -> Any:
     return id.item() if isinstance(id, np.generic) else id
 
 
-def _save(made: CollectionMap, path: Path, ids: NDArray) -> None:
+def _save(made: CollectionMap, path: Path, search: "SimilaritySearch") -> None:
+    ids = search.ids
     tensors = {
         "points": made.points,
         "labels": made.labels,
@@ -282,6 +292,7 @@ def _save(made: CollectionMap, path: Path, ids: NDArray) -> None:
         tensors["id_ends"] = np.cumsum([len(text) for text in texts], dtype=np.int64)
     said = {"clusters": made.clusters, "alone": made.alone, "pairs": made.pairs, "checksum": made.checksum}
     metadata = {"format": _FORMAT, "format_version": _VERSION, "map": json.dumps(said)}
+    metadata["hasher"] = digest_of(search.hasher)
     content = as_safetensors({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, metadata)
     write_bytes(path, content)
 
@@ -292,6 +303,8 @@ def _opened(path: Path, search: "SimilaritySearch") -> CollectionMap | None:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             if (metadata.get("format"), metadata.get("format_version")) != (_FORMAT, _VERSION):
+                return None
+            if metadata.get("hasher") != digest_of(search.hasher):  # the codes of its landmarks mean nothing now
                 return None
             said = json.loads(metadata["map"])
             codes, around, clusters_there = (file.get_tensor(f"landmark_{name}") for name in _LANDMARKS)

@@ -113,20 +113,20 @@ def encoder_named(name: str | None, kind: str | None, model_folder: str | Path |
 
 
 def as_encoder(encoder: Any) -> Encoder:
-    """An encoder of texts by its name, or of a model that a user holds.
+    """An encoder by its name, or of a model that a user holds.
 
     Parameters
     ----------
     encoder : str, Encoder, model with ``encode``, or function
         A name as :func:`encoder_named` takes it; a model of sentence-transformers, model2vec or fastembed; any object
-        whose ``encode``, or any function, that turns a list of texts into an array of shape (n, n_features).
+        whose ``encode``, or any function, that turns a list of texts or images into an array of shape (n, n_features).
 
     Returns
     -------
     Encoder
         Saved by its name, where it has one.
     """
-    return encoder_named(encoder, "text") if isinstance(encoder, str) else held_model(encoder)
+    return encoder_named(encoder, None) if isinstance(encoder, str) else held_model(encoder)
 
 
 def save_encoder(encoder: Encoder, path: str | Path) -> None:

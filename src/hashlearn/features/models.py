@@ -22,7 +22,7 @@ LIBRARIES = tuple(_LOADERS)
 
 
 class ModelEncoder:
-    """A model with ``encode``, or a function from a list of texts to an array of vectors.
+    """A model with ``encode``, or a function from a list of texts (or of images) to an array of vectors.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def held_model(model: Any) -> Any:
         return model
     package = type(model).__module__.partition(".")[0]
     if package == "fastembed":
-        encoder = FastEmbedEncoder(model.model_name, "text")
+        encoder = FastEmbedEncoder(model.model_name, "image" if "Image" in type(model).__name__ else "text")
         encoder._model = model
         return encoder
     if not callable(getattr(model, "encode", model)):

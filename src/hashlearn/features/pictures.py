@@ -81,6 +81,40 @@ def read_picture(source: str | Path | bytes, side: int | None = None) -> Any:
         return decoded(image, side, OWN_FILES)
 
 
+def as_pictures(images: Any, side: int | None = None) -> list[Any]:
+    """Pictures in any form as images of Pillow.
+
+    Parameters
+    ----------
+    images : list of paths, bytes of files, images of Pillow, or arrays of shape (height, width) or (height, width, 3)
+    side : int or None
+        As for :func:`read_picture`, for paths and bytes.
+
+    Examples
+    --------
+    >>> [picture.size for picture in as_pictures(np.zeros((2, 30, 40, 3), np.uint8))]
+    [(40, 30), (40, 30)]
+    """
+    if isinstance(images, (str, bytes, Path)) or not hasattr(images, "__iter__"):
+        raise TypeError(f"images must be a list of pictures or of paths, got {type(images).__name__}")
+    library = require("PIL.Image", "images")
+    return [_as_picture(library, image, side) for image in images]
+
+
+def _as_picture(library: Any, image: Any, side: int | None) -> Any:
+    if isinstance(image, (str, bytes, Path)):
+        return read_picture(image, side)
+    if isinstance(image, library.Image):
+        return image.convert("RGB")
+    pixels = np.asarray(image)
+    if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3):
+        raise TypeError(
+            "images must be paths, images of Pillow, or arrays of uint8 of shape (height, width, 3), got "
+            f"{type(image).__name__}"
+        )
+    return library.fromarray(pixels).convert("RGB")
+
+
 @contextmanager
 def opened_picture(source: str | Path | bytes) -> Iterator[Any]:
     """The image in a file, of which only the header has been read, once it is known to be small enough."""

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.deadline import check_deadline
 from hashlearn.index.kernels.scan import QUERIES_PER_BLOCK, RangeQueries, knn_scan, range_scan
 from hashlearn.index.kernels.tiles import TILE, Tiles, Words, n_tiles
 from hashlearn.threads import run_all, split
@@ -33,6 +34,7 @@ def flat_knn(tiles: Tiles, queries: Words, k: int, limit: int, n_jobs: int = 1) 
     """
 
     def scan(query_part: Part, tile_part: Part, keys: Keys) -> None:
+        check_deadline()
         knn_scan(tiles, *tile_part, queries[slice(*query_part)], limit, k, keys)
 
     return knn_in_parts(scan, len(queries), n_tiles(tiles.n_codes), k, n_jobs)
@@ -84,6 +86,7 @@ def flat_range(tiles: Tiles, queries: RangeQueries, n_jobs: int = 1) -> Iterator
 def in_pieces(scans: Sequence["Stepwise"], n_jobs: int) -> Iterator[Keys]:
     """What the scans find, side by side, a step of each at a time."""
     while scans:
+        check_deadline()
         yield from run_all([scan.step for scan in scans], n_jobs)
         scans = [scan for scan in scans if not scan.finished]
 

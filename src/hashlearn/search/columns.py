@@ -10,6 +10,7 @@ import operator
 import sys
 import threading
 import warnings
+from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -29,6 +30,8 @@ _FEW_ROWS = 256
 """Rows up to which Python reads the payloads."""
 _MASKS_KEPT = 8
 _MISSING = -1
+_EXACT = 2.0**53
+"""Below this, different integers are different as float64."""
 _COMPARISONS: dict[str, Any] = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 
 Mask = NDArray[np.bool_]
@@ -40,6 +43,13 @@ class Facet(NamedTuple):
 
     value: Any
     count: int  # type: ignore[assignment]
+
+
+class Histogram(NamedTuple):
+    """Numbers of rows, and the edges of the bins that they are in, one more."""
+
+    counts: NDArray[np.int64]
+    edges: NDArray[np.float64]
 
 
 class Column:
@@ -60,6 +70,9 @@ class Column:
         """The values as numbers; NaN where they are none."""
         self._number_of: dict[Any, int] = {}
         """Strings and booleans, by kind and value."""
+        self._sorted: list[int] = []
+        self._n_sorted = 0
+        """Values among which :attr:`_sorted` has all strings."""
 
     def numbers_of(self, values: list[Any]) -> NDArray[np.int32]:
         """The numbers of values; those that are new get the next ones."""
@@ -112,20 +125,35 @@ class Column:
             table[:-1] = self._on_the_side(test)
         return table[self.codes.values[:n]]
 
-    def counts(self, chosen: Mask) -> list[Facet]:
+    def counts(self, chosen: Mask, limit: int | None = None) -> list[Facet]:
         """How many of the chosen rows have each string, number or boolean, the most frequent first."""
         codes = self.codes.values[: len(chosen)][chosen]
-        numbers = np.bincount(codes[codes >= 0], minlength=len(self.values))
+        n_rows = np.bincount(codes[codes >= 0], minlength=len(self.values))
+        used = np.flatnonzero(n_rows)
+        n_rows = n_rows[used]
+        exact = np.abs(self._numbers.values[used]) < _EXACT  # equal numbers, of which there may be very many
+        _, first, same = np.unique(self._numbers.values[used[exact]], return_index=True, return_inverse=True)
+        used = np.concatenate([used[exact][first], used[~exact]])
+        n_rows = np.concatenate([np.bincount(same, n_rows[exact], len(first)).astype(np.int64), n_rows[~exact]])
+        if limit is not None and len(used) > limit:
+            frequent = n_rows >= np.partition(n_rows, -limit)[-limit]
+            used, n_rows = used[frequent], n_rows[frequent]
         together: dict[tuple[str, Any], Facet] = {}
-        for number in np.flatnonzero(numbers).tolist():
-            value, count = self.values[number], int(numbers[number])
+        for number, count in zip(used.tolist(), n_rows.tolist()):
+            value = self.values[number]
             kind = kind_of(value)
             if kind != "other":
                 before = together.get((kind, value))
                 together[kind, value] = (
                     Facet(value, count) if before is None else Facet(before.value, before.count + count)
                 )
-        return sorted(together.values(), key=lambda facet: (-facet.count, kind_of(facet.value), facet.value))
+        return sorted(together.values(), key=lambda facet: (-facet.count, kind_of(facet.value), facet.value))[:limit]
+
+    def histogram(self, chosen: Mask, n_bins: int) -> Histogram:
+        """How many of the chosen rows have a number within each of equally wide bins."""
+        codes = self.codes.values[: len(chosen)][chosen]
+        numbers = self._numbers.values[codes[codes >= 0]]
+        return Histogram(*np.histogram(numbers[~np.isnan(numbers)], n_bins))
 
     def _equal_to(self, wanted: tuple[Any, ...]) -> Mask:
         numbers = of_kind(wanted, "number")
@@ -137,11 +165,24 @@ class Column:
         return mask
 
     def _on_the_side(self, test: Compares) -> Mask:
-        compare, bound = _COMPARISONS[test.sign], test.value
+        bound = test.value
         if kind_of(bound) == "number":
-            return compare(self._numbers.values, bound)
-        found = (isinstance(value, str) and compare(value, bound) for value in self.values)
-        return np.fromiter(found, bool, len(self.values))
+            return _COMPARISONS[test.sign](self._numbers.values, bound)
+        order, at = self._strings_in_order(), self.values.__getitem__
+        side = bisect_left if test.sign in ("<", ">=") else bisect_right
+        first = side(order, bound, key=at)
+        mask = np.zeros(len(self.values), bool)
+        mask[order[:first] if test.sign in ("<", "<=") else order[first:]] = True
+        return mask
+
+    def _strings_in_order(self) -> list[int]:
+        """The numbers of all strings, by their order; sorted once, and new ones are sorted in."""
+        new = range(self._n_sorted, len(self.values))
+        if len(new):
+            self._n_sorted = len(self.values)
+            self._sorted = self._sorted + [number for number in new if isinstance(self.values[number], str)]
+            self._sorted.sort(key=self.values.__getitem__)  # fast where all but a few are in order
+        return self._sorted
 
 
 class Columns:
@@ -189,12 +230,17 @@ class Columns:
                     other._columns[field] = column.taken(places)
         return other
 
-    def counts(self, field: str, chosen: Mask, sums: NDArray[np.uint32]) -> list[Facet]:
+    def counts(self, field: str, chosen: Mask, sums: NDArray[np.uint32], limit: int | None = None) -> list[Facet]:
         """How many of the chosen places have each value of a field, the most frequent first."""
         with self._filling:
             column = self._column(field, sums)
             self._warn_if_unknown(field, column, sums)
-            return column.counts(chosen)
+            return column.counts(chosen, limit)
+
+    def histogram(self, field: str, chosen: Mask, sums: NDArray[np.uint32], n_bins: int) -> Histogram:
+        """How many of the chosen places have a number of a field within each bin."""
+        with self._filling:
+            return self._column(field, sums).histogram(chosen, n_bins)
 
     def _column(self, field: str, sums: NDArray[np.uint32]) -> Column:
         """The column of a field, with all places that have these sums."""

@@ -15,6 +15,7 @@ from sklearn.utils import gen_batches
 
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes.results import Neighbors
+from hashlearn.deadline import check_deadline
 from hashlearn.linalg.moments import mean_and_spread
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.progress import track
@@ -60,6 +61,7 @@ def nearest_vectors(database: Any, queries: Any, k: int = 10, metric: str = "euc
     for part in track(list(gen_batches(len(asked), queries_per_block)), "nearest vectors"):
         search = _Search(view, asked.take(np.arange(part.start, part.stop)), rows, k)
         for block in rows:
+            check_deadline()
             search.look_at(*block)
         distances[part], ids[part] = search.nearest()
     return Neighbors(distances, ids)

@@ -241,6 +241,7 @@ class StoreRows:
     folder: Path | None = None
     tuning: Tuning | None = None
     lists = None
+    clipped_share = None
 
     def __init__(self, link: StoreLink):
         if link.hasher.has_weights:
@@ -372,8 +373,11 @@ class StoreRows:
     def matching(self, filter: Any) -> NDArray[np.bool_]:
         return self._need_memory("matching")
 
-    def facets(self, field: str, filter: Any) -> list[Facet]:
+    def facets(self, field: str, filter: Any, subset: Any, limit: int | None) -> list[Facet]:
         return self._need_memory("facets")
+
+    def histogram(self, field: str, filter: Any, subset: Any, n_bins: int) -> NoReturn:
+        self._need_memory("histogram")
 
     def scroll(self, filter: Any, limit: int, after: str | None) -> Page:
         return self._need_memory("scroll")

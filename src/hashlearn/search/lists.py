@@ -92,6 +92,11 @@ class SearchLists:
         limit = _FARTHER * float(np.quantile(index.squared_residuals(read(sample)), _QUANTILE))
         return cls(Covered(index, n_places, places[:0]), len(places), limit)
 
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many rows each list has, with those that were removed."""
+        return self._now.lists.list_sizes
+
     def apart(self) -> "SearchLists":
         """The same lists, growing by themselves: for rows that are not committed yet."""
         return SearchLists(self._now, self.n_made_for, self.limit)

@@ -100,6 +100,10 @@ class MetricHasher:
         return int(self.hasher.n_features_in_)
 
     @property
+    def is_fitted(self) -> bool:
+        return has_learned(self.hasher[-1] if isinstance(self.hasher, Pipeline) else self.hasher)
+
+    @property
     def affine(self) -> tuple[float, float] | None:
         """Scale and offset of the corrections of its codes; None where they have none."""
         if not self.has_weights:

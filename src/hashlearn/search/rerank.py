@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes import unpack
 from hashlearn.codes.results import NO_ID, Neighbors
+from hashlearn.deadline import check_deadline
 from hashlearn.index import HammingIndex
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import RowBlocks, as_rows
@@ -30,6 +31,8 @@ METRICS = ("euclidean", "cosine", "dot")
 
 _READ_ELEMENTS = 1 << 21
 _BLOCK_ELEMENTS = 1 << 22
+_PAIRS_AT_A_TIME = 1 << 17
+"""Pairs that are compared in one compiled call; a deadline is looked at between two."""
 
 
 class Reader(Protocol):
@@ -104,6 +107,7 @@ def rerank_asymmetric(index: HammingIndex, query_scores: ArrayLike, candidates: 
         raise ValueError(f"query_scores must have shape ({len(wanted)}, {index.n_bits}), got {scores.shape}")
     results = np.empty(wanted.shape, np.float32)
     for rows in _blocks(wanted, index.n_bits):
+        check_deadline()
         ids = wanted[rows]
         known = np.flatnonzero(ids.ravel() != NO_ID)
         bits = np.zeros((ids.size, index.n_bits), np.float32)
@@ -153,7 +157,13 @@ def nearest_candidates(
     """As :func:`rerank_exact`, for queries that were checked: in one compiled call where the vectors are in memory."""
     if not view.is_resident:
         return rerank_read(view, wanted[wanted != NO_ID], query_vectors, wanted, k, metric)
-    return Neighbors(*view.nearest(as_array(query_vectors), wanted, k, metric))
+    queries, step = as_array(query_vectors), max(1, _PAIRS_AT_A_TIME // max(1, wanted.shape[1]))
+    parts = []
+    for start in range(0, max(1, len(wanted)), step):
+        check_deadline()
+        part = slice(start, start + step)
+        parts.append(view.nearest(queries[part], wanted[part], k, metric))
+    return Neighbors(*(parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts))))
 
 
 def as_array(query_vectors: Any) -> NDArray[np.floating]:
@@ -261,6 +271,7 @@ def _with_read_ahead(reader: Reader, places: NDArray[np.int64]) -> Iterator[slic
     parts = [slice(start, min(start + step, len(places))) for start in range(0, len(places), step)]
     reader.expect(places[:step])
     for part in parts:
+        check_deadline()
         reader.expect(places[part.stop : part.stop + step])
         yield part
 

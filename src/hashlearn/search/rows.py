@@ -117,6 +117,19 @@ class CatalogRows:
         vars(self).update(_now=now, reader=now.snapshot, **others)
 
     @property
+    def loaded(self) -> Loaded:
+        """The rows as they are now, their facts, and the file of their vectors."""
+        return self._now
+
+    @property
+    def clipped_share(self) -> float | None:
+        """The share of int8 values that were beyond the range of the fit; None where vectors are not int8."""
+        snapshot, facts, _ = self._now
+        if self._keep != "int8" or not snapshot.n_places:
+            return None
+        return min(1.0, facts.n_clipped / (snapshot.n_places * snapshot.hasher.n_features))
+
+    @property
     def folder(self) -> Path | None:
         return None if self._folder is None else self._folder.path
 
@@ -217,6 +230,11 @@ class CatalogRows:
     def _open_change(self) -> Pending | None:
         """The change that is under way. An interrupt may leave one behind that the catalog has rolled back."""
         return self._pending if self._catalog.is_changing else None
+
+    def refuse_inside_transaction(self, name: str) -> None:
+        """Raise where a transaction is open, of something that must not be called there."""
+        if self._open_change is not None:
+            raise RuntimeError(f"{name} must not be called inside of a transaction")
 
     def _step(self, pending: Pending) -> Iterator[Pending]:
         before = copy.copy(pending)
@@ -323,7 +341,7 @@ class CatalogRows:
             vectors=vectors,
         )
         largest = int(ids.numbers.max()) + 1 if ids.numbers is not None else 0
-        pending.facts = facts._replace(
+        pending.facts = pending.facts._replace(
             next_row=first + n,
             next_id=max(facts.next_id, largest),
             n_rows=facts.n_rows + n,
@@ -351,9 +369,7 @@ class CatalogRows:
         if pending.must_flush or n_fresh > max(_LEAST_FRESH, n_in_file // _FRESH_SHARE):
             pending.must_flush = True
         else:
-            codes, corrections = encoded
-            with_corrections = codes if corrections is None else np.hstack([codes, corrections.values[:, None]])
-            self._catalog.put_codes(rows, with_corrections, records)
+            self._catalog.put_codes(rows, with_corrections(encoded), records)
         return total
 
     def _write_vectors(self, pending: Pending, X: Any, first: int) -> tuple[Any, Iterable[bytes | None]]:
@@ -429,8 +445,7 @@ class CatalogRows:
 
     def compact(self) -> None:
         """Drop what is left of removed rows, and write code file and vectors anew."""
-        if self._open_change is not None:
-            raise RuntimeError("compact must not be called inside of a transaction")
+        self.refuse_inside_transaction("compact")
         with self.changing() as pending:
             snapshot, facts = pending.snapshot, pending.facts
             places, first = snapshot.places, facts.next_row
@@ -483,26 +498,28 @@ class CatalogRows:
             fresh._calibration = calibration
             vars(self).update(vars(fresh))
             return
-        if self._open_change is not None:
-            raise RuntimeError("fit must not be called inside of a transaction")
+        self.refuse_inside_transaction("fit")
         with self.changing() as pending:
-            name, digest = self._folder.save_hasher(hasher.hasher)
             self._forget_places(pending)
-            pending.facts = pending.facts._replace(
-                hasher=name,
-                model=digest,
-                metric=hasher.metric,
-                query=hasher.query,
-                lengths=hasher.lengths,
-                tuning=None,
-                next_id=0,
-                n_clipped=0,
-            )
+            self.use_hasher(pending, hasher)
+            pending.facts = pending.facts._replace(next_id=0, n_clipped=0)
             pending.snapshot = _empty_snapshot(hasher, self._catalog, pending.facts.first_row, pending.facts.change)
             if calibration is not None:  # kept with the vectors, of which there are none yet
                 file = VectorFile.create(self._folder.new_vectors_path(), hasher.n_features, "int8", calibration)
                 pending.vectors = file
                 pending.facts = pending.facts._replace(vectors=_vector_facts(file))
+
+    def use_hasher(self, pending: Pending, hasher: MetricHasher) -> None:
+        """Have the facts of a change name another hasher; what was tuned for the one before counts no longer."""
+        name, digest = ("", "") if self._folder is None else self._folder.save_hasher(hasher.hasher)
+        pending.facts = pending.facts._replace(
+            hasher=name,
+            model=digest,
+            metric=hasher.metric,
+            query=hasher.query,
+            lengths=hasher.lengths,
+            tuning=None,
+        )
 
     def save(self, folder: str | Path | None) -> None:
         """Write a copy of all rows to a folder; rows that have none belong to it from then on."""
@@ -515,8 +532,7 @@ class CatalogRows:
                 with suppress(TimeoutError):
                     _collect(target, self._catalog)
             return
-        if self._open_change is not None:
-            raise RuntimeError("save must not be called inside of a transaction")
+        self.refuse_inside_transaction("save")
         target.prepare()
         catalog = Catalog(target.catalog_path)
         try:
@@ -686,6 +702,12 @@ def _renumbered(index: Index, places: NDArray[np.int64]) -> Index:
     if isinstance(index, HammingIndex):
         return HammingIndex(index.n_bits).add(codes)
     return AsymmetricIndex(index.n_bits).add(codes, corrections=index.corrections if len(places) else None)
+
+
+def with_corrections(encoded: Encoded) -> NDArray[np.uint8]:
+    """Codes with their corrections, where they have some, as the catalog keeps them."""
+    codes, corrections = encoded
+    return codes if corrections is None else np.hstack([codes, corrections.values[:, None]])
 
 
 def _vector_facts(file: VectorFile | None) -> dict[str, Any] | None:

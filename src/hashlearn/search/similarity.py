@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
 
 from hashlearn import explore
 from hashlearn.checks import check_choice, check_integer
@@ -15,13 +16,15 @@ from hashlearn.codes.results import Neighbors
 from hashlearn.features.encoders import ENCODER_FILE, Encoder, as_encoder, load_encoder, save_encoder
 from hashlearn.rows.inputs import as_vectors, plain_rows
 from hashlearn.search.catalog import OutdatedError
-from hashlearn.search.columns import Facet
+from hashlearn.search.columns import Facet, Histogram
 from hashlearn.search.folder import SearchFolder
+from hashlearn.search.graph import nearest_rows, neighbor_graph
 from hashlearn.search.guard import Guard, NearRow, put_guarded
 from hashlearn.search.in_store import SEARCH_IN, MirroredRows, StoreLink, StoreRows
 from hashlearn.search.lists import INDEXES
 from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.nearest import Options, first_of
+from hashlearn.search.reencode import reencode
 from hashlearn.search.results import NeighborsWithRows, Page, Record
 from hashlearn.search.rows import CatalogRows
 from hashlearn.search.snapshot import Index
@@ -29,6 +32,7 @@ from hashlearn.search.texts import (
     TEXT_FIELD,
     Asked,
     check_texts,
+    encoded_images,
     encoded_texts,
     with_texts,
 )
@@ -85,8 +89,9 @@ class SimilaritySearch:
     search_in : {"memory", "store"}
         Whether the codes of a store are mirrored in memory and searched there, or searched by the database.
     encoder : str, Encoder, model with ``encode``, function, or None
-        What turns texts into vectors: a name (:func:`hashlearn.features.encoder_named`), a model of
-        sentence-transformers, model2vec or fastembed, or a function of a list of texts. It is saved by its name.
+        What turns texts or images into vectors: a name (:func:`hashlearn.features.encoder_named`), a model of
+        sentence-transformers, model2vec or fastembed, or a function of a list of texts or images. It is saved by its
+        name.
     text_field : str or None
         The payload field that is searched by its words. None is "text" from the first ``add(texts=...)`` on.
 
@@ -159,7 +164,7 @@ class SimilaritySearch:
         self._wanted_folder = None
         self._begin(make(*arguments))
 
-    def fit(self, X: Any = None, *, texts: Any = None, column: str | None = None) -> Self:
+    def fit(self, X: Any = None, *, texts: Any = None, images: Any = None, column: str | None = None) -> Self:
         """Learn the hash functions from rows; rows of an earlier fit are dropped, because their codes mean nothing now.
 
         Parameters
@@ -168,6 +173,8 @@ class SimilaritySearch:
             At least two rows. They are not added.
         texts : list of str, or None
             Texts in place of X: an encoder that learns from texts learns from these, and makes the rows of them.
+        images : list of paths, images of Pillow or arrays, or None
+            Images in place of X: the encoder makes the rows of them.
         column : str or None
             The column of a table that holds the vectors, where it has several.
 
@@ -176,6 +183,7 @@ class SimilaritySearch:
         SimilaritySearch
             This object.
         """
+        X = self._of_images(X, images)
         if texts is not None:
             X = self._learned(X, texts)
         with self._changing:
@@ -195,6 +203,7 @@ class SimilaritySearch:
         payloads: Any = None,
         *,
         texts: Any = None,
+        images: Any = None,
         column: str | None = None,
         duplicates: str | None = None,
         max_distance: float | None = None,
@@ -204,7 +213,7 @@ class SimilaritySearch:
         Parameters
         ----------
         X : array of shape (n, n_features), or another source of rows (:func:`hashlearn.rows.as_rows`), or None
-            The vectors. None where the encoder makes them of the texts.
+            The vectors. None where the encoder makes them of texts or images.
         ids : list, array, Series or column of n integers >= 0, or of n strings, or None
             Not yet in the search; all ids of a search are of one kind. By default running numbers: one more than the
             largest there has ever been, and so on.
@@ -212,6 +221,8 @@ class SimilaritySearch:
             What else is known of the rows: JSON values, for :meth:`get` and for filters. None is no payload.
         texts : list of n str, or None
             The texts of the rows, which are searched by their words; they are a field of the payload.
+        images : list of n paths, images of Pillow or arrays, or None
+            The encoder makes the vectors of them. They are not kept.
         column : str or None
             The column of a table that holds the vectors, where it has several.
         duplicates : {"skip", "flag", "error"} or None
@@ -236,7 +247,9 @@ class SimilaritySearch:
         >>> [(near.id, near.of) for near in search.near_rows]
         [('c', 'a')]
         """
-        return self._put(X, ids, payloads, texts, column, duplicates, max_distance, only_new=True)
+        return self._put(
+            self._of_images(X, images), ids, payloads, texts, column, duplicates, max_distance, only_new=True
+        )
 
     def upsert(
         self,
@@ -245,6 +258,7 @@ class SimilaritySearch:
         payloads: Any = None,
         *,
         texts: Any = None,
+        images: Any = None,
         column: str | None = None,
         duplicates: str | None = None,
         max_distance: float | None = None,
@@ -257,7 +271,7 @@ class SimilaritySearch:
             The vectors.
         ids : list or array of n integers >= 0, or of n strings
             Each only once.
-        payloads, texts, column, duplicates, max_distance
+        payloads, texts, images, column, duplicates, max_distance
             As in :meth:`add`. A row is not near the row that it replaces.
 
         Returns
@@ -267,7 +281,9 @@ class SimilaritySearch:
         """
         if ids is None:
             raise TypeError("ids must be given to upsert")
-        return self._put(X, ids, payloads, texts, column, duplicates, max_distance, only_new=False)
+        return self._put(
+            self._of_images(X, images), ids, payloads, texts, column, duplicates, max_distance, only_new=False
+        )
 
     def remove(self, ids: ArrayLike) -> Self:
         """Remove rows.
@@ -363,6 +379,39 @@ class SimilaritySearch:
             self._rows.compact()
         return self
 
+    def reencode(self, hasher: Any = None) -> Self:
+        """Give all rows codes of another hasher, made from the kept vectors.
+
+        Searches and changes go on meanwhile; then the new codes take the place of the old ones in one step. Ids,
+        payloads, texts, vectors and lists stay. What :meth:`tune` has found is forgotten. In a folder, what was done is
+        kept if the process ends, and the next call with the same hasher goes on from there.
+
+        Parameters
+        ----------
+        hasher : Hasher, pipeline that ends in one, or None
+            One that is not fitted learns from the kept vectors. None is the hasher of the search, learned anew.
+
+        Returns
+        -------
+        SimilaritySearch
+            This object.
+
+        Examples
+        --------
+        >>> from hashlearn import ITQ, LSH
+        >>> X = np.random.default_rng(0).standard_normal((100, 8)).astype(np.float32)
+        >>> search = SimilaritySearch(LSH(n_bits=8, random_state=0), keep_vectors="float32").fit(X).add(X)
+        >>> search.reencode(ITQ(n_bits=4, random_state=0))
+        SimilaritySearch(ITQ(n_bits=4, random_state=0), 100 vectors)
+        """
+        own = self._own_rows("reencode needs rows in memory or in a folder; add those of a store to a new store")
+        if own.keep_vectors is None:
+            raise ValueError("reencode needs the vectors of the rows; make the search with keep_vectors='float32'")
+        with self._changing:
+            own.refuse_inside_transaction("reencode")
+        reencode(own, hasher, self._changing)
+        return self
+
     def save(self, folder: str | Path | None = None) -> None:
         """Write a copy of the search to a folder; it is on the disk when this returns.
 
@@ -379,10 +428,12 @@ class SimilaritySearch:
             "the rows of this search are in its store already; hashlearn.save(search.hasher, folder) keeps the hasher"
         )
         with self._changing:
-            encoder = self.encoder
+            encoder, before = self.encoder, self.folder
             self._asked(lambda reader: own.save(folder))
             if encoder is not None and folder is not None:
                 self._keep_encoder(Path(folder))
+            if folder is not None:
+                explore.copy_map(before, Path(folder))
 
     @classmethod
     def open(cls, folder: str | Path, *, encoder: Any = None) -> Self:
@@ -437,7 +488,7 @@ class SimilaritySearch:
         guard = None if duplicates is None and max_distance is None else Guard.checked(duplicates, max_distance)
         listed = None if texts is None else check_texts("texts", texts)
         if X is None and listed is None:
-            raise TypeError("X or texts must be given")
+            raise TypeError("X, texts or images must be given")
         rows = encoded_texts(self.encoder, listed) if X is None and listed is not None else plain_rows(X, column)
         with self._changing:
             self._settle()
@@ -470,6 +521,14 @@ class SimilaritySearch:
         with own.changing():  # the first texts: their words are kept from this change on
             own.keep_words(TEXT_FIELD)
             self._write(rows, ids, with_texts(payloads, TEXT_FIELD, texts), only_new, guard)
+
+    def _of_images(self, X: Any, images: Any) -> Any:
+        """X, or the vectors of the images where these are given."""
+        if images is None:
+            return X
+        if X is not None:
+            raise TypeError("X must be None where images are given")
+        return encoded_images(self.encoder, images)
 
     def _learned(self, X: Any, texts: Any) -> Any:
         """The rows that texts are, once the encoder has learned from them."""
@@ -559,7 +618,7 @@ class SimilaritySearch:
 
     @property
     def encoder(self) -> Encoder | None:
-        """What turns texts into vectors; it is read from the folder when it is first asked for."""
+        """What turns texts or images into vectors; it is read from the folder when it is first asked for."""
         if self._encoder is None and self.folder is not None and (self.folder / ENCODER_FILE).is_file():
             self._encoder = load_encoder(self.folder / ENCODER_FILE)
         return self._encoder
@@ -598,6 +657,17 @@ class SimilaritySearch:
     def has_lists(self) -> bool:
         """Are candidates looked for in lists, so that a search finds the share of neighbors that its recall says?"""
         return self._rows.reader.lists is not None
+
+    @property
+    def list_sizes(self) -> NDArray[np.int64] | None:
+        """How many rows each list has, removed ones included; None where there are no lists."""
+        lists = self._rows.reader.lists
+        return None if lists is None else lists.sizes
+
+    @property
+    def clipped_share(self) -> float | None:
+        """The share of kept values that were beyond the range of the fit; None where vectors are not kept as int8."""
+        return self._rows.clipped_share
 
     def get(self, ids: ArrayLike) -> list[Record]:
         """Read rows back.
@@ -668,6 +738,7 @@ class SimilaritySearch:
         k: int = 10,
         *,
         text: str | Sequence[str] | None = None,
+        image: Any = None,
         by: str | None = None,
         weights: Mapping[str, float] | None = None,
         operators: bool = False,
@@ -694,6 +765,8 @@ class SimilaritySearch:
             2147483647, or infinity where distances are real.
         text : str, or list of n_queries str, or None
             What a person types.
+        image : path, image of Pillow or array, or a list of these, or None
+            In place of X: the encoder makes the vectors of the queries.
         by : {"words", "meaning", "both"} or None
             Whether a text is compared by its words (BM25), by its vector, or by both lists joined by reciprocal rank.
             None is "both" where there are texts and vectors, otherwise what there is.
@@ -745,11 +818,15 @@ class SimilaritySearch:
         nearest vectors may be missing.
         """
         options = Options(rerank, candidates, filter, subset, n_jobs, recall)
+        if image is not None:
+            several = isinstance(image, (list, tuple))
+            vectors = self._of_images(X, image if several else [image])
+            X = vectors if several else vectors[0]
         if text is not None or like is not None or unlike is not None or diversity:
             asked = Asked(X, text, by, weights, operators, like, unlike, diversity, column)
             return self._ask(asked, k, options, include)
         if X is None:
-            raise TypeError("X, text or like must be given")
+            raise TypeError("X, text, image or like must be given")
         queries, was_one_row = as_vectors(X, column)
         if self._length_checks:
             self._check_lengths(queries)
@@ -837,6 +914,49 @@ class SimilaritySearch:
         found = self._asked(lambda reader: reader.within(queries, distance, options))
         return found[0] if was_one_row else found
 
+    def kneighbors(
+        self, X: Any = None, n_neighbors: int = 5, return_distance: bool = True, *, recall: float | None = None
+    ) -> Any:
+        """The nearest rows by their numbers, as scikit-learn's ``kneighbors`` gives them.
+
+        Parameters
+        ----------
+        X : array of shape (n_queries, n_features), or another form of :meth:`search`, or None
+            None takes all rows, by the vectors that are kept; then no row is its own neighbor.
+        n_neighbors : int
+            Neighbors of a query.
+        return_distance : bool
+            Whether distances are returned as well.
+        recall : float or None
+            As in :meth:`search`; 1.0 is exact.
+
+        Returns
+        -------
+        distances, rows : arrays of shape (n_queries, n_neighbors), float64 and int64
+            Nearest first; ``search.ids[rows]`` are the ids. The rows alone without ``return_distance``.
+        """
+        distances, rows = nearest_rows(self, X, n_neighbors, recall=recall)
+        return (distances, rows) if return_distance else rows
+
+    def kneighbors_graph(
+        self, X: Any = None, n_neighbors: int = 5, mode: str = "connectivity", *, recall: float | None = None
+    ) -> csr_matrix:
+        """The nearest rows as a sparse graph, for estimators of scikit-learn with ``metric="precomputed"``.
+
+        Parameters
+        ----------
+        X, n_neighbors, recall
+            As in :meth:`kneighbors`.
+        mode : {"connectivity", "distance"}
+            Whether the graph has ones or distances.
+
+        Returns
+        -------
+        csr_matrix of shape (n_queries, len(search))
+            Columns are in the order of :attr:`ids`.
+        """
+        return neighbor_graph(*nearest_rows(self, X, n_neighbors, recall=recall), len(self), mode)
+
     def count(self, filter: dict | None = None) -> int:
         """How many rows there are, or how many meet a filter.
 
@@ -867,7 +987,9 @@ class SimilaritySearch:
         """
         return self._asked(lambda reader: reader.matching(filter))
 
-    def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
+    def facets(
+        self, field: str, filter: dict | None = None, limit: int | None = None, *, subset: ArrayLike | None = None
+    ) -> list[Facet]:
         """The values that a payload field has, and how many rows have each.
 
         Parameters
@@ -878,6 +1000,8 @@ class SimilaritySearch:
             Count only rows that meet it.
         limit : int or None
             The most frequent values only.
+        subset : list of ids, or boolean array of shape (len(search),), or None
+            Count only these rows; a mask is in the order of :attr:`ids`.
 
         Returns
         -------
@@ -895,7 +1019,37 @@ class SimilaritySearch:
         if not isinstance(field, str) or not field:
             raise TypeError(f"field must be the name of a payload field, got {field!r:.60}")
         most = None if limit is None else check_integer("limit", limit, low=1)
-        return self._asked(lambda reader: reader.facets(field, filter))[:most]
+        return self._asked(lambda reader: reader.facets(field, filter, subset, most))
+
+    def histogram(
+        self, field: str, n_bins: int = 24, filter: dict | None = None, *, subset: ArrayLike | None = None
+    ) -> Histogram:
+        """How the numbers of a payload field are distributed.
+
+        Parameters
+        ----------
+        field : str
+            A key of the payloads. Values that are no numbers are left out.
+        n_bins : int
+            Bins of equal width, from the least number to the largest.
+        filter, subset
+            As in :meth:`facets`.
+
+        Returns
+        -------
+        Histogram
+            ``counts`` of rows, shape (n_bins,), and ``edges`` of the bins, shape (n_bins + 1,).
+
+        Examples
+        --------
+        >>> from hashlearn import LSH
+        >>> X = np.eye(3, dtype=np.float32)
+        >>> search = SimilaritySearch(LSH(n_bits=8, random_state=0)).fit(X)
+        >>> search.add(X, payloads=[{"year": 1990}, {"year": 2000}, {"year": 2010}]).histogram("year", 2).counts
+        array([1, 2])
+        """
+        n = check_integer("n_bins", n_bins, low=1, high=10_000)
+        return self._asked(lambda reader: reader.histogram(field, filter, subset, n))
 
     def scroll(self, filter: dict | None = None, limit: int = 100, after: str | None = None) -> Page:
         """Rows in the order in which they were added, a page at a time.

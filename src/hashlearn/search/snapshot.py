@@ -13,7 +13,7 @@ from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import packed_mask, unpacked_mask, without_bits
 from hashlearn.rows import RowBlocks
-from hashlearn.search.columns import Columns, Facet
+from hashlearn.search.columns import Columns, Facet, Histogram
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_ids
 from hashlearn.search.lists import Covered, SearchLists, VectorsAt
 from hashlearn.search.metric_hasher import MetricHasher
@@ -221,10 +221,16 @@ class Snapshot:
         mask = self.chosen(filter, None)
         return np.ones(len(self), bool) if mask is None else mask[self.places_by_id]
 
-    def facets(self, field: str, filter: Any) -> list[Facet]:
-        chosen = np.zeros(self.n_places, bool)
-        chosen[self.rows_meeting(filter)] = True
-        return self.columns.counts(field, chosen, self.payload_sums.values)
+    def facets(self, field: str, filter: Any, subset: Any, limit: int | None) -> list[Facet]:
+        return self.columns.counts(field, self._is_chosen(filter, subset), self.payload_sums.values, limit)
+
+    def histogram(self, field: str, filter: Any, subset: Any, n_bins: int) -> Histogram:
+        return self.columns.histogram(field, self._is_chosen(filter, subset), self.payload_sums.values, n_bins)
+
+    def _is_chosen(self, filter: Any, subset: Any) -> NDArray[np.bool_]:
+        """Is its row there, and among those that are chosen, for every place?"""
+        mask = self.chosen(filter, subset)
+        return self.is_alive if mask is None else self.is_alive & mask
 
     def scroll(self, filter: Any, limit: int, after: str | None) -> Page:
         places = self.rows_meeting(filter)

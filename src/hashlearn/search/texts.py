@@ -1,6 +1,7 @@
-"""Texts as the arguments of a search: checked, encoded, and put into payloads."""
+"""Texts and images as the arguments of a search: checked, encoded, and put into payloads."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +9,9 @@ from numpy.typing import NDArray
 
 from hashlearn.checks import check_choice, check_number
 from hashlearn.features.encoders import Encoder
+from hashlearn.features.models import ModelEncoder
+from hashlearn.features.own_files import DECODED_SIDE
+from hashlearn.features.pictures import as_pictures
 from hashlearn.rows.inputs import as_payloads, as_vectors, payload_of
 from hashlearn.search.hybrid import check_weights
 from hashlearn.search.question import WAYS, Question
@@ -15,6 +19,7 @@ from hashlearn.search.question import WAYS, Question
 TEXT_FIELD = "text"
 """The payload field that texts are kept in, unless another one is named."""
 _AT_A_TIME = 4096
+_IMAGES_AT_A_TIME = 32
 
 
 def check_texts(name: str, texts: Any) -> list[str]:
@@ -45,7 +50,23 @@ def encoded_texts(encoder: Encoder | None, texts: Sequence[str]) -> NDArray[np.f
     """The vectors of texts."""
     if encoder is None:
         raise ValueError("texts need an encoder to become vectors: pass X, or make the search with encoder=model")
+    if encoder.kind == "image":
+        raise ValueError(f"texts need an encoder of texts to become vectors, got {encoder.name!r}, which takes images")
     blocks = [encoder.encode(texts[start : start + _AT_A_TIME]) for start in range(0, len(texts), _AT_A_TIME)]
+    return np.concatenate(blocks) if blocks else encoder.encode([])
+
+
+def encoded_images(encoder: Encoder | None, images: Any) -> NDArray[np.float32]:
+    """The vectors of images: paths, images of Pillow, or arrays."""
+    if encoder is None:
+        raise ValueError("images need an encoder to become vectors: make the search with encoder=model")
+    if encoder.kind == "text" and encoder.name != ModelEncoder.name:  # a model may take both
+        raise ValueError(f"images need an encoder of images to become vectors, got {encoder.name!r}, which takes texts")
+    if isinstance(images, (str, bytes, Path)) or not hasattr(images, "__len__"):
+        raise TypeError(f"images must be a list of pictures or of paths, got {type(images).__name__}")
+    starts = range(0, len(images), _IMAGES_AT_A_TIME)
+    parts = (as_pictures(images[start : start + _IMAGES_AT_A_TIME], DECODED_SIDE) for start in starts)
+    blocks = [encoder.encode(part) for part in parts]
     return np.concatenate(blocks) if blocks else encoder.encode([])
 
 
@@ -95,8 +116,9 @@ class Asked(NamedTuple):
                 raise ValueError(f"by={by!r} needs a text to look for")
             return Question(None, queries, None, by, weights, diversity=diversity), was_one_row
         was_one = isinstance(self.text, str)
+        takes_texts = encoder is not None and encoder.kind == "text"
         texts = [text.replace("\0", " ") for text in ([self.text] if was_one else _strings(self.text))]
-        by = way_to_ask(self.by, has_words=has_words, has_vectors=self.X is not None or encoder is not None)
+        by = way_to_ask(self.by, has_words=has_words, has_vectors=self.X is not None or takes_texts)
         queries = None
         if by != "words":
             queries = encoded_texts(encoder, texts) if self.X is None else as_vectors(self.X, self.column)[0]

@@ -280,8 +280,19 @@ class MeasuredDrift(BaseModel):
 
     shares: float = Field(description="Mean difference of how often a bit is one.")
     novelty: float = Field(description="Chance that a new row is further from the old ones than these are, less 1/2.")
+    error: float | None = Field(
+        description="Squared error of vectors as their codes tell them, as a multiple of that of the old rows."
+    )
     n_rows: int
     is_large: bool
+
+
+class InfoLists(BaseModel):
+    """The lists that a search of many rows looks into."""
+
+    lists: int
+    mean_rows: float
+    largest_rows: int
 
 
 class Info(BaseModel):
@@ -297,6 +308,10 @@ class Info(BaseModel):
     features: bool
     recall: MeasuredRecall | None
     drift: MeasuredDrift | None
+    lists: InfoLists | None
+    clipped_share: float | None = Field(
+        description="Share of the kept values beyond the range of the fit, where vectors are kept as int8."
+    )
     limits: InfoLimits
 
 

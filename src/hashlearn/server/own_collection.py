@@ -23,6 +23,7 @@ from hashlearn.durable.files import json_digest, read_json, write_text
 from hashlearn.features import (
     ENCODER_FILE,
     Encoder,
+    TextTable,
     encoder_named,
     folder_of_images,
     load_encoder,
@@ -33,11 +34,11 @@ from hashlearn.features.looks import looks_of
 from hashlearn.features.pictures import Skipped, picture_names
 from hashlearn.hashers.registry import method_named
 from hashlearn.progress import track
-from hashlearn.rows.formats import path_and_name, read_array, read_place
+from hashlearn.rows.formats import path_and_name, read_array, read_vectors
 from hashlearn.search import SimilaritySearch
 from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictures
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 SEARCH, ENCODER, NOTES = "search", f"search/{ENCODER_FILE}", "collection.json"
 ROWS_AT_A_TIME = 4096
 LEARNED_FROM = 20_000
@@ -66,6 +67,7 @@ class EncodedCollection(NamedTuple):
     payloads: list[dict[str, Any]] | None
     encoder: Encoder | None = None
     skipped: list[Skipped] = []  # noqa: RUF012
+    has_texts: bool = False
 
 
 class OwnCollection(NamedTuple):
@@ -96,8 +98,8 @@ def images_collection(folder: str | Path, how: HowToHash) -> OwnCollection:
     return made._replace(pictures=pictures, title=top.resolve().name or str(top))
 
 
-def texts_collection(path: str | Path, column: str, how: HowToHash) -> OwnCollection:
-    """The texts in a column of a CSV file; the other columns are shown with them."""
+def texts_collection(path: str | Path, column: str, how: HowToHash, id_column: str | None = None) -> OwnCollection:
+    """The texts in a column of a CSV file, with ids from another; the other columns are shown with them."""
     file = Path(path)
 
     def encode() -> EncodedCollection:
@@ -108,18 +110,33 @@ def texts_collection(path: str | Path, column: str, how: HowToHash) -> OwnCollec
             for start in track(range(0, len(table.texts), ROWS_AT_A_TIME), "texts")
         ]
         payloads = [{"text": text, **fields} for text, fields in zip(table.texts, _with_numbers(table.fields))]
-        return EncodedCollection(np.concatenate(blocks), np.arange(len(payloads)), payloads, encoder)
+        ids = np.arange(len(payloads)) if id_column is None else _ids_of(table, id_column)
+        return EncodedCollection(np.concatenate(blocks), ids, payloads, encoder, has_texts=True)
 
-    made = _kept(("texts", str(file.resolve())), [how, column, _state(file, file.name)], encode, how)
+    made = _kept(("texts", str(file.resolve())), [how, column, id_column, _state(file, file.name)], encode, how)
     return made._replace(title=file.stem)
 
 
 class KnownOfRows(NamedTuple):
-    """What else is known of vectors: ids, payloads, and the places (``table.parquet:column``) that they come from."""
+    """What else is known of vectors.
+
+    Attributes
+    ----------
+    ids : list or array of n ids, or None
+    payloads : list of n dicts, or None
+    places : tuple of str
+        Where they come from: ``table.parquet:column``.
+    has_texts : bool
+        Whether the field "text" of the payloads is searched by its words.
+    header : bool or None
+        Whether the first line of a CSV file of vectors names its columns; None finds out.
+    """
 
     ids: Any = None
     payloads: list[dict[str, Any]] | None = None
     places: tuple[str, ...] = ()
+    has_texts: bool = False
+    header: bool | None = None
 
 
 NOTHING_KNOWN = KnownOfRows()
@@ -133,8 +150,8 @@ def vectors_collection(
     known: KnownOfRows = NOTHING_KNOWN,
 ) -> OwnCollection:
     """Vectors of a place, with a label each where a file has them, and a picture each where a sprite has them."""
-    file, _ = path_and_name(path)
-    vectors = read_place(path)
+    file, name = path_and_name(path)
+    vectors = read_vectors(file, name, header=known.header)
     if issparse(vectors):
         vectors = vectors.toarray()
     pictures = None if images is None else ArrayPictures.of_sprite(images, len(vectors))
@@ -144,9 +161,10 @@ def vectors_collection(
     def encode() -> EncodedCollection:
         ids = np.arange(len(vectors)) if known.ids is None else known.ids
         payloads = _with_labels(known.payloads, _labelled(labels, len(vectors)), len(vectors))
-        return EncodedCollection(np.asarray(vectors, np.float32), ids, payloads)
+        return EncodedCollection(np.asarray(vectors, np.float32), ids, payloads, has_texts=known.has_texts)
 
-    made = _kept(("vectors", str(file.resolve())), [how, str(path), known.places, states], encode, how)
+    made_from = [how, str(path), known.places, known.has_texts, known.header, states]
+    made = _kept(("vectors", str(file.resolve())), made_from, encode, how)
     return made._replace(title=file.stem, pictures=pictures)
 
 
@@ -162,6 +180,13 @@ def digits_collection(how: HowToHash) -> OwnCollection:
     inked = (255 - digits.images * 255 / 16).astype(np.uint8)
     pictures = ArrayPictures(inked.repeat(8, axis=1).repeat(8, axis=2))
     return made._replace(title="Handwritten digits", pictures=pictures)
+
+
+def _ids_of(table: TextTable, column: str) -> list[str]:
+    missing = next((row for row, fields in enumerate(table.fields) if column not in fields), None)
+    if missing is not None:
+        raise ValueError(f"ids must come from a column with a value in every row, {column!r} has none in row {missing}")
+    return [fields[column] for fields in table.fields]
 
 
 def _with_numbers(rows: list[dict[str, str]]) -> list[dict[str, Any]]:
@@ -225,7 +250,7 @@ def _indexed(made: EncodedCollection, how: HowToHash) -> SimilaritySearch:
     metric = "euclidean" if made.encoder is None else made.encoder.metric
     name = how.method or ("itq" if made.vectors.shape[1] >= how.n_bits else "lsh")
     hasher = method_named(name)(n_bits=how.n_bits, random_state=0)
-    field = "text" if made.encoder is not None and made.encoder.kind == "text" else None
+    field = "text" if made.has_texts else None
     search = SimilaritySearch(hasher, metric=metric, keep_vectors="float32", text_field=field)
     search.fit(made.vectors[:: -(-len(made.vectors) // LEARNED_FROM)])
     return search.add(made.vectors, made.ids, made.payloads)

@@ -51,6 +51,8 @@ class Service:
         self.search, self.workers, self.features, self.name = search, workers, features, name
         self.settings, self.metrics = workers.settings, workers.metrics
         self.guard = FolderGuard(search.folder)
+        self.before_ready: list[Callable[[], Any]] = []
+        """What else is done once before requests are answered."""
         self.watch = Watch(search, name, self.settings.recall_share, self.metrics)
         self.searches = Together(
             partial(search_together, search, self.metrics.stages),
@@ -84,6 +86,8 @@ class Service:
         rehearse(self.search)
         if getattr(self.features, "kind", None) == "image":
             shared_decoder().start()
+        for prepare in self.before_ready:
+            prepare()
         gc.collect()
         gc.freeze()  # what is there now stays; looking through it again takes a tenth of a second
         self.workers.ready = True

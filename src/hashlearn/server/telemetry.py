@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hashlearn.search import SimilaritySearch
 from hashlearn.server.errors import fault_response
 from hashlearn.upkeep.drift import DriftReport
 from hashlearn.upkeep.recall import RecallEstimate
@@ -130,11 +131,20 @@ class Metrics:
         )
         self._drift = Gauge(
             "hashlearn_drift",
-            "How new rows differ from those that were there: bits, novelty, and whether that is much.",
+            "How new rows differ from those that were there: bits, novelty, error, and whether that is much.",
             ["search", "of"],
             registry=self.registry,
         )
 
+        self._list_rows = Gauge(
+            "hashlearn_list_rows", "Rows of a list of the index.", ["search", "of"], registry=self.registry
+        )
+        self._clipped = Gauge(
+            "hashlearn_clipped_share",
+            "Share of the kept int8 values that were beyond the range of the fit.",
+            ["search"],
+            registry=self.registry,
+        )
         self._of_request: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
@@ -154,8 +164,27 @@ class Metrics:
 
     def tell_drift(self, search: str, report: DriftReport) -> None:
         """Tell how new rows of a search differ from the old ones."""
-        for of, value in (("bits", report.shares), ("novelty", report.novelty), ("large", report.is_large)):
-            self._drift.labels(search, of).set(value)
+        told = {"bits": report.shares, "novelty": report.novelty, "error": report.error, "large": report.is_large}
+        for of, value in told.items():
+            if value is not None:
+                self._drift.labels(search, of).set(value)
+
+    def tell_storage(self, name: str, search: SimilaritySearch) -> None:
+        """Tell the sizes of the lists of a search, and how many of its int8 values were clipped, where it has them."""
+        sizes = search.list_sizes
+        if sizes is not None:
+            for of, value in (("mean", sizes.mean()), ("largest", sizes.max())):
+                self._list_rows.labels(name, of).set(value)
+        if search.clipped_share is not None:
+            self._clipped.labels(name).set(search.clipped_share)
+
+    def stage_milliseconds(self) -> dict[str, float]:
+        """The mean time of each part of a search; nothing before the first."""
+        (family,) = self.stage_seconds.collect()
+        found: dict[str, dict[str, float]] = {}
+        for sample in family.samples:
+            found.setdefault(sample.labels["stage"], {})[sample.name.rpartition("_")[2]] = sample.value
+        return {stage: 1000 * of["sum"] / of["count"] for stage, of in found.items() if of.get("count")}
 
     def text(self) -> bytes:
         """All of them, in the format of Prometheus."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.linalg.projections import unit_rows
 from hashlearn.search import SimilaritySearch
 from hashlearn.server.telemetry import LOGGER, Metrics
 from hashlearn.upkeep.drift import BLOCK_ROWS, REFERENCE_ROWS, DriftReference, DriftReport, DriftWatch
@@ -48,6 +49,8 @@ class Watch:
         self.search, self.name, self.share, self.metrics = search, name, share, metrics
         self._recalls = RecallWindow()
         self._drift: DriftWatch | None = None
+        self._hasher = search.hasher
+        """Whose codes were measured: what was found for them says nothing of another hasher."""
         self._waiting: queue.Queue[Any] = queue.Queue(_MOST_WAITING)
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
@@ -91,6 +94,8 @@ class Watch:
                 continue
             start = time.thread_time()
             try:
+                if self._hasher is not self.search.hasher:
+                    self._hasher, self._recalls, self._drift = self.search.hasher, RecallWindow(), None
                 if isinstance(item, AskedQuery):
                     self._measure(item)
                 else:
@@ -111,25 +116,36 @@ class Watch:
 
     def _compare(self, X: NDArray) -> None:
         if self._drift is None:
-            reference = _reference_codes(self.search)
+            reference = _reference(self.search)
             if reference is None:
                 return
-            self._drift = DriftWatch(DriftReference(reference, self.search.n_bits))
+            self._drift = DriftWatch(reference)
         was_large = self.drift is not None and self.drift.is_large
-        report = self._drift.add(self.search.encode(np.asarray(X, np.float32)))
+        rows = np.asarray(X, np.float32)
+        report = self._drift.add(self.search.encode(rows), unit_rows(rows) if self.search.metric == "cosine" else rows)
         if report is None:
             return
         self.metrics.tell_drift(self.name, report)
         if report.is_large and not was_large:
-            fields = {"search": self.name, "bits_differ": report.shares, "novelty": report.novelty}
+            fields = {
+                "search": self.name,
+                "bits_differ": report.shares,
+                "novelty": report.novelty,
+                "error": report.error,
+            }
             told = f"the last {BLOCK_ROWS} rows are of another kind than those before"
             LOGGER.warning(told, extra={"fields": fields})
 
 
-def _reference_codes(search: SimilaritySearch) -> NDArray[np.uint8] | None:
-    """Codes of some of the rows that are there; None where they are too few."""
+def _reference(search: SimilaritySearch) -> DriftReference | None:
+    """Some of the rows that are there; None where they are too few."""
     ids = search.ids
     if len(ids) < _FEWEST_ROWS:
         return None
     chosen = np.random.default_rng(0).choice(len(ids), min(len(ids), REFERENCE_ROWS), replace=False)
-    return search.codes(ids[np.sort(chosen)])
+    records = search.get(ids[np.sort(chosen)])
+    codes, vectors = np.stack([record.code for record in records]), None
+    if search.keep_vectors is not None:
+        vectors = np.array([record.vector for record in records], np.float32)
+        vectors = unit_rows(vectors) if search.metric == "cosine" else vectors
+    return DriftReference(codes, search.n_bits, vectors)

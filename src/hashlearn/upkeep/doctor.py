@@ -18,6 +18,8 @@ _GOOD_RECALL = 0.9
 _DEAD_SHARE = 0.005
 _MANY_BURIED = 0.3
 _MANY_TOGETHER = 0.05
+_LONG_LIST = 20
+_MANY_CLIPPED = 0.01
 
 
 class Finding(NamedTuple):
@@ -52,7 +54,8 @@ def examine(search: SimilaritySearch, *, n_queries: int = _QUERIES, random_state
     Returns
     -------
     list of Finding
-        The recall, removed rows, bits that say nothing, rows of one code, and whether late rows are like early ones.
+        The recall, removed rows, bits that say nothing, rows of one code, whether late rows are like early ones; and
+        where there are such, the sizes of lists and the share of clipped int8 values.
 
     Examples
     --------
@@ -71,6 +74,8 @@ def examine(search: SimilaritySearch, *, n_queries: int = _QUERIES, random_state
         _dead_bits(codes, search),
         _equal_codes(codes, search),
         _drift(search),
+        *_lists(search),
+        *_clipped(search),
     ]
 
 
@@ -108,7 +113,7 @@ def _removed_rows(search: SimilaritySearch) -> Finding:
     told = f"{buried:.0%} of the places are of removed or replaced rows."
     if buried < _MANY_BURIED:
         return Finding(True, told)
-    return Finding(False, told, f"SimilaritySearch.open({_place(search)!r}).compact()")
+    return Finding(False, told, f"hashlearn compact {_place(search)}")
 
 
 def _dead_bits(codes: NDArray[np.uint8], search: SimilaritySearch) -> Finding:
@@ -120,7 +125,7 @@ def _dead_bits(codes: NDArray[np.uint8], search: SimilaritySearch) -> Finding:
     if not dead:
         return Finding(True, f"All {search.n_bits} bits tell rows apart.")
     told = f"{dead} of {search.n_bits} bits are the same for nearly all rows."
-    return Finding(False, told, "fit the hasher on rows of today, and encode the rows anew")
+    return Finding(False, told, _learned_anew(search))
 
 
 def _equal_codes(codes: NDArray[np.uint8], search: SimilaritySearch) -> Finding:
@@ -129,7 +134,10 @@ def _equal_codes(codes: NDArray[np.uint8], search: SimilaritySearch) -> Finding:
     told = f"{together:.0%} of the rows share their code with more than {4 * _K} others."
     if together < _MANY_TOGETHER:
         return Finding(True, told)
-    return Finding(False, told, f"longer codes: {2 * search.n_bits} bits instead of {search.n_bits}")
+    longer = f"longer codes: {2 * search.n_bits} bits instead of {search.n_bits}"
+    if search.keep_vectors is not None and search.folder is not None:
+        longer += f" (hashlearn reencode {_place(search)} --model MODEL)"
+    return Finding(False, told, longer)
 
 
 def _drift(search: SimilaritySearch) -> Finding:
@@ -143,7 +151,33 @@ def _drift(search: SimilaritySearch) -> Finding:
         f"The last {n_late} rows are of another kind than those before (bits differ by {report.shares:.0%}, novelty "
         f"{report.novelty:+.2f})."
     )
-    return Finding(False, told, "fit the hasher on rows of today, and encode the rows anew")
+    return Finding(False, told, _learned_anew(search))
+
+
+def _lists(search: SimilaritySearch) -> list[Finding]:
+    sizes = search.list_sizes
+    if sizes is None:
+        return []
+    told = f"The {len(sizes)} lists have {sizes.mean():.0f} rows on average, the largest {sizes.max()}."
+    if sizes.max() < _LONG_LIST * sizes.mean():
+        return [Finding(True, told)]
+    return [Finding(False, told, f"hashlearn compact {_place(search)} (it makes the lists anew)")]
+
+
+def _clipped(search: SimilaritySearch) -> list[Finding]:
+    share = search.clipped_share
+    if share is None:
+        return []
+    told = f"{share:.2%} of the int8 values are beyond the range that was fitted."
+    if share < _MANY_CLIPPED:
+        return [Finding(True, told)]
+    return [Finding(False, told, "add the rows to a search that is made with keep_vectors='float16'")]
+
+
+def _learned_anew(search: SimilaritySearch) -> str:
+    if search.keep_vectors is None or search.folder is None:
+        return "fit the hasher on rows of today, and encode the rows anew"
+    return f"hashlearn reencode {_place(search)}"
 
 
 def _place(search: SimilaritySearch) -> str:

@@ -1,9 +1,10 @@
 """Are new rows of the kind that the search was made for? What their codes tell.
 
-Two things are compared with codes of earlier rows, the reference. **Shares**: how often each bit is one. **Novelty**:
-the distance of a code to the nearest code of the reference; rows of another kind lie between the earlier ones, and
-their codes far from theirs. Both are sizes of effects, not tests: what is reported is large, whatever the number of
-rows.
+Three things are compared with earlier rows, the reference. **Shares**: how often each bit is one. **Novelty**: the
+distance of a code to the nearest code of the reference; rows of another kind lie between the earlier ones, and their
+codes far from theirs. **Error**, where vectors are kept: how far a vector is from what its code says of it, by the
+linear map from bits to vectors that fits half of the reference best. All are sizes of effects, not tests: what is
+reported is large, whatever the number of rows.
 """
 
 from typing import NamedTuple
@@ -16,8 +17,8 @@ from hashlearn.codes import hamming_distances, unpack
 
 REFERENCE_ROWS = 4000
 BLOCK_ROWS = 500
-MOST_SHARES, MOST_NOVELTY = 0.1, 0.14
-"""From here on rows are of another kind. Blocks of 500 rows of the same kind have 0.02 and 0.03."""
+MOST_SHARES, MOST_NOVELTY, MOST_ERROR = 0.1, 0.14, 1.5
+"""From here on rows are of another kind. Blocks of 500 rows of the same kind have 0.02, 0.03 and 1.1."""
 
 
 class DriftReport(NamedTuple):
@@ -31,16 +32,20 @@ class DriftReport(NamedTuple):
         The chance that a new row is further from the reference than a row of the reference, less one half.
     n_rows : int
         New rows that this is of.
+    error : float or None
+        The squared error of reconstruction of new rows, as a multiple of that of the reference; None without vectors.
     """
 
     shares: float
     novelty: float
     n_rows: int
+    error: float | None = None
 
     @property
     def is_large(self) -> bool:
         """Whether the new rows are of another kind."""
-        return self.shares > MOST_SHARES or abs(self.novelty) > MOST_NOVELTY
+        far = self.error is not None and self.error > MOST_ERROR
+        return self.shares > MOST_SHARES or abs(self.novelty) > MOST_NOVELTY or far
 
 
 class DriftReference:
@@ -51,6 +56,8 @@ class DriftReference:
     codes : packed codes of shape (n, n_bytes)
         At least two; at most 4,000 are looked at.
     n_bits : int
+    vectors : array of shape (n, n_features), or None
+        The rows that have these codes.
 
     Examples
     --------
@@ -61,21 +68,49 @@ class DriftReference:
     (False, True)
     """
 
-    def __init__(self, codes: NDArray[np.uint8], n_bits: int):
+    def __init__(self, codes: NDArray[np.uint8], n_bits: int, vectors: NDArray | None = None):
         step = -(-len(codes) // REFERENCE_ROWS)
         self.codes, self.n_bits = codes[::step], n_bits
+        self._told: ToldByBits | None = None
+        if vectors is not None:
+            self._told = ToldByBits(unpack(self.codes, n_bits), vectors[::step].astype(np.float32))
         self._shares = unpack(self.codes, n_bits).mean(axis=0)
         chosen = np.linspace(0, len(self.codes) - 1, min(len(self.codes), 2 * BLOCK_ROWS)).astype(int)
         distances = hamming_distances(self.codes[chosen], self.codes, n_bits)
         distances[np.arange(len(chosen)), chosen] = n_bits + 1  # not itself
         self._nearest = distances.min(axis=1)
 
-    def compare(self, codes: NDArray[np.uint8]) -> DriftReport:
-        """How codes of new rows differ."""
+    def compare(self, codes: NDArray[np.uint8], vectors: NDArray | None = None) -> DriftReport:
+        """How new rows differ."""
         shares = unpack(codes, self.n_bits).mean(axis=0) - self._shares
         nearest = hamming_distances(codes, self.codes, self.n_bits).min(axis=1)
         above = mannwhitneyu(nearest, self._nearest).statistic / (len(nearest) * len(self._nearest))
-        return DriftReport(float(np.sqrt(np.mean(shares**2))), float(above - 0.5), len(codes))
+        error = None
+        if self._told is not None and vectors is not None:
+            error = self._told.error(unpack(codes, self.n_bits), vectors)
+        return DriftReport(float(np.sqrt(np.mean(shares**2))), float(above - 0.5), len(codes), error)
+
+
+class ToldByBits:
+    """What bits say of vectors: a linear map, learned from every other row; the rows between are to compare with."""
+
+    def __init__(self, bits: NDArray[np.uint8], vectors: NDArray[np.float32]):
+        learned, seen = _with_one(bits[::2]), vectors[::2]
+        penalty = np.float32(1e-3 * len(learned)) * np.eye(learned.shape[1], dtype=np.float32)
+        self._map = np.linalg.solve(learned.T @ learned + penalty, learned.T @ seen)
+        self._usual = self._squared_error(bits[1::2], vectors[1::2])
+
+    def error(self, bits: NDArray[np.uint8], vectors: NDArray) -> float | None:
+        """The squared error of rows, as a multiple of that of the rows that were kept to compare with."""
+        return self._squared_error(bits, vectors) / self._usual if self._usual > 0 else None
+
+    def _squared_error(self, bits: NDArray[np.uint8], vectors: NDArray) -> float:
+        return float(((vectors - _with_one(bits) @ self._map) ** 2).sum(axis=1).mean())
+
+
+def _with_one(bits: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Bits, and a column of ones."""
+    return np.column_stack([bits, np.ones(len(bits))]).astype(np.float32)
 
 
 class DriftWatch:
@@ -84,15 +119,17 @@ class DriftWatch:
     def __init__(self, reference: DriftReference):
         self.reference = reference
         self.latest: DriftReport | None = None
-        self._waiting: list[NDArray[np.uint8]] = []
+        self._waiting: list[tuple[NDArray[np.uint8], NDArray | None]] = []
         self._n_waiting = 0
 
-    def add(self, codes: NDArray[np.uint8]) -> DriftReport | None:
-        """Take new rows; a report where they fill a block."""
-        self._waiting.append(codes)
+    def add(self, codes: NDArray[np.uint8], vectors: NDArray | None = None) -> DriftReport | None:
+        """Take new rows, always with their vectors or never; a report where they fill a block."""
+        self._waiting.append((codes, vectors))
         self._n_waiting += len(codes)
         if self._n_waiting < BLOCK_ROWS:
             return None
-        self.latest = self.reference.compare(np.concatenate(self._waiting))
+        together = [each for _, each in self._waiting if each is not None]
+        X = np.concatenate(together) if len(together) == len(self._waiting) else None
+        self.latest = self.reference.compare(np.concatenate([each for each, _ in self._waiting]), X)
         self._waiting, self._n_waiting = [], 0
         return self.latest

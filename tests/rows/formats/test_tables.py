@@ -91,6 +91,46 @@ class TestCsv:
         np.testing.assert_array_equal(read_vectors(tmp_path / "a.tsv").astype(np.float32), X)
         assert read_array(tmp_path / "a.tsv", "id").tolist() == WORDS
 
+    def test_texts_of_several_lines(self, tmp_path):
+        pd.DataFrame({"text": ["one\ntwo, three", "four\n"], "a": [1.5, 2.5], "b": [3, 4]}).to_csv(tmp_path / "a.csv")
+        assert read_vectors(tmp_path / "a.csv").tolist() == [[1.5, 3], [2.5, 4]]
+        assert read_array(tmp_path / "a.csv", "text").tolist() == ["one\ntwo, three", "four\n"]
+
+    @pytest.mark.parametrize("write", [lambda row: json.dumps(row.tolist()), str, list], ids=["json", "numpy", "list"])
+    def test_a_column_of_vectors_between_brackets(self, tmp_path, write):
+        """So pandas writes a column of lists or arrays; the numbers beside it are no vectors."""
+        FRAME.assign(embedding=[write(row) for row in X]).to_csv(tmp_path / "a.csv", index=False)
+        text = (tmp_path / "a.csv").read_text().replace("np.float32(", "").replace(")", "")
+        (tmp_path / "a.csv").write_text(text)
+        for place in (tmp_path / "a.csv", f"{tmp_path}/a.csv:embedding"):
+            np.testing.assert_allclose(read_place(place), X, rtol=1e-5)
+        assert read_array(tmp_path / "a.csv", "id").tolist() == WORDS
+        assert describe_file(tmp_path / "a.csv")["vectors"] == "in brackets: embedding"
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("v\n[1 2 ... 3]\n", "'v' has ... in place of lost numbers; save it as .npy or .parquet"),
+            ('v,w\n"[1, 2]",a\n"[1]",b\n', "row 1 must have a list of 2 numbers in 'v'"),
+            ('v,w\n"[1, 2]",a\n,b\n', "row 1 must have a list of 2 numbers in 'v'"),
+            ('v\n"[1, x]"\n', "could not convert|not a readable csv"),
+        ],
+    )
+    def test_vectors_that_are_none(self, tmp_path, text, message):
+        (tmp_path / "a.csv").write_text(text)
+        with pytest.raises(FileProblem, match=message):
+            read_vectors(tmp_path / "a.csv")
+
+    def test_the_only_column_needs_no_name(self, tmp_path):
+        table = pd.DataFrame({"id": WORDS})
+        table.to_csv(tmp_path / "a.csv", index=False)
+        table.to_parquet(tmp_path / "a.parquet")
+        (tmp_path / "a.txt").write_text("".join(f"w{row}\n" for row in range(9)))
+        assert read_array(tmp_path / "a.csv").tolist() == read_array(tmp_path / "a.parquet").tolist() == WORDS
+        assert read_array(tmp_path / "a.txt").tolist() == [f"w{row}" for row in range(9)]
+        with pytest.raises(FileProblem, match=r"vectors must have shape \(n, d\), got shape \(9,\)"):
+            read_vectors(tmp_path / "a.txt")
+
     @pytest.mark.parametrize(
         ("text", "rows"),
         [
@@ -111,6 +151,7 @@ class TestCsv:
         assert read_vectors(tmp_path / "a.csv", header=True).tolist() == [[5, 6]]
         (tmp_path / "a.csv").write_text("0,1\n5,6.5\n")
         assert read_vectors(tmp_path / "a.csv", header=False).tolist() == [[0, 1], [5, 6.5]]
+        assert read_array(tmp_path / "a.csv", "0").tolist() == [5]  # a name that the first line has
         np.save(tmp_path / "a.npy", X)
         with pytest.raises(FileProblem, match="only csv and tsv files have a header"):
             read_vectors(tmp_path / "a.npy", header=True)

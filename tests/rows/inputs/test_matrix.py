@@ -10,6 +10,9 @@ import pytest
 from input_forms import INTEGERS, ONE_VECTOR, PAYLOADS, PLAIN_PAYLOADS, STRINGS, VECTORS, N, X
 
 from hashlearn import ITQ, JPSH, SimilaritySearch, evaluate, find_duplicates
+from hashlearn.adapters.documents import DocumentSearch
+from hashlearn.adapters.sklearn_neighbors import HashNeighborsTransformer
+from hashlearn.duplicates import check_against
 from hashlearn.features.pca import PCA
 from hashlearn.hashers.lengths import fit_lengths
 from hashlearn.metrics import evaluate_vectors, true_neighbors
@@ -71,7 +74,10 @@ ENTRIES: dict[str, Callable[[Any, Any], Any]] = {
         score_vectors(form, form, relevance_of_labels(LABELS, LABELS)).average_precision
     ),
     "find_duplicates": lambda form, tmp_path: find_duplicates(form, 0.6).pairs,
+    "check_against": lambda form, tmp_path: check_against(form, X[:9], 0.6).distances,
     "store.upsert": lambda form, tmp_path: stored(tmp_path, form),
+    "kneighbors of scikit-learn": lambda form, tmp_path: HashNeighborsTransformer().fit(form).kneighbors(form)[1],
+    "DocumentSearch.put": lambda form, tmp_path: documents_of(form),
 }
 """Every function that takes vectors. A result is made of a form and of a folder."""
 
@@ -118,12 +124,16 @@ if "vectors" in SEARCH_TAKES:
         "search.search": lambda form, tmp_path: search().search(form, 3).ids,
         "search.within": lambda form, tmp_path: search().within(form, 0.5).ids,
         "search.encode": lambda form, tmp_path: search().encode(form),
+        "search.kneighbors": lambda form, tmp_path: search().kneighbors(form, 3)[1],
+        "search.tune": lambda form, tmp_path: search().tune(form, 3, keep=False).recalls,
     }
 if "one vector" in SEARCH_TAKES:
     ONE_VECTOR_ENTRIES |= {
         "search.search": lambda form: np.ravel(search().search(form, 3).ids),
         "search.within": lambda form: np.ravel(search().within(form, 0.5).ids),
         "search.encode": lambda form: np.ravel(search().encode(form)),
+        "search.kneighbors": lambda form: search().kneighbors(form, 3)[1],
+        "DocumentSearch.nearest": lambda form: [each.id for each in DocumentSearch(search()).nearest(form, 3)],
     }
 if "ids" in SEARCH_TAKES:
     ID_ENTRIES |= {
@@ -138,6 +148,13 @@ if "payloads" in SEARCH_TAKES:
         "search.add": lambda payloads, tmp_path: of_payloads(SimilaritySearch.add, payloads),
         "search.upsert": lambda payloads, tmp_path: of_payloads(SimilaritySearch.upsert, payloads),
     }
+
+
+def documents_of(form: Any) -> list[str]:
+    """The rows of a search of the adapters, in the order of their nearness to the first one."""
+    rows = DocumentSearch()
+    rows.put([f"row {row}" for row in range(N)], form, [{}] * N)
+    return [found.id for found in rows.nearest(X[0], N)]
 
 
 def of_both_kinds(ids: Any, method: str) -> Any:

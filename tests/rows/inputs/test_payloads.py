@@ -1,7 +1,9 @@
 """Payloads become JSON, and say the same when they are read back."""
 
 import datetime
+import decimal
 import json
+import uuid
 
 import numpy as np
 import pandas as pd
@@ -42,6 +44,8 @@ def test_what_json_does_not_have():
         "pair": (1, np.float64(2.5)),
         "array": np.array([[1, 2], [3, 4]], np.uint8),
         "days": np.array(["2024-02-29"], "M8[D]"),
+        "price": decimal.Decimal("1.25"),
+        "key": uuid.UUID(int=7),
     }
     assert payload_of(as_payloads([payload], 1)[0]) == {
         "scalar": 3,
@@ -54,6 +58,8 @@ def test_what_json_does_not_have():
         "pair": [1, 2.5],
         "array": [[1, 2], [3, 4]],
         "days": ["2024-02-29"],
+        "price": 1.25,
+        "key": "00000000-0000-0000-0000-000000000007",
     }
 
 

@@ -94,7 +94,9 @@ class Nothing:
         (pa.table({"a": [1.0], "text": ["b"]}), "column 'text' has neither"),
         (pl.LazyFrame({"a": [1.0]}), r"got a LazyFrame; pass X.collect\(\)"),
         (Nothing(), r"a column of vectors, got Nothing; pass np.asarray\(X\)"),
-        ([], "one vector of length 0"),
+        ([], "got no vectors, and so no number of features"),
+        (pd.Series([], dtype=object), "got no vectors, and so no number of features"),
+        (np.zeros(3, [("a", float)]), "got records; numpy's structured_to_unstructured"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -124,6 +126,12 @@ class TestOneColumn:
             as_vectors(self.frame, "d")
         with pytest.raises(TypeError, match="column names a column of a table, and X is no table, but ndarray"):
             as_vectors(X, "d")
+
+
+def test_a_reader_of_pyarrow_is_read_once():
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 6)
+    reader = pa.table({"embedding": pa.chunked_array([vectors[:20], vectors[20:]])}).to_reader()
+    np.testing.assert_array_equal(as_rows(reader).take(np.arange(50)), X)
 
 
 def test_a_matrix_of_one_row_is_not_one_vector():

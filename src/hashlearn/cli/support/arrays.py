@@ -20,6 +20,7 @@ Header = Annotated[
     Literal["yes", "no"] | None,
     typer.Option(help="Whether the first line of a .csv or .tsv file names its columns; found out otherwise."),
 ]
+_WITH_HEADER = (".csv", ".tsv")
 
 
 def read_array(place: str, array: str | None = None, header: str | None = None) -> "NDArray":
@@ -32,13 +33,23 @@ def read_array(place: str, array: str | None = None, header: str | None = None) 
     array : str, optional
         That name; not needed where there is but one array or one is called as vectors usually are.
     header : {"yes", "no"}, optional
-        See :data:`Header`.
+        See :data:`Header`; of a file of another format it says nothing.
     """
     import numpy as np
 
     values = _read(place, array, header)
     if not isinstance(values, np.ndarray):
         raise ValueError(f"{place} must hold an array, got a sparse matrix")
+    return values
+
+
+def read_ids(place: str) -> "NDArray":
+    """The ids in a file: an array, a column, or the only column of a table or of a text file."""
+    values = read_array(place)
+    if values.shape[1:] == (1,):
+        values = values[:, 0]
+    if values.dtype.kind == "f" and (values % 1 == 0).all():  # tables of text have float64
+        values = values.astype("int64")
     return values
 
 
@@ -108,6 +119,20 @@ def _columns_of(place: str) -> list[dict[str, Any]]:
     return formats.read_records(path, names.split(","))
 
 
+def check_header(header: str | None, *places: str | None) -> None:
+    """Refuse the option --header where none of the files of vectors has one."""
+    given = [place for place in places if place is not None]
+    if header is not None and not any(map(_has_header, given)):
+        of = f"{given[0]}: " if given else ""
+        raise ValueError(f"{of}only csv and tsv files have a header; leave --header out")
+
+
+def _has_header(place: str) -> bool:
+    from hashlearn.rows import formats
+
+    return formats.path_and_name(place)[0].suffix.lower() in _WITH_HEADER
+
+
 def names_columns(header: str | None) -> bool | None:
     """What the option --header says of the first line; None where it says nothing."""
     return None if header is None else header == "yes"
@@ -117,11 +142,15 @@ def _read(place: str, array: str | None, header: str | None) -> Any:
     from hashlearn.rows import formats
 
     try:
-        return formats.read_array(*formats.path_and_name(place, array), header=names_columns(header))
+        names = names_columns(header) if _has_header(place) else None
+        return formats.read_array(*formats.path_and_name(place, array), header=names)
     except formats.FileProblem as error:
-        raise ValueError(
-            str(error).replace("with array=", "with --array or FILE:NAME").replace("leave header", "leave --header")
-        ) from None
+        raise ValueError(as_option(error)) from None
+
+
+def as_option(error: Exception) -> str:
+    """An error of the readers in the words of the command line."""
+    return str(error).replace("with array=", "with --array or FILE:NAME").replace("leave header", "leave --header")
 
 
 def column_values(path: str, fields: list[dict[str, str]], option: str, column: str) -> list[str]:

@@ -102,9 +102,9 @@ def judged_pairs(yes: str, no: str, ids: list | None) -> list[tuple[Any, Any, bo
     return pairs
 
 
-def vectors_of(places: list[str], array: str | None) -> Things:
+def vectors_of(places: list[str], array: str | None, header: str | None) -> Things:
     """The vectors of one file or several."""
-    with matrices(places, array) as data:
+    with matrices(places, array, header=header) as data:
         return Things(data)
 
 

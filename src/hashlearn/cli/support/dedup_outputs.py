@@ -42,12 +42,15 @@ class Outputs(NamedTuple):
     source : str
         The file whose rows are compared, for --clean.
     id_column : str or None
+    has_names : bool or None
+        Whether the first line of a CSV file names its columns; None finds out.
     """
 
     places: dict[str, str]
     choices: dict[str, int]
     source: str
     id_column: str | None
+    has_names: bool | None
 
 
 class DedupResult(NamedTuple):
@@ -77,7 +80,8 @@ def written(outputs: Outputs, result: DedupResult) -> Iterator[None]:
             elif option == "--review":
                 beside.write_text(result.page or "", encoding="utf-8")
             elif option == "--clean":
-                write_clean(outputs.source, beside, set(result.dropped.tolist()), outputs.id_column)
+                dropped = set(result.dropped.tolist())
+                write_clean(outputs.source, beside, dropped, outputs.id_column, outputs.has_names)
             elif option in outputs.choices:
                 beside.write_text("".join(result.chosen[option]), encoding="utf-8")
             else:

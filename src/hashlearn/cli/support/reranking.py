@@ -10,11 +10,11 @@ VECTORS = "the vectors behind the codes, in any format, or a .hlv file"
 METRIC = "Distance of vectors: euclidean, cosine or dot."
 
 
-def read_behind(place: str, codes: CodeFile, hasher: Any) -> Any:
+def read_behind(place: str, codes: CodeFile, hasher: Any, header: str | None = None) -> Any:
     """The vectors behind codes: a matrix, or an opened vector file."""
     from hashlearn.search import VectorFile
 
-    vectors: Any = VectorFile.open(place).view if place.endswith(".hlv") else read_matrix(place)
+    vectors: Any = VectorFile.open(place).view if place.endswith(".hlv") else read_matrix(place, header=header)
     check_features(hasher, vectors, place)
     if vectors.shape[0] != len(codes.codes):
         raise ValueError(f"{place} has {vectors.shape[0]} vectors, {codes.place} has {len(codes.codes)} codes")

@@ -6,14 +6,14 @@ export async function drawMap(map) {
   const n = Number(map.dataset.map);
   const side = Number(map.dataset.side);
   const canvas = map.querySelector("canvas");
-  const answer = await fetch("/page/map.bin");
+  const [answer, masked] = await Promise.all([fetch(map.dataset.points), map.dataset.mask && fetch(map.dataset.mask)]);
   if (!answer.ok) return;
   const content = await answer.arrayBuffer();
   const xs = new Uint16Array(content, 0, n);
   const ys = new Uint16Array(content, 2 * n, n);
   const labels = new Uint8Array(content, 4 * n, n);
   const colors = palette(map);
-  const bits = map.dataset.mask ? new Uint8Array(await (await fetch(map.dataset.mask)).arrayBuffer()) : null;
+  const bits = masked ? new Uint8Array(await masked.arrayBuffer()) : null;
   const isChosen = i => !bits || (bits[i >> 3] >> (7 - (i & 7))) & 1;
   const view = { scale: 1, x: side / 2, y: side / 2 };
   let width = 0, height = 0, pixel = 1, lasso = null, tool = "move";
@@ -140,7 +140,8 @@ export async function drawMap(map) {
     redraw();
   }).observe(map);
 
-  const nearest = nearestOf(xs, ys, side);
+  let grid = null;  // made when the pointer first asks: a million points take some time
+  const nearest = (...place) => (grid ??= nearestOf(xs, ys, side))(...place);
   const over = map.querySelector("[data-over]");
   let asked = -1;
   const point = async (x, y) => {

@@ -64,6 +64,8 @@ class ArrowTable(NamedTuple):
         numbers = [name for name, kind in self.types.items() if is_number_type(kind)]
         if len(lists) > 1:
             raise FileProblem(self.path, f"several columns of vectors; name one with array=: {listing(lists)}")
+        if not lists and not numbers and len(self.types) == 1:
+            return list(self.types)
         if not lists and not numbers:
             raise FileProblem(self.path, "no column of vectors or numbers")
         return lists or numbers

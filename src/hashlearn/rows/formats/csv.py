@@ -11,7 +11,7 @@ from typing import NamedTuple, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.rows.formats.format import Format, is_number, listing, values_of_texts
+from hashlearn.rows.formats.format import Format, choose, is_number, listing, values_of_texts
 from hashlearn.rows.formats.problems import FileProblem, reading
 
 DELIMITERS = ("\t", ";")
@@ -44,6 +44,9 @@ class CsvLayout(NamedTuple):
 class Csv(Format):
     """All columns of numbers together, shape (n, d), float64; or one column by its name, shape (n,).
 
+    A column of vectors between brackets, which pandas writes for a column of lists, is a matrix, float32. Without a
+    name it is taken before columns of numbers. The only column of a table needs no name.
+
     A first column without a name holds the labels of the rows, as pandas writes them, and is not a feature.
 
     Parameters
@@ -59,14 +62,25 @@ class Csv(Format):
 
     def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
         with reading(path, "csv"), _opened(path) as file:
-            layout = self._layout(path, file)
+            layout = self._layout(path, file, name)
+            vectors = [title for title, field in zip(layout.titles, layout.first_row) if _is_vector(field)]
+            if name is None and vectors:
+                name = choose(path, vectors, None)
+            if name is None and len(layout.titles) == 1 and not layout.numbers:
+                name = layout.titles[0]
             if name is not None:
-                return _column(path, file, layout, name)
+                values = _column(path, file, layout, name)
+                return _matrix(path, name, values) if name in vectors else values
             if not layout.numbers:
                 raise FileProblem(path, f"no column of numbers; it has {listing(layout.titles)}")
             everything = len(layout.numbers) == len(layout.first_row)
             columns = None if everything else layout.numbers
             return np.loadtxt(file, delimiter=layout.delimiter, quotechar='"', comments=None, ndmin=2, usecols=columns)
+
+    def has_names(self, path: Path) -> bool:
+        """Whether the first line names the columns."""
+        with reading(path, "csv"), _opened(path) as file:
+            return bool(self._layout(path, file).titles)
 
     def describe(self, path: Path) -> dict[str, str]:
         with reading(path, "csv"), _opened(path) as file:
@@ -74,16 +88,19 @@ class Csv(Format):
         if not layout.titles:
             return {"header": "none: the first line is a row; --header yes says that it names the columns"}
         said = f"the first line names the columns: {listing(layout.titles)}; --header no says that it is a row"
+        vectors = [title for title, field in zip(layout.titles, layout.first_row) if _is_vector(field)]
+        if vectors:
+            return {"header": said, "vectors": f"in brackets: {listing(vectors)}"}
         left_out = [title or "(no name)" for place, title in enumerate(layout.titles) if place not in layout.numbers]
         return {"header": said} | ({"left out": f"no numbers of a vector: {listing(left_out)}"} if left_out else {})
 
-    def _layout(self, path: Path, file: TextIO) -> CsvLayout:
-        """How to read the file; the file is then at its first row."""
+    def _layout(self, path: Path, file: TextIO, name: str | None = None) -> CsvLayout:
+        """How to read the file, whose first line has this name; the file is then at its first row."""
         line = file.readline()
         delimiter = next((each for each in DELIMITERS if each in line), ",")
         titles = [field.strip() for field in next(csv.reader([line], delimiter=delimiter), [])]
         second = _first_row(file, delimiter)
-        has_names = _are_names(titles, second) if self.header is None else self.header
+        has_names = name in titles or _are_names(titles, second) if self.header is None else self.header
         if not has_names:
             file.seek(0)
             first = _first_row(file, delimiter)
@@ -111,7 +128,9 @@ def _first_row(file: TextIO, delimiter: str) -> list[str]:
     while line := file.readline():
         if line.strip():
             file.seek(place)
-            return next(csv.reader([line], delimiter=delimiter), [])
+            fields = next(csv.reader(file, delimiter=delimiter), [])  # a field between quotes may have several lines
+            file.seek(place)
+            return fields
         place = file.tell()
     return []
 
@@ -145,6 +164,29 @@ def _column(path: Path, file: TextIO, layout: CsvLayout, name: str) -> NDArray:
         elif fields:
             raise FileProblem(path, f"a row has {len(fields)} columns, the first line names {len(layout.titles)}")
     return values_of_texts(texts)
+
+
+def _is_vector(field: str) -> bool:
+    """Whether a field is a list of numbers between brackets, as pandas writes a column of lists or arrays."""
+    return field.startswith("[") and field.endswith("]") and is_number(_numbers_in(field).partition(" ")[0])
+
+
+def _numbers_in(field: str) -> str:
+    """The numbers of a vector with spaces between them."""
+    return " ".join(field[1:-1].replace(",", " ").split())
+
+
+def _matrix(path: Path, name: str, fields: NDArray) -> NDArray[np.float32]:
+    width = len(_numbers_in(fields[0]).split())
+    vectors = np.empty((len(fields), width), np.float32)
+    for row, field in enumerate(fields):
+        numbers = _numbers_in(field).split() if _is_vector(field) else []
+        if "..." in numbers:
+            raise FileProblem(path, f"{name!r} has ... in place of lost numbers; save it as .npy or .parquet")
+        if len(numbers) != width:
+            raise FileProblem(path, f"row {row} must have a list of {width} numbers in {name!r}")
+        vectors[row] = numbers
+    return vectors
 
 
 def _is_integer(field: str) -> bool:

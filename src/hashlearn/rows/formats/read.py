@@ -13,7 +13,7 @@ jsonl, ndjson             an object a line, with a vector in one field      no
 fvecs, bvecs, ivecs       the dimension before every vector                 yes
 fbin, u8bin, i8bin        rows and dimensions, then all values              yes
 idx, ubyte, also gz       one array, as MNIST comes                         without gz
-csv, tsv                  numeric columns, with or without their names      no
+csv, tsv                  numeric columns, or vectors between brackets      no
 txt, vec                  a word and its vector a line, or numbers alone    no
 ========================  ================================================  ================
 

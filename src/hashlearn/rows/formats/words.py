@@ -29,6 +29,8 @@ class TextLayout(NamedTuple):
 class WordVectors(Format):
     """The vectors, shape (n, d), float32; or the words, shape (n,), objects that are strings, by the name "word".
 
+    A file with one word a line, such as a list of ids, has no vectors: its words need no name.
+
     word2vec and fastText write the number of words and dimensions in the first line, which is left out. A word may
     contain spaces: the vector is the last numbers of a line.
     """
@@ -39,8 +41,9 @@ class WordVectors(Format):
     def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
         with reading(path, "text"):
             layout = _layout(path)
-            if name is None:
+            if name is None and layout.width:
                 return _vectors(path, layout)
+            name = WORD if name is None else name
             known = [WORD] if layout.has_words else []
             if name not in known:
                 raise FileProblem(path, f"no column named {name!r}; it has {listing(known)}")
@@ -64,6 +67,8 @@ def _layout(path: Path) -> TextLayout:
     if len(first) == 2 and all(field.isdecimal() for field in first) and len(second) > int(first[1]) >= 1:
         return TextLayout(int(first[1]), True, 1)
     n_numbers = sum(is_number(field) for field in first)
+    if n_numbers == 0 and len(first) == 1 and len(second) <= 1:
+        return TextLayout(0, True, 0)
     if n_numbers == len(first):
         return TextLayout(len(first), False, 0)
     if n_numbers == 0 or not all(is_number(field) for field in first[-n_numbers:]):
@@ -77,7 +82,7 @@ def _parts(path: Path, layout: TextLayout) -> Iterator[tuple[int, str, str]]:
         for number, line in enumerate(file, start=1):
             if number <= layout.n_skipped or not line.strip():
                 continue
-            fields = line.rstrip().rsplit(None, layout.width)
+            fields = line.rstrip().rsplit(None, layout.width) if layout.width else [line.strip()]
             if len(fields) != layout.width + layout.has_words:
                 wanted = f"{'a word and ' if layout.has_words else ''}{layout.width} numbers"
                 raise FileProblem(path, f"line {number} must have {wanted}")

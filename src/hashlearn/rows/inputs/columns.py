@@ -149,6 +149,8 @@ def _kind_of_arrow(kind: Any) -> Kind:
 
 
 def _of_arrow(column: Any, argument: str) -> Any:
+    if hasattr(column, "as_py"):  # one row of a column of lists
+        column = column.values
     if not is_list_type(column.type):
         return np.asarray(column)
     pieces = list(column.chunks) if hasattr(column, "chunks") else [column]

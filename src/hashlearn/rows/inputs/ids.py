@@ -56,7 +56,7 @@ def held_ids(ids: Any, name: str = "ids") -> NDArray[Any]:
     if missing is not None:
         raise TypeError(f"{name} must not be missing: entry {missing} is {values[missing]!r}")
     got = " and ".join(sorted(kind.__name__ for kind in kinds))
-    raise TypeError(f"{name} must be integers or strings, all of one kind, got {got}")
+    raise TypeError(f"{name} must be integers or strings, all of one kind, got {got}; pass list(map(str, {name}))")
 
 
 def ids_are_text(ids: NDArray[Any]) -> bool:
@@ -101,7 +101,9 @@ def _values(ids: Any, name: str) -> NDArray[Any] | list[Any]:
         return array
     if array.dtype.kind in "OUT":
         return array.tolist()
-    hint = " with missing values" if array.dtype.kind == "f" and np.isnan(array).any() else ""
+    hint = f"; pass {name}.astype({'int' if array.dtype.kind == 'f' else 'str'})"
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        hint = " with missing values"
     raise TypeError(f"{name} must be integers or strings, got {array.dtype}{hint}")
 
 

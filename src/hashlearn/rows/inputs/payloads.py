@@ -4,8 +4,10 @@ import json
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, time
+from decimal import Decimal
 from math import isfinite, isnan
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -121,6 +123,10 @@ def _plain(value: Any) -> Any:
         return _plain(_without_numpy(value))
     if is_missing(value):
         return None
+    if isinstance(value, Decimal):
+        return _plain(float(value))
+    if isinstance(value, UUID):
+        return str(value)
     if isinstance(value, (date, time)):  # a datetime, and a Timestamp of pandas, is a date
         return value.isoformat()
     raise _NotJson(f"a value of type {type(value).__name__}")

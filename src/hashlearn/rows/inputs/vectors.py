@@ -169,12 +169,14 @@ def _held(X: Any, name: str) -> Any:
         return X.tocsr()
     if isinstance(X, _NO_ROWS):
         raise TypeError(f"{name} must hold vectors, shape (n, n_features), got {type(X).__name__}")
+    if hasattr(X, "read_all"):  # a stream of record batches of pyarrow
+        X = X.read_all()
     if isinstance(X, Iterator):
         raise TypeError(f"{name} must be a function that returns a fresh iterator for every pass, got an iterator")
     if np.ma.is_masked(X):
         raise ValueError(f"{name} must not be masked; fill it with {name}.filled(value)")
-    if isinstance(X, np.ndarray):
-        return _of_array(X, name)
+    if isinstance(X, (np.ndarray, memoryview)):
+        return _of_array(np.asarray(X), name)
     if isinstance(X, (list, tuple)):
         return _of_list(X, name)
     if hasattr(X, "detach"):

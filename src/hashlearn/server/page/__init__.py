@@ -30,7 +30,8 @@ def add_page(
     """
     service = app.state.service
     takes = getattr(service.features, "kind", None) or (None if service.search.text_field is None else "text")
-    views = Views(Collection(service.search, title, pictures, notes), service.features, takes)
+    views = Views(Collection(service.search, title, pictures, notes), service.features, takes, service.watch)
     if len(service.search) > FEW_ITEMS:
         views.filters_job()  # begins now, beside the warming up of the search
+    service.before_ready.append(views.map)
     add_routes(app, views)

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
-from hashlearn.search.columns import Facet
 from hashlearn.server.page.charts import small_histogram
 from hashlearn.server.page.collection import TEXT_FIELD, Collection
 from hashlearn.server.page.scope import Scope
@@ -18,6 +18,7 @@ _LOOKED_AT = 300
 _FEW_VALUES = 12
 _N_BINS = 24
 _MOST_DISTINCT = 0.5
+_FILTERS_KEPT = 64
 
 
 class ShownValue(NamedTuple):
@@ -57,6 +58,9 @@ class Fields:
         self._collection = collection
         self._known: tuple[Any, list[str]] | None = None
         self._all: list[str] = []
+        self._filters: dict[str, tuple[Any, list[FieldFilter]]] = {}
+        self._numeric: set[str] = set()
+        """Fields of many different numbers: they have a histogram."""
 
     def names(self) -> list[str]:
         """Fields that have the same value in several items, by their order in the payloads."""
@@ -70,9 +74,17 @@ class Fields:
         self.names()
         return self._all
 
-    def filters(self, scope: Scope) -> list[FieldFilter]:
-        """The filters, with counts of the items that the other filters leave."""
-        return [self._filter(field, scope) for field in self.names()]
+    def filters(self, scope: Scope, subset: NDArray[np.bool_] | None = None) -> list[FieldFilter]:
+        """The filters, with counts of the items that the other filters and a choice on the map leave; remembered."""
+        names, moment, key = self.names(), self._collection.search.moment, repr(scope.parameters)
+        kept = self._filters.get(key)
+        if kept is not None and moment is not None and kept[0] is moment:
+            return kept[1]
+        found = [self._filter(field, scope, subset) for field in names]
+        if len(self._filters) >= _FILTERS_KEPT:
+            self._filters = {}
+        self._filters[key] = moment, found
+        return found
 
     def _looked_for(self) -> list[str]:
         collection = self._collection
@@ -84,14 +96,24 @@ class Fields:
             for field, value in (payload or {}).items():
                 seen.setdefault(field, []).append(value)
         self._all = [field for field in seen if field != TEXT_FIELD]
+        self._numeric = {
+            field for field, values in seen.items() if all(map(_is_number, values)) and len(set(values)) > _FEW_VALUES
+        }
         return [field for field in self._all if _is_worth(seen[field])][:MOST_FIELDS]
 
-    def _filter(self, field: str, scope: Scope) -> FieldFilter:
-        counts = self._collection.search.facets(field, scope.filter(but=field))
-        chosen = set(scope.values.get(field, []))
+    def _filter(self, field: str, scope: Scope, subset: NDArray[np.bool_] | None) -> FieldFilter:
+        search, condition = self._collection.search, scope.filter(but=field)
         limits = scope.ranges.get(field, (None, None))
-        if len(counts) > _FEW_VALUES and all(_is_number(facet.value) for facet in counts):
-            return FieldFilter(field, [], [], _histogram(counts, limits), limits)
+        if field in self._numeric:
+            found = search.histogram(field, _N_BINS, condition, subset=subset)
+            drawn = small_histogram(found.counts.tolist(), found.edges.tolist(), limits)
+            return FieldFilter(field, [], [], drawn, limits)
+        counts = search.facets(field, condition, OFFERED, subset=subset)
+        chosen, known = set(scope.values.get(field, [])), {str(facet.value) for facet in counts}
+        if chosen - known:  # chosen ones are shown, however rare they are
+            own = scope._replace(ranges={}, values={field: sorted(chosen)}).filter()
+            both = own if condition is None else {"$and": [condition, own]}
+            counts += [facet for facet in search.facets(field, both, subset=subset) if str(facet.value) not in known]
         texts = [(str(facet.value), facet.count) for facet in counts]
         listed = [
             ShownValue(text, count, text in chosen)
@@ -111,10 +133,3 @@ def _is_worth(values: list[Any]) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _histogram(counts: list[Facet], limits: tuple[float | None, float | None]) -> Markup:
-    numbers = np.array([float(facet.value) for facet in counts])
-    weights = np.array([facet.count for facet in counts])
-    heights, edges = np.histogram(numbers, _N_BINS, weights=weights)
-    return small_histogram(heights.tolist(), edges.tolist(), limits)

@@ -177,7 +177,9 @@ async def map_points(request: Request, service: Served) -> Response:
     if made is None:
         return Response(status_code=404)
     content = b"".join(made.points[:, axis].astype("<u2").tobytes() for axis in (0, 1)) + made.labels.tobytes()
-    return Response(content, media_type="application/octet-stream", headers=HEADERS)
+    # A page names the map that it shows, so that the browser need not ask for it again.
+    kept = {"Cache-Control": "private, max-age=3600"} if request.query_params.get("of") == str(made.checksum) else {}
+    return Response(content, media_type="application/octet-stream", headers={**HEADERS, **kept})
 
 
 @router.get("/page/mask")

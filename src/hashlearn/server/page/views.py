@@ -21,6 +21,7 @@ from hashlearn.server.page.jobs import Job, Jobs
 from hashlearn.server.page.queries import PageQuery, PostedQueries, query_of
 from hashlearn.server.page.scope import Scope, scope_of
 from hashlearn.server.page.statistics import distance_counts
+from hashlearn.server.watch import Watch
 
 VIEWS = {
     "/": "Explore",
@@ -29,7 +30,7 @@ VIEWS = {
     "/page/compare": "Compare",
 }
 K, MOST_K = 12, 100
-N_OF_A_PAGE = 24
+N_OF_A_PAGE = ranking.FIRST
 LAYOUTS = ("grid", "list")
 QUALITY_JOB, MAP_JOB, FILTERS_JOB = "quality", "map", "filters"
 FEW_ITEMS = 50_000
@@ -93,10 +94,12 @@ class Views:
     features : Features or None
     takes : "image", "text" or None
         What the features encode.
+    watch : Watch
+        Measures the recall of queries and the drift of new rows.
     """
 
-    def __init__(self, collection: Collection, features: Features | None, takes: str | None):
-        self.collection, self.features, self.takes = collection, features, takes
+    def __init__(self, collection: Collection, features: Features | None, takes: str | None, watch: Watch):
+        self.collection, self.features, self.takes, self.watch = collection, features, takes, watch
         self.posted = PostedQueries()
         self.jobs = Jobs()
         self.fields = Fields(collection)
@@ -185,6 +188,8 @@ class Views:
             bit=bit,
             sides={0: zeros, 1: ones},
             k=quality.K,
+            live=self.watch,
+            stages=self.watch.metrics.stage_milliseconds(),
         )
 
     def compare(self, parameters: Any) -> str:
@@ -340,6 +345,8 @@ class Views:
             kept = self._answers.get(key)
             if kept is not None and moment is not None and kept[0] is moment:
                 return kept[1]
+        if asked.query.vector is not None and not asked.query.words and not asked.scope:
+            self.watch.asked(asked.query.vector, ranking.FIRST, {})
         pairs = ranking.neighbors(self.collection, asked.query, self._among(asked.scope))
         with self._lock:
             self._answers[key] = moment, pairs
@@ -403,6 +410,7 @@ class Views:
     def _render(self, template: str, view: str, asked: PageState, **values: Any) -> str:
         is_list = view == "/"
         is_counted = len(self.collection) <= FEW_ITEMS or self.filters_job().done
+        made = self.map() if asked.scope.uses_map else None
         return render(
             f"server/{template}",
             view=view,
@@ -413,10 +421,12 @@ class Views:
             query=asked.query,
             state=asked.state,
             settings=asked.settings,
-            filters=self.fields.filters(asked.scope) if is_list and is_counted and len(self.collection) else [],
+            filters=self.fields.filters(asked.scope, asked.scope.subset(made))
+            if is_list and is_counted and len(self.collection)
+            else [],
             all_fields=self.fields.all_names() if is_list and is_counted and len(self.collection) else [],
             is_counted=is_counted or not is_list,
-            chips=asked.scope.chips(self.map() if asked.scope.uses_map else None),
+            chips=asked.scope.chips(made),
             words=self._words(asked),
             **values,
         )

@@ -120,6 +120,8 @@ async def info(service: Served) -> Any:
         "features": service.features is not None,
         "recall": None if service.watch.recall is None else service.watch.recall._asdict(),
         "drift": None if service.watch.drift is None else _drift(service.watch.drift),
+        "lists": None if (sizes := search.list_sizes) is None else _lists(sizes),
+        "clipped_share": search.clipped_share,
         "limits": {name: getattr(settings, name) for name in InfoLimits.model_fields},
     }
 
@@ -135,6 +137,10 @@ async def list_models(searches: AllSearches) -> Any:
     """The same for clients of OpenAI's API; ``method`` and the rest are known of searches that are open."""
     known = {service.name: _model(service) for service in searches.open_services()}
     return {"object": "list", "data": [{**_MODEL, "id": name, **known.get(name, {})} for name in searches.names]}
+
+
+def _lists(sizes: Any) -> dict[str, Any]:
+    return {"lists": len(sizes), "mean_rows": float(sizes.mean()), "largest_rows": int(sizes.max())}
 
 
 def _drift(report: Any) -> dict[str, Any]:
@@ -174,6 +180,8 @@ async def metrics(request: Request) -> Response:
     searches: Searches = request.app.state.searches
     counted = searches.workers.metrics
     counted.rows.set(sum(len(service.search) for service in searches.open_services()))
+    for service in searches.open_services():
+        counted.tell_storage(service.name, service.search)
     return Response(counted.text(), media_type=CONTENT_TYPE_LATEST)
 
 

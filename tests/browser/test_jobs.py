@@ -1,0 +1,110 @@
+"""Five jobs that people have, done with only the page open in at most five actions each; docs/howto/app.md has them."""
+
+import re
+
+import pytest
+
+
+class Hands:
+    """Does what a person does with a page, and counts it."""
+
+    def __init__(self, page):
+        self.page, self.n_actions = page, 0
+
+    def click(self, what):
+        self.n_actions += 1
+        what.click()
+
+    def type(self, what, text):
+        self.n_actions += 1
+        what.fill(text)
+
+
+@pytest.fixture
+def hands(browse):
+    page = browse()
+    for _ in range(400):
+        if not page.locator("[data-job]").count():
+            break
+        page.wait_for_timeout(150)
+    person = Hands(page)
+    yield person
+    assert person.n_actions <= 5
+
+
+def listed(page):
+    return page.locator("[data-items] .item").evaluate_all("items => items.map(item => item.dataset.id)")
+
+
+def test_find_pictures_like_this_one_but_dark(hands):
+    page = hands.page
+    hands.type(page.locator("#find"), "china07.jpg")
+    hands.click(page.get_by_role("button", name="Search", exact=True))
+    page.wait_for_url("**id=china07.jpg**")
+    before = listed(page)
+    hands.click(page.locator('[name="f.brightness"][value="dark"]'))
+    page.wait_for_url("**f.brightness=dark**")
+    assert "dark" in page.locator(".chips").inner_text()
+    after = listed(page)
+    assert after
+    assert after != before
+
+
+def test_find_what_the_largest_cluster_is_about_and_export_its_ids(hands):
+    page = hands.page
+    named = page.locator(".clusters li").first
+    count = int(named.locator(".count").inner_text())
+    assert count == max(map(int, page.locator(".clusters .count").all_inner_texts()))
+    hands.click(named.locator("h3 a"))
+    page.wait_for_url("**cluster=0**")
+    with page.expect_download() as download:
+        hands.click(page.get_by_role("link", name="Ids"))
+    assert len(download.value.path().read_text().split()) == count
+
+
+def test_see_whether_the_search_can_be_trusted(hands):
+    page = hands.page
+    hands.click(page.locator(".clusters .example").first)
+    page.wait_for_url("**id=**")
+    assert re.search(r"\d+ of the true 10", page.inner_text(".trust"))
+    hands.click(page.get_by_role("link", name="Quality"))
+    page.wait_for_selector("#live")
+    assert "queries" in page.locator("section[aria-labelledby=live]").inner_text()
+
+
+def test_find_and_tag_near_duplicates(hands):
+    page = hands.page
+    pair = page.locator(".pairs > li").first
+    for place in range(2):
+        item = pair.locator(".item").nth(place)
+        item.hover()
+        hands.click(item.locator("[data-pick]"))
+    hands.type(page.locator("#tag"), "twice")
+    with page.expect_download() as download:
+        hands.click(page.locator(".basket").get_by_role("button", name="CSV"))
+    lines = download.value.path().read_text().splitlines()
+    assert [line.split(",")[1] for line in lines] == ["tag", "twice", "twice"]
+
+
+def test_find_texts_about_chess(texts_address, chromium):
+    with chromium.new_context(base_url=texts_address) as context:
+        page = context.new_page()
+        page.goto("/")
+        person = Hands(page)
+        person.type(page.locator("#find"), "chess")
+        person.click(page.get_by_role("button", name="Search", exact=True))
+        page.wait_for_url("**text=chess**")
+        first = page.locator("[data-items] .item").first
+        assert "chess" in first.locator("mark").first.inner_text().lower()
+        assert set(listed(page)[:2]) == {"1", "4"}
+        assert person.n_actions <= 5
+
+
+@pytest.mark.parametrize("width", [1440, 1280, 1024])
+def test_the_header_has_no_word_alone_in_a_line(browse, width):
+    """At 1024 pixels and more, the button of the theme stands in the line of the name."""
+    page = browse(width=width)
+    tops = page.locator(".top .brand, .top .theme").evaluate_all(
+        "parts => parts.map(part => { const box = part.getBoundingClientRect(); return box.top + box.height / 2; })"
+    )
+    assert abs(tops[0] - tops[1]) < 12
