@@ -1,5 +1,6 @@
 """What tests of several rooms use."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -11,9 +12,15 @@ os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # Haystack sends s
 AXE = Path(__file__).resolve().parents[1] / ".venv" / "axe" / "axe.min.js"
 
 
-@pytest.fixture(scope="session")
+def pytest_collection_finish():
+    """What the imports and the collection have left is there until the end: the collector need not look at it."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module")
 def chromium():
-    """A browser; one for all tests of a process, which can drive no second one beside it."""
+    """A browser for the tests of a module: while there is one, no test of its process can run an event loop."""
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium_program(), args=FLAGS)

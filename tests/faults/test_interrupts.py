@@ -4,8 +4,7 @@ import pytest
 from faults.interrupts import CHANGES, interrupt_change, interrupt_save
 from faults.savings import SAVINGS
 
-N = 8
-N_OF_SAVES = 4  # a save takes longer; ``make faults`` interrupts each many times
+N, N_OF_SAVES = 4, 2  # ``make faults`` interrupts each many times
 WRONG = ("mixed", "lost", "leftovers", "not repeated")
 
 

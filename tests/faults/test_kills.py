@@ -8,7 +8,7 @@ import pytest
 from faults.kills import Expected, fill_disk, kill
 from faults.savings import SAVINGS
 
-MOST = 6
+MOST = 4
 """Operations of a call that are tried; the first and the last are among them."""
 SYNCED_BY_SQLITE = ("rows of a search", "rows with vectors", "transaction")
 WRONG = ("mixed", "lost", "leftovers", "not repeated", "unsaid", "unnamed", "not one line")

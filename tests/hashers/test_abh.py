@@ -49,9 +49,9 @@ def test_more_bits_leave_less_below_and_above_the_number_of_features(n_bits):
 
 
 def test_4096_bits_are_learned_and_decode_to_the_rows():
-    hasher = ABH(4096, max_iter=1, random_state=0).fit(X[:60, :8])
-    decoded = hasher.decode(hasher.transform(X[:60, :8]))
-    assert np.abs(decoded - X[:60, :8]).max() < 0.5
+    hasher = ABH(4096, max_iter=1, random_state=0).fit(X[:20, :4])
+    decoded = hasher.decode(hasher.transform(X[:20, :4]))
+    assert np.abs(decoded - X[:20, :4]).max() < 0.5
 
 
 def test_an_estimate_is_the_squared_distance_but_for_a_constant_of_the_query():
@@ -129,7 +129,7 @@ def test_the_correction_is_no_worse_than_the_simple_ones_on_sparse_rows_with_tie
     decoded, centered = hasher.decode(codes) - hasher.mean_, rows - hasher.mean_
     norms = [(part**2).sum(axis=1) for part in (decoded, centered)]
     products = weights @ (2.0 * unpack(codes, 32).T - 1)
-    distances = ((queries[:, None] - rows) ** 2).sum(axis=2)
+    distances = (queries**2).sum(axis=1)[:, None] - 2 * queries @ rows.T + (rows**2).sum(axis=1)  # whole numbers
     limit = np.partition(distances, 9, axis=1)[:, 9:10]
 
     def near(correction):

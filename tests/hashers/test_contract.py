@@ -18,6 +18,7 @@ from hashlearn.rows import blocks
 SMALL = {
     # Over the twenty anchors of so little data a smoothness of one makes all of them agree: a single code.
     "psh": {"lambda2": 0.1},
+    "och": {"max_iter": 60},
 }
 """Parameters, by name of a method, that make it fit for a few dozen rows of a few features."""
 

@@ -1,13 +1,17 @@
 """What an operator relies on: health, metrics, logs, a clean end, and errors without secrets."""
 
 import signal
+import socket
 import sys
 import threading
+from urllib.parse import urlsplit
 
 import numpy as np
+import pytest
 from served import Server, error_of
 
 from hashlearn import ITQ, Client, SimilaritySearch
+from hashlearn.server import create_app, run
 
 
 def test_health_info_and_schema(server):
@@ -17,6 +21,17 @@ def test_health_info_and_schema(server):
     assert (info["rows"], info["n_bits"], info["n_features"], info["method"]) == (1000, 32, 64, "ITQ")
     paths = server.client.get("/openapi.json").json()["paths"]
     assert {"/v1/search", "/v1/codes", "/v1/embeddings", "/v1/points", "/v1/points/{id}", "/v1/info"} <= set(paths)
+
+
+def test_whoever_is_told_the_url_may_ask_at_once(library, monkeypatch):
+    monkeypatch.setattr(run, "log_to_stderr", lambda level: None)  # for good otherwise
+
+    def ask(url):
+        socket.create_connection((urlsplit(url).hostname, urlsplit(url).port), timeout=5).close()
+        raise EOFError
+
+    with pytest.raises(EOFError):  # and no ConnectionRefusedError
+        run.run_server(create_app(library), port=0, on_listening=ask)
 
 
 def test_the_page_of_the_api_asks_no_other_host(server):

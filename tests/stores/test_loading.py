@@ -66,7 +66,7 @@ with open_store(sys.argv[1]) as store, reporting(lambda task, done, total: print
 
 
 def test_a_load_goes_on_after_its_process_was_killed(make, uri, tmp_path):
-    codes = random_codes(20_000)
+    codes = random_codes(10_000)
     np.save(tmp_path / "codes.npy", codes)
     make(24).close()
     command = [sys.executable, "-c", LOADER, uri, str(tmp_path / "codes.npy")]
@@ -76,9 +76,9 @@ def test_a_load_goes_on_after_its_process_was_killed(make, uri, tmp_path):
                 loader.kill()
                 break
     store = make(24)
-    assert 500 <= load_codes(store, tmp_path / "codes.npy", block_rows=100) < 20_000
-    assert len(store) == 20_000
-    sample = np.random.default_rng(0).permutation(20_000)[:500]
+    assert 500 <= load_codes(store, tmp_path / "codes.npy", block_rows=100) < 10_000
+    assert len(store) == 10_000
+    sample = np.random.default_rng(0).permutation(10_000)[:500]
     assert np.array_equal([record.code for record in store.get(sample)], codes[sample])
 
 

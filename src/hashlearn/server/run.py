@@ -150,6 +150,7 @@ def run_server(
     log_to_stderr(log_level)
     url = _url(host, listening.getsockname()[1])
     log_event("listening", url=url)
+    listening.listen()  # whoever is told the URL may ask at once, and waits until the application has started
     if on_listening is not None:
         on_listening(url)
     sys.setswitchinterval(_SWITCH_SECONDS)

@@ -36,6 +36,8 @@ BYTES_AT_ONCE = 16 << 20
 """The most bytes of a request; servers allow 64 MB."""
 BLOCK_ROWS = 10_000
 SECONDS = 10
+_NO_PINGS = {"grpc.keepalive_time_ms": 2**31 - 1, "grpc.keepalive_permit_without_calls": False}
+"""Milvus Lite hangs up on a client that pings it every ten seconds, as pymilvus does without calls."""
 N_LISTS, N_PROBES = 1024, 64
 
 _opened: Counter[str] = Counter()
@@ -247,7 +249,7 @@ class MilvusEngine:
             raise ValueError(f"uri must name a file that ends in .db for Milvus Lite, got {self.place.shown}")
         try:
             with _opening:
-                client = self.pymilvus.MilvusClient(path)
+                client = self.pymilvus.MilvusClient(path, grpc_options=_NO_PINGS)
                 _opened[path] += 1
         except self.errors as error:
             raise ConnectionError(
