@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hashlearn import AsymmetricIndex, Corrections, HammingIndex
 from hashlearn.codes import unpack
 from hashlearn.codes.results import NO_ID
-from hashlearn.index.weights import n_table_entries, quantize
+from hashlearn.index.kernels.rounding import n_table_entries, quantize
 
 LENGTHS = st.sampled_from([1, 3, 8, 9, 16, 31, 64, 100, 128, 129, 200, 512, 1024, 1025, 2100, 4096])
 KINDS = st.sampled_from(["normal", "constant", "zero", "huge", "tiny", "one large", "few values"])

@@ -2,7 +2,7 @@
 
 A Hamming distance knows of the query only the signs of its scores. Here the query stays real: each bit has a weight,
 and the distance is the sum of the weights with the signs of the code's bits, plus a correction of the code. See
-:mod:`hashlearn.index.weights` for how exact that is.
+:mod:`hashlearn.index.kernels.rounding` for how exact that is.
 """
 
 from collections.abc import Mapping
@@ -29,10 +29,9 @@ from hashlearn.index.kernels.asymmetric import (
     range_scan,
 )
 from hashlearn.index.kernels.look_up import TABLE
-from hashlearn.index.kernels.rounding import all_finite
+from hashlearn.index.kernels.rounding import QuantizedQueries, all_finite, n_table_entries, quantize, sum_type
 from hashlearn.index.kernels.tiles import byte_layout, n_tiles
 from hashlearn.index.scan import Keys, Part, RangeScan, in_pieces, knn_in_parts
-from hashlearn.index.weights import QuantizedQueries, n_table_entries, quantize, sum_type
 from hashlearn.threads import check_n_jobs, split
 
 _BYTES_WITH_BOUNDS = 16  # codes that are found faster by bounds of 8 bits first
@@ -117,9 +116,9 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
 
     The distance of a query with weights w from a code b in {-1, 1}^n_bits is estimated as ``c + sum(w * b)``, with a
     correction c of the code or without; or, with 16 weights for each four bits, as c and the sum of the weights that
-    these bits choose. Weights are rounded to multiples of a step, at least 31 steps to the largest
-    (see :mod:`hashlearn.index.weights`); for these weights the result is exact. A distance may be negative: what is
-    the same for all codes, such as the length of the query, is left out.
+    these bits choose. Weights are rounded to multiples of a step, at least 31 steps to the largest (see
+    :mod:`hashlearn.index.kernels.rounding`); for these weights the result is exact. A distance may be negative: what
+    is the same for all codes, such as the length of the query, is left out.
 
     A code takes n_bits / 8 bytes, one more with corrections, and 8 more where the ids are not running numbers
 

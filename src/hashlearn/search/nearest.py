@@ -45,15 +45,14 @@ class Options(NamedTuple):
 def nearest(rows: "Snapshot", X: Any, k: int, options: Options, mask: Mask) -> Neighbors:
     """The k nearest rows of each query; a filter and a subset are in the mask."""
     order = _order_of(rows, options.rerank)
-    by_vectors = isinstance(order, str) and order == "vectors"
     if options.recall is not None:
-        return _reaching(rows, X, k, options, mask, by_vectors)
-    if by_vectors and options.candidates is None and rows.lists is not None:
+        return _reaching(rows, X, k, order, options, mask)
+    if order == "vectors" and options.candidates is None and rows.lists is not None:
         wanted = DEFAULT_RECALL if rows.tuning is None else rows.tuning.target_recall
         return _in_lists(rows, X, check_integer("k", k, low=1), wanted, mask, options.n_jobs)
-    if isinstance(order, str) and order == "codes":
+    if order == "codes":
         return _by_codes(rows, X, k, mask, options.n_jobs)
-    return _reranked(rows, X, k, order, options.candidates, mask, options.n_jobs)
+    return _reranked(rows, X, k, order, options, mask)
 
 
 def nearest_to_codes(rows: "Snapshot", codes: ArrayLike, k: int, mask: Mask, n_jobs: int | None) -> Neighbors:
@@ -64,7 +63,7 @@ def nearest_to_codes(rows: "Snapshot", codes: ArrayLike, k: int, mask: Mask, n_j
 def within(rows: "Snapshot", X: Any, distance: float, options: Options, mask: Mask) -> RangeResult:
     """All rows within a distance of each query; a filter and a subset are in the mask."""
     order = _order_of(rows, options.rerank)
-    if isinstance(order, str) and order == "codes":
+    if order == "codes":
         subset, n_jobs = _by_index_id(rows, mask), options.n_jobs
         if isinstance(rows.index, HammingIndex):
             return rows.index.within(rows.hasher.codes(X), distance, subset=subset, n_jobs=n_jobs)  # type: ignore[arg-type]
@@ -72,12 +71,12 @@ def within(rows: "Snapshot", X: Any, distance: float, options: Options, mask: Ma
     distance = check_number("distance", distance)
     wanted = CANDIDATES_WITHIN if options.candidates is None else options.candidates
     n_found = max(1, min(check_integer("candidates", wanted, low=1), len(rows)))
-    return only_within(_reranked(rows, X, n_found, order, n_found, mask, options.n_jobs), distance)
+    return only_within(_reranked(rows, X, n_found, order, options._replace(candidates=n_found), mask), distance)
 
 
 def by_vectors(rows: "Snapshot", X: Any, k: int, candidates: int) -> Neighbors:
     """The k nearest by kept vectors, among the nearest ``candidates`` codes."""
-    return _reranked(rows, X, k, "vectors", candidates, None, None)
+    return _reranked(rows, X, k, "vectors", Options(candidates=candidates), None)
 
 
 def only_within(found: Neighbors, distance: Any) -> RangeResult:
@@ -101,8 +100,8 @@ def with_ids(found: Neighbors, ids: NDArray[Any]) -> Neighbors:
     return Neighbors(found.distances, ids)
 
 
-def _order_of(rows: "Snapshot", rerank: Any) -> Any:
-    """What results are ordered by: "codes", "asymmetric", "vectors" for those that are kept, or an array."""
+def _order_of(rows: "Snapshot", rerank: Any) -> str:
+    """What results are ordered by: "codes", "asymmetric", "vectors" for those that are kept, or "array"."""
     if rerank is None:
         return "codes" if rows.vectors is None else "vectors"
     if rerank is False:
@@ -112,7 +111,7 @@ def _order_of(rows: "Snapshot", rerank: Any) -> Any:
             raise ValueError(
                 "rerank must be no array where ids are strings; make the search with keep_vectors='float32'"
             )
-        return rerank
+        return "array"
     if rerank not in ("codes", "asymmetric", "vectors"):
         raise ValueError(f"rerank must be None, 'codes', 'asymmetric', 'vectors' or an array, got {rerank!r}")
     if rerank == "vectors" and rows.vectors is None:
@@ -131,19 +130,17 @@ def _by_index_id(rows: "Snapshot", mask: Mask) -> Mask:
     return None if mask is None else mask[: rows.index.next_id]
 
 
-def _reranked(
-    rows: "Snapshot", X: Any, k: int, order: Any, candidates: int | None, mask: Mask, n_jobs: int | None
-) -> Neighbors:
+def _reranked(rows: "Snapshot", X: Any, k: int, order: str, options: Options, mask: Mask) -> Neighbors:
     """The nearest codes, in another order: by the scores of the query, by an array of vectors, or by kept vectors."""
     k = check_integer("k", k, low=1)
-    n_found = max(k, min(_n_candidates(rows, k, candidates), len(rows)))
-    found = _by_codes(rows, X, n_found, mask, n_jobs)
-    if isinstance(order, str) and order == "asymmetric":
+    n_found = max(k, min(_n_candidates(rows, k, options.candidates), len(rows)))
+    found = _by_codes(rows, X, n_found, mask, options.n_jobs)
+    if order == "asymmetric":
         if isinstance(rows.index, AsymmetricIndex):  # they are in this order already
             return Neighbors(found.distances[:, :k], found.ids[:, :k])
         return rerank_asymmetric(rows.index, -rows.hasher.weights(X), found.ids, k)
-    if not isinstance(order, str):
-        return _by_array(rows, order, X, found.ids, k)
+    if order == "array":
+        return _by_array(rows, options.rerank, X, found.ids, k)
     if isinstance(rows.vectors, VectorView):
         return nearest_candidates(rows.vectors, X, found.ids, k, rows.hasher.metric)
     return by_store(rows.vectors, found.ids[found.ids != NO_ID], X, found.ids, k, rows.hasher.metric)
@@ -175,10 +172,10 @@ def by_store(
     return found
 
 
-def _reaching(rows: "Snapshot", X: Any, k: int, options: Options, mask: Mask, by_vectors: bool) -> ProbedNeighbors:
+def _reaching(rows: "Snapshot", X: Any, k: int, order: str, options: Options, mask: Mask) -> ProbedNeighbors:
     """The k nearest rows by vectors, with the recall that is asked for."""
     recall, k = check_recall(options.recall), check_integer("k", k, low=1)
-    if not by_vectors:
+    if order != "vectors":
         raise ValueError("recall needs vectors to order by; make the search with keep_vectors='float32'")
     if options.candidates is not None:
         raise ValueError("candidates and recall cannot both be given: a recall says how many candidates there are")
@@ -189,7 +186,7 @@ def _reaching(rows: "Snapshot", X: Any, k: int, options: Options, mask: Mask, by
     if recall == 1 or not enough or rows.tuning is None or k > rows.tuning.k:
         return _all_compared(rows, X, k, mask)
     candidates, expected = min(enough)
-    found = _reranked(rows, X, k, "vectors", candidates, mask, options.n_jobs)
+    found = _reranked(rows, X, k, "vectors", options._replace(candidates=candidates), mask)
     return ProbedNeighbors.of(*found, np.zeros(len(found.ids), np.int64), expected)
 
 
