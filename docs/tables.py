@@ -626,8 +626,9 @@ def machines(runs: list[dict]) -> str:
 
 
 def measured_on(runs: list[dict]) -> str:
-    """On which processors the runs were made."""
-    count = Counter(f"{run['processor']}, {run['cores']} cores" for run in runs)
+    """On which processors the runs were made; a run that is there twice counts once."""
+    different = {id(run): run for run in runs}.values()
+    count = Counter(f"{run['processor']}, {run['cores']} cores" for run in different)
     where = "; ".join(f"{name} ({n} {'run' if n == 1 else 'runs'})" for name, n in count.items())
     return f"Measured on: {where}."
 

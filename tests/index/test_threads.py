@@ -136,13 +136,13 @@ def test_many_threads_that_search_at_once_build_the_tables_once(monkeypatch):
 
 
 def test_an_opened_file_is_checked_once_whoever_comes_first(tmp_path, monkeypatch):
-    from hashlearn.index import sections
+    from hashlearn.index import file
 
     rng = np.random.default_rng(3)
     codes = clustered(3000, rng)
     HammingIndex(N_BITS).add(codes, 2 * np.arange(3000)).save(tmp_path / "codes.hli")
-    checked, real = [], sections.zlib.crc32
-    monkeypatch.setattr(sections.zlib, "crc32", lambda data, *start: checked.append(len(data)) or real(data, *start))
+    checked, real = [], file.zlib.crc32
+    monkeypatch.setattr(file.zlib, "crc32", lambda data, *start: checked.append(len(data)) or real(data, *start))
     index = HammingIndex.open(tmp_path / "codes.hli")
     checked.clear()
     with ThreadPoolExecutor(12) as pool:
