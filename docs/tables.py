@@ -641,6 +641,20 @@ def texts(part: str) -> str:
     return markdown([names, *cells])
 
 
+def guard() -> str:
+    """What the guard on write costs beside a search for the same rows; the newest run of each size counts."""
+    newest = {
+        (run["rows"], run["index"], block["new_rows"]): block
+        for run in benchmark_runs("guard")
+        for block in run["blocks"]
+    }
+    rows = [["rows", "index", "new rows at a time", "time of the guard / of a search", "copies found"]]
+    for (n, index, n_new), block in newest.items():
+        cells = [f"{block['guard_in_searches']:.1f}", f"{block['copies_found']:.2f}"]
+        rows.append([f"{n:,}", index, str(n_new), *cells])
+    return markdown(rows)
+
+
 def _text_cell(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.3f}" if value < 10 else f"{value:.1f}"
 
@@ -659,6 +673,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "search": search_ratios,
     "rerank": rerank_seconds,
     "duplicates": duplicate_contenders,
+    "guard": guard,
     "faults": faults,
     "serving": serving,
     "soak": soak,

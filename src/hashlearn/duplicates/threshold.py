@@ -47,7 +47,7 @@ _WIDTH = 1.5
 _EMPTIER = 2
 """The gap between copies and others has at most half of the pairs that there are among copies."""
 
-_CERTAIN_GAP, _CERTAIN_EDGE = 2.9, 3.5
+_CERTAIN_GAP, _CERTAIN_EDGE = 2.2, 3.5
 """Standard deviations by which one number of pairs must be below another, in the gap and behind an edge."""
 
 _GIVEN_UP = 0.01
