@@ -1,9 +1,6 @@
 """Checks of arguments: one line that names the argument, what it got and what is wanted."""
 
-import os
-import stat
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,13 +88,6 @@ def why_no_numbers(dtype: np.dtype) -> str | None:
     if dtype.kind not in "buif":
         return f"numbers, got {dtype}"
     return None
-
-
-def check_regular(path: str | Path) -> Path:
-    """The path of a file that can be read to its end; a pipe or a device may have none."""
-    if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # of a folder, the reader says so
-        raise ValueError(f"{path} must be a regular file, got a pipe or a device")
-    return Path(path)
 
 
 def check_rows(name: str, value: Any, n: int) -> NDArray[np.intp]:

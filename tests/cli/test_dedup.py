@@ -241,7 +241,7 @@ def test_the_page_is_served_and_the_table_of_decisions_is_beside_the_state(photo
 def test_the_rows_or_judged_pairs_choose_the_distance(run, vectors):
     outcome = run("dedup", "rows.npy", "--dropped", "drop.txt")
     assert outcome.code == 0, outcome
-    assert "why this distance: within" in outcome.out
+    assert "why this distance: 10 pairs are within" in outcome.out
     assert len(Path("drop.txt").read_text().split()) == 10
     Path("yes.csv").write_text("".join(f"{i},{50 + i}\n" for i in range(10)))
     Path("no.csv").write_text("".join(f"{i},{i + 1}\n" for i in range(10)))

@@ -89,8 +89,6 @@ def test_the_commands_of_a_page_run(page, folder, capsys):
     if page.stem == "rerank":
         prepare("encode model/ vectors.npy --out codes.npy")
     for words in runnable(page):
-        if words[:2] == ["tune", "photos"]:
-            words = ["tune", "search", *words[2:]]  # the page calls its search "photos", as others call their images
         with pytest.raises(SystemExit) as ended:
             main(words)
         assert ended.value.code == 0, (words, capsys.readouterr().err)

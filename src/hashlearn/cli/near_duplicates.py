@@ -46,7 +46,7 @@ def run(
 
 
 def _index(place: str, bits: int | None) -> Any:
-    from hashlearn.checks import check_regular
+    from hashlearn.durable.files import check_regular
     from hashlearn.index import HammingIndex
     from hashlearn.index.file import MAGIC
 

@@ -20,13 +20,19 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from hashlearn.checks import check_regular
 from hashlearn.durable.locks import NO_LINKS, exclusive, hidden_name, is_at, lock_now, status_of
 
 LEFTOVER = ".hashlearn-tmp"
 """How the name of a file ends while it is written."""
 
 _IS_WINDOWS = os.name == "nt"
+
+
+def check_regular(path: str | Path) -> Path:
+    """The path of a file that can be read to its end; a pipe or a device may have none."""
+    if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # of a folder, the reader says so
+        raise ValueError(f"{path} must be a regular file, got a pipe or a device")
+    return Path(path)
 
 
 def check_writable(path: str | Path, name: str = "path") -> Path:

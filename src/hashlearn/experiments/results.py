@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import hashlearn
-from hashlearn.checks import check_regular
-from hashlearn.durable.files import naming, parsed_json
+from hashlearn.durable.files import check_regular, naming, parsed_json
 from hashlearn.durable.locks import exclusive
 from hashlearn.experiments.define.experiment import Experiment, RunGrid
 from hashlearn.experiments.define.measures import Measure, PublishedPlace

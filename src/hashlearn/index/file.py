@@ -62,8 +62,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.checks import check_integer, check_regular
-from hashlearn.durable.files import replacing
+from hashlearn.checks import check_integer
+from hashlearn.durable.files import check_regular, replacing
 from hashlearn.index.code_table import CodeTable, Once, Segment
 from hashlearn.index.kernels.tiles import TILE, Layout, Tiles, byte_layout, n_tiles, word_layout
 

@@ -46,7 +46,7 @@ def reencode(rows: CatalogRows, hasher: Any, changing: AbstractContextManager) -
     while True:
         snapshot, _, file = rows.loaded
         vectors = _name_of(file)
-        made = NewCodes(new, rows.folder, vectors)
+        made = CodesInProgress(new, rows.folder, vectors)
         for _ in range(_ROUNDS):  # in each of them fewer rows are left, unless others add them as fast
             if snapshot.n_places - made.n_done <= _FEW_ROWS or _name_of(rows.loaded.vectors) != vectors:
                 break
@@ -85,7 +85,7 @@ def _name_of(file: VectorFile | None) -> str:
     return "" if file is None else file.layout.id
 
 
-class NewCodes:
+class CodesInProgress:
     """The codes of the places 0, 1, 2, ... as far as they are made.
 
     Parameters

@@ -18,7 +18,7 @@ from hashlearn.index.kernels.rerank import METRIC_NUMBERS
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows.blocks import Source
 from hashlearn.search.kernels.checksums import copy_checked
-from hashlearn.search.kernels.records import Records, nearest_records
+from hashlearn.search.kernels.records import RecordArrays, nearest_records
 from hashlearn.search.vector_layout import VectorLayout
 
 _BLOCK = 1 << 14
@@ -49,7 +49,7 @@ class VectorMapping:
         self._looked_at, self._was_resident = -np.inf, False
         stored = np.uint16 if layout.dtype == "float16" else layout.stored_dtype
         offsets, scales = layout.calibration or (None, None)
-        self.for_kernels = Records(
+        self.for_kernels = RecordArrays(
             self.words, self.words.view(stored), layout.row_words, offsets, scales, layout.multipliers
         )
 

@@ -16,8 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.checks import check_regular
-from hashlearn.durable.files import naming, opened_within, replacing, sync, write_at
+from hashlearn.durable.files import check_regular, naming, opened_within, replacing, sync, write_at
 from hashlearn.durable.locks import exclusive
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.vector_layout import Calibration, VectorLayout, count_of, new_head, read_count, read_layout

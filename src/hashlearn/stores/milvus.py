@@ -36,7 +36,11 @@ BYTES_AT_ONCE = 16 << 20
 """The most bytes of a request; servers allow 64 MB."""
 BLOCK_ROWS = 10_000
 SECONDS = 10
-_NO_PINGS = {"grpc.keepalive_time_ms": 2**31 - 1, "grpc.keepalive_permit_without_calls": False}
+_NO_PINGS = {
+    "grpc.keepalive_time_ms": 2**31 - 1,
+    "grpc.keepalive_permit_without_calls": False,
+    "grpc.http2.bdp_probe": 0,
+}
 """Milvus Lite hangs up on a client that pings it every ten seconds, as pymilvus does without calls."""
 N_LISTS, N_PROBES = 1024, 64
 
@@ -249,7 +253,10 @@ class MilvusEngine:
             raise ValueError(f"uri must name a file that ends in .db for Milvus Lite, got {self.place.shown}")
         try:
             with _opening:
-                client = self.pymilvus.MilvusClient(path, grpc_options=_NO_PINGS)
+                try:
+                    client = self.pymilvus.MilvusClient(path, grpc_options=_NO_PINGS)
+                except self.errors:  # where its server has hung up on an idle client, the second call connects anew
+                    client = self.pymilvus.MilvusClient(path, grpc_options=_NO_PINGS)
                 _opened[path] += 1
         except self.errors as error:
             raise ConnectionError(

@@ -29,7 +29,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from hashlearn.checks import check_choice, check_integer, check_regular
+from hashlearn.checks import check_choice, check_integer
+from hashlearn.durable.files import check_regular
 from hashlearn.experiments.define.measures import (
     DEFAULT_MEASURES,
     MEASURES,

@@ -21,7 +21,7 @@ _AHEAD = 12  # records that are asked for before they are needed
 _INTACT = np.int64(-1)
 
 
-class Records(NamedTuple):
+class RecordArrays(NamedTuple):
     """The records of a vector file, one behind the other, each of ``n_words`` words and a checksum.
 
     Attributes
@@ -50,7 +50,7 @@ def nearest_records(records, queries, candidates, metric, distances, places):
 
     Parameters
     ----------
-    records : Records
+    records : RecordArrays
     queries : array of shape (n, n_features), float32
     candidates : array of shape (n, n_candidates), int64
         Places of records; those below zero are skipped.
