@@ -8,7 +8,8 @@ AXE := $(VENV)/axe/axe.min.js
 AXE_VERSION := 4.10.3
 
 LINT = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
-PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+# Three workers for two cores: many tests wait for a server, a browser or a disk.
+PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal
 QUICK := tests/codes tests/linalg tests/metrics tests/hashers/test_contract.py tests/hashers/test_oracles.py
 QUICK += tests/rows/test_blocks.py tests/rows/test_passes.py tests/docs/test_docstrings.py
 QUICK += tests/test_compiled.py tests/test_init.py tests/test_names.py tests/test_progress.py tests/test_threads.py
