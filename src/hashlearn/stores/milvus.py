@@ -255,7 +255,10 @@ class MilvusEngine:
             with _opening:
                 try:
                     client = self.pymilvus.MilvusClient(path, grpc_options=_NO_PINGS)
-                except self.errors:  # where its server has hung up on an idle client, the second call connects anew
+                except self.errors as error:
+                    if "Fail connecting" not in str(error):
+                        raise
+                    # Its server is there, and has hung up on an idle client: the second call connects anew.
                     client = self.pymilvus.MilvusClient(path, grpc_options=_NO_PINGS)
                 _opened[path] += 1
         except self.errors as error:
