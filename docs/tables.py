@@ -679,7 +679,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "soak": soak,
     "neighbors": neighbor_recall,
     "neighbors speed": neighbor_speed,
-    **{f"engines {dataset}": partial(engines, dataset) for dataset in ("glove", "sift-200k", "cifar-10-cnn")},
+    **{f"engines {dataset}": partial(engines, dataset) for dataset in ("glove", "sift", "cifar-10-cnn")},
     "million": million,
     "engine filters": engine_filters,
     "engine recalls asked": partial(engine_asked, ENGINE_SETS),
