@@ -21,8 +21,9 @@ function justify(list) {
 
 function follow(more, onNew) {
   const list = more.previousElementSibling;
-  const watcher = new IntersectionObserver(async ([entry]) => {
-    if (!entry.isIntersecting || more.dataset.busy) return;
+  const watcher = new IntersectionObserver(async (entries) => {
+    // On a slow machine several come at once: only the last tells where the end is now.
+    if (!entries.at(-1).isIntersecting || more.dataset.busy) return;
     more.dataset.busy = "yes";
     const answer = await fetch(more.dataset.more);
     if (!answer.ok) return watcher.disconnect();
