@@ -21,7 +21,7 @@ if [ ! -e "$place/qemu/usr/bin/qemu-aarch64-static" ]; then
     dpkg-deb -x "$place"/debs/qemu-user-static_*.deb "$place/qemu"
 fi
 
-if [ ! -e "$place/root/usr/bin/python3" ]; then
+if [ ! -e "$place/arm64/usr/bin/python3" ]; then
     state="$place/apt"
     mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
     : > "$state/status"
@@ -32,13 +32,13 @@ if [ ! -e "$place/root/usr/bin/python3" ]; then
     }
     arm64 update
     arm64 install --download-only --no-install-recommends python3 libstdc++6 libgomp1
-    mkdir -p "$place/root"
+    mkdir -p "$place/arm64"
     for package in "$state"/cache/archives/*.deb; do
-        dpkg-deb -x "$package" "$place/root"
+        dpkg-deb -x "$package" "$place/arm64"
     done
 fi
 
-version=$(basename "$(readlink -f "$place/root/usr/bin/python3")")
+version=$(basename "$(readlink -f "$place/arm64/usr/bin/python3")")
 version=${version#python}
 if [ ! -e "$place/site/numba" ]; then
     python3 - "$here/pyproject.toml" > "$place/requirements.txt" <<'PYTHON'
@@ -54,8 +54,8 @@ fi
 
 emulated() {
     PYTHONPATH="$here/src:$place/site" PYTHONDONTWRITEBYTECODE=1 NUMBA_CACHE_DIR="$place/compiled" \
-        OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 QEMU_LD_PREFIX="$place/root" \
-        "$place/qemu/usr/bin/qemu-aarch64-static" -cpu "${CPU:-neoverse-n1}" "$place/root/usr/bin/python3" "$@"
+        OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 QEMU_LD_PREFIX="$place/arm64" \
+        "$place/qemu/usr/bin/qemu-aarch64-static" -cpu "${CPU:-neoverse-n1}" "$place/arm64/usr/bin/python3" "$@"
 }
 
 cd "$here"

@@ -127,7 +127,7 @@ class Reach:
     almost every bit. Queries of one kind have their k-th neighbor at about the same distance; with a little more than
     the largest of these as a limit from the start, a scan passes over most codes from the start. Where fewer than k are
     nearer than the limit, the query is scanned once more without. So the limit decides how long a search takes, never
-    what it returns. It is of one set of codes; any thread may use it.
+    what it returns. It belongs to one set of codes, and any thread may use it.
 
     Attributes
     ----------
