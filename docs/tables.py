@@ -553,7 +553,7 @@ def _cost_row(curve: dict, run: dict, name: str) -> list[str]:
     return [
         name.format(curve["engine"]),
         f"{curve['bytes']:.0f}",  # of a vector: megabytes of a million
-        "on disk" if curve["vectors"] else "in memory",
+        "beside it" if curve["vectors"] else "in it",
         f"{curve['seconds'] / run['rows'] * 1e6 / 60:.1f}",
         *("-" if speed is None else f"{speed:,.0f}" for speed in speeds),
     ]
