@@ -7,6 +7,7 @@ import threading
 import time
 
 import httpx
+from forked import ForkedPython
 
 SECONDS_TO_START = 120
 
@@ -20,7 +21,7 @@ class Server:
     def begin(self, command, port=0):
         """Start the command of a server."""
         command = [*map(str, command), "--port", str(port)]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.process = ForkedPython(command, stderr=subprocess.PIPE, text=True)
         self.lines = []
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()

@@ -10,6 +10,7 @@ from urllib.request import urlopen
 
 import numpy as np
 import pytest
+from forked import ForkedPython
 
 
 def wait_until_ready(address):
@@ -53,7 +54,7 @@ def served(cache, *arguments):
     command = [sys.executable, "-m", "hashlearn", "app", *arguments, "--port", "0", "--bits", "32"]
     log = (cache / "log").open("w")
     environment = {**os.environ, "HASHLEARN_CACHE": str(cache), "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True) as server:
+    with ForkedPython(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True) as server:
         try:
             line = server.stdout.readline()
             found = re.search(r"Open (http://\S+)", line)

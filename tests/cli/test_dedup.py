@@ -11,6 +11,7 @@ from urllib.request import Request, urlopen
 import numpy as np
 import pytest
 from cli.conftest import snapshot
+from forked import ForkedPython
 
 from hashlearn import Duplicates, find_duplicates
 from hashlearn.durable.locks import exclusive
@@ -219,7 +220,7 @@ def test_decisions_are_followed_and_remembered_in_the_state(run, photos, folder)
 
 def test_the_page_is_served_and_the_table_of_decisions_is_beside_the_state(photos, folder):
     command = [sys.executable, "-m", "hashlearn", "dedup", "photos", "--state", "known", "--serve"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with ForkedPython(command, stdout=subprocess.PIPE, text=True) as process:
         address = next(line for line in process.stdout if line.startswith("Open ")).split()[1]
         with urlopen(address) as answer:
             page = answer.read().decode()

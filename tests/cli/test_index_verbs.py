@@ -1,12 +1,12 @@
 """``hashlearn index`` and ``hashlearn near-duplicates``."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from forked import ForkedPython
 
 import hashlearn
 from hashlearn import HammingIndex
@@ -87,7 +87,7 @@ def test_no_code_is_lost_when_two_add_to_one_index(folder, codes):
     np.save("other.npy", codes[40:])
     command = [sys.executable, "-m", "hashlearn", "index", "add", "codes.hli"]
     env = os.environ | {"PYTHONPATH": str(Path(hashlearn.__file__).parents[1])}
-    adding = [subprocess.Popen([*command, name], env=env) for name in ("one.npy", "other.npy")]
+    adding = [ForkedPython([*command, name], env=env) for name in ("one.npy", "other.npy")]
     assert [process.wait() for process in adding] == [0] * 2
     index = HammingIndex.open("codes.hli").verify()
     assert len(index) == 2 * 150

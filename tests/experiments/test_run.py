@@ -7,11 +7,11 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from forked import ForkedPython
 from threadpoolctl import threadpool_limits
 
 import hashlearn
@@ -242,10 +242,8 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(how, uninterrupted, tmp_pa
     (path, whole), killed = uninterrupted, tmp_path / "killed"
     command = [sys.executable, "-m", "hashlearn", "experiment", "run", str(path), "--out", str(killed)]
     source = str(Path(hashlearn.__file__).parents[1])
-    # A shell starts what it runs in the background deaf to SIGINT, and children inherit that.
-    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     environment = os.environ | {"PYTHONPATH": source}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, preexec_fn=listen) as process:
+    with ForkedPython(command, env=environment, stderr=subprocess.PIPE) as process:
         workers = _wait_for("three lines", lambda: _n_lines(killed) >= 3 and _children(process.pid))
         process.send_signal(how)
         errors = process.communicate()[1].decode()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from forked import ForkedPython
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -200,7 +201,7 @@ while True:
 def test_a_process_killed_while_saving_leaves_a_whole_file(saved, delay):
     source = str(Path(hashlearn.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": source}
-    child = subprocess.Popen(
+    child = ForkedPython(
         [sys.executable, "-c", SAVE_FOREVER, str(saved)], env=environment, stdout=subprocess.PIPE, text=True
     )
     assert child.stdout is not None

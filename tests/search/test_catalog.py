@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from faults.interrupts import Interrupt, moments
+from forked import ForkedPython
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
@@ -531,7 +532,7 @@ def test_who_does_not_get_the_lock_changes_nothing(folder, monkeypatch):
     with closing(SimilaritySearch.open(folder)) as search:
         before = content(search)
         command = [sys.executable, "-c", HOLD, str(folder / "catalog.db")]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        with ForkedPython(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
             assert other.stdout.readline() == b"held\n"
             for name, change in CHANGES.items():
                 with pytest.raises(TimeoutError, match="another process changes this search; nothing was changed") as e:
@@ -568,7 +569,7 @@ def test_two_processes_that_write_at_once_lose_nothing(folder):
     tests = str(Path(__file__).resolve().parents[1])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     writers = [
-        subprocess.Popen(
+        ForkedPython(
             [sys.executable, "-c", WRITE, tests, str(folder), name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -11,6 +11,7 @@ import zlib
 
 import numpy as np
 import pytest
+from forked import ForkedPython, run_forked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -154,7 +155,7 @@ def test_a_full_temporary_folder_is_named(tmp_path):
         print(error)
     print(len(file), file.take([9]).sum(), len(file.add(np.ones((1, 64)))))
     """
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    done = run_forked([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
     line, after = done.stdout.splitlines()
     assert "set TMPDIR to another" in line
     assert str(tmp_path) in line
@@ -376,7 +377,7 @@ while True:
 def test_what_a_killed_process_has_reported_as_added_is_there_and_nothing_half(tmp_path):
     VectorFile.create(tmp_path / "v", 3)
     for round in range(2):
-        writer = subprocess.Popen([sys.executable, "-c", WRITER, tmp_path / "v"], stdout=subprocess.PIPE, text=True)
+        writer = ForkedPython([sys.executable, "-c", WRITER, tmp_path / "v"], stdout=subprocess.PIPE, text=True)
         reported = [int(writer.stdout.readline()) for _ in range(3 + round)]
         writer.kill()
         reported += [int(line) for line in writer.communicate()[0].splitlines()]

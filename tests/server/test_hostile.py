@@ -14,6 +14,7 @@ from contextlib import suppress
 import httpx
 import numpy as np
 import pytest
+from forked import ForkedPython
 from served import Server, error_of
 
 from hashlearn import LSH, SimilaritySearch
@@ -236,7 +237,7 @@ def test_sigterm_ends_a_server_whatever_runs(folder, looks, status):
         run_server(app, port=0, on_listening=lambda url: print(url, flush=True))
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with ForkedPython(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         url = process.stdout.readline().strip()
         asking = threading.Thread(target=_ask_quietly, args=(f"{url}/other",), daemon=True)
         asking.start()

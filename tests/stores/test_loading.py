@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from forked import ForkedPython
 
 from hashlearn.codes import pack
 from hashlearn.progress import reporting
@@ -70,7 +71,7 @@ def test_a_load_goes_on_after_its_process_was_killed(make, uri, tmp_path):
     np.save(tmp_path / "codes.npy", codes)
     make(24).close()
     command = [sys.executable, "-c", LOADER, uri, str(tmp_path / "codes.npy")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as loader:
+    with ForkedPython(command, stdout=subprocess.PIPE, text=True) as loader:
         for line in loader.stdout:
             if int(line) == 5:
                 loader.kill()

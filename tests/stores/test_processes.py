@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from forked import ForkedPython, run_forked
 
 from hashlearn.stores import open_store
 
@@ -38,7 +39,7 @@ sys.stdin.readline()
 
 
 def run(program: str, uri: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-c", program, uri], capture_output=True, text=True, timeout=120)
+    return run_forked([sys.executable, "-c", program, uri], capture_output=True, text=True, timeout=120)
 
 
 def test_a_reader_sees_what_another_process_has_written(make, uri, kind):
@@ -98,9 +99,7 @@ def test_writers_of_the_same_ids_leave_one_row_of_each(make, uri):
 
 def test_a_store_that_another_process_holds_open(make, uri, kind):
     make(8).close()
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    holder = ForkedPython([sys.executable, "-c", HOLDER, uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert holder.stdout.readline() == "open 0\n"
         if kind in ("duckdb", "milvus"):
@@ -120,7 +119,7 @@ def test_a_locked_sqlite_file_gets_a_line_and_is_not_changed(tmp_path, monkeypat
     path = tmp_path / "codes.db"
     with open_store(f"sqlite://{path}", 8, create=True) as store:
         store.upsert(range(4), CODES)
-        other = subprocess.Popen(
+        other = ForkedPython(
             [sys.executable, "-c", LOCKER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         assert other.stdout.readline() == "locked\n"

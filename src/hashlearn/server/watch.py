@@ -116,13 +116,12 @@ class Watch:
 
     def _compare(self, X: NDArray) -> None:
         if self._drift is None:
-            reference = _reference(self.search)
+            reference = drift_reference(self.search)
             if reference is None:
                 return
             self._drift = DriftWatch(reference)
         was_large = self.drift is not None and self.drift.is_large
-        rows = np.asarray(X, np.float32)
-        report = self._drift.add(self.search.encode(rows), unit_rows(rows) if self.search.metric == "cosine" else rows)
+        report = self._drift.add(*compared_rows(self.search, X))
         if report is None:
             return
         self.metrics.tell_drift(self.name, report)
@@ -137,7 +136,13 @@ class Watch:
             LOGGER.warning(told, extra={"fields": fields})
 
 
-def _reference(search: SimilaritySearch) -> DriftReference | None:
+def compared_rows(search: SimilaritySearch, X: NDArray) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """Codes and vectors of new rows, as the reference has them."""
+    rows = np.asarray(X, np.float32)
+    return search.encode(rows), unit_rows(rows) if search.metric == "cosine" else rows
+
+
+def drift_reference(search: SimilaritySearch) -> DriftReference | None:
     """Some of the rows that are there; None where they are too few."""
     ids = search.ids
     if len(ids) < _FEWEST_ROWS:

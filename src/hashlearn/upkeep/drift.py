@@ -17,8 +17,8 @@ from hashlearn.codes import hamming_distances, unpack
 
 REFERENCE_ROWS = 4000
 BLOCK_ROWS = 500
-MOST_SHARES, MOST_NOVELTY = 0.1, 0.14
-"""From here on rows are of another kind. Blocks of 500 rows of the same kind have 0.02 and 0.03."""
+MOST_SHARES, MOST_NOVELTY, MOST_ERROR = 0.1, 0.14, 1.25
+"""From here on rows are of another kind. Blocks of 500 rows of the same kind have at most 0.03, 0.05 and 1.05."""
 
 
 class DriftReport(NamedTuple):
@@ -43,8 +43,9 @@ class DriftReport(NamedTuple):
 
     @property
     def is_large(self) -> bool:
-        """Whether the new rows are of another kind, by their codes; the error is told beside it."""
-        return self.shares > MOST_SHARES or abs(self.novelty) > MOST_NOVELTY
+        """Whether the new rows are of another kind."""
+        is_far = self.error is not None and self.error > MOST_ERROR
+        return is_far or self.shares > MOST_SHARES or abs(self.novelty) > MOST_NOVELTY
 
 
 class DriftReference:

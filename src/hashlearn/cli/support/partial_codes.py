@@ -21,6 +21,7 @@ from hashlearn.cli.support.code_files import replace_codes, sidecar_for
 from hashlearn.cli.support.places import path_of
 from hashlearn.durable.files import (
     check_writable,
+    collect_leftovers,
     keep_permissions,
     naming,
     new_file,
@@ -101,7 +102,7 @@ class PartialCodes:
         sync(self.part)
         sidecar = sidecar_for(n_bits, self.count, self._checksum.of_first(self.count), model)
         replace_codes(self.target, sidecar, self._take_place)
-        self.state.unlink(missing_ok=True)
+        self._remove_state()
         sync(self.target.parent)
 
     def stop(self, error: BaseException) -> BaseException:
@@ -168,8 +169,13 @@ class PartialCodes:
         return _RunningChecksum(self.part, len(self.header), self.width)
 
     def _remove(self) -> None:
-        self.state.unlink(missing_ok=True)
+        self._remove_state()
         self.part.unlink(missing_ok=True)
+
+    def _remove_state(self) -> None:
+        """Also what a killed process has left while it wrote the state."""
+        self.state.unlink(missing_ok=True)
+        collect_leftovers(self.state)
 
     def _size(self, codes: int) -> int:
         """Size in bytes of a file with the given number of codes."""
