@@ -1,16 +1,12 @@
 """The search in lists on processors without AVX-512, and the products it begins with."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from other_processors import cross_compiled, output_of_python
 
-import hashlearn
 from hashlearn.index.kernels.products import products, vector_tiles
 from hashlearn.index.kernels.sorting import sort_keys
 
@@ -27,43 +23,17 @@ print(json.dumps(["512" in numba.config.CPU_FEATURES if numba.config.CPU_FEATURE
 """
 
 CROSS_COMPILE = """
-import sys
-import llvmlite.binding as llvm
-import numpy as np
-from numba import njit
 from hashlearn.index.kernels.products import products
-triple, cpu = sys.argv[1:]
-llvm.initialize_all_targets()
-llvm.initialize_all_asmprinters()
-anew = njit(products.py_func, _nrt=False)  # code from the cache could not be looked at
-anew(np.zeros(128, np.float32), 2, np.zeros((5, 2), np.float32), np.zeros((5, 64), np.float32))
-for text in anew.inspect_llvm().values():
-    module = llvm.parse_assembly(text)
-    module.triple = triple
-    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=2)
-    module.data_layout = str(machine.target_data)
-    assert machine.emit_object(module)
-    print(machine.emit_assembly(module))
+kernel = njit(products.py_func, _nrt=False)  # code from the cache could not be looked at
+kernel(np.zeros(128, np.float32), 2, np.zeros((5, 2), np.float32), np.zeros((5, 64), np.float32))
 """
-
-
-def run_python(script, *arguments, **environment):
-    source = str(Path(hashlearn.__file__).parents[1])
-    done = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        env={**os.environ, "PYTHONPATH": source, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.skipif(llvm.get_default_triple().split("-")[0] != "x86_64", reason="names an x86 processor")
 def test_results_are_the_same_on_a_processor_with_avx2_only():
     features = "+avx2,+avx,+fma,+ssse3,+sse4.2,+popcnt,+bmi,+bmi2"
-    here, there = run_python(SEARCH), run_python(SEARCH, NUMBA_CPU_NAME="haswell", NUMBA_CPU_FEATURES=features)
+    here = output_of_python(SEARCH)
+    there = output_of_python(SEARCH, NUMBA_CPU_NAME="haswell", NUMBA_CPU_FEATURES=features)
     assert json.loads(there)[0] is False
     assert json.loads(here)[1:] == json.loads(there)[1:]
 
@@ -73,7 +43,7 @@ def test_results_are_the_same_on_a_processor_with_avx2_only():
     [("aarch64-linux-gnu", "neoverse-n1", "fmla\tv"), ("x86_64-linux-gnu", "haswell", "vfmadd")],
 )
 def test_products_are_made_of_vector_instructions(triple, cpu, instruction):
-    assert run_python(CROSS_COMPILE, triple, cpu).count(instruction) >= 8
+    assert cross_compiled(CROSS_COMPILE, triple, cpu).count(instruction) >= 8
 
 
 @pytest.mark.parametrize("n_queries", [1, 3, 4, 9])

@@ -1,14 +1,8 @@
 """Look-ups by byte shuffles on other processors than this one."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import llvmlite.binding as llvm
 import pytest
-
-import hashlearn
+from other_processors import cross_compiled, output_of_python
 
 COMPARE = """
 import sys
@@ -43,49 +37,25 @@ print(look_up.byte_shuffle(triple, features).name)
 
 # The shuffle is a function of another name until this processor is done with the code.
 CROSS_COMPILE = """
-import sys
-import llvmlite.binding as llvm
-import numpy as np
-from numba import njit, typeof
+from numba import typeof
 from hashlearn.index.kernels import look_up
 from hashlearn.index.kernels.look_up import least_sums, near_by_bounds, near_by_sums
 
 @njit(_nrt=False)
-def all_parts(codes, tables, factors, limits, masks):
+def kernel(codes, tables, factors, limits, masks):
     group = (0, 1, 2, 3)
     least_sums(codes, 0, 8, tables, codes, factors, group, limits, masks)
     near = near_by_sums(codes, 0, 8, tables, codes, factors, group, limits, masks)
     return near | near_by_bounds(codes, 0, 8, tables, codes, group, masks)
 
-triple, cpu, name, n_bytes = sys.argv[1:]
-llvm.initialize_all_targets()
-llvm.initialize_all_asmprinters()
+name, n_bytes = more
+rename = lambda text: text.replace("@stand_in", "@" + name)
 llvm.add_symbol("stand_in", 1)
 look_up.byte_shuffle = lambda *_: look_up.ByteShuffle("", "stand_in", int(n_bytes))
 for dtype in (np.uint16, np.uint32):
     kinds = [np.empty(0, kind) for kind in (np.uint8, np.uint8, np.uint16, dtype, np.uint64)]
-    all_parts.compile(tuple(map(typeof, kinds)))
-for text in all_parts.inspect_llvm().values():
-    module = llvm.parse_assembly(text.replace("@stand_in", "@" + name))
-    module.triple = triple
-    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=2)
-    module.data_layout = str(machine.target_data)
-    assert machine.emit_object(module)
-    print(machine.emit_assembly(module))
+    kernel.compile(tuple(map(typeof, kinds)))
 """
-
-
-def run_python(script, *arguments, **environment):
-    source = str(Path(hashlearn.__file__).parents[1])
-    done = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        env={**os.environ, "PYTHONPATH": source, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.skipif(llvm.get_default_triple().split("-")[0] != "x86_64", reason="names x86 processors")
@@ -98,7 +68,7 @@ def run_python(script, *arguments, **environment):
     ],
 )
 def test_results_are_the_same_with_narrow_registers_and_with_no_shuffle_at_all(cpu, features, shuffle, lengths):
-    printed = run_python(COMPARE, *map(str, lengths), NUMBA_CPU_NAME=cpu, NUMBA_CPU_FEATURES=features)
+    printed = output_of_python(COMPARE, *map(str, lengths), NUMBA_CPU_NAME=cpu, NUMBA_CPU_FEATURES=features)
     assert printed.strip() == shuffle
 
 
@@ -114,6 +84,6 @@ def test_look_ups_are_one_instruction_a_register(triple, cpu, shuffle, n_bytes, 
     """Of four queries, for all strips: a byte's two halves by sums, twice (16 and 32 bits), and, with those of
     corrections, by bounds.
     """
-    assembly = run_python(CROSS_COMPILE, triple, cpu, shuffle, str(n_bytes))
+    assembly = cross_compiled(CROSS_COMPILE, triple, cpu, shuffle, str(n_bytes))
     n_strips = 64 // n_bytes
     assert assembly.count(instruction) >= 4 * n_strips * 2 * (2 * 2 + 2 * 2)

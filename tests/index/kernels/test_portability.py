@@ -1,13 +1,11 @@
 """The same source on processors without AVX-512, and the disk cache of compiled kernels."""
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import llvmlite.binding as llvm
 import pytest
+from other_processors import cross_compiled, run_python
 
 import hashlearn
 from hashlearn import compiled
@@ -31,17 +29,6 @@ for n_bits in (16, 64, 96, 256):
 """
 
 
-def run_python(script, *arguments, **environment):
-    source = str(Path(hashlearn.__file__).parents[1])
-    return subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        env={**os.environ, "PYTHONPATH": source, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.mark.skipif(llvm.get_default_triple().split("-")[0] != "x86_64", reason="names an x86 processor")
 def test_results_are_the_same_on_a_processor_with_avx2_only():
     done = run_python(
@@ -51,34 +38,20 @@ def test_results_are_the_same_on_a_processor_with_avx2_only():
 
 
 CROSS_COMPILE = """
-import sys
-import llvmlite.binding as llvm
-import numpy as np
-from numba import njit
 from hashlearn.index.kernels import simd
 from hashlearn.index.kernels.tiles import Tiles
 
 @njit(_nrt=False)
-def all_parts(tiles, words, out):
+def kernel(tiles, words, out):
     simd.write_distances(tiles, 0, words, 0, out, 0)
     near = simd.any_below(tiles, 0, words, 0, 3) or simd.any_front_below(tiles, 0, words, 0, 3)
     near = near or simd.any_pairs_below(tiles, 0, words, 0, 3) or simd.any_front_pairs_below(tiles, 0, words, 0, 3)
     near = near or simd.any_folded_below(tiles, 0, words, 0, 3) or simd.any_folded_pairs_below(tiles, 0, words, 0, 3)
     return near or simd.mask_below(tiles, 0, words, 0, 3) > 0
 
-triple, cpu = sys.argv[1:]
-llvm.initialize_all_targets()
-llvm.initialize_all_asmprinters()
 for dtype in (np.uint8, np.uint16, np.uint32, np.uint64):
     tiles = Tiles(np.zeros(128, dtype), np.zeros(128, dtype), 2, 2, 64)
-    all_parts(tiles, np.zeros(4, dtype), np.zeros(64, np.uint16))
-for text in all_parts.inspect_llvm().values():
-    module = llvm.parse_assembly(text)
-    module.triple = triple
-    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=2)
-    module.data_layout = str(machine.target_data)
-    assert machine.emit_object(module)
-    print(machine.emit_assembly(module))
+    kernel(tiles, np.zeros(4, dtype), np.zeros(64, np.uint16))
 """
 
 
@@ -88,9 +61,7 @@ for text in all_parts.inspect_llvm().values():
 )
 def test_the_vector_code_assembles_for_other_processors(triple, cpu, instruction):
     """Cross-compiled, the population count is NEON's ``cnt`` on ARM and a look-up by shuffle on AVX2."""
-    done = run_python(CROSS_COMPILE, triple, cpu)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count(instruction) >= 4
+    assert cross_compiled(CROSS_COMPILE, triple, cpu).count(instruction) >= 4
 
 
 def test_an_edit_anywhere_in_the_room_makes_kernels_anew(tmp_path):
