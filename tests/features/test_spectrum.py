@@ -2,8 +2,9 @@ import io
 
 import numpy as np
 import pytest
+from scipy.signal.windows import tukey
 
-from hashlearn.features import encoder_named
+from hashlearn.features import encoder_named, spectrum
 from hashlearn.features.spectrum import N_FEATURES, SpectrumEncoder
 
 image = pytest.importorskip("PIL.Image")
@@ -78,3 +79,8 @@ def test_a_vector_depends_on_its_picture_alone():
     assert together.shape == (4, N_FEATURES)
     np.testing.assert_array_equal(together, np.concatenate([encoder.encode([each]) for each in pictures]))
     assert encoder.encode([]).shape == (0, N_FEATURES)
+
+
+def test_borders_are_faded_by_a_tukey_window():
+    window = tukey(spectrum.SIDE + 2, 0.5)[1:-1]
+    np.testing.assert_allclose(spectrum.FADED, window[:, None] * window, atol=1e-12)
