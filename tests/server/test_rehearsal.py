@@ -1,20 +1,21 @@
 """Nobody who asks a server that is ready waits for a compiler."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import compilation
 import pytest
+from forked import run_forked
 
-PROGRAM = Path(compilation.__file__)
+PROGRAM = Path(compilation.__file__).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("id", ["7", "seven/siebenä"])
 def test_after_a_rehearsal_no_request_compiles_anything(make_search, digits, tmp_path, id):
-    """In a process of its own: the kernels of this one have been compiled by other tests."""
+    """In a process of its own, which has imported the library and called no kernel: other tests have compiled here."""
     folder = make_search(tmp_path / "search")
-    done = subprocess.run([sys.executable, PROGRAM, folder, id], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", PROGRAM, str(folder), id]
+    done = run_forked(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["10 requests answered", "compiled: []"]
 
 
