@@ -14,7 +14,7 @@ QUICK := tests/codes tests/linalg tests/metrics tests/hashers/test_contract.py t
 QUICK += tests/rows/test_blocks.py tests/rows/test_passes.py tests/docs/test_docstrings.py
 QUICK += tests/test_compiled.py tests/test_init.py tests/test_names.py tests/test_progress.py tests/test_threads.py
 
-.PHONY: check demo test faults docs docs-check dist clean
+.PHONY: check demo test lint suite faults docs docs-check dist clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/hashlearn demo
@@ -22,7 +22,13 @@ demo: $(VENV)/.installed-demo
 test: $(VENV)/.installed-test $(if $(shell command -v npm),$(AXE))
 	@command -v chromium chromium-browser google-chrome >/dev/null || \
 	  echo "No Chromium found: the tests of the page in a browser are skipped. On Debian: apt-get install chromium"
+	$(MAKE) --no-print-directory -j 2 lint suite
+
+# Beside each other: the linters use one core for a minute, and many tests wait.
+lint: $(VENV)/.installed-test
 	$(LINT)
+
+suite: $(VENV)/.installed-test
 	$(PYTEST) --durations=10
 
 # What to run after every change: the linters and the tests of the mathematics, the methods and the public names.
