@@ -228,6 +228,16 @@ def kinds() -> str:
     return markdown(rows)
 
 
+def expand() -> str:
+    """mAP / precision@100 of 64-bit JPSH for several ways to ask; the last run of a dataset counts."""
+    newest = {run["dataset"]: run["ways"] for run in benchmark_runs("expand")}
+    ways = next(iter(newest.values()))
+    body = [
+        [name, *(f"{first:.3f} / {second:.3f}" for first, second in found.values())] for name, found in newest.items()
+    ]
+    return markdown([["", *ways], *body])
+
+
 EMBEDDINGS_BITS = 64
 EMBEDDING_SETS = ("cifar-10-cnn", "ag-news-minilm", "mnist")
 UNIT_SETS = {"cifar-10-cnn": "cifar-10-cnn-unit", "mnist": "mnist-unit"}
@@ -721,6 +731,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "range over runs": range_over_runs,
     "ablation": ablation,
     "kinds": kinds,
+    "expand": expand,
     "starts": starts,
     "embeddings short": embeddings_short,
     **{f"embeddings by bits {dataset}": partial(embeddings_by_bits, dataset) for dataset in EMBEDDING_SETS},
