@@ -160,6 +160,23 @@ def _places(table: MeasureTable) -> list[tuple[str, Comparison]]:
     ]
 
 
+def paper_cells(dataset: str) -> str:
+    """Every mAP with the paper's settings beside the published one: above, below, or within a standard error."""
+    (table,) = [table for table in _compared("table-2") if table.dataset.name == dataset]
+    rows = [["", *(f"{bits} bits" for bits in table.bits)]]
+    for row in table.rows:
+        if not row.method.is_variant and any(cell.difference is not None for cell in row.cells):
+            rows.append([row.title, *map(_verdict, row.cells)])
+    return markdown(rows)
+
+
+def _verdict(cell: Comparison) -> str:
+    if cell.difference is None or cell.ours is None:
+        return ""
+    error = cell.ours.std / cell.ours.n**0.5
+    return "same" if abs(cell.difference) <= error else f"{cell.difference:+.3f}"
+
+
 def range_over_runs() -> str:
     """Least and most mAP over the runs of JPSH, which differ by their anchors and starting codes."""
     experiment = paper_experiment("table-2").restricted(methods=["jpsh-paper", "jpsh"])
@@ -172,6 +189,53 @@ def range_over_runs() -> str:
             spans = [span((cell.ours.least, cell.ours.most), 3) if cell.ours else "" for cell in row.cells]
             rows.append([table.dataset.title, row.title, *spans])
     return markdown(rows)
+
+
+def stored_tables(name: str) -> list[MeasureTable]:
+    """The tables of an experiment of the folder experiments/, whose results are in results/NAME."""
+    experiment = read_experiment(ROOT / "experiments" / f"{name}.toml")
+    datasets = [dataset.name for dataset in experiment.datasets]
+    return measure_tables(experiment, Results(ResultFolder(ROOT / "results" / name).lines(datasets)))
+
+
+def ablation() -> str:
+    """mAP / precision@100 of JPSH with one part changed at a time."""
+    tables = stored_tables("ablation")
+    titles = list(dict.fromkeys(table.dataset.title for table in tables))
+    cells: dict[tuple[str, str], list[str]] = {}
+    for table in tables:
+        cells.setdefault((REFERENCE, table.dataset.title), []).append(f"{table.reference:.3f}")
+        for row in table.rows:
+            ours = row.cells[0].ours
+            cells.setdefault((row.title, table.dataset.title), []).append(f"{ours.mean:.3f}" if ours else "")
+    rows = dict.fromkeys(row for row, _ in cells)
+    body = [[row, *(" / ".join(cells[row, title]) for title in titles)] for row in rows]
+    return markdown([["", *titles], *body])
+
+
+def kinds() -> str:
+    """mAP / precision@100 of the float vectors and of codes by length, on sets of many kinds."""
+    tables = stored_tables("kinds")
+    columns = dict.fromkeys((row.title, bits) for table in tables for row in table.rows for bits in table.bits)
+    rows = [["", REFERENCE, *(f"{title}, {bits} bits" for title, bits in columns)]]
+    by_set: dict[str, list[list[str]]] = {}
+    for table in tables:
+        found = {(row.title, bits): cell.ours for row in table.rows for bits, cell in zip(table.bits, row.cells)}
+        means = [f"{stat.mean:.3f}" if (stat := found.get(column)) else "" for column in columns]
+        by_set.setdefault(table.dataset.title, []).append([f"{table.reference:.3f}", *means])
+    for title, (of_map, of_precision) in by_set.items():
+        rows.append([title, *(f"{first} / {second}" for first, second in zip(of_map, of_precision))])
+    return markdown(rows)
+
+
+def expand() -> str:
+    """mAP / precision@100 of 64-bit JPSH for several ways to ask; the last run of a dataset counts."""
+    newest = {run["dataset"]: run["ways"] for run in benchmark_runs("expand")}
+    ways = next(iter(newest.values()))
+    body = [
+        [name, *(f"{first:.3f} / {second:.3f}" for first, second in found.values())] for name, found in newest.items()
+    ]
+    return markdown([["", *ways], *body])
 
 
 EMBEDDINGS_BITS = 64
@@ -663,7 +727,11 @@ TABLES: dict[str, Callable[[], str]] = {
     **{f"texts {part}": partial(texts, part) for part in ("debian", "million", "reuters")},
     "measured": measured,
     "distance to the paper": distance_to_paper,
+    **{f"paper cells {dataset}": partial(paper_cells, dataset) for dataset in ("mnist", "mnist-unit", "cifar-10")},
     "range over runs": range_over_runs,
+    "ablation": ablation,
+    "kinds": kinds,
+    "expand": expand,
     "starts": starts,
     "embeddings short": embeddings_short,
     **{f"embeddings by bits {dataset}": partial(embeddings_by_bits, dataset) for dataset in EMBEDDING_SETS},
