@@ -2,7 +2,7 @@
 
     python benchmarks/soak.py                        # 100,000 requests over 5 searches, then 100 kills
     python benchmarks/soak.py --requests 2000 --kills 2
-    python benchmarks/soak.py --requests 0           # only the kills
+    python benchmarks/soak.py --requests 0 --kills 20 --folder kept/    # only kills; repeat it to go on where it ended
 
 Each client writes and removes rows of its own in one of the searches, and keeps a log of what it was answered. A search
 for one of its vectors, for the words of a row, or with a filter that only this row meets, must find the row that the
@@ -17,6 +17,7 @@ Each of the two parts adds one line to ``results/soak.jsonl``.
 """
 
 import argparse
+import json
 import random
 import shutil
 import tempfile
@@ -36,6 +37,7 @@ from hashlearn import SimilaritySearch
 N_CLIENTS = 16
 N_IDS = 200
 N_SEARCHES = 5
+LOGS = "logs.json"
 
 
 class Client(threading.Thread):
@@ -139,13 +141,16 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--n", type=int, default=20_000, help="rows that each search has before")
+    parser.add_argument("--folder", type=Path, help="where the searches and the clients' logs are kept")
     add_out_option(parser)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        make_searches(Path(name), options.n)
-        logs: list[dict[int, int]] = [{} for _ in range(N_CLIENTS)]
+        folder = options.folder or Path(name)
+        if not (folder / "search").is_dir():
+            make_searches(folder, options.n)
+        logs = read_logs(folder)
         if options.requests:
-            with running("several", Path(name)) as port:
+            with running("several", folder) as port:
                 clients = [Client(number, port, options.requests // N_CLIENTS) for number in range(N_CLIENTS)]
                 measured = soak(port, clients)
             logs = [client.log for client in clients]
@@ -158,7 +163,7 @@ def main() -> None:
                 measured,
             )
         if options.kills:
-            killed = kill_again_and_again(Path(name), options.kills, logs)
+            killed, logs = kill_again_and_again(folder, options.kills, logs)
             print(
                 append_run(
                     options.out,
@@ -167,10 +172,19 @@ def main() -> None:
                 ),
                 killed,
             )
+        (folder / LOGS).write_text(json.dumps(logs))
+
+
+def read_logs(folder: Path) -> list[dict[int, int]]:
+    """What the clients of an earlier run were told last, or nothing."""
+    if not (folder / LOGS).is_file():
+        return [{} for _ in range(N_CLIENTS)]
+    return [{int(id): version for id, version in log.items()} for log in json.loads((folder / LOGS).read_text())]
 
 
 def make_searches(folder: Path, n: int) -> None:
     """A folder with the searches."""
+    folder.mkdir(exist_ok=True)
     make_search(folder, n, text_field="text")
     (folder / "search").rename(folder / "s0")
     (folder / "search").mkdir()
@@ -200,9 +214,12 @@ def soak(port: int, clients: list[Client]) -> dict[str, Any]:
     return {"requests": n_requests, "seconds": seconds, **counted(clients), "megabytes": megabytes}
 
 
-def kill_again_and_again(folder: Path, n_kills: int, logs: list[dict[int, int]]) -> dict[str, Any]:
-    """Writes that were lost, and seconds from a start to a server that is ready, over so many kills."""
+def kill_again_and_again(
+    folder: Path, n_kills: int, logs: list[dict[int, int]]
+) -> tuple[dict[str, Any], list[dict[int, int]]]:
+    """Writes that were lost, and seconds from a start to a server that is ready; and the logs after the last kill."""
     seconds, n_requests = [], 0
+    moments = random.Random(sum(len(log) for log in logs))
     for kill in range(n_kills + 1):  # the last start is to look
         start = time.perf_counter()
         with running("several", folder) as port:
@@ -210,14 +227,14 @@ def kill_again_and_again(folder: Path, n_kills: int, logs: list[dict[int, int]])
             clients = [Client(number, port, 10**9) for number in range(N_CLIENTS)]
             for client, log in zip(clients, logs):
                 client.log, client.is_to_be_killed = log, True
-                client.random.seed(1_000 * kill + client.ids[0])
+                client.random.seed(moments.random())
             if kill == n_kills:
                 for client in clients:
                     client.check_all()
                 break
             for client in clients:
                 client.start()
-            time.sleep(0.2 + 2 * random.Random(kill).random())
+            time.sleep(0.2 + 2 * moments.random())
             server_process(port).kill()
             for client in clients:
                 client.join()
@@ -228,8 +245,9 @@ def kill_again_and_again(folder: Path, n_kills: int, logs: list[dict[int, int]])
         logs = [client.log for client in clients]
         print(f"kill {kill + 1}: ready after {seconds[-1]:.1f} s, {n_requests} requests so far", flush=True)
         if any(client.errors or client.wrong for client in clients):
-            return {"kills": kill + 1, "requests": n_requests, "seconds_to_ready": seconds, **counted(clients)}
-    return {"kills": n_kills, "requests": n_requests, "seconds_to_ready": seconds, **counted(clients)}
+            n_kills = kill + 1
+            break
+    return {"kills": n_kills, "requests": n_requests, "seconds_to_ready": seconds, **counted(clients)}, logs
 
 
 def counted(clients: list[Client]) -> dict[str, Any]:
