@@ -12,7 +12,7 @@ from hashlearn.adapters.documents import untrained_search
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.rows import RowBlocks, plain_rows
 from hashlearn.rows.blocks import dense
-from hashlearn.rows.inputs import is_frame_of_numbers
+from hashlearn.rows.forms import is_frame_of_numbers
 from hashlearn.search import SimilaritySearch
 from hashlearn.search.graph import MODES, check_neighbors, neighbor_graph, without_self
 

@@ -25,7 +25,7 @@ from hashlearn.hashers.saving import save_hasher
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, map_blocks, plain_rows, write_blocks
 from hashlearn.rows.blocks import check_finite
-from hashlearn.rows.inputs import is_frame_of_numbers
+from hashlearn.rows.forms import is_frame_of_numbers
 from hashlearn.threads import one_blas_thread
 
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
@@ -369,7 +369,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
 def _checkable(X: Any) -> Any:
     """RowBlocks where X names rows; otherwise what scikit-learn checks: an array, or a frame with names of features."""
-    if is_frame_of_numbers(X):
+    if not isinstance(X, np.ndarray) and is_frame_of_numbers(X):
         return X
     rows = plain_rows(X)
     if not isinstance(rows, RowBlocks) and rows.dtype.kind != "O":

@@ -9,7 +9,7 @@ from hashlearn.codes import check_n_bits
 from hashlearn.hashers.anchored import AnchoredHasher
 from hashlearn.hashers.base import Hasher
 from hashlearn.rows import plain_rows
-from hashlearn.rows.inputs import is_frame_of_numbers
+from hashlearn.rows.forms import is_frame_of_numbers
 
 AnyHasher = TypeVar("AnyHasher", bound=Hasher)
 

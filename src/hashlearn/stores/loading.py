@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_integer
 from hashlearn.codes import check_codes
 from hashlearn.progress import track
+from hashlearn.rows.forms import is_table, library_of
 from hashlearn.rows.inputs import as_ids
-from hashlearn.rows.inputs.columns import is_table, library_of
 from hashlearn.stores.arguments import check_corrections
 from hashlearn.stores.store import BLOCK_ROWS, Store
 

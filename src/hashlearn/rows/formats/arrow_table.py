@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.extras import require
-from hashlearn.rows.arrow import is_list_type, is_number_type, matrix_of_lists
 from hashlearn.rows.formats.format import Format, listing, objects_of
 from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.problems import FileProblem
+from hashlearn.rows.forms import is_list_type, is_number_type, matrix_of_lists
 
 
 class ArrowTable(NamedTuple):

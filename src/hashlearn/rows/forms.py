@@ -1,17 +1,121 @@
-"""Tables and columns of pandas, polars, pyarrow and datasets, recognized by their attributes: none of these libraries
-is imported."""
+"""Vectors in other forms than an array: lists, tables and columns, tensors, and objects with a protocol.
 
-from collections.abc import Iterator, Sequence
+Pandas, polars, pyarrow, datasets and torch are recognized by their attributes: none of them is imported.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from numbers import Number
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from hashlearn.extras import require
-from hashlearn.rows.arrow import is_list_type, is_number_type, matrix_of_lists
 
 LIBRARIES = ("pandas", "polars", "pyarrow", "datasets", "torch")
 Kind = Literal["numbers", "vectors", "other"]
+
+_NO_ROWS = (type(None), Number, bytes, Mapping, Set)
+
+_TABLES: dict[str, Callable[[Any], list[Any]]] = {
+    "pandas": lambda frame: frame.to_dict("records"),
+    "polars": lambda frame: frame.to_dicts(),
+    "datasets": lambda dataset: dataset.to_list(),
+}
+"""The rows of a table as dicts, by the library that it comes from."""
+
+
+def held_vectors(X: Any, name: str) -> Any:
+    """The numbers of X as an array of the same shape; a list of matrices if X is in several pieces."""
+    if scipy.sparse.issparse(X):  # before mappings: a dok_matrix is one
+        return X.tocsr()
+    if isinstance(X, _NO_ROWS):
+        raise TypeError(f"{name} must hold vectors, shape (n, n_features), got {type(X).__name__}")
+    if hasattr(X, "read_all"):  # a stream of record batches of pyarrow
+        X = X.read_all()
+    if isinstance(X, Iterator):
+        raise TypeError(f"{name} must be a function that returns a fresh iterator for every pass, got an iterator")
+    if np.ma.is_masked(X):
+        raise ValueError(f"{name} must not be masked; fill it with {name}.filled(value)")
+    if isinstance(X, (np.ndarray, memoryview)):
+        return _of_array(np.asarray(X), name)
+    if isinstance(X, (list, tuple)):
+        return _of_list(X, name)
+    if hasattr(X, "detach"):
+        return _of_tensor(X)
+    if library_of(X) is None:
+        return _of_protocol(X, name)
+    if library_of(X) == "polars" and hasattr(X, "collect"):
+        raise TypeError(f"{name} must hold vectors, got a LazyFrame; pass {name}.collect()")
+    values = matrix_of_table(X, name) if is_table(X) else values_of_column(X, name)
+    return values if isinstance(values, list) else _of_array(values, name)
+
+
+def _of_array(array: NDArray, name: str) -> NDArray:
+    if array.dtype.kind == "O" and array.ndim == 1:
+        return _of_list(array.tolist() if _are_lists(array) else list(array), name)
+    if array.dtype.name == "bfloat16":  # of ml_dtypes, as JAX has it
+        return array.astype(np.float32)
+    return array
+
+
+def _are_lists(array: NDArray) -> bool:
+    return len(array) > 0 and isinstance(array[0], (list, tuple))
+
+
+def _of_list(values: Sequence[Any], name: str) -> NDArray:
+    """Numbers as one vector, or vectors as a matrix."""
+    if len(values) == 0:
+        return np.asarray(values, np.float64)
+    missing = next((row for row, each in enumerate(values) if is_missing(each)), None)
+    if missing is not None and any(map(is_vector, values)):
+        raise ValueError(f"{name} has missing vectors: row {missing} has none")
+    if isinstance(values[0], str):
+        raise TypeError(f"{name} must hold vectors, shape (n, n_features), got a {type(values).__name__} of texts")
+    known = (np.ndarray, list, tuple, Number)
+    vectors: list[Any] = [each if isinstance(each, known) else held_vectors(each, name) for each in values]
+    try:
+        return np.stack(vectors) if all(isinstance(each, np.ndarray) for each in vectors) else np.array(vectors)
+    except ValueError:
+        lengths = [np.size(each) for each in vectors if np.ndim(each) <= 1] or [0]
+        raise ValueError(
+            f"{name} must hold vectors of one length, got lengths from {min(lengths)} to {max(lengths)}"
+        ) from None
+
+
+def _of_tensor(tensor: Any) -> NDArray:
+    """A tensor of torch, without its gradient and on the CPU; types that numpy lacks as float32."""
+    held = tensor.detach().cpu()
+    try:
+        return held.numpy()
+    except TypeError:
+        return held.float().numpy()
+
+
+def _of_protocol(X: Any, name: str) -> Any:
+    """The numbers of an object that has a protocol: an array, DLPack, Arrow, or a sequence."""
+    if hasattr(X, "__array__"):
+        return _of_array(np.asarray(X), name)
+    if hasattr(X, "__arrow_c_stream__"):
+        arrow = require("pyarrow", "parquet")
+        try:
+            return held_vectors(arrow.table(X), name)
+        except (arrow.ArrowInvalid, TypeError):  # a stream of a single column
+            return held_vectors(arrow.chunked_array(X), name)
+    if hasattr(X, "__arrow_c_array__"):
+        return held_vectors(require("pyarrow", "parquet").array(X), name)
+    if hasattr(X, "__dlpack__"):
+        try:
+            return _of_array(np.from_dlpack(X), name)
+        except (BufferError, RuntimeError, TypeError) as problem:
+            raise TypeError(f"{name} must be on the CPU and of a type that numpy has: {problem}") from None
+    if isinstance(X, Sequence):
+        return _of_list(list(X), name)
+    raise TypeError(
+        f"{name} must hold vectors: an array of shape (n, n_features), a list of vectors, a frame or a column of "
+        f"vectors, got {type(X).__name__}; pass np.asarray({name})"
+    )
 
 
 def library_of(value: Any) -> str | None:
@@ -27,6 +131,16 @@ def is_table(value: Any) -> bool:
     if library not in names or hasattr(value, "collect"):  # a LazyFrame of polars has no values yet
         return False
     return hasattr(value, names[library]) and hasattr(value, "__getitem__")
+
+
+def rows_of_table(value: Any) -> list[Any] | None:
+    """The rows of a table as dicts, or the values of a column; None where a value is neither."""
+    library = library_of(value)
+    if library == "pyarrow":
+        return value.to_pylist()
+    if is_table(value):
+        return _TABLES[str(library)](value)
+    return list(value) if library in ("pandas", "polars", "datasets") else None
 
 
 def column_names(table: Any) -> list[Any]:
@@ -184,3 +298,37 @@ def _numpy_dtype(column: Any) -> Any:
     if column.isna().any():
         return np.float64
     return getattr(column.dtype, "numpy_dtype", None) or getattr(column.dtype, "subtype", np.float64)
+
+
+def is_list_type(kind: Any) -> bool:
+    """Whether an Arrow type is a list of numbers: a vector in every row."""
+    check = require("pyarrow", "parquet").types
+    kind = getattr(kind, "storage_type", kind)  # an extension, such as a tensor of a fixed shape
+    lists = check.is_list(kind) or check.is_large_list(kind) or check.is_fixed_size_list(kind)
+    return lists and is_number_type(kind.value_type)
+
+
+def is_number_type(kind: Any) -> bool:
+    """Whether an Arrow type is a number."""
+    check = require("pyarrow", "parquet").types
+    return check.is_integer(kind) or check.is_floating(kind)
+
+
+def matrix_of_lists(lists: Any) -> NDArray:
+    """The vectors of an Arrow array of lists, shape (n, d).
+
+    Raises
+    ------
+    ValueError
+        If the column has no vectors of one length. The message follows the name of the column: "has missing vectors".
+    """
+    lists = getattr(lists, "storage", lists)
+    if lists.null_count:
+        raise ValueError("has missing vectors")
+    lengths = require("pyarrow.compute", "parquet").list_value_length(lists).to_numpy(zero_copy_only=False)
+    if len(lengths) and (lengths != lengths[0]).any():
+        raise ValueError(f"has vectors of different lengths, {lengths.min()} to {lengths.max()}")
+    values = lists.flatten()
+    if values.null_count:
+        raise ValueError("has missing values")
+    return values.to_numpy(zero_copy_only=False).reshape(len(lists), -1 if len(lists) else 0)
