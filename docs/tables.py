@@ -684,6 +684,25 @@ def soak() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
+def explore() -> str:
+    """How soon the first page of a large collection is drawn in a browser."""
+    runs = benchmark_runs("explore")
+    rows = [["rows", "first view, ms", "again, ms", "after a filter, ms"]]
+    for run in runs:
+        rows.append([f"{run['n']:,}", *(span(run[name], 0) for name in ("first_ms", "again_ms", "filter_ms"))])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
+def hostile() -> str:
+    """How long plain clients wait beside hostile ones, and how soon the server ends."""
+    runs = benchmark_runs("hostile")
+    rows = [["hostile request", "p99 alone, ms", "p99 beside, ms", "ratio", "errors", "SIGTERM to end, s"]]
+    for run in runs:
+        times = [f"{run[name]:.1f}" for name in ("p99_ms_alone", "p99_ms_beside", "p99_ratio")]
+        rows.append([run["kind"], *times, str(run["errors"]), f"{run['seconds_to_end']:.1f}"])
+    return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
 def machines(runs: list[dict]) -> str:
     """On which processors the runs were made, below a table of ranges."""
     return f"Least and most over all runs. {measured_on(runs)}"
@@ -745,6 +764,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "faults": faults,
     "serving": serving,
     "soak": soak,
+    "explore": explore,
+    "hostile": hostile,
     "neighbors": neighbor_recall,
     "neighbors speed": neighbor_speed,
     **{f"engines {dataset}": partial(engines, dataset) for dataset in ("glove", "sift", "cifar-10-cnn")},
