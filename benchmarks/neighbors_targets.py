@@ -17,14 +17,14 @@ RECALLS = {
     ("cnn", "ABH 128"): (0.51, 0.965),
     ("cnn", "ABH 256"): (0.66, 0.995),
 }
-"""At least so much of 10@10 and 10@100."""
+"""The least 10@10 and 10@100."""
 
 AT_10 = {
     ("gist", "ABH 64, 10 restarts"): 0.38,
     ("flickr", "ABH 64"): 0.19,
     ("cnn", "ABH 128 + int8 rerank of 100"): 0.95,
 }
-"""At least so much of 10@10."""
+"""The least 10@10."""
 
 SCAN = "scan of 1e+06 codes,"
 RATIOS = {

@@ -278,7 +278,7 @@ def ranking_statistics(clock: Callable[[], float]) -> dict:
 
 @njit(nogil=True)
 def _count_bits(tiles: Tiles, n_tiles: int):
-    """Count all bits of so many tiles out of the first-level cache, over and over."""
+    """Count all bits of a number of tiles in the first-level cache, again and again."""
     found = False
     in_cache = tiles.n_codes // 64
     query = np.zeros(tiles.n_front + tiles.n_back, np.uint64)

@@ -8,7 +8,8 @@ that each send the next request when the last one is answered. The contenders ta
 does hits all alike; numbers are medians of the rounds, and ratios medians of the ratios within a round.
 
 - ``hashlearn``: ``POST /v1/search`` by one vector, k=10, ordered by codes.
-- ``hashlearn, rerank``: the same, with the 40 nearest codes ordered anew by vectors of int8 on disk.
+- ``hashlearn, lists``: the same without ``rerank``: looked for in lists, and ordered by vectors of int8 on disk.
+- ``hashlearn, lists, not watched``: the same by a server that measures no recall (``--recall-share 0``).
 - ``faiss``: the same endpoint and hasher; ``IndexBinaryFlat`` finds the codes.
 - ``echo``: a bare FastAPI application that reads the same body into the same model, and returns an answer of the same
   size.
@@ -27,7 +28,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +37,8 @@ import numpy as np
 from load import prepared
 from machine import one_thread
 from runs import add_out_option, append_run
+
+from hashlearn.codes.results import Neighbors
 
 N_BITS, WIDTH, K, N_CENTERS, NOISE = 64, 128, 10, 10_000, 0.5
 BLOCK = 50_000
@@ -52,8 +55,9 @@ def main() -> None:
         serve(options.serve, Path(options.folder), options.port)
         return
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        make_search(folder, options.n)
+        folder = Path(options.folder or name)
+        if not (folder / "search").exists():
+            make_search(folder, options.n)
         write_requests(folder)
         rounds = measure(folder, options.rounds, options.seconds)
     lines = [medians(same) for same in zip(*rounds)]
@@ -71,7 +75,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="measurements of each contender")
     parser.add_argument("--seconds", type=float, default=2, help="of each measurement")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
-    parser.add_argument("--folder", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help="where the search is, or is made; left out: a temporary folder")
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     add_out_option(parser)
     return parser.parse_args()
@@ -95,26 +99,27 @@ def make_search(folder: Path, n: int, **options: Any) -> None:
 
 
 def write_requests(folder: Path) -> None:
-    """Files of prepared requests: the same queries, ordered by codes or by vectors."""
+    """Files of prepared requests: the same queries, ordered by codes or as the search is set up for."""
     queries = [[round(float(value), 6) for value in query] for query in vectors(1000, 1_000_001)]
-    for name, rerank in (("codes", "codes"), ("vectors", "vectors")):
-        bodies = [json.dumps({"vector": query, "k": K, "rerank": rerank}).encode() for query in queries]
+    for name, options in (("codes", {"rerank": "codes"}), ("vectors", {})):
+        bodies = [json.dumps({"vector": query, "k": K, **options}).encode() for query in queries]
         (folder / f"{name}.hex").write_text("\n".join(request.hex() for request in prepared("/v1/search", bodies)))
 
 
 CONTENDERS = {
     "hashlearn": ("hashlearn", "codes"),
-    "hashlearn, rerank": ("hashlearn", "vectors"),
+    "hashlearn, lists": ("hashlearn", "vectors"),
+    "hashlearn, lists, not watched": ("not watched", "vectors"),
     "faiss": ("faiss", "codes"),
     "echo": ("echo", "codes"),
 }
 
 
 def measure(folder: Path, n_rounds: int, seconds: float) -> list[list[dict[str, Any]]]:
-    """Of each round the same lines: a contender with so many clients."""
+    """For each round, a line for each contender and number of clients."""
     rounds: list[list[dict[str, Any]]] = [[] for _ in range(n_rounds)]
-    with running("hashlearn", folder) as ours, running("faiss", folder) as faiss, running("echo", folder) as echo:
-        ports = {"hashlearn": ours, "faiss": faiss, "echo": echo}
+    with ExitStack() as stack:
+        ports = {name: stack.enter_context(running(name, folder)) for name in dict(CONTENDERS.values())}
         for n_clients, lines in itertools.product(CLIENTS, rounds):
             for name, (server, requests) in CONTENDERS.items():
                 command = [sys.executable, HERE.with_name("load.py"), folder / f"{requests}.hex"]
@@ -187,12 +192,13 @@ def serve(name: str, folder: Path, port: int) -> None:
     if name == "echo":
         run_server(echo_app(), port=port)
         return
-    settings = Settings(timeout_seconds=PATIENCE, recall_share=0 if name == "faiss" else 0.01)
+    share = 0 if name in ("faiss", "not watched") else Settings.recall_share
+    settings = Settings(timeout_seconds=PATIENCE, recall_share=share)
     if name == "several":  # a folder of searches
         run_server(create_app([folder / "search"], settings), port=port)
         return
     search = SimilaritySearch.open(folder / "search")
-    run_server(create_app(search if name == "hashlearn" else FaissSearch(search), settings), port=port)
+    run_server(create_app(FaissSearch(search) if name == "faiss" else search, settings), port=port)
 
 
 def echo_app():
@@ -233,8 +239,8 @@ class FaissSearch:
     def __len__(self) -> int:
         return len(self.inner)
 
-    def search(self, X: np.ndarray, k: int, rerank: str) -> tuple[np.ndarray, np.ndarray]:
-        return self.flat.search(self.inner.encode(X), k)
+    def search(self, X: np.ndarray, k: int, rerank: str) -> Neighbors:
+        return Neighbors(*self.flat.search(self.inner.encode(X), k))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("datasets", nargs="*", metavar="DATASET")
     parser.add_argument("--rules", action="store_true", help="compare rules by the stored lines; nothing is measured")
     parser.add_argument("--bits", type=int, default=64)
-    parser.add_argument("--rows", type=int, help="take so many rows of the database at random")
+    parser.add_argument("--rows", type=int, help="take this many rows of the database at random")
     parser.add_argument("--seeds", type=int, default=1, help="how many, from 0 on")
     add_out_option(parser)
     options = parser.parse_args()

@@ -96,7 +96,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", default=None, metavar="NAME", help="some of the contenders")
     parser.add_argument("--postgres", default=None, help="URI of a PostgreSQL server")
     parser.add_argument("--milvus", default=None, help="URI of a Milvus server")
-    parser.add_argument("--shards", type=int, default=0, help="check the prediction for so many shards instead")
+    parser.add_argument("--shards", type=int, default=0, help="check the prediction for this many shards instead")
     return parser.parse_args()
 
 

@@ -1,0 +1,59 @@
+"""Every method of hashlearn's registry: by Hamming distance, ABH by real queries."""
+
+from typing import ClassVar
+
+from board_method import Method
+
+from hashlearn.hashers import METHODS as REGISTRY
+from hashlearn.search.code_search import CodeSearch
+
+
+class HashlearnMethod(Method):
+    family = "hashlearn"
+    settings: ClassVar = [{"bits": bits} for bits in (64, 128)]
+
+    @classmethod
+    def suits(cls, setting, n_features, metric):
+        # Several methods have at most a bit for each feature.
+        return setting["bits"] <= n_features
+
+    def n_bits(self, n_features):
+        return self.setting["bits"]
+
+    def fit(self, X):
+        n_bits = self.n_bits(X.shape[1])
+        self.hasher = REGISTRY[self.name.lower()](n_bits=n_bits, random_state=self.seed).fit(X)
+
+    def encode(self, X):
+        self.codes = CodeSearch.of(self.hasher, X)
+        return self.hasher.n_bits / 8
+
+    def search(self, Q, k):
+        found = self.codes.nearest(Q, k)
+        return found.distances, found.ids
+
+
+class RealQueryMethod(HashlearnMethod):
+    settings: ClassVar = [
+        *({"bits": bits} for bits in (32, 64, 128, 256)),
+        *({"bits_a_feature": rate} for rate in (1, 2, 3, 4, 6, 8)),
+    ]
+
+    @classmethod
+    def suits(cls, setting, n_features, metric):
+        return "bits" not in setting or setting["bits"] < n_features
+
+    def n_bits(self, n_features):
+        return self.setting.get("bits") or -(-self.setting["bits_a_feature"] * n_features // 8) * 8
+
+    def encode(self, X):
+        return super().encode(X) + 1  # the correction
+
+
+def of_registry(name: str) -> type[Method]:
+    """The class of a method by its name."""
+    base = RealQueryMethod if hasattr(REGISTRY[name], "query_weights") else HashlearnMethod
+    return type(REGISTRY[name].__name__, (base,), {"name": REGISTRY[name].__name__})
+
+
+METHODS = sorted((of_registry(name) for name in REGISTRY), key=lambda method: not issubclass(method, RealQueryMethod))
