@@ -45,7 +45,7 @@ def take(page: Page, address: str, query: str | None) -> None:
     while page.locator("[data-job]").count():
         page.wait_for_timeout(500)
     page.wait_for_load_state("networkidle")
-    page.wait_for_timeout(20_000)  # the pictures on the map
+    page.wait_for_timeout(5_000)  # the pictures on the map
     keep(page, "app-explore")
     page.goto(f"{address}/?id={query}" if query else f"{address}/page/random")
     page.wait_for_load_state("networkidle")

@@ -1,11 +1,11 @@
 """Make the sheets of the page in ``docs/images``: three widths, light and dark, over the collections that are named.
 
-    python docs/page_sheets.py photos=photos/ texts=texts.csv:text digits= words=search/
+    python docs/page_sheets.py photos=photos/ texts=texts.csv:text?text=chess digits= words=search/?id=berlin
 
 A place is what ``hashlearn app`` takes (``FILE:COLUMN`` is ``FILE --text COLUMN``, nothing is the handwritten digits),
-or the folder of a saved search; ``@ID`` behind it names the item whose results are shown. A sheet has the home and the
-results of an item at 1440, 1024 and 390 pixels, light above dark. It needs ``pip install 'hashlearn[app]' playwright``
-and Chromium.
+or the folder of a saved search. What is behind ``?`` is the query whose results are shown; without it, the first
+example of the largest cluster. A sheet has the home and the results at 1440, 1024 and 390 pixels, light above dark. It
+needs ``pip install 'hashlearn[app]' playwright`` and Chromium.
 """
 
 import shutil
@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from PIL import Image
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 IMAGES = Path(__file__).parent / "images"
 WIDTHS, HEIGHT = (1440, 1024, 390), 900
@@ -54,34 +54,36 @@ def serving(place: str) -> Iterator[str]:
 
 
 def sheet(browser: Browser, address: str, query: str | None) -> Image.Image:
-    """The home and the results of an item, in all widths and both schemes, on one picture."""
+    """The home and the results of a query, in all widths and both schemes, on one picture."""
     rows = []
     for scheme in ("light", "dark"):
-        for path in ("/", f"/?id={query}" if query else "/page/random"):
-            taken = []
-            for width in WIDTHS:
-                context = browser.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme=scheme)
-                page = context.new_page()
-                page.set_default_timeout(300_000)
-                page.goto(address + path)
-                while page.locator("[data-job]").count():
-                    page.wait_for_timeout(300)
-                page.wait_for_load_state("networkidle")
-                page.wait_for_timeout(1500)  # points and pictures on the map
-                taken.append(_opened(page.screenshot()))
-                context.close()
-            rows.append(taken)
+        home, results = [], []
+        for width in WIDTHS:
+            context = browser.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme=scheme)
+            page = context.new_page()
+            page.set_default_timeout(300_000)
+            home.append(taken(page, f"{address}/"))
+            query = query or page.locator(".clusters .example").first.get_attribute("href").partition("?")[2]
+            results.append(taken(page, f"{address}/?{query}"))
+            context.close()
+        rows += [home, results]
     full = Image.new("RGB", (sum(WIDTHS) + 2 * GAP, len(rows) * (HEIGHT + GAP) - GAP), "#888")
-    for number, taken in enumerate(rows):
+    for number, images in enumerate(rows):
         left = 0
-        for image in taken:
+        for image in images:
             full.paste(image, (left, number * (HEIGHT + GAP)))
             left += image.width + GAP
     return full.resize((SHEET_WIDTH, full.height * SHEET_WIDTH // full.width), Image.Resampling.LANCZOS)
 
 
-def _opened(content: bytes) -> Image.Image:
-    return Image.open(BytesIO(content)).convert("RGB")
+def taken(page: Page, address: str) -> Image.Image:
+    """A screenshot of an address, when its work is done."""
+    page.goto(address)
+    while page.locator("[data-job]").count():
+        page.wait_for_timeout(300)
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(1500)  # points and pictures on the map
+    return Image.open(BytesIO(page.screenshot())).convert("RGB")
 
 
 def main(named: list[str]) -> None:
@@ -90,11 +92,11 @@ def main(named: list[str]) -> None:
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for each in named:
             name, _, place = each.partition("=")
-            place, _, query = place.partition("@")
+            place, _, query = place.partition("?")
             with serving(place) as address:
                 made = sheet(browser, address, query or None)
-            path = IMAGES / f"sheet-{name}.png"
-            made.quantize(192, dither=Image.Dither.FLOYDSTEINBERG).save(path, optimize=True)
+            path = IMAGES / f"sheet-{name}.webp"
+            made.save(path, quality=70, method=6)
             print(path)
         browser.close()
 

@@ -14,7 +14,17 @@ from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
-from tables import ENGINE_SETS, LENGTHS, UNIT_SETS, benchmark_runs, engine_pairs, paper_results, scan_ratios
+from tables import (
+    BOARD_SETS,
+    ENGINE_SETS,
+    LENGTHS,
+    UNIT_SETS,
+    benchmark_runs,
+    board_points,
+    engine_pairs,
+    paper_results,
+    scan_ratios,
+)
 
 from hashlearn.experiments import ResultFolder, Results, paper_experiment, read_experiment
 from hashlearn.experiments.results import MeasureTable, measure_tables
@@ -35,6 +45,19 @@ COLORS = {
     "ITQ, real queries": "#8fbf5a",
     "ABH": "#c2571a",
 }
+BOARD_METHODS = (
+    "PQ (faiss)",
+    "OPQ (faiss)",
+    "ABH",
+    "LSQ (faiss)",
+    "RaBitQ (faiss)",
+    "rabitqlib",
+    "turbovec",
+    "SQ (faiss)",
+    "ScaNN",
+    "PCA",
+)
+BOARD_TICKS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 OTHERS = "#b8c0c6"
 FLOATS = "#444444"
 
@@ -148,6 +171,32 @@ def engines() -> Figure:
     return figure
 
 
+def leaderboard() -> Figure:
+    """10@10 from codes alone against bytes: our codes and the quantizers of others."""
+    figure = Figure(figsize=(11, 6.2), layout="constrained")
+    grid = figure.subplots(2, 3).flat
+    labeled: dict[str, object] = {}
+    for (dataset, title), axes in zip(BOARD_SETS.items(), grid):
+        points = board_points(dataset)
+        for method in dict.fromkeys(point.method for point in points):
+            drawn_points = sorted((p.bytes, p.measures["recall_at_10"]) for p in points if p.method == method)
+            is_ours = method == "ABH"
+            if method in BOARD_METHODS:
+                style = {"color": COLORS["ABH"], "linewidth": 2.5, "zorder": 3} if is_ours else {"linewidth": 1}
+                style.setdefault("color", f"C{BOARD_METHODS.index(method)}")
+                (labeled[method],) = axes.plot(*zip(*drawn_points), marker="o", markersize=4, **style)
+            elif len(drawn_points) <= LEAST_LENGTHS:
+                labeled["others"] = axes.scatter(*zip(*drawn_points), s=9, color=OTHERS)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(BOARD_TICKS, [str(tick) for tick in BOARD_TICKS])
+        axes.set(title=title, xlabel="bytes a vector", ylabel="10@10 from codes alone", ylim=(0, 1.02), xlim=(4, 1024))
+        axes.spines[["top", "right"]].set_visible(False)
+    last = next(grid)
+    last.axis("off")
+    last.legend(labeled.values(), labeled, loc="center", frameon=False)
+    return figure
+
+
 def legend(figure: Figure, labeled: dict[str, object]) -> None:
     """The legend below the axes, with the names in the order of COLORS."""
     order = [name for name in (*COLORS, "others", "float vectors", "float vectors, cosine") if name in labeled]
@@ -180,6 +229,7 @@ PLOTS: dict[str, Callable[[], Figure]] = {
     "starts": starts,
     "search": search,
     "engines": engines,
+    "leaderboard": leaderboard,
 }
 
 

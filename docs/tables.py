@@ -9,6 +9,7 @@ A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; the names 
 """
 
 import json
+import math
 import re
 import statistics
 import sys
@@ -31,6 +32,15 @@ ENGINE_CALLS = ("single", "batch")
 ENGINE_SETS = ("glove", "sift", "sift-200k", "cifar-10-cnn")
 OUR_INDEX = "hashlearn, 128 bits"
 LENGTHS = (64, 128, 256)
+BOARD_SETS = {
+    "ag-news-minilm": "AG News, MiniLM",
+    "glove": "GloVe",
+    "cifar-10-cnn": "CIFAR-10, EfficientNet",
+    "cifar-10": "CIFAR-10, GIST",
+    "mnist": "MNIST",
+}
+BOARD_BYTES = (10, 20, 40, 80, 160, 320, 640)
+BOARD_MEANING_BYTES = 17
 
 
 def main(arguments: list[str]) -> int:
@@ -170,6 +180,21 @@ def paper_cells(dataset: str) -> str:
     return markdown(rows)
 
 
+def paper_verdicts() -> str:
+    """How many cells are above the published number, within a standard error of ours, and below it."""
+    rows = [["", "cells", "above", "same", "below", "JPSH: above", "JPSH: same", "JPSH: below"]]
+    for table in _compared("table-2"):
+        every = [_verdict(cell) for _, cell in _places(table)]
+        of_jpsh = [_verdict(cell) for place, cell in _places(table) if place.startswith("JPSH")]
+        rows.append([table.dataset.title, str(len(every)), *_counted(every), *_counted(of_jpsh)])
+    return markdown(rows)
+
+
+def _counted(verdicts: list[str]) -> list[str]:
+    signs = Counter(verdict[0] for verdict in verdicts)
+    return [str(signs[sign]) for sign in "+s-"]
+
+
 def _verdict(cell: Comparison) -> str:
     if cell.difference is None or cell.ours is None:
         return ""
@@ -224,18 +249,27 @@ def kinds() -> str:
         means = [f"{stat.mean:.3f}" if (stat := found.get(column)) else "" for column in columns]
         by_set.setdefault(table.dataset.title, []).append([f"{table.reference:.3f}", *means])
     for title, (of_map, of_precision) in by_set.items():
-        rows.append([title, *(f"{first} / {second}" for first, second in zip(of_map, of_precision))])
+        rows.append([title, *(f"{first} / {second}" if first else "" for first, second in zip(of_map, of_precision))])
     return markdown(rows)
+
+
+def kinds_felt() -> str:
+    """What neighborhoods of a set look like without labels; the last run of a dataset counts."""
+    newest = {run["dataset"]: run for run in benchmark_runs("kinds_felt")}
+    names = ("closed", "mutual", "decay")
+    return markdown([["", *names], *([name, *(f"{run[key]:.3f}" for key in names)] for name, run in newest.items())])
 
 
 def expand() -> str:
     """mAP / precision@100 of 64-bit JPSH for several ways to ask; the last run of a dataset counts."""
     newest = {run["dataset"]: run["ways"] for run in benchmark_runs("expand")}
-    ways = next(iter(newest.values()))
-    body = [
-        [name, *(f"{first:.3f} / {second:.3f}" for first, second in found.values())] for name, found in newest.items()
-    ]
+    ways = list(dict.fromkeys(way for found in newest.values() for way in found))
+    body = [[name, *(_two_measures(found.get(way)) for way in ways)] for name, found in newest.items()]
     return markdown([["", *ways], *body])
+
+
+def _two_measures(values: list[float] | None) -> str:
+    return "" if values is None else " / ".join(f"{value:.3f}" for value in values)
 
 
 EMBEDDINGS_BITS = 64
@@ -422,6 +456,73 @@ def benchmark_runs(name: str) -> list[dict]:
     return [json.loads(line) for line in lines]
 
 
+class BoardPoint(NamedTuple):
+    """A method of the leaderboard with one setting: means over its seeds."""
+
+    method: str
+    bytes: float
+    seeds: int
+    measures: dict[str, float]
+
+
+def board_points(dataset: str) -> list[BoardPoint]:
+    """What the leaderboard has of a data set; of two runs with the same key the later one counts."""
+    settings: dict[str, list[dict]] = {}
+    for run in {run["key"]: run for run in benchmark_runs("leaderboard") if run["data"]["name"] == dataset}.values():
+        settings.setdefault(run["key"].rpartition("-")[0], []).append(run)
+    return [_board_point(runs) for runs in settings.values()]
+
+
+def _board_point(runs: list[dict]) -> BoardPoint:
+    config = runs[0]["config"]
+    named = config["family"] in ("plain", "hashlearn") or config["family"] == config["method"]
+    title = config["method"] if named else f"{config['method']} ({config['family']})"
+    known = {name: [run["measures"][name] for run in runs] for name in runs[0]["measures"]}
+    means = {name: statistics.mean(values) for name, values in known.items() if None not in values}
+    return BoardPoint(title, runs[0]["bytes"], len(runs), means)
+
+
+def board_by_bytes(dataset: str) -> str:
+    """The best 10@10 of every method with codes of some bytes; the best of a column is bold."""
+    points = board_points(dataset)
+    best = {
+        method: [_best_recall([p for p in points if p.method == method], most) for most in BOARD_BYTES]
+        for method in dict.fromkeys(point.method for point in points if point.method != "float32")
+    }
+    leaders = [max(column) for column in zip(*best.values())]
+    rows = [["10@10 with", *(f"{most // 2 + 1}-{most} bytes" for most in BOARD_BYTES), "seeds"]]
+    for method, values in sorted(best.items()):
+        cells = ["" if v < 0 else f"**{v:.3f}**" if v == top else f"{v:.3f}" for v, top in zip(values, leaders)]
+        if any(cells):
+            rows.append([method, *cells, span((p.seeds for p in points if p.method == method), 0)])
+    return markdown(rows)
+
+
+def _best_recall(points: list[BoardPoint], most: int) -> float:
+    return max((p.measures["recall_at_10"] for p in points if most // 2 < p.bytes <= most), default=-1)
+
+
+def board_by_meaning() -> str:
+    """mAP / precision@100 of the codes of at most 17 bytes, the best mAP of every method, beside the float vectors."""
+    sets = {title: board_points(name) for name, title in BOARD_SETS.items()}
+    labeled = {title: points for title, points in sets.items() if any("mAP" in p.measures for p in points)}
+    methods = dict.fromkeys(p.method for points in labeled.values() for p in points)
+    rows = [["mAP / precision@100", *labeled]]
+    for method in methods:
+        cells = [_best_meaning(points, method) for points in labeled.values()]
+        if any(cells):
+            rows.append(["float vectors" if method == "float32" else method, *cells])
+    return markdown(rows)
+
+
+def _best_meaning(points: list[BoardPoint], method: str) -> str:
+    short = [p for p in points if p.method == method and (p.bytes <= BOARD_MEANING_BYTES or method == "float32")]
+    if not short:
+        return ""
+    best = max(short, key=lambda point: point.measures["mAP"]).measures
+    return f"{best['mAP']:.3f} / {best['precision_at_100']:.3f}"
+
+
 def search_ratios() -> str:
     """How many times longer a peer takes than our flat scan, on a million clustered codes."""
     peer, limit = "faiss IndexBinaryFlat", "limit of counting bits"
@@ -469,9 +570,14 @@ def duplicate_contenders() -> str:
             notes.append(f"{line['times_faster']:.0f} times as fast as the blocked product")
         if "megabytes_above_data" in line:
             notes.append(f"{line['megabytes_above_data']:.0f} MB above the data")
-        if "best_precision" in line:
+        if "best_precision" in line and line["precision"] < 1:
             beyond, best = line["precision_beyond_copies"], line["best_precision"]
             notes.append(f"{beyond:.4f} beyond the copies; a distance that knows the truth: {best:.4f}")
+        if "relative_precision" in line and line["precision"] < 1:
+            relative, mutual = line["relative_precision"], line["mutual_precision"]
+            notes.append(f"relative to the neighbors: {relative:.4f}; mutual neighbors: {mutual:.4f}")
+        if "alike" in line:
+            notes.append(f"{line['alike']} of the {line['other_pairs']} other pairs are near by CNN features, too")
         if "peak_megabytes" in line:
             notes.append(f"{line['peak_megabytes']:.0f} MB in all, {line['megabytes_of_texts']:.0f} MB of texts")
         if "first_paint_seconds" in line:
@@ -636,6 +742,79 @@ def engine_filters() -> str:
     return f"{markdown(rows)}\n\n{run['dataset']}, {run['rows']:,} x {run['width']}. {measured_on(list(last.values()))}"
 
 
+def growth() -> str:
+    """What a build, a query and a cold query take by the number of codes, of the last run of every size."""
+    last = {run["rows"]: run for run in benchmark_runs("growth")}
+    runs = [last[n] for n in sorted(last)]
+    asked = list(runs[0]["warm"])
+    rows = [["", *(f"{run['rows']:,} rows" for run in runs)]]
+    rows.append(["lists", *(f"{run['n_lists']:,}" for run in runs)])
+    rows.append(["codes and rows in lists, MB", *(f"{run['megabytes']:,.0f}" for run in runs)])
+    built = [run["build"] for run in runs]
+    rows.append(
+        ["learned / added / tuned in, s", *(f"{b['fit']:.0f} / {b['add']:.0f} / {b['tune']:.0f}" for b in built)]
+    )
+    above = [b["megabytes"] - b["megabytes_of_index"] for b in built]
+    rows.append(["most memory meanwhile above these, MB", *(f"{megabytes:,.0f}" for megabytes in above)])
+    for recall in asked:
+        cells = [_growth_cell(run["warm"][recall], runs[0]["warm"][recall]) for run in runs]
+        rows.append([f"one query, recall {recall} asked for", *cells])
+    cold = [run["cold"] for run in runs]
+    rows.append(["its lists, recall 0.95, MB", *(f"{c['megabytes_of_lists']:.2f}" for c in cold)])
+    rows.append(
+        ["a cold query reads, MB / takes, ms", *(f"{c['megabytes']:.1f} / {c['milliseconds']:.1f}" for c in cold)]
+    )
+    rows.append(
+        [
+            "opening reads, MB / takes, ms",
+            *(f"{c['megabytes_to_open']:.1f} / {c['milliseconds_to_open']:.0f}" for c in cold),
+        ]
+    )
+    return f"{markdown(rows)}\n\n{measured_on(runs)}"
+
+
+def growth_predicted() -> str:
+    """What more rows would take, by the power of their number that the last two sizes show."""
+    last = {run["rows"]: run for run in benchmark_runs("growth")}
+    small, large = (last[n] for n in sorted(last)[-2:])
+    times = large["rows"] / small["rows"]
+    rows = [["rows", "codes and rows in lists", "learn and add, two cores", "one query, recall 0.95"]]
+    before, now = (run["warm"]["0.95"]["milliseconds"] for run in (small, large))
+    power = math.log(now / before) / math.log(times)
+    for n in (100_000_000, 1_000_000_000):
+        more = n / large["rows"]
+        hours = (large["build"]["fit"] * more**0.5 + large["build"]["add"] * more) / 3600
+        milliseconds = now * more**power
+        cells = [f"{large['megabytes'] * more / 1000:.1f} GB", f"{hours:.1f} h", f"{milliseconds:.2f} ms"]
+        rows.append([f"{n:,}", *cells])
+    return f"{markdown(rows)}\n\nThe power of the time of a query is {power:.2f}."
+
+
+def _growth_cell(point: dict, first: dict) -> str:
+    times = point["milliseconds"] / first["milliseconds"]
+    return f"{point['milliseconds']:.3f} ms ({times:.1f}), {point['recall']:.3f} reached, {point['lists']:.0f} lists"
+
+
+def spilling() -> str:
+    """Codes that one list for each row needs for a share of the neighbors, and two lists."""
+    codes = benchmark_runs("spilling")[-1]["codes"]
+    shares = list(next(iter(codes.values())))
+    rows = [["lists for each row", *(f"{share} of the neighbors" for share in shares)]]
+    rows += [[way, *(f"{needed[share]:,.0f} codes" for share in shares)] for way, needed in codes.items()]
+    return markdown(rows)
+
+
+def four_bits() -> str:
+    """Recall after a rerank of 100 by what is kept of the vectors; the last run of a dataset counts."""
+    newest = {run["dataset"]: run["recalls"] for run in benchmark_runs("four_bits")}
+    kept = list(dict.fromkeys(name for recalls in newest.values() for name in recalls))
+    body = [
+        [name, *(f"{recalls[kind]:.3f}" if kind in recalls else "" for kind in kept)]
+        for name, recalls in newest.items()
+    ]
+    return markdown([["", *kept], *body])
+
+
 def engine_recalls(dataset: str) -> str:
     """Recall of our codes of several kinds at some settings (lists looked at, candidates)."""
     runs = [run for run in benchmark_runs("engines") if run["dataset"] == dataset]
@@ -665,6 +844,25 @@ def engine_asked(datasets: tuple[str, ...]) -> str:
     for asked in sorted({setting for points in reached.values() for setting in points}):
         rows.append([f"{asked:g}", *(f"{points[asked]:.3f}" if asked in points else "" for points in reached.values())])
     return markdown(rows)
+
+
+RATE_PEERS = ("turbovec", "faiss RaBitQ", "rabitqlib", "faiss SQ")
+
+
+def rates() -> str:
+    """10@10 from codes alone by the bits for each feature, of the last run of every point."""
+    last = {(run["dataset"], run["bits"], run["method"]): run for run in benchmark_runs("rates")}
+    rows = [["", "bits for each feature", "**ABH**", *RATE_PEERS, "ABH, as many bytes"]]
+    for dataset, bits in sorted({point[:2] for point in last}):
+        of_peers = {name: last[dataset, bits, name] for name in RATE_PEERS if (dataset, bits, name) in last}
+        best = max(of_peers, key=lambda name: of_peers[name]["recall_at_10"], default="")
+        shown = ("ABH", *RATE_PEERS, f"ABH, bytes of {best}")
+        rows.append([dataset, str(bits), *(_rate_cell(last.get((dataset, bits, name))) for name in shown)])
+    return f"{markdown(rows)}\n\n{measured_on(list(last.values()))}"
+
+
+def _rate_cell(run: dict | None) -> str:
+    return "" if run is None else f"{run['recall_at_10']:.3f} ({run['bytes']:.0f})"
 
 
 def soak() -> str:
@@ -697,10 +895,21 @@ def hostile() -> str:
     """How long plain clients wait beside hostile ones, and how soon the server ends."""
     runs = benchmark_runs("hostile")
     rows = [["hostile request", "p99 alone, ms", "p99 beside, ms", "ratio", "errors", "SIGTERM to end, s"]]
-    for run in runs:
-        times = [f"{run[name]:.1f}" for name in ("p99_ms_alone", "p99_ms_beside", "p99_ratio")]
-        rows.append([run["kind"], *times, str(run["errors"]), f"{run['seconds_to_end']:.1f}"])
+    for kind in dict.fromkeys(run["kind"] for run in runs):
+        same = [run for run in runs if run["kind"] == kind]
+        times = [span((run[name] for run in same), 1) for name in ("p99_ms_alone", "p99_ms_beside", "p99_ratio")]
+        errors = sum(run["errors"] for run in same)
+        rows.append([kind, *times, str(errors), span((run["seconds_to_end"] for run in same), 1)])
     return f"{markdown(rows)}\n\n{machines(runs)}"
+
+
+def many() -> str:
+    """Memory of a server of many searches."""
+    runs = benchmark_runs("many")
+    rows = [["searches", "rows of each", "wrong answers", "open at the end", "ms a search", "MB at most"]]
+    names = ("searches", "rows", "wrong", "open_at_the_end", "milliseconds_each", "megabytes_at_most")
+    rows += [[f"{run[name]:,}" for name in names] for run in runs]
+    return f"{markdown(rows)}\n\n{measured_on(runs)}"
 
 
 def machines(runs: list[dict]) -> str:
@@ -724,6 +933,12 @@ def texts(part: str) -> str:
     return markdown([names, *cells])
 
 
+def inputs() -> str:
+    """How long ``add`` takes with vectors in other forms, as a multiple of the array's time; the newest runs count."""
+    times = {form: ratio for run in benchmark_runs("inputs") for form, ratio in run["times"].items()}
+    return markdown([["form", "times the array"], *([form, f"{ratio:.2f}"] for form, ratio in times.items())])
+
+
 def guard() -> str:
     """What the guard on write costs beside a search for the same rows; the newest run of each size counts."""
     newest = {
@@ -739,17 +954,25 @@ def guard() -> str:
 
 
 def _text_cell(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.3f}" if value < 10 else f"{value:.1f}"
+    if isinstance(value, float):
+        return f"{value:.3f}" if value < 10 else f"{value:.1f}"
+    return str(value)
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    **{f"texts {part}": partial(texts, part) for part in ("debian", "million", "reuters")},
+    **{f"texts {part}": partial(texts, part) for part in ("debian", "million", "app", "reuters")},
     "measured": measured,
+    "growth": growth,
+    "four bits": four_bits,
+    "spilling": spilling,
+    "growth predicted": growth_predicted,
     "distance to the paper": distance_to_paper,
     **{f"paper cells {dataset}": partial(paper_cells, dataset) for dataset in ("mnist", "mnist-unit", "cifar-10")},
+    "paper verdicts": paper_verdicts,
     "range over runs": range_over_runs,
     "ablation": ablation,
     "kinds": kinds,
+    "kinds felt": kinds_felt,
     "expand": expand,
     "starts": starts,
     "embeddings short": embeddings_short,
@@ -757,17 +980,22 @@ TABLES: dict[str, Callable[[], str]] = {
     **{f"embeddings {dataset}": partial(embeddings, dataset) for dataset in EMBEDDING_SETS},
     "both jobs": both_jobs,
     "recommended": recommended,
+    **{f"leaderboard {dataset}": partial(board_by_bytes, dataset) for dataset in BOARD_SETS},
+    "leaderboard by meaning": board_by_meaning,
     "search": search_ratios,
     "rerank": rerank_seconds,
     "duplicates": duplicate_contenders,
     "guard": guard,
+    "inputs": inputs,
     "faults": faults,
     "serving": serving,
     "soak": soak,
     "explore": explore,
     "hostile": hostile,
+    "many": many,
     "neighbors": neighbor_recall,
     "neighbors speed": neighbor_speed,
+    "rates": rates,
     **{f"engines {dataset}": partial(engines, dataset) for dataset in ("glove", "sift", "cifar-10-cnn")},
     "million": million,
     "engine filters": engine_filters,

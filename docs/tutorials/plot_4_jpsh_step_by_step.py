@@ -65,7 +65,8 @@ axes[1].set(title="S, anchors to anchors", xlabel="anchor", ylabel="anchor")
 
 C = summary.anchors_with_bias()
 sums = summary.sums["pairwise"].with_bias()
-rule = PenaltyRule(jpsh.lambda1, jpsh.lambda2, jpsh.epsilon, jpsh.graph_ridge, bias=True)
+solver = jpsh.solver_defaults
+rule = PenaltyRule(jpsh.lambda1, jpsh.lambda2, solver.epsilon, solver.graph_ridge, bias=True)
 
 B = starting_codes("random", summary, n_bits)
 R, V = np.eye(n_bits), np.eye(n_bits)
@@ -74,7 +75,7 @@ codes = [B]
 for _ in range(n_rounds):
     P = penalty.solve(C, B.T @ R, tol=1e-5)  # eq. 14
     W = pairwise_weights(sums, B.T @ V, jpsh.lambda3 * Q)  # eq. 16
-    Q = row_penalty(W, jpsh.epsilon)  # eq. 17
+    Q = row_penalty(W, solver.epsilon)  # eq. 17
     R = nearest_rotation(B @ P.responses)  # eq. 19
     V = nearest_rotation(B @ (W.T @ sums.XA).T)  # eq. 21
     B = signs(R @ P.responses.T + V @ (W.T @ sums.XA))  # eq. 23
