@@ -8,13 +8,13 @@ AXE := $(VENV)/axe/axe.min.js
 AXE_VERSION := 4.10.3
 
 LINT = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
-# Three workers for two cores: many tests wait for a server, a browser or a disk.
-PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal
+# Four workers for two cores: many tests wait for a server, a browser or a disk.
+PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 4 --dist worksteal
 QUICK := tests/codes tests/linalg tests/metrics tests/hashers/test_contract.py tests/hashers/test_oracles.py
 QUICK += tests/rows/test_blocks.py tests/rows/test_passes.py tests/docs/test_docstrings.py
 QUICK += tests/test_compiled.py tests/test_init.py tests/test_names.py tests/test_progress.py tests/test_threads.py
 
-.PHONY: check demo test lint suite faults docs docs-check dist clean
+.PHONY: check demo test lint suite faults docs docs-check report dist clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/hashlearn demo
@@ -48,6 +48,10 @@ docs: $(VENV)/.installed-docs $(MATHJAX)/tex-svg.js
 # The built site in Chromium: from the file system and below a path, light and dark, wide and narrow; needs npm.
 docs-check: docs $(VENV)/.installed-test $(AXE)
 	$(BIN)/python docs/check_site.py --axe $(AXE) --shots docs/_build/shots
+
+# The technical report (docs/explanation/report.md) as docs/_build/report.pdf, printed by Chromium.
+report: docs
+	$(BIN)/python docs/print_report.py
 
 # A source distribution and a wheel made from it; each is installed into an empty environment and used there.
 dist: $(VENV)/.installed-dist

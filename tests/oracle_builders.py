@@ -31,7 +31,7 @@ def jsh(o):
             n_neighbors=p["k"],
             lambda3=p["alpha"],
             max_iter=p["T"],
-            epsilon=p["eps_Q"],
+            solver={"epsilon": p["eps_Q"]},
             bias=p["bias"],
             normalize_graph=p["normalize_graph"],
             rescale=False,
@@ -53,8 +53,6 @@ def jpsh(o):
             **penalties,
             max_iter=p["T"],
             max_imbalance=None,
-            epsilon=p["epsilon"],
-            graph_ridge=p["graph_ridge"],
             bias=p["bias"],
             normalize_graph=p["normalize_graph"],
             rescale=False,
@@ -62,7 +60,7 @@ def jpsh(o):
             init=o["init_codes"],
             soft_offsets=1,
             pairwise_weight=1.0,
-            solver_tol=SOLVER_TOL,
+            solver={"epsilon": p["epsilon"], "graph_ridge": p["graph_ridge"], "solver_tol": SOLVER_TOL},
         ),
     )
 

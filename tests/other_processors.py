@@ -1,6 +1,7 @@
-"""Kernels for other processors than this one: run in a process that is told another name, or only compiled."""
+"""Kernels in processes of their own: for other processors than this one, or in a package of kernels alone."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,17 @@ for text in kernel.inspect_llvm().values():
     assert machine.emit_object(module)
     print(machine.emit_assembly(module))
 """
+
+
+def copy_kernels(folder: Path) -> Path:
+    """A package ``hashlearn`` in the folder with the kernels of ``index`` alone, which imports little; its path."""
+    original, package = Path(hashlearn.__file__).parent, folder / "hashlearn"
+    nothing_compiled = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(original / "index" / "kernels", package / "index" / "kernels", ignore=nothing_compiled)
+    shutil.copy(original / "compiled.py", package)
+    for room in (package, package / "index"):
+        (room / "__init__.py").touch()
+    return package
 
 
 def run_python(script, *arguments, **environment):

@@ -13,7 +13,7 @@ from served import Server
 
 from hashlearn import ITQ, AsyncClient, Client, SimilaritySearch
 from hashlearn.adapters.documents import DocumentSearch
-from hashlearn.client import ServiceError
+from hashlearn.client import ServedInfo, ServiceError
 
 
 def rows(n, seed=0):
@@ -160,8 +160,58 @@ def test_adapters_work_over_a_client(client, library):
     assert documents.remove(["doc", "other"]) == 1
 
 
+def test_langchain_works_over_a_client(client):
+    langchain = pytest.importorskip("hashlearn.adapters.langchain")
+    documents = pytest.importorskip("langchain_core.documents")
+    embeddings = pytest.importorskip("langchain_core.embeddings")
+    store = langchain.LangChainVectorStore(embeddings.DeterministicFakeEmbedding(size=16), client)
+    written = [documents.Document(id=f"lc {row}", page_content=f"text {row}", metadata={"n": row}) for row in range(30)]
+    store.add_documents(written)
+    assert store.similarity_search("text 7", 3)[0].page_content == "text 7"
+    assert store.similarity_search("text 7", 1, filter={"n": {"$gt": 20}})[0].metadata["n"] > 20
+    assert [each.page_content for each in store.get_by_ids(["lc 3"])] == ["text 3"]
+    store.delete([each.id for each in written])
+    assert store.get_by_ids(["lc 3"]) == []
+
+
+def test_llama_index_works_over_a_client(client):
+    llama_index = pytest.importorskip("hashlearn.adapters.llama_index")
+    schema = pytest.importorskip("llama_index.core.schema")
+    stores = pytest.importorskip("llama_index.core.vector_stores.types")
+    store = llama_index.LlamaIndexVectorStore(client)
+    X = rows(30, 8)
+    nodes = [schema.TextNode(id_=f"li {row}", text=f"text {row}", embedding=X[row].tolist()) for row in range(30)]
+    store.add(nodes)
+    found = store.query(stores.VectorStoreQuery(query_embedding=X[7].tolist(), similarity_top_k=1))
+    assert (found.ids[0], found.nodes[0].text) == ("li 7", "text 7")
+    store.delete_nodes([node.node_id for node in nodes])
+    assert "li 7" not in client
+
+
+def test_haystack_works_over_a_client(client):
+    adapter = pytest.importorskip("hashlearn.adapters.haystack")
+    haystack = pytest.importorskip("haystack")
+    store, X = adapter.HaystackDocumentStore(client, embedding_dim=16), rows(30, 9)
+    documents = [
+        haystack.Document(id=f"hs {row}", content=f"text {row}", embedding=X[row].tolist(), meta={"n": row})
+        for row in range(30)
+    ]
+    n_before = store.count_documents()
+    assert store.write_documents(documents) == 30
+    assert store.count_documents() == n_before + 30
+    assert store.embedding_retrieval(X[7].tolist(), top_k=1)[0].content == "text 7"
+    few = {"field": "meta.n", "operator": ">", "value": 27}
+    assert {each.id for each in store.filter_documents(few)} == {"hs 28", "hs 29"}
+    store.delete_documents([each.id for each in documents])
+    assert store.count_documents() == n_before
+
+
 class Flaky(http.server.BaseHTTPRequestHandler):
     """Fails in a way each time it is asked, and then answers; keeps what it was asked."""
+
+    def do_GET(self):
+        limits, known = {"max_batch": 100}, dict.fromkeys(ServedInfo._fields)
+        self._answer(200, {**known, "limits": limits})
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -170,7 +220,10 @@ class Flaky(http.server.BaseHTTPRequestHandler):
         if status is None:  # the connection breaks
             self.connection.close()
             return
-        content = json.dumps({"count": 7} if status == 200 else {"error": {"field": None, "message": "wait"}}).encode()
+        self._answer(status, {"count": 7} if status == 200 else {"error": {"field": None, "message": "wait"}})
+
+    def _answer(self, status, told):
+        content = json.dumps(told).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Retry-After", "0")

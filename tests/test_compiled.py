@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from other_processors import copy_kernels
 
 import hashlearn
 
@@ -73,8 +74,8 @@ def test_the_command_line_works_there_too(package, nowhere):
     assert [line[:19] for line in done.stderr.splitlines()] == ["hashlearn: warning:"]
 
 
-def test_a_damaged_cache_and_one_that_is_full_cost_time_only(package, nowhere, tmp_path):
-    cache = tmp_path / "cache"
+def test_a_damaged_cache_and_one_that_is_full_cost_time_only(nowhere, tmp_path):
+    package, cache = copy_kernels(tmp_path / "kernels"), tmp_path / "cache"
     place = nowhere | {"NUMBA_CACHE_DIR": str(cache)}
     assert run(["-c", USE], package, **place).stderr == ""
     files = [path for path in cache.rglob("*") if path.is_file()]

@@ -26,8 +26,10 @@ def test_the_help_of_the_command_line_does_not_wait_for_numpy():
     assert not {name.partition(".")[0] for name in modules_after("import hashlearn.cli")} & set(NUMBERS)
 
 
-def test_a_name_brings_its_room_when_it_is_asked_for():
-    assert "sklearn" in modules_after("from hashlearn import ITQ")
+def test_a_name_brings_its_room_and_not_what_few_searches_need():
+    loaded = modules_after("from hashlearn import ITQ, SimilaritySearch")
+    assert "sklearn" in loaded
+    assert not {"sklearn.pipeline", "sklearn.feature_extraction", "scipy.io", "scipy.signal"} & set(loaded)
 
 
 @pytest.mark.parametrize("name", hashlearn.__all__)

@@ -103,7 +103,10 @@ def check_rows(name: str, value: Any, n: int) -> NDArray[np.intp]:
 
 
 class Range(NamedTuple):
-    """What a parameter may be: a number within limits, or one of a few words, None or an array where that is so."""
+    """What a parameter may be: a number within limits, or one of a few words, None or an array where that is so.
+
+    ``entries`` are the ranges of the entries of a parameter that is a dict.
+    """
 
     kind: Any = None
     low: float | None = None
@@ -111,20 +114,39 @@ class Range(NamedTuple):
     words: tuple[str, ...] = ()
     none: bool = False
     array: bool = False
+    entries: Mapping[str, "Range"] | None = None
 
 
 def check_parameters(parameters: Mapping[str, Any], ranges: Mapping[str, Range]) -> None:
     """Every parameter that has a range is within it."""
     for name, allowed in ranges.items():
         value = parameters[name]
-        if (value is None and allowed.none) or (allowed.array and not isinstance(value, str)):
+        if allowed.entries is not None and value is not None:
+            _check_entries(name, value, allowed.entries)
+        elif (value is None and allowed.none) or (allowed.array and not isinstance(value, str)):
             continue
-        if allowed.kind is None or (isinstance(value, str) and allowed.words):
+        elif allowed.kind is bool:
+            _check_flag(name, value)
+        elif allowed.kind is None or (isinstance(value, str) and allowed.words):
             check_choice(name, value, allowed.words)
         elif allowed.kind is int:
             check_integer(name, value, low=allowed.low, high=allowed.high)  # type: ignore[arg-type]
         else:
             check_number(name, value, low=allowed.low, high=allowed.high)
+
+
+def _check_entries(name: str, value: Any, ranges: Mapping[str, Range]) -> None:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a dict or None, got {value!r}")
+    for unknown in value.keys() - ranges.keys():
+        raise ValueError(f"{name} has no entry {unknown!r}; it has {', '.join(ranges)}")
+    given = {f"{name}[{key!r}]": value[key] for key in ranges if key in value}
+    check_parameters(given, {f"{name}[{key!r}]": ranges[key] for key in ranges if key in value})
+
+
+def _check_flag(name: str, value: Any) -> None:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
 
 
 def _check_range(name: str, value: float, low: float | None, high: float | None) -> None:

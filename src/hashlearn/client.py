@@ -104,10 +104,12 @@ class _Requests:
             ]
             yield ClientCall("PUT", "/points", {"points": points}, lambda answer: answer["written"])
 
-    def _remove(self, ids: ArrayLike) -> ClientCall:
-        body = {"ids": _listed_ids(ids)}
-        # Whether an earlier attempt removed the rows is not known: a later one does not mind that they are gone.
-        return ClientCall("POST", "/points/delete", {**body, "must_exist": True}, _nothing, body)
+    def _removals(self, ids: ArrayLike, most: int) -> Iterator[ClientCall]:
+        listed = _listed_ids(ids)
+        for start in range(0, len(listed), most):
+            body = {"ids": listed[start : start + most]}
+            # Whether an earlier attempt removed the rows is not known: a later one does not mind that they are gone.
+            yield ClientCall("POST", "/points/delete", {**body, "must_exist": True}, _nothing, body)
 
     def _get(self, ids: ArrayLike, vectors: bool, most: int) -> Iterator[ClientCall]:
         listed = _listed_ids(ids)
@@ -295,19 +297,20 @@ class Client(_Requests):
         return self
 
     def remove(self, ids: ArrayLike) -> Self:
-        """Remove rows; ValueError, and none is removed, where one is not there.
+        """Remove rows; ValueError where one is not there: of those that the server takes at once, none is removed then.
 
         Parameters
         ----------
         ids : list or array of integers or of strings
-            At most as many as the server takes at once.
+            Each only once.
 
         Returns
         -------
         Client
             This object.
         """
-        self._do(self._remove(ids))
+        for call in self._removals(ids, self._facts.max_batch):
+            self._do(call)
         return self
 
     def get(self, ids: ArrayLike) -> list[Record]:
@@ -484,7 +487,9 @@ class AsyncClient(_Requests):
 
     async def remove(self, ids: ArrayLike) -> Self:
         """As :meth:`Client.remove`."""
-        await self._do(self._remove(ids))
+        facts = await self._facts()
+        for call in self._removals(ids, facts.max_batch):
+            await self._do(call)
         return self
 
     async def get(self, ids: ArrayLike) -> list[Record]:

@@ -1,11 +1,11 @@
-"""The moment after which work is in vain, and work that looks at it.
+"""A deadline for long work, and the check that the work makes.
 
-Whoever starts work for somebody who waits says until when::
+The caller sets a deadline for the work inside a block::
 
     with until(Deadline(seconds=30)):
         search.search(X)
 
-Long work calls :func:`check_deadline` between its blocks. Where there is no deadline this costs next to nothing.
+Long work calls :func:`check_deadline` between its blocks of rows. Without a deadline the call costs almost nothing.
 """
 
 import time
@@ -18,14 +18,14 @@ class DeadlineExceeded(TimeoutError):
 
 
 class HasEnd(Protocol):
-    """Has a moment of ``time.monotonic()`` that may come earlier than it was said."""
+    """Has an end, a value of ``time.monotonic()``, which may become earlier."""
 
     @property
     def at(self) -> float: ...
 
 
 class Deadline:
-    """So many seconds from now, or earlier: any thread may call :meth:`expire`.
+    """A number of seconds from now. Any thread may call :meth:`expire` to end it earlier.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Deadline:
         self.at = time.monotonic() + seconds
 
     def expire(self) -> None:
-        """Let the moment be now."""
+        """End the work at its next check."""
         self.at = 0.0
 
 

@@ -6,6 +6,12 @@ from haystack import Document, Pipeline
 from haystack.document_stores.errors import DuplicateDocumentError
 from haystack.document_stores.types import DuplicatePolicy
 from haystack.testing.document_store import DocumentStoreBaseExtendedTests
+from haystack.testing.document_store_async import (
+    CountDocumentsAsyncTest,
+    DeleteDocumentsAsyncTest,
+    FilterDocumentsAsyncTest,
+    WriteDocumentsAsyncTest,
+)
 
 from hashlearn.adapters.haystack import HaystackDocumentStore, HaystackEmbeddingRetriever
 
@@ -38,6 +44,21 @@ class TestStandard(DocumentStoreBaseExtendedTests):
         assert document_store.write_documents([Document(content="test doc")]) == 1
         with pytest.raises(DuplicateDocumentError, match="already exists"):
             document_store.write_documents([Document(content="test doc")])
+
+
+class TestStandardInAsyncCode(
+    CountDocumentsAsyncTest, WriteDocumentsAsyncTest, DeleteDocumentsAsyncTest, FilterDocumentsAsyncTest
+):
+    @pytest.fixture
+    def document_store(self):
+        return HaystackDocumentStore(embedding_dim=768)
+
+    assert_documents_are_equal = staticmethod(TestStandard.assert_documents_are_equal)
+
+    async def test_write_documents_async(self, document_store):
+        assert await document_store.write_documents_async([Document(content="test doc")]) == 1
+        with pytest.raises(DuplicateDocumentError, match="already exists"):
+            await document_store.write_documents_async([Document(content="test doc")])
 
 
 @pytest.fixture

@@ -66,4 +66,5 @@ def test_a_task_of_mteb(model):
     assert results.model_name == "me/words-lsh-20"
     (scores,) = results.task_results[0].scores["test"]
     assert scores["cosine_spearman"] > 0.5
-    assert scores["spearman"] == pytest.approx(scores["cosine_spearman"], abs=1e-4)
+    # The same order but for ties, which the rounding of cosines breaks.
+    assert scores["spearman"] == pytest.approx(scores["cosine_spearman"], abs=0.01)

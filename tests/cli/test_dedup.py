@@ -131,6 +131,7 @@ def test_a_plan_is_shown_a_move_is_undone_and_links_stay_whole(run, photos, fold
     assert "2 files would be" in outcome.out
     assert "skipped unreadable.png: " in outcome.err
     assert "skipped a-link.png: a link to 1-again.jpg" in outcome.err
+    assert "why this distance: it was chosen so that hardly a pair is near by chance" in outcome.out
     assert "skipped 0-again.jpg: another name of the file 0 second name.jpg (a hard link)" in outcome.err
     assert "not moved: 1-again.jpg: the link a-link.png leads to it" in outcome.err
     assert run(*arguments).code == 0

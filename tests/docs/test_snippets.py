@@ -40,6 +40,7 @@ def test_no_python_stands_outside_the_blocks_that_run():
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(ROOT / "benchmarks" / "leaderboard")
     digits = load_digits().data.astype(np.float32)
     names = {"X": digits, "vectors": digits[:-50], "queries": digits[-50:], "np": np}
     names |= {"texts": ["one text", "one  text", "another"], "train": digits[:-50], "test": digits[-50:]}

@@ -146,7 +146,7 @@ def test_sums_are_made_once_for_all_lengths_and_change_nothing(small, done):
     (part,) = anchored_parts(task, len(data.database))
     centers, _ = shared_anchors(data, part.anchors)
     with threadpool_limits(limits=1):
-        plain = JPSH(8, **{**line["config"]["params"], "anchors": centers}, random_state=1).fit(data.database)
+        plain = task.hasher().set_params(anchors=centers, random_state=1).fit(data.database)
     assert plain.objective_ == pytest.approx(line["objective"], rel=1e-5)
 
 

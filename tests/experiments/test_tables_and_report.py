@@ -172,7 +172,7 @@ def test_the_page_has_every_table_and_figure_and_needs_nothing_else(small, done,
         "title = 'Tiny'\ndatasets = ['digits']\nmethods = ['jpsh']\nbits = [8]\nruns = 1\n"
         "params = { n_anchors = 40, max_iter = 2, init = 'random' }\n"
         "[[parts]]\nfigure = 'weights'\n"
-        "params = { n_anchors = 40, bias = false, keep_weights = true, max_iter = 2, init = 'random' }\n"
+        "params = { n_anchors = 40, bias = false, solver = { keep_weights = true }, max_iter = 2, init = 'random' }\n"
         "[[parts]]\nfigure = 'sweeps'\nvary = { lambda3 = [1, 1e5] }\n"
         "[[parts]]\nfigure = 'convergence'\n"
     )
@@ -204,6 +204,8 @@ def test_the_page_colours_differences(table_2):
     page = report_page([ReportedExperiment(table_2, Results(made_up(table_2, above_the_paper)))])
     assert '<span class="published">0.2094</span> <span class="up">+0.030</span>' in page
     lower = Results(made_up(table_2, lambda task: above_the_paper(task) - 0.1))
+    assert re.search(r'class="subtitle">Best mAP in \d+ of \d+ columns: ', page)
+    assert page.index("<figure") < page.index("<table")  # an experiment of tables begins with a picture of them
     below = report_page([ReportedExperiment(table_2, lower)])
     assert '<span class="down">-0.070</span>' in below
 

@@ -66,7 +66,7 @@ def test_the_map_is_kept_in_the_folder_and_opened_again(kept):
     assert np.array_equal(again.points, made.points)
     assert np.array_equal(again.labels, made.labels)
     assert again.clusters == made.clusters
-    assert (again.alone, again.pairs) == (made.alone, made.pairs)
+    assert (again.alone, again.groups) == (made.alone, made.groups)
 
 
 def test_new_rows_get_places_and_the_others_keep_theirs(tmp_path):

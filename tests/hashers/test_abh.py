@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from hashlearn import ABH, ITQ, AsymmetricIndex, Corrections, load, unpack
+from hashlearn.linalg.abh.levels import Levels
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.metrics import true_neighbors
 from hashlearn.rows import blocks
@@ -56,7 +57,7 @@ def test_4096_bits_are_learned_and_decode_to_the_rows():
 
 def test_an_estimate_is_the_squared_distance_but_for_a_constant_of_the_query():
     """With many bits hardly anything is left out, so the estimates are the distances themselves."""
-    hasher = fitted(512)
+    hasher = fitted(512, words="signed")
     signs = 2.0 * unpack(hasher.transform(X), 512) - 1
     estimates = hasher.query_weights(Q) @ signs.T + hasher.corrections(X).numbers()
     true = ((Q[:, None] - X) ** 2).sum(axis=2) - ((Q - hasher.mean_) ** 2).sum(axis=1)[:, None]
@@ -89,6 +90,71 @@ def test_words_are_free_for_short_codes_with_enough_rows():
         assert others.words_.shape == (others.n_bits, 64)
     with pytest.raises(ValueError, match="multiple of 4, got 30"):
         fitted(30, words="free")
+
+
+def test_long_codes_have_levels_which_leave_less_than_signed_words():
+    for hasher in (fitted(160), fitted(32, words="levels")):
+        assert hasher.words_.shape == (4 * hasher.n_bits, 64)
+        assert hasher.level_bits_.sum() == hasher.n_bits
+    assert left_out(fitted(256)) < 0.5 * left_out(fitted(256, words="signed", max_iter=1))
+    for others in (fitted(156, max_iter=0), fitted(516, max_iter=0), fitted(162, max_iter=0)):
+        assert others.words_.shape == (others.n_bits, 64)
+    for n_bits in (30, 516):
+        with pytest.raises(ValueError, match=f"words='levels' needs n_bits .* got {n_bits}"):
+            fitted(n_bits, words="levels")
+
+
+def test_levels_find_almost_all_neighbors(truth):
+    assert recall(found(fitted(512)), truth) > 0.9
+
+
+@pytest.mark.parametrize(("n_bits", "metric"), [(160, "euclidean"), (512, "euclidean"), (256, "cosine"), (256, "dot")])
+def test_codes_of_levels_are_found_in_the_order_of_their_decoded_rows(n_bits, metric):
+    hasher = fitted(n_bits, metric=metric)
+    codes = hasher.transform(X)
+    corrections = hasher.corrections(X, codes)
+    queries = Q / np.linalg.norm(Q, axis=1, keepdims=True) if metric == "cosine" else Q
+    factor = -1 if metric == "dot" else -2
+    asked = queries if metric == "dot" else queries - hasher.mean_
+    estimates = corrections.numbers() + factor * asked @ (hasher.decode(codes) - hasher.mean_).T
+    if metric != "dot":
+        squares = Levels(hasher.level_directions_, hasher.level_bits_, hasher.level_values_).squares()
+        numbers = unpack(codes, n_bits).reshape(len(X), -1, 4) @ [8, 4, 2, 1]
+        estimates += squares.reshape(-1, 16)[np.arange(n_bits // 4), numbers].sum(axis=1)
+    found = AsymmetricIndex(n_bits).add(codes, corrections=corrections).search(hasher.query_weights(Q), 50)
+    close = 1e-4 * (estimates.max() - estimates.min())
+    np.testing.assert_allclose(found.distances, np.sort(estimates, axis=1)[:, :50], atol=close)
+    np.testing.assert_allclose(found.distances, np.take_along_axis(estimates, found.ids, axis=1), atol=close)
+
+
+@pytest.mark.parametrize("n_bits", [100, 200, 388])
+def test_a_code_of_levels_stands_for_the_sum_of_its_words(n_bits):
+    hasher = fitted(n_bits, words="levels")
+    codes = hasher.transform(X[:50])
+    numbers = unpack(codes, n_bits).reshape(50, -1, 4) @ [8, 4, 2, 1]
+    words = hasher.words_.reshape(-1, 16, 64)
+    sums = words[np.arange(n_bits // 4), numbers].sum(axis=1) + hasher.mean_
+    np.testing.assert_allclose(hasher.decode(codes), sums, atol=1e-3)
+
+
+def test_a_row_alone_has_the_levels_that_it_has_among_others():
+    hasher = fitted(200)
+    codes = hasher.transform(X[:20])
+    for row in range(20):
+        np.testing.assert_array_equal(hasher.transform(X[row : row + 1]), codes[row : row + 1])
+
+
+def test_saved_levels_code_as_before(tmp_path):
+    hasher = fitted(200)
+    hasher.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(X), hasher.transform(X))
+    np.testing.assert_array_equal(loaded.corrections(X).values, hasher.corrections(X).values)
+
+
+def test_a_fit_to_other_words_leaves_no_levels_behind():
+    hasher = fitted(32, words="levels").set_params(words="free", max_iter=1).fit(X)
+    np.testing.assert_array_equal(hasher.transform(X), fitted(32, words="free", max_iter=1).transform(X))
 
 
 def test_the_distance_is_the_sum_of_the_weights_of_the_words_that_a_code_chooses():

@@ -56,7 +56,13 @@ def test_rotations_and_codes_never_raise_the_objective(digits, rescale):
 @pytest.mark.parametrize("bias", [True, False])
 def test_objective_is_equation_7_written_out(digits, bias):
     hasher = small(
-        bias=bias, rescale=False, keep_weights=True, lambda1=0.7, lambda2=0.3, lambda3=2.0, pairwise_weight=1.0
+        bias=bias,
+        rescale=False,
+        solver={"keep_weights": True},
+        lambda1=0.7,
+        lambda2=0.3,
+        lambda3=2.0,
+        pairwise_weight=1.0,
     )
     hasher.fit(digits)
     C = hasher.anchors_
@@ -121,11 +127,17 @@ def test_jsh_has_no_offsets_and_psh_no_projection(digits):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"lambda1": 5}, {"lambda2": 3, "tol": 0.1}, {"max_imbalance": None}, {"solver_tol": 1e-3}]
+    ("changes", "named"),
+    [
+        ({"lambda1": 5}, "lambda1"),
+        ({"lambda2": 3, "solver": {"tol": 0.1}}, "lambda2, tol"),
+        ({"max_imbalance": None}, "max_imbalance"),
+        ({"solver": {"solver_tol": 1e-3}}, "solver_tol"),
+    ],
 )
-def test_parameters_that_need_two_rounds_warn_in_one_and_change_nothing(digits, changes):
+def test_parameters_that_need_two_rounds_warn_in_one_and_change_nothing(digits, changes, named):
     plain = JPSH(8, n_anchors=40, random_state=0).fit_transform(digits)
-    with pytest.warns(UserWarning, match=f"{', '.join(changes)} change nothing in one round"):
+    with pytest.warns(UserWarning, match=f"{named} change nothing in one round"):
         changed = JPSH(8, n_anchors=40, random_state=0, **changes).fit_transform(digits)
     np.testing.assert_array_equal(plain, changed)
 
@@ -242,13 +254,13 @@ def test_rounds_end_before_the_bits_lose_their_balance(digits):
 
 
 def test_a_tolerance_ends_the_rounds_early(digits):
-    assert len(small(max_iter=30, tol=1e-2).fit(digits).objective_) < 30
+    assert len(small(max_iter=30, solver={"tol": 1e-2}).fit(digits).objective_) < 30
     assert len(small(max_iter=4).fit(digits).objective_) == 4
 
 
 def test_weights_are_kept_only_on_request(digits):
     assert not hasattr(small().fit(digits), "personalized_weights_")
-    assert small(keep_weights=True).fit(digits).personalized_weights_.shape == (40, 65, 8)
+    assert small(solver={"keep_weights": True}).fit(digits).personalized_weights_.shape == (40, 65, 8)
 
 
 def test_the_same_seed_gives_the_same_codes(digits):
@@ -268,7 +280,8 @@ def test_the_same_seed_gives_the_same_codes(digits):
         ({"anchors": np.ones((5, 3))}, r"anchors must have shape \(any, 64\)"),
         ({"lambda1": -1}, "lambda1 must be at least 0, got -1"),
         ({"max_iter": 0}, "max_iter must be at least 1, got 0"),
-        ({"solver_tol": 0}, "solver_tol must be at least"),
+        ({"solver": {"solver_tol": 0}}, r"solver\['solver_tol'\] must be at least"),
+        ({"solver": {"bias": False}}, "solver has no entry 'bias'; it has tol, epsilon"),
         ({"max_imbalance": 2}, "max_imbalance must be at most 1"),
     ],
 )

@@ -1,16 +1,11 @@
 """Ctrl-C at any moment of a change: the index is the old one or the new one, and can be changed again."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from faults.interrupts import Interrupt
 
-from hashlearn import index as room
-from hashlearn import threads
 from hashlearn.index import HammingIndex
 
-ROOM = str(Path(room.__file__).parent)
 N_BITS = 72
 
 
@@ -32,32 +27,6 @@ CHANGES = {
 }
 
 
-class Interrupt:
-    """Raises KeyboardInterrupt at the n-th instruction that is run in the index room."""
-
-    def __init__(self, at):
-        self.at, self.count = at, 0
-
-    def __enter__(self):
-        sys.settrace(self._trace)
-        return self
-
-    def __exit__(self, *_):
-        sys.settrace(None)
-        # Unlike a signal, a trace can raise just before a lock is let go of, and this one is for the whole process.
-        threads._blas.start_again()
-
-    def _trace(self, frame, event, _):
-        if not frame.f_code.co_filename.startswith(ROOM):
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            self.count += 1
-            if self.count == self.at:
-                raise KeyboardInterrupt
-        return self._trace
-
-
 def content(index):
     return dict(zip(index.ids.tolist(), index.codes().tolist()))
 
@@ -66,13 +35,13 @@ def content(index):
 def test_an_interrupted_change_has_happened_or_not(change):
     before, after = content(fresh()), content(change(fresh()))
     index = fresh()
-    with Interrupt(at=0) as counting:
+    with Interrupt() as counting:
         change(index)
     moments = np.random.default_rng(0).choice(np.arange(1, counting.count + 1), min(counting.count, 150), replace=False)
     outcomes = set()
     for moment in moments.tolist():
         index = fresh()
-        with pytest.raises(KeyboardInterrupt), Interrupt(at=moment):
+        with pytest.raises(KeyboardInterrupt), Interrupt(moment):
             change(index)
         outcomes.add(content(index) == after)
         assert content(index) in (before, after)

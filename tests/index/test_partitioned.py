@@ -2,12 +2,15 @@
 
 import copy
 import pickle
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hashlearn.index.hamming import HammingIndex
 from hashlearn.index.kernels.lists import Probes, _ask
 from hashlearn.index.list_table import ListTable
 from hashlearn.index.partition import Partition
@@ -235,6 +238,24 @@ def test_a_saved_index_is_mapped_and_finds_the_same(tmp_path, removes):
     check_search(opened, Q, 9, 7)
 
 
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="other systems do not tell how they read")
+def test_a_query_on_a_mapped_file_reads_nothing_around_its_lists(tmp_path):
+    path = tmp_path / "a.hll"
+    untrained("euclidean", 32, 7, 6).add(vectors("normal", 500, 6)).save(path)
+    index = PartitionedIndex.open(path)
+    assert "rr" in flags_of_mapping(path)  # no read-ahead
+    index.verify()
+    assert "rr" not in flags_of_mapping(path)
+
+
+def flags_of_mapping(path):
+    """What Linux says about the mapped memory of a file."""
+    entries = Path("/proc/self/smaps").read_text().split("VmFlags:")
+    flags = [after.split("\n")[0].split() for before, after in pairwise(entries) if str(path) in before]
+    assert len(flags) == 1
+    return flags[0]
+
+
 def test_a_file_that_is_not_whole_is_refused(tmp_path):
     path = tmp_path / "a.hll"
     untrained("euclidean", 32, 7, 6).add(vectors("normal", 500, 6)).save(path)
@@ -252,6 +273,15 @@ def test_a_file_that_is_not_whole_is_refused(tmp_path):
     path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
     with pytest.raises(ValueError, match="does not match its checksum"):
         PartitionedIndex.open(path).verify()
+
+
+def test_the_file_of_another_kind_of_index_is_refused(tmp_path):
+    HammingIndex(32).add(np.zeros((5, 4), np.uint8)).save(tmp_path / "codes")
+    untrained("euclidean", 32, 7, 6).add(vectors("normal", 50, 6)).save(tmp_path / "lists")
+    with pytest.raises(ValueError, match="codes: not a partitioned index of hashlearn"):
+        PartitionedIndex.open(tmp_path / "codes")
+    with pytest.raises(ValueError, match="lists: not an index file of hashlearn"):
+        HammingIndex.open(tmp_path / "lists")
 
 
 def test_threads_find_what_one_finds():
@@ -296,8 +326,29 @@ def test_the_lists_of_rows_are_told_whatever_their_numbers():
         assert set(asked[lists == number]) == set(index._state.table.list_content(number)[1].tolist())
 
 
+@pytest.mark.parametrize("empty", [0, 3, 6])
+def test_an_empty_list_changes_no_estimate_of_others(empty):
+    X, Q = vectors("normal", 500, 6), vectors("normal", 4, 6, seed=1)
+    index = untrained("euclidean", 32, 7, 6).add(X)
+    others = index.nearest_lists(X) != empty
+    wanted = index.search(Q, 20, probes=7, subset=others)
+    found = index.remove(np.flatnonzero(~others)).compact().search(Q, 20, probes=7)
+    assert index.list_sizes[empty] == 0
+    np.testing.assert_allclose(found.distances, wanted.distances, rtol=1e-4)
+
+
 @pytest.mark.parametrize("kind", ["equal", "few", "one far"])
 def test_odd_data_can_be_fitted(kind):
     X = vectors(kind, 300, 4)
     index = PartitionedIndex(16, n_lists=8, random_state=0).fit(X).add(X)
     check_search(index, X[:3], 20, index.n_lists)
+
+
+def test_codes_in_lists_have_no_levels_however_long_they_are():
+    """Lists keep words alone, and what a code has of them is found by search."""
+    X = vectors("normal", 120, 4)
+    index = PartitionedIndex(16, n_lists=4, words="auto", random_state=0).fit(X).add(X)
+    assert len(index._state.partition.words) == 16
+    assert index.search(X[:3], 1, probes=4).ids.shape == (3, 1)
+    with pytest.raises(ValueError, match="words must be one of 'signed', 'free', 'auto', got 'levels'"):
+        PartitionedIndex(16, words="levels")

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 from hashlearn.recommend import Trial, recommend
 from hashlearn.recommend.plot import recommendation_svg
-from hashlearn.recommend.trials import shortest_of_best
+from hashlearn.recommend.trials import shortest_above, shortest_of_best
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +52,7 @@ def test_one_byte_is_too_short_for_bits_and_a_correction(digits):
 def test_without_labels_only_neighborhoods_are_judged(digits):
     found = recommend(digits[0], n_bytes=2, sample=300)
     assert found.by_meaning is None
+    assert found.above_floats is None
     assert found.by_neighborhood.measures["recall_at_10"] > 0
     assert "mAP" not in found.table()
 
@@ -70,6 +71,32 @@ def test_the_shortest_code_that_is_nearly_as_good_is_taken():
     trials = [trial("a", 32, 0.698), trial("a", 64, 0.70), trial("b", 32, 0.699), trial("b", 64, 0.60)]
     assert shortest_of_best(trials, "mAP") == trials[0]
     assert shortest_of_best([trials[1], trial("a", 32, 0.69)], "mAP") == trials[1]
+
+
+def test_a_code_is_above_the_float_vectors_by_both_measures_or_not_at_all():
+    def trial(n_bits, mean, precision):
+        measures = {"mAP": mean, "precision_at_100": precision}
+        return Trial("a", "a", False, n_bits, n_bits // 8, measures, 0.0)
+
+    floats = {"mAP": 0.2, "precision_at_100": 0.3}
+    less_precise, little_mean, both, longer = (
+        trial(32, 0.4, 0.29),
+        trial(32, 0.22, 0.5),
+        trial(64, 0.24, 0.3),
+        trial(128, 0.5, 0.5),
+    )
+    every = [less_precise, little_mean, longer, both]
+    assert shortest_above(every, floats) == both
+    assert shortest_above([less_precise, little_mean], floats) is None
+    by_cosine = {"mAP": 0.25, "precision_at_100": 0.1}
+    assert shortest_above(every, floats, by_cosine) == longer  # the better order of the float vectors counts
+    assert shortest_above([trial(8, 0.0, 0.0)], {"mAP": 0.0, "precision_at_100": 0.0}) is None
+
+
+def test_above_the_float_vectors_is_one_of_the_trials(found):
+    assert found.above_floats in found.trials
+    assert found.above_floats.measures["mAP"] >= 1.15 * found.of_floats("mAP")
+    assert found.of_floats("mAP") == max(found.floats["mAP"], found.floats_by_cosine["mAP"])
 
 
 def test_it_can_be_written_and_drawn(found):

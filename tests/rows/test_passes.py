@@ -121,4 +121,4 @@ def test_memory_does_not_grow_with_the_rows(method):
 
     peak(40_000)  # what is made once
     # A number a row (the draw of the first anchors) is allowed, its nearest anchors are not.
-    assert peak(120_000) - peak(40_000) < 80_000 * 17
+    assert peak(120_000) - peak(40_000) < 80_000 * 24

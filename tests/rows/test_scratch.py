@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from hashlearn.rows import RowBlocks, added, blocks, fold, scratch, sum_blocks
+from hashlearn.rows import RowBlocks, added, blocks, fold, passes, scratch, sum_blocks
 
 REAL = np.dtype(np.float32)
 
@@ -62,7 +62,7 @@ def test_a_total_is_not_written_to_by_the_next_pass(monkeypatch, threads):
 
 
 def test_sums_that_others_have_made_are_neither_kept_nor_sent_on():
-    sums = blocks._BlockSums(np.add, ((4, 4),))
+    sums = passes._BlockSums(np.add, ((4, 4),))
     total = (np.zeros((4, 4)),)
     for _ in range(50):
         sums.merge(total, (np.ones((4, 4)),))

@@ -1,5 +1,6 @@
 """A saved search that is edited, damaged, mixed, cut, locked, full or shared is refused by name, or unharmed."""
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -18,6 +19,7 @@ from forked import ForkedPython
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
+from small_disk import needs_mount, run_on_small_disk
 
 from hashlearn import LSH, SimilaritySearch
 from hashlearn.search import catalog as catalog_module
@@ -215,7 +217,7 @@ def test_what_nobody_asks_for_may_be_edited(folder, statement, few, originals, m
 
 def test_a_newer_layout_is_named_and_kept(folder):
     with closing(sqlite3.connect(folder / "catalog.db")) as db:
-        db.execute("UPDATE facts SET text = replace(text, '\"format_version\": 4', '\"format_version\": 5')")
+        db.execute("UPDATE facts SET text = replace(text, '\"format_version\":4', '\"format_version\":5')")
         db.commit()
     before = (folder / "catalog.db").read_bytes()
     for attempt in (lambda: SimilaritySearch.open(folder), lambda: SimilaritySearch(HASHER).add(X).save(folder)):
@@ -405,12 +407,10 @@ import os, sys, warnings
 from contextlib import closing, suppress
 from pathlib import Path
 from hashlearn.search import rows
-sys.path.insert(0, sys.argv[1])
-sys.path.insert(0, sys.argv[2])
 from search.test_catalog import CHANGES, X, content, content_of, made
 from hashlearn import SimilaritySearch
 warnings.simplefilter("ignore")
-disk = Path(sys.argv[3])
+disk = Path(sys.argv[1])
 rows._LEAST_FRESH = 40
 CHANGES["save"] = lambda search: search.save(disk / "copy")
 for name, change in CHANGES.items():
@@ -448,27 +448,11 @@ for name, change in CHANGES.items():
 """
 
 
-def can_mount():
-    if shutil.which("unshare") is None:
-        return False
-    command = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs -o size=1m tmpfs /mnt"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
-@pytest.mark.skipif(not can_mount(), reason="needs the right to mount: run it as root of Linux")
+@needs_mount
 def test_a_disk_that_is_full_changes_nothing(tmp_path):
     """A real one, with 0, 4, 8, ... KiB left."""
-    tests = Path(__file__).resolve().parents[1]
-    command = 'mount -t tmpfs -o size=2m tmpfs "$3" && exec "$0" -c "$1" "$2" "$2" "$3"'
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", command, sys.executable, FULL, str(tests), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    refused = {name: int(n) for name, n in (line.rsplit(" ", 1) for line in done.stdout.splitlines())}
+    printed = run_on_small_disk(2, FULL, tmp_path)
+    refused = {name: int(n) for name, n in (line.rsplit(" ", 1) for line in printed.splitlines())}
     assert list(refused) == [*CHANGES, "save"]
     assert all(refused[name] for name in ("add", "upsert", "compact", "fit", "code file", "save"))
 
@@ -544,6 +528,34 @@ def test_who_does_not_get_the_lock_changes_nothing(folder, monkeypatch):
             other.wait()
         search.remove(["x"])
         assert content(search) == content_of(folder) != before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its locks are others")
+@pytest.mark.parametrize("missing", ["locks", "shared memory"])
+def test_a_file_system_without_locks_is_told_at_once(folder, missing, monkeypatch, tmp_path):
+    """As some network file systems are: SQLite itself would wait for a process that is not there."""
+    search = SimilaritySearch(HASHER).add(X, [f"x{n}" for n in range(24)])
+    before, files = content(search), files_of(tmp_path)
+    if missing == "locks":
+        monkeypatch.setattr("fcntl.lockf", _no_locks)
+    else:  # a part of SQLite for such file systems
+        uri = catalog_module._uri
+        monkeypatch.setattr(catalog_module, "_uri", lambda path, mode: uri(path, mode) + "&vfs=unix-none")
+    for work in (lambda: search.save(tmp_path / "new"), lambda: SimilaritySearch.open(folder)):
+        with pytest.raises(OSError, match="file system") as error:
+            work()
+        assert str(tmp_path) in str(error.value)
+        assert "\n" not in str(error.value)
+    assert content(search) == before
+    assert files_of(tmp_path) == files
+    assert not (tmp_path / "new").exists()
+    monkeypatch.undo()
+    search.save(tmp_path / "new")
+    assert content_of(tmp_path / "new") == before
+
+
+def _no_locks(file, operation):
+    raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
 
 WRITE = """

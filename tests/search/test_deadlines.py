@@ -5,7 +5,7 @@ import pytest
 
 from hashlearn import LSH, SimilaritySearch
 from hashlearn.deadline import Deadline, DeadlineExceeded, until
-from hashlearn.search import rerank
+from hashlearn.search import nearest
 
 N = 600
 
@@ -47,7 +47,7 @@ def test_candidates_are_compared_in_parts(search, monkeypatch):
     """The more pairs, the more often the deadline is looked at; the result is the same."""
     Q = np.ones((4, 8), np.float32)
     expected = search.search(Q, 5, rerank="vectors", candidates=N)
-    monkeypatch.setattr(rerank, "_PAIRS_AT_A_TIME", 100)
+    monkeypatch.setattr(nearest, "_PAIRS_AT_A_TIME", 100)
     deadline = Counting(looks=10**9)
     with until(deadline):
         found = search.search(Q, 5, rerank="vectors", candidates=N)

@@ -18,6 +18,7 @@ from hashlearn.search import (
     rerank_asymmetric,
     rerank_exact,
 )
+from hashlearn.search.nearest import nearest_candidates
 
 
 @pytest.fixture
@@ -105,9 +106,9 @@ def test_vectors_in_memory_are_compared_where_they_lie(metric, dtype, precision,
     candidates[:, ::7] = -1
     for k in (1, 12, 50):
         monkeypatch.setattr(VectorView, "is_resident", True)
-        here = rerank.nearest_candidates(view, queries, candidates, k, metric)
+        here = nearest_candidates(view, queries, candidates, k, metric)
         monkeypatch.setattr(VectorView, "is_resident", False)
-        read = rerank.nearest_candidates(view, queries, candidates, k, metric)
+        read = nearest_candidates(view, queries, candidates, k, metric)
         np.testing.assert_allclose(here.distances, read.distances, atol=1e-6)
         if metric != "cosine":  # whole numbers are exact, and so are ties
             np.testing.assert_array_equal(here.ids, read.ids)

@@ -243,6 +243,13 @@ def test_odd_queries_have_an_answer(search, query):
     assert search.search(text=query, k=3).ids.shape == (3,)
 
 
+def test_a_text_without_a_known_word_finds_nothing():
+    search = SimilaritySearch(LSH(n_bits=32, random_state=0), encoder="tfidf", metric="cosine").fit(texts=TEXTS)
+    found = search.add(texts=TEXTS).search(text=["?!", "chess"], k=2)
+    assert found.ids[0].tolist() == [-1, -1]
+    assert sorted(found.ids[1].tolist()) == [0, 1]
+
+
 def test_an_encoder_by_name_is_kept_with_the_search(tmp_path):
     texts = TEXTS * 4
     search = SimilaritySearch(LSH(n_bits=32, random_state=0), encoder="tfidf", metric="cosine").fit(texts=texts)

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from hashlearn import LSH, SimilaritySearch
 from hashlearn.rows import RowBlocks, as_rows
-from hashlearn.search import Calibration, VectorFile, vector_view
-from hashlearn.search.rerank import nearest_candidates
-from hashlearn.search.vector_layout import VERSION
+from hashlearn.search import Calibration, VectorFile, vector_records
+from hashlearn.search.nearest import nearest_candidates
+from hashlearn.search.vectors import VERSION
 
 
 def vectors(n, d=6, seed=0):
@@ -391,12 +391,12 @@ def test_pages_are_asked_for_only_where_they_may_not_be_in_memory(tmp_path, monk
     file = VectorFile.create(tmp_path / "v", 64).add(vectors(2000, d=64))
     asked = []
     monkeypatch.setattr(
-        "hashlearn.search.vector_view.expect_rows", lambda mapped, starts, n: asked.append(starts.tolist())
+        "hashlearn.search.vector_records.expect_rows", lambda mapped, starts, n: asked.append(starts.tolist())
     )
-    monkeypatch.setattr(vector_view.VectorMapping, "is_resident", lambda self: True)
+    monkeypatch.setattr(vector_records.VectorMapping, "is_resident", lambda self: True)
     file.take([3, 1000])
     assert asked == []
-    monkeypatch.setattr(vector_view.VectorMapping, "is_resident", lambda self: False)
+    monkeypatch.setattr(vector_records.VectorMapping, "is_resident", lambda self: False)
     file.take([1000, 3, 3])
     assert asked == [[file.layout.size(3), file.layout.size(1000)]]
 

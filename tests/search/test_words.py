@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hashlearn.search.catalog import Catalog, OutdatedError
 from hashlearn.search.word_query import Term, parse_words, tokens_of
 from hashlearn.search.word_tables import check_text_field
-from hashlearn.search.words import K1, MOST_TERMS, B, Words
+from hashlearn.search.words import K1, MOST_TERMS, B, Posting, Words, best_places
 
 TEXTS = [
     "strong chess engine, to play chess against",
@@ -72,6 +72,35 @@ def test_rows_are_ranked_by_bm25(texts, query, n):
     wanted, scores = bm25(texts, query, n)
     np.testing.assert_allclose(found.scores, scores[found.places], rtol=1e-5)
     np.testing.assert_allclose(found.scores, scores[wanted], rtol=1e-5)  # equal scores may change places by rounding
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    terms=st.lists(
+        st.tuples(st.sampled_from([0.01, 0.1, 1.0]), st.sampled_from([0.125, 1.0, 8.0]), st.integers(1, 2)),
+        min_size=1,
+        max_size=5,
+    ),
+    n=st.integers(1, 12),
+    masked=st.booleans(),
+    seed=st.integers(0, 999),
+)
+def test_terms_held_by_few_and_by_many_rows_are_summed(terms, n, masked, seed):
+    """Weights are eighths, so that sums of float32 are exact."""
+    rng, n_places = np.random.default_rng(seed), 300
+    sums, asked = np.zeros(n_places), []
+    for share, scale, count in terms:
+        held = np.flatnonzero(rng.random(n_places + 20) < share).astype(np.int32)  # some are behind the snapshot
+        weights = (scale * rng.integers(1, 9, len(held)) / 8).astype(np.float32)
+        asked.append((Posting(held, weights, float(weights.max(initial=0))), count))
+        sums[held[held < n_places]] += count * weights[held < n_places]
+    mask = rng.random(n_places) < 0.5 if masked else None
+    sums = sums if mask is None else sums * mask
+    wanted = np.lexsort((np.arange(n_places), -sums))[:n]
+    wanted = wanted[sums[wanted] > 0]
+    found = best_places(asked, n, n_places, mask)
+    np.testing.assert_array_equal(found.places, wanted)
+    np.testing.assert_array_equal(found.scores, sums[wanted])
 
 
 def test_equal_texts_come_in_the_order_of_their_rows():

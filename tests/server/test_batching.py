@@ -3,7 +3,11 @@
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
+import pytest
+
+from hashlearn.server import batching
 from hashlearn.server.batching import Together
 from hashlearn.server.telemetry import Metrics
 
@@ -120,3 +124,23 @@ def test_what_no_thread_has_begun_with_is_not_done():
     assert results[0] == 10
     assert all(isinstance(result, asyncio.CancelledError) for result in results[1:])
     assert worked == [1]
+
+
+@pytest.mark.parametrize(("may_be_short", "seconds"), [(True, 0), (True, 0.01), (False, 0)])
+def test_short_work_needs_no_thread_once_it_is_known_to_be_short(may_be_short, seconds, monkeypatch):
+    threads, clock = [], [0.0]
+    monkeypatch.setattr(batching, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+
+    def work(kind, items):
+        threads.append(threading.get_ident())
+        clock[0] += seconds
+        return items
+
+    async def ask():
+        with ThreadPoolExecutor(1) as pool:
+            together = Together(work, pool, 1, Metrics().searched_together, may_be_short=may_be_short)
+            return [await together.do(None, number) for number in range(3)]
+
+    assert asyncio.run(ask()) == [0, 1, 2]
+    is_here = [thread == threading.get_ident() for thread in threads]
+    assert is_here == [False, *[may_be_short and not seconds] * 2]

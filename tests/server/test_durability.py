@@ -7,10 +7,12 @@ import os
 import random
 import threading
 import time
+from collections import Counter
 
 import httpx
 import numpy as np
 from served import Server
+from small_disk import needs_mount, run_on_small_disk
 
 from hashlearn import SimilaritySearch
 
@@ -27,6 +29,7 @@ class Writer(threading.Thread):
         self.ids = range(10_000 + 100 * number, 10_000 + 100 * (number + 1))
         self.random = random.Random(seed)
         self.known = known
+        self.n_answered = Counter()
         self.stopped = False
 
     def start_at(self, url):
@@ -43,19 +46,33 @@ class Writer(threading.Thread):
                 # Until there is an answer, the row may be as it was or as it was to be.
                 self.known[id] = before | {wanted}
                 try:
-                    self._write(client, id, wanted)
+                    status = self._write(client, id, wanted)
                 except httpx.TransportError:
                     return
-                self.known[id] = {wanted}
+                self.n_answered[status] += 1
+                # What is refused is not made.
+                self.known[id] = before if status == 503 else {wanted}
 
     def _write(self, client, id, version):
         if version is None:
-            status = client.delete(f"/v1/points/{id}").status_code
-            assert status in (204, 404), status
-            return
+            return client.delete(f"/v1/points/{id}").status_code
         point = {"id": id, "vector": vector_of(version), "payload": {"version": version}}
-        response = client.put("/v1/points", json={"points": [point]})
-        assert response.status_code == 200, response.text
+        return client.put("/v1/points", json={"points": [point]}).status_code
+
+
+def wait_for_answers(writers, n=10):
+    """Until each writer has n more."""
+    wanted = [writer.n_answered.total() + n for writer in writers]
+    while any(writer.n_answered.total() < count for writer, count in zip(writers, wanted)):
+        time.sleep(0.02)
+
+
+def answers(writers):
+    """End the writers; how often each status was answered."""
+    for writer in writers:
+        writer.stopped = True
+        writer.join()
+    return sum((writer.n_answered for writer in writers), Counter())
 
 
 def vector_of(version):
@@ -73,9 +90,7 @@ def test_nothing_answered_is_lost_when_the_server_is_killed(make_search, tmp_pat
                 writer.start_at(server.url)
             time.sleep(SECONDS_OF_LOAD * random.Random(kill).random())
             server.kill()
-            for writer in writers:
-                writer.stopped = True
-                writer.join()
+            assert set(answers(writers)) <= {200, 204, 404}
         check(folder, known)
     assert any(versions != {None} for versions in known.values())
 
@@ -94,3 +109,63 @@ def check(folder, known):
             )
         known[id] = {version}
     assert len(search) == 1000 + len(rows)
+
+
+def test_two_servers_on_one_folder_lose_nothing(make_search, tmp_path):
+    """Each takes over what the other has written; one of them is killed while both write."""
+    folder = make_search(tmp_path / "search")
+    known: dict[int, set[int | None]] = {}
+    with Server(folder, "--refresh", "0.1") as left, Server(folder, "--refresh", "0.1") as right:
+        servers = left.ready(), right.ready()
+        writers = [Writer(number, number, known) for number in range(N_CLIENTS)]
+        for number, writer in enumerate(writers):
+            writer.start_at(servers[number % 2].url)
+        wait_for_answers(writers)
+        left.kill()
+        wait_for_answers(writers[1::2])
+        assert set(answers(writers)) <= {200, 204, 404}
+        check(folder, known)
+        for id, (version,) in known.items():
+            status = right.client.get(f"/v1/points/{id}").status_code
+            assert status == (404 if version is None else 200)
+    assert any(versions != {None} for versions in known.values())
+
+
+FULL = """
+import os, shutil, sys
+from contextlib import suppress
+from pathlib import Path
+from server.test_durability import N_CLIENTS, Writer, answers, check, wait_for_answers
+from served import Server
+disk, known, seen = Path(sys.argv[1]), {}, []
+shutil.copytree(sys.argv[2], disk / "search")
+with Server(disk / "search") as server:
+    server.ready()
+    for turn, free in enumerate((64, 0)):
+        with open(disk / "ballast", "wb", buffering=0) as ballast, suppress(OSError):
+            while True:
+                ballast.write(b"b" * 4096)
+        os.truncate(disk / "ballast", max(0, os.path.getsize(disk / "ballast") - free * 4096))
+        writers = [Writer(number, 100 * turn + number, known) for number in range(N_CLIENTS)]
+        for writer in writers:
+            writer.start_at(server.url)
+        wait_for_answers(writers)
+        seen.append(answers(writers))
+        os.unlink(disk / "ballast")
+        check(disk / "search", known)
+    writers = [Writer(number, number, known) for number in range(N_CLIENTS)]
+    for writer in writers:
+        writer.start_at(server.url)
+    wait_for_answers(writers)
+    after = answers(writers)
+check(disk / "search", known)
+assert all(set(each) <= {200, 204, 404, 503} for each in seen), seen
+assert sum(each[503] for each in seen) > 10, seen
+assert after[200] > 10 and not after[503], after
+"""
+
+
+@needs_mount
+def test_a_full_disk_under_a_server_refuses_writes_and_makes_none_of_them(make_search, tmp_path):
+    (tmp_path / "disk").mkdir()
+    run_on_small_disk(4, FULL, tmp_path / "disk", make_search(tmp_path / "search"))

@@ -20,7 +20,9 @@ from served import Server, error_of
 from hashlearn import LSH, SimilaritySearch
 from hashlearn.deadline import check_deadline
 from hashlearn.server import Settings, create_app
+from hashlearn.server.arrays import n_values
 from hashlearn.server.front import Hosts
+from hashlearn.server.workers import Turns
 
 POINT = {"id": 70_000, "vector": [0.0] * 64}
 
@@ -133,6 +135,19 @@ def _said_to(server, sent):
             if b"431" in said:
                 break
         return said
+
+
+def test_who_sends_many_requests_and_reads_no_answer_is_no_fault_of_ours(make_search, tmp_path):
+    """The connection is closed when its time is over, with many requests of it still to be answered."""
+    with Server(make_search(tmp_path / "search"), "--timeout", "1") as server:
+        server.ready()
+        host, port = server.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=60) as connection, suppress(OSError):
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            for _ in range(200):
+                connection.sendall(b"GET /docs HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100)
+        assert server.post("/v1/search", {"id": 1}).status_code == 200
+        assert not [line for line in server.events() if line["level"] != "info"]
 
 
 # -- deadlines --------------------------------------------------------------------------------------------------------
@@ -333,6 +348,96 @@ def test_a_filter_of_more_values_than_any_may_have_is_refused_before_it_is_read(
     response = open_server.client.post("/v1/search", content=body)
     assert response.status_code == 422
     assert "at most 322,000 values" in error_of(response)[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "told"),
+    [
+        ("/v1/points", b'{"points":[' + b"{}," * 100_000 + b"{}]}", "points.0.id is missing"),
+        ("/v1/points", b'{"points":[{"id":1,"payload":{"a":[' + b"[[[]]]," * 150_000 + b"0]}}]}", "322,000 values"),
+        ("/v1/codes", b'{"vectors":[[' + b"0," * 400_000 + b"0]]}", "322,000 values"),
+        ("/v1/codes", b'{"vectors":["' + b",[{" * 200_000 + b'"]}', "vectors.0 must be base64"),
+        ("/v1/codes", b'{"vectors":["\\\\\\"' + b",[{" * 200_000 + b'"]}', "vectors.0 must be base64"),
+        ("/v1/embeddings", b'{"input":[' + b"0," * 200_000 + b"0]}", "input must have 64 numbers"),
+    ],
+    ids=["points", "payload", "vector", "in a string", "behind escapes", "input"],
+)
+def test_a_body_of_many_values_does_not_take_long_to_refuse(open_server, path, body, told):
+    """With an error for each entry, five million of them held up everybody for half a minute."""
+    answer = open_server.client.request("PUT" if path == "/v1/points" else "POST", path, content=body)
+    assert answer.status_code == 422
+    assert told in error_of(answer)[1]
+
+
+def test_long_bodies_leave_time_for_others():
+    """Of the time in which others ask, reading long bodies takes less than a tenth."""
+    turns, others = Turns(), []
+
+    async def ask():
+        start = time.perf_counter()
+        reading = [asyncio.create_task(turns.take(time.sleep, 0.01)) for _ in range(3)]
+        while not all(task.done() for task in reading):
+            await asyncio.sleep(0)
+            turns.n_others += 1
+            others.append(None)
+        return time.perf_counter() - start
+
+    assert asyncio.run(ask()) > 0.2
+    assert len(others) > 3
+
+
+def test_values_in_strings_are_not_counted():
+    assert n_values(rb'{"a": [1, 2, 3], "b,[{": "\\\" , [ {", "c": {}}') == 7
+    assert n_values(rb'{"a": "\\", "b": [0, 0]}') == 4
+
+
+@pytest.mark.parametrize("options", [{"recall": 1}, {"k": 1, "candidates": 10_000}], ids=str)
+def test_a_long_search_takes_no_thread_of_the_short_ones(library, options):
+    """All threads of short searches are busy: a long one is answered all the same."""
+    app = create_app(library, Settings(threads=1))
+    app.state.workers.ready = True
+    busy = threading.Event()
+
+    async def ask():
+        app.state.workers.searching.submit(busy.wait)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            vectors = [[0.0] * library.hasher.n_features_in_] * 11
+            return await client.post("/v1/search", json={"vectors": vectors, **options})
+
+    try:
+        assert asyncio.run(ask()).status_code == 200
+    finally:
+        busy.set()
+
+
+# -- numbers that float32 and JSON cannot say -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("payload", ["NaN", "[-Infinity]", '{"a": Infinity}'])
+def test_what_is_no_json_is_refused_in_a_payload_too(open_server, payload):
+    body = b'{"points": [{"id": 70000, "vector": %s, "payload": {"NaN": %s}}]}'
+    vector = str(POINT["vector"]).encode()
+    answer = open_server.client.put("/v1/points", content=body % (vector, payload.encode()))
+    assert answer.status_code == 422
+    assert "no NaN" in error_of(answer)[1]
+    assert open_server.client.put("/v1/points", content=body % (vector, b'"Infinity"')).status_code == 200
+    assert open_server.client.delete("/v1/points/70000").status_code == 204
+
+
+def test_distances_are_numbers_and_the_log_is_json(open_server):
+    """Beyond this length a squared distance is more than float32 can hold, and null in the answer."""
+    for largest in ([3.4e38] * 64, [-1.2e18] * 64):
+        answer = open_server.client.put("/v1/points", json={"points": [{"id": 70_000, "vector": largest}]})
+        assert answer.status_code == 422
+        assert "float32" in error_of(answer)[1]
+    for sign in (1, -1):
+        point = {"id": 70_000, "vector": [sign * 1.1e18] * 64}
+        assert open_server.put(point).status_code == 200
+        found = open_server.post("/v1/search", {"vector": [1.1e18] * 64, "k": 1000}).json()["results"][0]
+        assert np.isfinite(found["distances"]).all()
+    assert open_server.client.delete("/v1/points/70000").status_code == 204
+    assert not [line for line in open_server.events() if line["level"] == "error"]  # every line is JSON
 
 
 # -- out of descriptors -----------------------------------------------------------------------------------------------

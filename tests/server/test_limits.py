@@ -1,9 +1,13 @@
 """Every limit of a server has a clear answer, and the server goes on."""
 
+import asyncio
 import socket
 
+import httpx
 import pytest
 from served import Server, error_of
+
+from hashlearn.server import Settings, create_app
 
 BODY_LIMIT = 1024 * 1024
 PAUSE_SECONDS = 2
@@ -104,18 +108,43 @@ def test_the_requests_of_one_connection_have_a_head_each(limited):
         assert limited.client.get("/healthz", headers={"X-Long": "x" * 40_000}).status_code == 200
 
 
-def test_more_requests_than_are_allowed_are_503(limited):
-    """Two bodies that do not come take both places; health is answered all the same."""
-    head = b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
-    slow = [_connected(limited) for _ in range(2)]
-    for connection in slow:
+def test_more_requests_than_are_allowed_are_503(library):
+    """Two that wait take both places; health is answered all the same."""
+    app = create_app(library, Settings(max_concurrency=2))
+    app.state.workers.ready = True
+
+    async def ask():
+        go_on = asyncio.Event()
+        app.add_api_route("/other", go_on.wait)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            waiting = [asyncio.create_task(client.get("/other")) for _ in range(2)]
+            while "hashlearn_requests_running 3.0" not in (await client.get("/metrics")).text:
+                await asyncio.sleep(0)
+            refused, health = await client.get("/other"), await client.get("/readyz")
+            go_on.set()
+            return refused, health, [(await each).status_code for each in waiting]
+
+    refused, health, answered = asyncio.run(ask())
+    assert refused.status_code == 503
+    assert int(refused.headers["Retry-After"]) > 0
+    assert "2 requests" in error_of(refused)[1]
+    assert health.status_code == 200
+    assert answered == [200, 200]
+
+
+def test_bodies_that_do_not_come_take_the_place_of_no_other_request(limited):
+    """Small ones cost next to nothing, and long ones have room for two together."""
+    head = b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n{"
+    slow = [_connected(limited) for _ in range(8)]
+    for connection in slow[:5]:
         connection.sendall(head)
-    _wait_for_running(limited, 3)  # both, and this one
-    response = limited.post("/v1/search", {"id": 1, "k": 1})
-    assert response.status_code == 503
-    assert int(response.headers["Retry-After"]) > 0
-    assert "2 requests" in error_of(response)[1]
-    assert limited.client.get("/readyz").status_code == 200
+    for connection in slow[5:]:
+        connection.sendall(head + b" " * 900_000)
+    _wait_for_running(limited, 8)  # seven, and this one
+    assert limited.post("/v1/search", {"id": 1, "k": 1}).status_code == 200
+    told = sorted(connection.recv(65536).split(b"\r\n")[0] for connection in slow)
+    assert told == [b"HTTP/1.1 408 Request Timeout"] * 7 + [b"HTTP/1.1 503 Service Unavailable"]
     for connection in slow:
         connection.close()
     _wait_for_running(limited, 1)

@@ -136,6 +136,8 @@ BAD = {
     "a filter value of 400 digits": ({"id": 1, "filter": {"label": 10**400}}, "filter", "an integer of 1329 bits"),
     "too many values": ({"id": 1, "filter": {"label": {"$in": [1] * 100_001}}}, "filter", "at most 100,000 values"),
     "too many tests": ({"id": 1, "filter": {"$or": [{"label": 1}] * 501}}, "filter", "at most 500 tests"),
+    "a subset of two kinds": ({"id": 1, "subset": [1, "2"]}, "subset", "all of one kind"),
+    "a subset of the other kind": ({"id": 1, "subset": ["1"]}, "subset", "as those of this search"),
     "a field nobody reads": ({"id": 1, "top_k": 5}, "top_k", "not a field"),
     "a text without features": ({"text": "seven"}, "text", "no features"),
     "an image without features": ({"image": "AAAA"}, "image", "no features"),

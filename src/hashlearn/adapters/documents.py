@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_choice
+from hashlearn.client import Client
 from hashlearn.hashers.lsh import LSH
 from hashlearn.rows.inputs import as_matrix
 from hashlearn.search import SimilaritySearch
@@ -30,9 +31,10 @@ class DocumentSearch:
 
     Parameters
     ----------
-    search : SimilaritySearch, str, Path or None
-        A search that is fitted, or the folder of one. None makes one for the first rows, with random projections, which
-        need no training data, and keeps the vectors for reranking. A learned method finds more with fewer bits.
+    search : SimilaritySearch, Client, str, Path or None
+        A search that is fitted, a client of one, or the folder of one. None makes one for the first rows, with random
+        projections, which need no training data, and keeps the vectors for reranking. A learned method finds more with
+        fewer bits.
     metric : {"euclidean", "cosine", "dot"}
         The metric, if the search is made here.
     candidates : int or None
@@ -54,6 +56,14 @@ class DocumentSearch:
     def metric(self) -> str:
         """The metric of the search."""
         return self._metric if self.search is None else self.search.metric
+
+    @property
+    def n_features(self) -> int:
+        """Length of a vector; 0 before the first."""
+        if self.search is None:
+            return 0
+        search: Any = self.search
+        return search.info().n_features if isinstance(search, Client) else search.hasher.n_features_in_
 
     @property
     def ids(self) -> list[str]:

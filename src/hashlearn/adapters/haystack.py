@@ -98,8 +98,7 @@ class HaystackDocumentStore:
             raise errors.DuplicateDocumentError(f"ID '{known[0]}' already exists.")
         if policy == policies.DuplicatePolicy.SKIP:
             chosen = [each for each in chosen if each.id not in set(known)]
-        width = self.search_by_codes.hasher.n_features_in_
-        nowhere = np.eye(1, width)[0]
+        nowhere = np.eye(1, self._rows.n_features)[0]
         vectors = [nowhere if each.embedding is None else each.embedding for each in chosen]
         self._rows.put([each.id for each in chosen], vectors, [_payload(each) for each in chosen])
         return len(chosen)

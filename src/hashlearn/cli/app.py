@@ -1,5 +1,6 @@
 """``hashlearn app``."""
 
+import gc
 from pathlib import Path
 from secrets import token_urlsafe
 from typing import Annotated, Any
@@ -56,11 +57,15 @@ def run(
 
     require("fastapi", "app")
     require("PIL", "app")
+    gc.disable()  # what is imported stays: looking through it for garbage would take a tenth of the start
     from hashlearn.server import Settings, create_app
     from hashlearn.server.features import EncoderFeatures
     from hashlearn.server.own_collection import HowToHash
     from hashlearn.server.page import add_page
     from hashlearn.server.run import bind, run_server
+
+    gc.freeze()
+    gc.enable()
 
     bind(host, port).close()  # what is wrong with the port is said before the work
     n_bits = bits or (64 if text is None else 256)
@@ -70,7 +75,7 @@ def run(
         made = _collection(path, text, {**of_vectors, "--header": header}, ids, how)
     _print_skipped(made.skipped)
     features = None if made.encoder is None else EncoderFeatures(made.encoder)
-    # What is served is a copy in the cache: nobody has the key to change it.
+    # The served search is a copy in the cache. It has no key to write, so no client can change it.
     app = create_app(made.search, Settings(write_key=token_urlsafe(), host=host), features)
     app.state.service.warm()  # or the first who opens the page would be told to come again
     notes = [f"{len(made.skipped)} files skipped"] if made.skipped else []

@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -31,6 +31,25 @@ from hashlearn.cli.support.places import check_places
 EXAMPLE = "Example: hashlearn dedup photos/ --review review.html --apply move photos-duplicates/"
 
 BY_CHANCE = "it was chosen so that hardly a pair is near by chance; --max-distance sets another"
+
+
+class Comparing(NamedTuple):
+    """How rows are compared: options of the command line."""
+
+    distance: float | Literal["auto"] | None
+    pairs: tuple[str, str] | None
+    metric: str | None
+    recall: float
+    max_pairs: int
+    jobs: int
+
+
+class Keeping(NamedTuple):
+    """How rows are grouped, and which row of a group is kept: options of the command line."""
+
+    grouping: Any
+    keep: Any
+    scores: str | None
 
 
 def run(
@@ -162,27 +181,28 @@ def run(
             f"--clean needs one .csv, .parquet or .npy file, the same kind to write, no --state, got {clean}"
         )
     distance = None if max_distance is None else distance_of(max_distance)
+    comparing = Comparing(distance, pairs, metric, recall, max_pairs, jobs)
     if against is not None:
         if choices or any((review, serve, decisions, state, apply, pairs, scores, text and encoder)):
             raise ValueError(
                 "--against compares two sets, texts by words; it writes --out, --kept, --dropped and --clean"
             )
         with progress_bars():
-            _check_against(paths, against, how, distance, metric, recall, jobs, outputs)
+            _check_against(paths, against, how, comparing, outputs)
         return
     is_folder = len(paths) == 1 and not files
     if apply is not None:
         if not is_folder:
             raise ValueError("--apply is for a folder of images")
         check_apply(apply[0], paths[0], apply[1])
-    # What is known is read, extended and written back: nobody else does so meanwhile.
+    # The state is read, extended and written back. The lock keeps other processes from doing the same.
     alone = nullcontext() if state is None else exclusive(Path(state).absolute(), wait=False)
     with alone, progress_bars():
         how = how._replace(keep_texts=serve or review is not None)
         known, things = _read(paths, is_folder, how, state)
         if keep == "best" and scores is None and things.scores is None:
             raise ValueError("--keep best needs --scores, a file with a score for each row")
-        found = _found(known, things, distance, pairs, metric, recall, grouping, keep, scores, max_pairs, jobs)
+        found = _found(known, things, comparing, Keeping(grouping, keep, scores))
         if decisions is not None:
             found.decide(read_decisions(decisions, found.ids))
         page = None if review is None else review_page(found, things, paths[0], review)
@@ -209,10 +229,7 @@ def _check_against(
     paths: list[str],
     against: str,
     how: HowToRead,
-    distance: float | Literal["auto"] | None,
-    metric: str | None,
-    recall: float,
-    jobs: int,
+    comparing: Comparing,
     outputs: Outputs,
 ) -> None:
     """Say which rows repeat a row of another set."""
@@ -225,7 +242,8 @@ def _check_against(
     how = how._replace(payloads=None)
     _, others = _read([against], Path(against).is_dir(), how, None)
     _, things = _read(paths, Path(paths[0]).is_dir(), how, None)
-    options: dict[str, Any] = {"ids": others.ids, "n_jobs": jobs}
+    options: dict[str, Any] = {"ids": others.ids, "n_jobs": comparing.jobs}
+    distance = comparing.distance
     if distance is None and things.metric != "words":
         distance = default_distance(things.encoder, things.vectors)
     if distance == "auto":
@@ -237,8 +255,8 @@ def _check_against(
         checked = check_texts_against(things.texts, others.texts, distance, **options)
     else:
         assert distance is not None
-        of_rows: Any = metric or things.metric or "cosine"
-        checked = check_against(things.vectors, others.vectors, distance, metric=of_rows, recall=recall, **options)
+        options |= {"metric": comparing.metric or things.metric or "cosine", "recall": comparing.recall}
+        checked = check_against(things.vectors, others.vectors, distance, **options)
     ids = np.arange(len(checked.is_new)) if things.ids is None else np.array(things.ids)
     result = DedupResult(ids[checked.is_new], ids[~checked.is_new], checked_rows(checked, ids.tolist()))
     with written(outputs, result):
@@ -258,7 +276,7 @@ def _is_kind(clean: str, source: str) -> bool:
 
 
 def _read(paths: list[str], is_folder: bool, how: HowToRead, state: str | None) -> tuple[Any, Things]:
-    """What is known already (None without a state), and what is to be compared."""
+    """The saved result (None without a state), and the rows to compare."""
     from hashlearn.duplicates import Duplicates
     from hashlearn.duplicates.decisions import read_decisions
     from hashlearn.duplicates.saved import FORMAT
@@ -289,60 +307,52 @@ def _read(paths: list[str], is_folder: bool, how: HowToRead, state: str | None) 
     return known, texts_by_encoder(paths[0], how.text or "", how.id_column, made, is_saved)
 
 
-def _found(
-    known: Any,
-    things: Things,
-    distance: float | Literal["auto"] | None,
-    pairs: tuple[str, str] | None,
-    metric: str | None,
-    recall: float,
-    grouping: Any,
-    keep: Any,
-    scores: str | None,
-    max_pairs: int,
-    jobs: int,
-) -> Any:
+def _found(known: Any, things: Things, comparing: Comparing, keeping: Keeping) -> Any:
     from hashlearn.cli.support.arrays import read_array
     from hashlearn.duplicates import find_duplicate_texts, find_duplicates
     from hashlearn.duplicates.find import TEXT_DISTANCE
 
-    score = things.scores if scores is None else read_array(scores)
+    scores = things.scores if keeping.scores is None else read_array(keeping.scores)
     if known is not None:
-        if scores is None and known.state.scores is None:
-            score = None
-        if distance == "auto" or pairs is not None:
-            raise ValueError("--max-distance auto and --pairs are for rows that are compared for the first time")
-        if distance is not None:
-            known = known.at(distance)
-        rows: Any = things.texts if things.metric == "words" else things.vectors
-        if len(rows) == 0:
-            return known
-        checked = known.check(rows, n_jobs=jobs)
-        n_new = int(checked.is_new.sum())
-        typer.echo(
-            f"{len(checked.is_new)} more rows: {n_new} new, {len(checked.is_new) - n_new} duplicates of known ones"
-        )
-        ids = things.ids if known.state.ids is not None else None
-        return known.add(rows, ids, score, n_jobs=jobs)
+        if keeping.scores is None and known.state.scores is None:
+            scores = None
+        return _extended(known, things, comparing, scores)
     options: dict[str, Any] = {
-        "grouping": grouping,
-        "keep": keep,
-        "scores": score,
+        "grouping": keeping.grouping,
+        "keep": keeping.keep,
+        "scores": scores,
         "ids": things.ids,
-        "max_pairs": max_pairs,
-        "n_jobs": jobs,
+        "max_pairs": comparing.max_pairs,
+        "n_jobs": comparing.jobs,
     }
+    distance, pairs = comparing.distance, comparing.pairs
     if things.metric == "words":
         assert things.texts is not None
         if distance == "auto" or pairs is not None:
             raise ValueError("texts are compared by their words: --max-distance must be the share that may differ")
         return find_duplicate_texts(things.texts, TEXT_DISTANCE if distance is None else distance, **options)
-    options |= {"metric": metric or things.metric or "cosine", "recall": recall}
+    options |= {"metric": comparing.metric or things.metric or "cosine", "recall": comparing.recall}
     if pairs is not None:
         return find_duplicates(things.vectors, labeled_pairs=judged_pairs(*pairs, things.ids), **options)
     if distance is None:
         distance = default_distance(things.encoder, things.vectors)
     return find_duplicates(things.vectors, distance, **options)
+
+
+def _extended(known: Any, things: Things, comparing: Comparing, scores: Any) -> Any:
+    """What is known, with more rows."""
+    if comparing.distance == "auto" or comparing.pairs is not None:
+        raise ValueError("--max-distance auto and --pairs are for rows that are compared for the first time")
+    if comparing.distance is not None:
+        known = known.at(comparing.distance)
+    rows: Any = things.texts if things.metric == "words" else things.vectors
+    if len(rows) == 0:
+        return known
+    checked = known.check(rows, n_jobs=comparing.jobs)
+    n_new = int(checked.is_new.sum())
+    typer.echo(f"{len(checked.is_new)} more rows: {n_new} new, {len(checked.is_new) - n_new} duplicates of known ones")
+    ids = things.ids if known.state.ids is not None else None
+    return known.add(rows, ids, scores, n_jobs=comparing.jobs)
 
 
 def _save(found: Any, things: Things, state: str, stamps: dict[str, Any]) -> None:

@@ -178,7 +178,7 @@ def _report(verbs: ExperimentVerbs, names: list[str], restriction: Restriction, 
 
 
 def _stored(folder: str, experiment: "Experiment", command: str) -> "Results":
-    """The results of an experiment, of which there must be some."""
+    """The results of an experiment; an error if there are none."""
     from hashlearn.experiments.results import measure_tables
 
     results = _opened(folder, experiment)

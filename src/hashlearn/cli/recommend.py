@@ -59,10 +59,28 @@ def run(
     else:
         _say("By meaning", found.by_meaning, f"mAP {found.by_meaning.measures['mAP']:.3f}", vectors)
         typer.echo(f"  in Python: {found.by_meaning.search}")
+        typer.echo(f"  {_beside_floats(found, n_bytes)}")
     reached, chosen = found.reached, found.by_neighborhood
     recalls = f"recall of the 10 nearest {reached.codes:.3f} by codes, {reached.reranked:.3f} after reranking "
     _say("By neighborhood", chosen, f"{recalls}{reached.candidates} candidates", vectors)
     typer.echo(f"  in Python: {chosen.reranked_search}")
+
+
+def _beside_floats(found: Any, n_bytes: int) -> str:
+    """Whether a code is worth more than the float vectors by meaning, and which."""
+    of_floats = {name: found.of_floats(name) for name in ("mAP", "precision_at_100")}
+    trial = found.above_floats
+    if trial is None:
+        return (
+            f"no code of up to {n_bytes} bytes has 1.15 times the mAP of the float vectors ({of_floats['mAP']:.3f}) "
+            f"and their precision@100 ({of_floats['precision_at_100']:.3f}): keep the floats, or try more --bytes"
+        )
+    times = trial.measures["mAP"] / of_floats["mAP"]
+    more = trial.measures["precision_at_100"] - of_floats["precision_at_100"]
+    return (
+        f"above the float vectors from {trial.n_bits} bits of {trial.title} on: mAP {times:.2f} times theirs, "
+        f"precision@100 {more:+.3f}"
+    )
 
 
 def _say(job: str, trial: Any, value: str, vectors: str) -> None:

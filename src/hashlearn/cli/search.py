@@ -1,7 +1,7 @@
 """``hashlearn search``."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EXAMPLE = "Example: hashlearn search model/ codes.npy queries.npy -k 10 --rerank vectors.npy --out neighbors.npz"
+
+
+class QueryFile(NamedTuple):
+    """A file of queries: its path, the name of an array in it, and what its first line is."""
+
+    path: str
+    array: str | None
+    header: str | None
 
 
 def run(
@@ -67,7 +75,7 @@ def run(
     if codes is None:
         raise ValueError("CODES must be given, or --text where the folder is a saved search")
     if queries is None:
-        _search_folder(model, codes, array, header, k, candidates, recall, out)
+        _search_folder(model, QueryFile(codes, array, header), k, candidates, recall, out)
         return
     if recall is not None:
         raise ValueError("--recall is for a saved search, which keeps vectors; codes with --rerank take --candidates")
@@ -83,12 +91,13 @@ def run(
     if k > len(database.codes):
         raise ValueError(f"-k must be at most the {len(database.codes)} codes of {codes}, got {k}")
     if rerank is None:
-        distances, ids = _nearest_codes(hasher, identity, database, queries, array, header, k, force)
+        asked = QueryFile(queries, array, header)
+        distances, ids = _nearest_codes(hasher, identity, database, asked, k, force)
     else:
-        vectors, asked = read_behind(rerank, database, hasher, header), read_queries(queries, hasher, array, header)
+        vectors, rows = read_behind(rerank, database, hasher, header), read_queries(queries, hasher, array, header)
         search = search_with(hasher, database, vectors, rerank, metric or "euclidean")
         with naming(queries), progress_bars():
-            distances, ids = search.search(asked, k, candidates=candidates or 4 * k, rerank=vectors)
+            distances, ids = search.search(rows, k, candidates=candidates or 4 * k, rerank=vectors)
     if out is None:
         print_neighbors(distances, ids)
     else:
@@ -97,26 +106,19 @@ def run(
 
 
 def _search_folder(
-    folder: str,
-    queries: str,
-    array: str | None,
-    header: str | None,
-    k: int,
-    candidates: int | None,
-    recall: float | None,
-    out: str | None,
+    folder: str, asked: QueryFile, k: int, candidates: int | None, recall: float | None, out: str | None
 ) -> None:
     """Search what SimilaritySearch.save wrote."""
     from hashlearn.search import SimilaritySearch
 
-    check_places({"--out": out}, [queries])
-    check_header(header, queries)
+    check_places({"--out": out}, [asked.path])
+    check_header(asked.header, asked.path)
     if out is not None:
         check_ending(out, ".npz")
     search = SimilaritySearch.open(folder)
-    asked = read_matrix(queries, array, header)
-    with naming(queries), progress_bars():
-        found = search.search(asked, k, candidates=candidates, recall=recall)
+    queries = read_matrix(*asked)
+    with naming(asked.path), progress_bars():
+        found = search.search(queries, k, candidates=candidates, recall=recall)
     distances, ids = found
     if out is None:
         print_neighbors(distances, ids)
@@ -128,26 +130,19 @@ def _search_folder(
 
 
 def _nearest_codes(
-    hasher: Any,
-    identity: dict[str, Any],
-    database: CodeFile,
-    queries: str,
-    array: str | None,
-    header: str | None,
-    k: int,
-    force: bool,
+    hasher: Any, identity: dict[str, Any], database: CodeFile, asked: QueryFile, k: int, force: bool
 ) -> Any:
-    """The nearest codes of what is in the file of the queries: codes if it says so, otherwise vectors."""
+    """The nearest codes of each query. The file holds codes if it has a sidecar, otherwise vectors."""
     from hashlearn.search.code_search import CodeSearch
 
-    if array is None and read_sidecar(queries) is not None:
-        query_codes = read_codes(queries, hasher.n_bits)
+    if asked.array is None and read_sidecar(asked.path) is not None:
+        query_codes = read_codes(asked.path, hasher.n_bits)
         check_made_by(query_codes, identity, force)
         with progress_bars():
             return CodeSearch.of_codes(hasher, database.codes).nearest_to_codes(query_codes.codes, k)
-    vectors = read_matrix(queries, array, header)
-    check_features(hasher, vectors, queries)
-    with naming(queries), progress_bars():
+    vectors = read_matrix(*asked)
+    check_features(hasher, vectors, asked.path)
+    with naming(asked.path), progress_bars():
         return CodeSearch.of_codes(hasher, database.codes).nearest(vectors, k)
 
 

@@ -52,7 +52,8 @@ def run(
     refresh: Annotated[float, typer.Option(min=0.001, help="Seconds between looks for rows that others saved.")] = 2.0,
     max_open: Annotated[int, typer.Option(min=1, help="Searches open at one time, of several.")] = 64,
     idle: Annotated[
-        float, typer.Option(min=0.001, help="Seconds after which a search that nobody asks for is closed, of several.")
+        float,
+        typer.Option(min=0.001, help="With several searches: close one after this many seconds without a request."),
     ] = 300.0,
     snapshots: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Where clients with the key to write may have snapshots made.")
@@ -104,7 +105,7 @@ def run(
     if page:
         add_page(app, title=Path(search).resolve().name)
     if reuse_port:
-        app.state.service.warm()  # who comes meanwhile is answered by the server before
+        app.state.service.warm()  # until this one listens, the older server on the port answers
     run_server(app, host, port, reuse_port=reuse_port)
 
 

@@ -1,9 +1,9 @@
 """What a code is: packed bytes, and the distance between them."""
 
-from hashlearn.codes.corrections import Corrections
 from hashlearn.codes.hamming import hamming_distances, paired_distances
 from hashlearn.codes.packing import (
     BitOrder,
+    Corrections,
     as_words,
     bytes_per_code,
     check_codes,

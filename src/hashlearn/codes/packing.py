@@ -1,4 +1,4 @@
-"""A code as bits, as bytes and as 64-bit words.
+"""A code as bits, as bytes and as 64-bit words, and the number that may stand beside it.
 
 All packages exchange **packed** codes: C-contiguous ``uint8`` of shape ``(n, ceil(n_bits / 8))``, the first bit in the
 most significant position of the first byte, padding bits zero. This is the order of numpy, sentence-transformers and
@@ -7,7 +7,7 @@ Distances do not depend on the order, so codes of hashlearn go into any engine a
 :func:`reverse_bit_order` are for codes that another program packed in the other order.
 """
 
-from typing import Literal
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +37,8 @@ def check_codes(codes: ArrayLike, n_bits: int, name: str = "codes") -> NDArray[n
 
     A single code of shape ``(n_bytes,)`` is not promoted: one code is ``codes[None]``.
     """
+    if type(codes) is np.ndarray and codes.dtype == np.uint8 and codes.ndim == 2 and 8 * codes.shape[1] == n_bits > 0:
+        return np.ascontiguousarray(codes)  # the checks below take longer than the distances of a few codes
     if isinstance(codes, np.ma.MaskedArray):  # numpy would drop the mask without an error
         raise TypeError(f"{name} must not be masked; pass the codes that count")
     array = np.asarray(codes)
@@ -140,3 +142,60 @@ def _check_order(bit_order: str) -> Literal["big", "little"]:
     if bit_order not in BIT_ORDERS:
         raise ValueError(f"bit_order must be 'big' (first bit most significant) or 'little', got {bit_order!r}")
     return bit_order  # type: ignore[return-value]
+
+
+class Corrections(NamedTuple):
+    """Numbers that are added to the distances of codes from any query: ``offset + scale * values``, one for every code.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,), uint8
+        One byte for every code.
+    scale : float
+        Above 0.
+    offset : float
+        What the byte 0 stands for.
+
+    Examples
+    --------
+    >>> corrections = Corrections.of([2.0, 2.5, 4.0], scale=0.5, offset=2.0)
+    >>> corrections.values
+    array([0, 1, 4], dtype=uint8)
+    >>> corrections.numbers()
+    array([2. , 2.5, 4. ])
+    """
+
+    values: NDArray[np.uint8]
+    scale: float
+    offset: float
+
+    @classmethod
+    def of(cls, numbers: ArrayLike, scale: float, offset: float) -> Self:
+        """The bytes that stand for numbers; numbers beyond ``offset`` and ``offset + 255 * scale`` are clipped.
+
+        Parameters
+        ----------
+        numbers : array of shape (n,)
+            The numbers that the bytes stand for.
+        scale : float
+            Above 0.
+        offset : float
+            What the byte 0 stands for.
+
+        Returns
+        -------
+        Corrections
+            With one byte for every number.
+        """
+        steps = (np.asarray(numbers, np.float64) - offset) / scale
+        return cls(np.clip(np.rint(steps), 0, 255).astype(np.uint8), scale, offset)
+
+    def numbers(self) -> NDArray[np.float64]:
+        """The numbers that the bytes stand for.
+
+        Returns
+        -------
+        ndarray of shape (n,), float64
+            One number for every code.
+        """
+        return self.offset + self.scale * self.values.astype(np.float64)

@@ -112,7 +112,7 @@ def measured_curve(found: Verified, codes: SignCodes, differing: NDArray[np.floa
 
 
 def _added(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sum of two lists of counts, of which one may be shorter."""
+    """The sum of two lists of counts; one may be shorter."""
     longer, shorter = (left, right) if len(left) >= len(right) else (right, left)
     total = longer.copy()
     total[: len(shorter)] += shorter

@@ -13,19 +13,27 @@ import json
 import os
 import secrets
 import stat
+import struct
 import time
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 from hashlearn.durable.locks import NO_LINKS, exclusive, hidden_name, is_at, lock_now, status_of
 
 LEFTOVER = ".hashlearn-tmp"
 """How the name of a file ends while it is written."""
 
+PAGE = 4096
+"""What follows a header begins at a multiple of this."""
+
 _IS_WINDOWS = os.name == "nt"
+_PREFIX = struct.Struct("<8sII")
+_CRC = struct.Struct("<I")
+_LONGEST_HEADER = 1 << 24
 
 
 def check_regular(path: str | Path) -> Path:
@@ -330,8 +338,58 @@ def parsed_json(text: str | bytes) -> Any:
 
 def json_digest(*values: Any) -> str:
     """SHA-256 of JSON values; layout and order of the keys do not matter."""
-    canonical = [json.dumps(value, sort_keys=True, separators=(",", ":")) for value in values]
-    return hashlib.sha256("\0".join(canonical).encode()).hexdigest()
+    return hashlib.sha256("\0".join(map(canonical_json, values)).encode()).hexdigest()
+
+
+def canonical_json(value: Any) -> str:
+    """The text of a JSON value that its digest is of."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+class FileHeader(NamedTuple):
+    """What the header of a file says, where its end is, and a digest of it."""
+
+    said: dict[str, Any]
+    end: int
+    digest: str
+
+
+def packed_header(magic: bytes, version: int, said: Mapping[str, Any]) -> bytes:
+    """The header of a file, with zeros up to a multiple of :data:`PAGE`.
+
+    It is the magic bytes (8), the version (4), the length of the text (4), the text, JSON, and the CRC-32 of all that
+    (4). Numbers are little-endian.
+    """
+    text = json.dumps(said).encode()
+    if len(text) > _LONGEST_HEADER:
+        raise ValueError(f"metadata must take less than {_LONGEST_HEADER} bytes as JSON, got {len(text)}")
+    head = _PREFIX.pack(magic, version, len(text)) + text
+    head += _CRC.pack(zlib.crc32(head))
+    return head.ljust(aligned(len(head)), b"\0")
+
+
+def read_header(file: BinaryIO | FileIO, path: Path | str, magic: bytes, version: int, kind: str) -> FileHeader:
+    """The header at the begin of an open file, once its checksum is seen to be right."""
+    prefix = file.read(_PREFIX.size)
+    if len(prefix) < _PREFIX.size or not prefix.startswith(magic):
+        raise ValueError(f"{path}: not {kind} of hashlearn")
+    _, written, length = _PREFIX.unpack(prefix)
+    if written != version:
+        raise ValueError(f"{path}: version {written} of the format; this hashlearn reads version {version}")
+    rest = file.read(length + _CRC.size) if length <= _LONGEST_HEADER else b""
+    text, crc32 = rest[:length], rest[length:]
+    if len(crc32) < _CRC.size or _CRC.unpack(crc32)[0] != zlib.crc32(prefix + text):
+        raise ValueError(f"{path}: the header does not match its checksum; the file was truncated, edited or damaged")
+    try:
+        said = parsed_json(text)
+    except ValueError as wrong:
+        raise ValueError(f"{path}: {wrong}") from None
+    return FileHeader(said, aligned(len(prefix) + len(rest)), hashlib.sha256(prefix + rest).hexdigest())
+
+
+def aligned(n_bytes: int) -> int:
+    """The first multiple of :data:`PAGE` that is not less."""
+    return -(-n_bytes // PAGE) * PAGE
 
 
 class _Unfinished(io.RawIOBase):

@@ -234,7 +234,7 @@ def _result(task: Task, data: CachedData, stable: bool) -> Line:
     line["seconds"] = {name: round(value, 4) for name, value in encoded.seconds.items()}
     if hasattr(hasher, "objective_"):
         line["objective"] = rounded(hasher.objective_, DIGITS)
-    if getattr(hasher, "keep_weights", False):
+    if hasattr(hasher, "personalized_weights_"):
         line["weights"] = weight_signs(hasher.personalized_weights_[0])
     return line
 

@@ -3,54 +3,93 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import sklearn  # loads its parts at their first use: a page starts without them
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 MOST_CLUSTERS = 24
 TEXT_FIELD = "text"
 _WORDS_OF_NAME = 3
-_LEAST_SHARE = 0.05
 _CLEAR_SHARE = 0.6
 _MOST_VALUES = 200
+_LONGEST_LABEL = 30
+_FEW_ROWS = 2000
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
-def clusters_of(vectors: NDArray, random_state: int = 0) -> NDArray[np.uint8]:
-    """The cluster of each row by k-means, the largest cluster first; about sqrt(n) / 4 clusters."""
-    n_clusters = int(np.clip(round(np.sqrt(len(vectors)) / 4), 1, MOST_CLUSTERS))
-    found = KMeans(n_clusters, n_init=1, max_iter=50, random_state=random_state).fit(vectors).labels_
-    order = np.argsort(-np.bincount(found, minlength=n_clusters), kind="stable")
+class _Share(NamedTuple):
+    """The share of a cluster's rows that have a value, and how many times the share of all rows it is."""
+
+    value: Any
+    share: float
+    lift: float
+
+
+class RowClusters(NamedTuple):
+    """Clusters of rows.
+
+    Attributes
+    ----------
+    labels : array of shape (n,)
+        The cluster of each row, the largest cluster first.
+    away : array of shape (n,)
+        How far each row is from the center of its cluster.
+    """
+
+    labels: NDArray[np.uint8]
+    away: NDArray[np.float32]
+
+
+def clusters_of(vectors: NDArray, random_state: int = 0) -> RowClusters:
+    """Clusters by k-means; about the cube root of n of them: 6 of 261 rows, 20 of 8,000."""
+    n_clusters = int(np.clip(round(np.cbrt(len(vectors))), 1, MOST_CLUSTERS))
+    n_init = 5 if len(vectors) <= _FEW_ROWS else 1  # of few rows, one odd row may take a cluster for itself
+    found = sklearn.cluster.KMeans(n_clusters, n_init=n_init, max_iter=50, random_state=random_state).fit(vectors)
+    away = np.linalg.norm(vectors - found.cluster_centers_[found.labels_], axis=1)
+    order = np.argsort(-np.bincount(found.labels_, minlength=n_clusters), kind="stable")
     ranks = np.empty(n_clusters, np.uint8)
     ranks[order] = np.arange(n_clusters)
-    return ranks[found]
+    return RowClusters(ranks[found.labels_], away.astype(np.float32))
 
 
-def cluster_names(clusters: NDArray[np.uint8], ids: Sequence[Any], payloads: Sequence[dict[str, Any]]) -> list[str]:
+def cluster_names(clusters: RowClusters, ids: Sequence[Any], payloads: Sequence[dict[str, Any]]) -> list[str]:
     """A name for each cluster, none twice.
+
+    The name is a payload value that most rows of the cluster have and few others; else the words that are more frequent
+    in the cluster than elsewhere. Where most texts are one word, as those of word vectors, or no word stands in two
+    rows of the cluster, it is the texts of its central rows. Rows without texts are named by what many of them share.
 
     Parameters
     ----------
-    clusters : array of shape (n,)
+    clusters : RowClusters
     ids : list of n
         Where there are no texts, the words in names of files.
     payloads : list of n dicts
 
     Examples
     --------
-    >>> payloads = [{"text": "red fox"}, {"text": "grey fox"}, {"text": "the bank fell"}, {"text": "a bank"}]
-    >>> cluster_names(np.array([0, 0, 1, 1], np.uint8), range(4), payloads)
+    >>> texts = ["red fox", "grey fox", "fox", "the bank fell", "a bank"]
+    >>> clusters = RowClusters(np.array([0, 0, 0, 1, 1], np.uint8), np.zeros(5, np.float32))
+    >>> cluster_names(clusters, range(5), [{"text": text} for text in texts])
     ['fox, grey, red', 'bank, fell']
     """
-    words = [_words(id, payload) for id, payload in zip(ids, payloads)]
+    texts = [_text(id, payload) for id, payload in zip(ids, payloads)]
+    words = [_words(text) for text in texts]
+    everywhere = Counter(word for each in words for word in each)
+    has_texts = any(TEXT_FIELD in payload for payload in payloads)
     names: list[str] = []
-    for cluster in range(int(clusters.max()) + 1 if len(clusters) else 0):
-        inside = np.flatnonzero(clusters == cluster).tolist()
-        name = _by_value(inside, payloads) or _by_words(inside, words) or f"Cluster {cluster + 1}"
-        names.append(name if name not in names else f"{name} ({cluster + 1})")
+    for cluster in range(int(clusters.labels.max()) + 1 if len(words) else 0):
+        inside = np.flatnonzero(clusters.labels == cluster)
+        central = inside[np.argsort(clusters.away[inside], kind="stable")]
+        shares = _shares(inside.tolist(), payloads)
+        by_value, traits = _by_value(shares), None if has_texts else _by_traits(shares)
+        by_words = _by_words([words[row] for row in inside], everywhere, len(words)) or _by_texts(central, texts)
+        name = by_value or traits or by_words or f"Cluster {cluster + 1}"
+        if name in names and by_value and by_words:
+            name = f"{by_value}: {by_words}"
+        names.append(_other_than(names, name))
     return names
 
 
@@ -59,16 +98,26 @@ def cluster_color(number: int) -> str:
     return f"hsl({number * 137.5 % 360:.0f} 62% {(48, 62, 54)[number % 3]}%)"
 
 
-def _words(id: Any, payload: dict[str, Any]) -> set[str]:
+def _other_than(names: list[str], name: str) -> str:
+    numbered = (f"{name} ({number})" for number in range(2, len(names) + 2))
+    return name if name not in names else next(each for each in numbered if each not in names)
+
+
+def _text(id: Any, payload: dict[str, Any]) -> str:
     text = payload.get(TEXT_FIELD)
-    if text is None:
-        text = id.rpartition("/")[2].rpartition(".")[0] if isinstance(id, str) else ""
-    return {word for word in _WORD.findall(str(text).lower()) if word not in ENGLISH_STOP_WORDS}
+    if text is not None:
+        return str(text)
+    name = id.rpartition("/")[2] if isinstance(id, str) else ""
+    return re.sub("[_-]+", " ", name.rpartition(".")[0] or name)
 
 
-def _by_value(inside: list[int], payloads: Sequence[dict[str, Any]]) -> str | None:
-    """The values that most rows of the cluster have and few others, of a field with few values."""
-    best, best_share = None, _CLEAR_SHARE
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower())) - sklearn.feature_extraction.text.ENGLISH_STOP_WORDS
+
+
+def _shares(inside: list[int], payloads: Sequence[dict[str, Any]]) -> dict[str, list[_Share]]:
+    """How frequent the most frequent values of each field with few values are in a cluster."""
+    found: dict[str, list[_Share]] = {}
     for field in sorted({field for row in inside[:100] for field in payloads[row] if field != TEXT_FIELD}):
         values = [payload.get(field) for payload in payloads]
         if not all(isinstance(value, (str, int, bool, type(None))) for value in values):
@@ -76,26 +125,56 @@ def _by_value(inside: list[int], payloads: Sequence[dict[str, Any]]) -> str | No
         everywhere = Counter(values)
         if len(everywhere) > _MOST_VALUES:
             continue
-        shares = {
-            value: count / len(inside)
-            for value, count in Counter(values[row] for row in inside).most_common(_WORDS_OF_NAME)
-            if value is not None and count / len(inside) >= max(0.2, 2 * everywhere[value] / len(values))
-        }
-        if sum(shares.values()) > best_share:
-            best, best_share = f"{field} {', '.join(map(str, shares))}", sum(shares.values())
+        here = Counter(values[row] for row in inside).most_common(_WORDS_OF_NAME)
+        found[field] = [
+            _Share(value, count / len(inside), count * len(values) / (len(inside) * everywhere[value]))
+            for value, count in here
+            if value is not None
+        ]
+    return found
+
+
+def _by_value(shares: dict[str, list[_Share]]) -> str | None:
+    """The values that most rows of the cluster have and few others, of one field."""
+    best, best_share = None, _CLEAR_SHARE
+    for field, values in shares.items():
+        clear = [each for each in values if each.share >= 0.2 and each.lift >= 2]
+        if sum(each.share for each in clear) > best_share:
+            best_share = sum(each.share for each in clear)
+            listed = ", ".join(str(each.value) for each in clear)
+            best = listed if all(isinstance(each.value, str) for each in clear) else f"{field} {listed}"
     return best
 
 
-def _by_words(inside: list[int], words: list[set[str]]) -> str | None:
-    """The words that are frequent in the cluster and rare elsewhere."""
-    here = Counter(word for row in inside for word in words[row])
-    if not here:
+def _by_traits(shares: dict[str, list[_Share]]) -> str | None:
+    """Values of several fields that many rows of the cluster have, and more often than other rows."""
+    traits = []
+    for values in shares.values():
+        frequent = [each for each in values if isinstance(each.value, str) and each.share >= 0.2 and each.lift >= 1.05]
+        traits += sorted((-each.share * np.log(each.lift), each.value) for each in frequent)[:1]
+    return ", ".join(value for _, value in sorted(traits)[:_WORDS_OF_NAME]) or None
+
+
+def _by_words(inside: list[set[str]], everywhere: Counter[str], n: int) -> str | None:
+    """The words that stand in more rows of the cluster than chance would have it; None where texts are single words.
+
+    A word counts by its rows in the cluster and by the logarithm of how many times more these are than expected: the
+    largest cluster is often a mixture, whose words are each in few of its rows.
+    """
+    here = Counter(word for words in inside for word in words)
+    is_of_labels = np.median([len(words) for words in inside]) <= 1
+    if not here or (len(inside) > 2 and (is_of_labels or max(here.values()) < 2)):
         return None
-    everywhere = Counter(word for each in words for word in each)
-    scores = {
-        word: count / len(inside) * np.log(count / len(inside) * len(words) / everywhere[word])
-        for word, count in here.items()
-        if count >= max(1, _LEAST_SHARE * len(inside))
-    }
-    telling = sorted((-score, word) for word, score in scores.items() if score > 0)
-    return ", ".join(word for _, word in telling[:_WORDS_OF_NAME]) or None
+    scores = {word: count * np.log(count * n / (len(inside) * everywhere[word])) for word, count in here.items()}
+    telling = sorted((-score, -here[word], word) for word, score in scores.items() if score >= 0)
+    return ", ".join(word for _, _, word in telling[:_WORDS_OF_NAME]) or None
+
+
+def _by_texts(central: NDArray[np.int64], texts: list[str]) -> str | None:
+    """Short texts of the rows in the middle of the cluster, such as words that have vectors; none like another."""
+    chosen: dict[frozenset[str], str] = {}
+    for text in (texts[row] for row in central if 0 < len(texts[row]) <= _LONGEST_LABEL):
+        chosen.setdefault(frozenset(_words(text)) or frozenset([text]), text)
+        if len(chosen) == _WORDS_OF_NAME:
+            break
+    return ", ".join(chosen.values()) or None

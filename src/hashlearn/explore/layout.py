@@ -11,9 +11,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import sklearn  # loads its parts at their first use: a page starts without them
 from numpy.typing import NDArray
-from sklearn.decomposition import PCA
-from sklearn.neighbors import NearestNeighbors
 
 from hashlearn.extras import require
 from hashlearn.index import HammingIndex
@@ -27,6 +26,7 @@ N_NEAREST = 3
 CODES_AT_A_TIME = 1 << 14
 _REPORTS = 25
 _EARLY = 125
+_FEW_POINTS = 2000
 
 
 def landmark_points(vectors: NDArray, random_state: int = 0) -> NDArray[np.float32]:
@@ -42,7 +42,7 @@ def landmark_points(vectors: NDArray, random_state: int = 0) -> NDArray[np.float
     if n < 2:
         return start.astype(np.float32)
     n_components = min(50, n, vectors.shape[1])
-    flat = PCA(n_components, random_state=random_state).fit_transform(vectors)
+    flat = sklearn.decomposition.PCA(n_components, random_state=random_state).fit_transform(vectors)
     start[:, : min(2, n_components)] = flat[:, :2]
     if n < 10 or find_spec("openTSNE") is None:
         return start.astype(np.float32)
@@ -53,11 +53,13 @@ def _tsne(flat: NDArray, start: NDArray, random_state: int) -> NDArray[np.float3
     tsne: Any = require("openTSNE", "map")
     perplexity = min(PERPLEXITY, (len(flat) - 1) / 3)
     n_neighbors = min(len(flat) - 1, int(3 * perplexity))
-    distances, neighbors = NearestNeighbors(n_neighbors=n_neighbors).fit(flat).kneighbors()
+    distances, neighbors = sklearn.neighbors.NearestNeighbors(n_neighbors=n_neighbors).fit(flat).kneighbors()
     known = tsne.nearest_neighbors.PrecomputedNeighbors(neighbors, distances)
     affinities = tsne.affinity.PerplexityBasedNN(perplexity=perplexity, knn_index=known)
     scaled = start / (np.std(start[:, 0]) or 1.0) * 1e-4
-    points = tsne.TSNEEmbedding(scaled, affinities, random_state=random_state, n_jobs=n_threads())
+    # With few points, threads wait for one another longer than they work.
+    n_jobs = n_threads() if len(flat) > _FEW_POINTS else 1
+    points = tsne.TSNEEmbedding(scaled, affinities, random_state=random_state, n_jobs=n_jobs)
     for done in track(range(0, ITERATIONS, _REPORTS), "laying out the map"):
         early = done < _EARLY
         points.optimize(_REPORTS, exaggeration=12 if early else None, momentum=0.5 if early else 0.8, inplace=True)
@@ -86,8 +88,8 @@ class MapLandmarks:
         n_nearest = min(N_NEAREST, len(self.codes))
         if hasattr(self._hasher, "decode"):
             decode = self._hasher.decode
-            search = NearestNeighbors(n_neighbors=n_nearest, algorithm="brute").fit(decode(self.codes))
-            return lambda codes: search.kneighbors(decode(codes), return_distance=False)
+            near = sklearn.neighbors.NearestNeighbors(n_neighbors=n_nearest, algorithm="brute").fit(decode(self.codes))
+            return lambda codes: near.kneighbors(decode(codes), return_distance=False)
         index = HammingIndex(self._hasher.n_bits).add(self.codes)
         return lambda codes: index.search(codes, n_nearest, n_jobs=-1).ids
 

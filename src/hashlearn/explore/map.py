@@ -35,7 +35,7 @@ N_DRAWN = 4000
 """Points in a notebook, at most."""
 _WIDTH = 720
 _LANDMARKS = ("codes", "points", "clusters")
-_FORMAT, _VERSION = "hashlearn map", "1"
+_FORMAT, _VERSION = "hashlearn map", "2"
 _MOST_NEW = 0.5
 """Where more of the rows than this are new, the map is made anew."""
 
@@ -70,7 +70,7 @@ class CollectionMap:
         The largest first.
     alone : list of ids
         Rows whose nearest neighbor is farther away than those of most rows.
-    pairs : list of [id, id]
+    groups : list of list of ids
         Rows that are nearly the same, of those that were looked at.
     landmarks : MapLandmarks
     checksum : int
@@ -85,10 +85,10 @@ class CollectionMap:
         landmarks: MapLandmarks,
         checksum: int,
         alone: list[Any],
-        pairs: list[list[Any]],
+        groups: list[list[Any]],
     ):
         self.points, self.labels, self.clusters = points, labels, list(clusters)
-        self.landmarks, self.checksum, self.alone, self.pairs = landmarks, checksum, alone, pairs
+        self.landmarks, self.checksum, self.alone, self.groups = landmarks, checksum, alone, groups
 
     def __len__(self) -> int:
         return len(self.points)
@@ -149,9 +149,9 @@ def kept_map(search: "SimilaritySearch") -> CollectionMap | None:
     return kept if kept is not None and kept.fits(search) else None
 
 
-def copy_map(source: Path | None, target: Path) -> None:
+def copy_map(source: Path, target: Path) -> None:
     """Copy the map of one folder to another, where there is one; :func:`kept_map` sees whether it fits the rows."""
-    if source is None or source.resolve() == target.resolve():
+    if source.resolve() == target.resolve():
         return
     with suppress(OSError):  # a map can be made anew
         write_bytes(target / MAP_FILE, (source / MAP_FILE).read_bytes())
@@ -168,17 +168,17 @@ def _new(search: "SimilaritySearch", random_state: int) -> CollectionMap:
     records = search.get(ids[chosen].tolist())
     vectors = _vectors(search, records)
     points, clusters = landmark_points(vectors, random_state), clusters_of(vectors, random_state)
-    landmarks = MapLandmarks(codes[chosen], points, clusters, search.hasher)
+    landmarks = MapLandmarks(codes[chosen], points, clusters.labels, search.hasher)
     if n == len(chosen):
-        all_points, labels = points, clusters
+        all_points, labels = points, clusters.labels
     else:
         all_points, labels = landmarks.place(codes)
-        all_points[chosen], labels[chosen] = points, clusters
+        all_points[chosen], labels[chosen] = points, clusters.labels
     names = cluster_names(clusters, [record.id for record in records], [record.payload or {} for record in records])
-    alone, pairs = _alone_and_pairs(search, records)
+    alone, groups = _alone_and_groups(search, records)
     scaled, landmarks.points = _scaled(all_points, points)
     return CollectionMap(
-        scaled, labels, _clusters(names, scaled, labels, ids), landmarks, _checksum(codes), alone, pairs
+        scaled, labels, _clusters(names, scaled, labels, ids), landmarks, _checksum(codes), alone, groups
     )
 
 
@@ -206,7 +206,7 @@ def _extended(kept: CollectionMap, path: Path, search: "SimilaritySearch") -> Co
         kept.landmarks,
         _checksum(codes),
         [id for id in kept.alone if id in there],
-        [pair for pair in kept.pairs if there.issuperset(pair)],
+        [group for group in kept.groups if there.issuperset(group)],
     )
 
 
@@ -220,7 +220,7 @@ def _vectors(search: "SimilaritySearch", records: list[Any]) -> NDArray[np.float
     return unit_rows(vectors) if search.metric == "cosine" else vectors
 
 
-def _alone_and_pairs(search: "SimilaritySearch", records: list[Any]) -> tuple[list[Any], list[list[Any]]]:
+def _alone_and_groups(search: "SimilaritySearch", records: list[Any]) -> tuple[list[Any], list[list[Any]]]:
     """Rows far from all others, and rows that are nearly the same, of some rows and their nearest neighbors."""
     asked = records[:: max(1, len(records) // _ASKED)]
     if len(search) < 3:
@@ -238,12 +238,27 @@ def _alone_and_pairs(search: "SimilaritySearch", records: list[Any]) -> tuple[li
     usual = float(np.median(distance))
     order = np.argsort(-distance, kind="stable")
     alone = [own[row] for row in order[:N_SHOWN] if distance[row] > 1.25 * usual]
-    pairs: list[list[Any]] = []
-    for row in order[::-1]:
-        pair = sorted([own[row], nearest[row]])
-        if distance[row] <= 0.4 * usual and pair not in pairs and len(pairs) < N_SHOWN:
-            pairs.append(pair)
-    return [_plain(id) for id in alone], [[_plain(id) for id in pair] for pair in pairs]
+    near = [row for row in order[::-1] if distance[row] <= 0.4 * usual]
+    groups = _joined([(_plain(own[row]), _plain(nearest[row])) for row in near])
+    return [_plain(id) for id in alone], [sorted(group) for group in groups[:N_SHOWN]]
+
+
+def _joined(pairs: list[tuple[Any, Any]]) -> list[list[Any]]:
+    """The connected components of pairs, in the order of their first pairs.
+
+    >>> _joined([(1, 2), (3, 4), (2, 5)])
+    [[1, 2, 5], [3, 4]]
+    """
+    groups: list[list[Any]] = []
+    for pair in pairs:
+        touched = [group for group in groups if not set(pair).isdisjoint(group)]
+        joined = list(dict.fromkeys([id for group in touched for id in group] + list(pair)))
+        if not touched:
+            groups.append(joined)
+            continue
+        touched[0][:] = joined
+        groups = [group for group in groups if group is touched[0] or group not in touched]
+    return groups
 
 
 def _clusters(names: list[str], points: NDArray, labels: NDArray, ids: NDArray) -> list[MapCluster]:
@@ -290,7 +305,7 @@ def _save(made: CollectionMap, path: Path, search: "SimilaritySearch") -> None:
         texts = [id.encode() for id in ids.tolist()]
         tensors["id_bytes"] = np.frombuffer(b"".join(texts), np.uint8)
         tensors["id_ends"] = np.cumsum([len(text) for text in texts], dtype=np.int64)
-    said = {"clusters": made.clusters, "alone": made.alone, "pairs": made.pairs, "checksum": made.checksum}
+    said = {"clusters": made.clusters, "alone": made.alone, "groups": made.groups, "checksum": made.checksum}
     metadata = {"format": _FORMAT, "format_version": _VERSION, "map": json.dumps(said)}
     metadata["hasher"] = digest_of(search.hasher)
     content = as_safetensors({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, metadata)
@@ -311,7 +326,7 @@ def _opened(path: Path, search: "SimilaritySearch") -> CollectionMap | None:
             landmarks = MapLandmarks(codes, around, clusters_there, search.hasher)
             points, labels = file.get_tensor("points"), file.get_tensor("labels")
         clusters = [MapCluster(name, size, (x, y), examples) for name, size, (x, y), examples in said["clusters"]]
-        return CollectionMap(points, labels, clusters, landmarks, said["checksum"], said["alone"], said["pairs"])
+        return CollectionMap(points, labels, clusters, landmarks, said["checksum"], said["alone"], said["groups"])
     except (OSError, SafetensorError, ValueError, KeyError, TypeError):
         return None
 

@@ -6,8 +6,10 @@ A row is a sum of signed words, one word d_j for every bit::
 
 For given bits the words D are those of least squares; for given words the bits of a row are found by search. Short
 codes have free words instead, 16 for each four bits, which start as all sums of the four signed words
-(:mod:`hashlearn.linalg.abh.words`): B then has a one for each word that is chosen, and D four times the rows. Queries
-are not encoded. With R = b D, the row that a code stands for, and t = -2 D (q - mean), the numbers of a query::
+(:mod:`hashlearn.linalg.abh.words`): B then has a one for each word that is chosen, and D four times the rows. Long
+codes, from 2.5 bits for each feature on, have levels of orthogonal directions (:mod:`hashlearn.linalg.abh.levels`),
+which are free words too, and whose bits need no search. Queries are not encoded.
+With R = b D, the row that a code stands for, and t = -2 D (q - mean), the numbers of a query::
 
     ||q - x||^2 - ||q - mean||^2   ~   c + sum_j t_j b_j
 
@@ -28,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from hashlearn.checks import Range
 from hashlearn.codes import Corrections, check_codes, unpack
 from hashlearn.hashers.base import ENCODE_PARTS, Hasher, all_or_nothing, starting_matrix
+from hashlearn.linalg.abh.levels import MOST_BITS, Levels, LevelSearch
 from hashlearn.linalg.abh.near_queries import MetricGeometry, NearQueries, best_weights
 from hashlearn.linalg.abh.signs import SignSearch, WordSums, signs_of, starting_words
 from hashlearn.linalg.abh.words import GROUP_BITS, WordSearch, coefficients_of, combined, relative_weights
@@ -46,6 +49,12 @@ PLACES = (10, 100)
 
 FREE_BITS = 64
 """Length of the codes, at most, that have free words: longer ones gain little, and take longer to find."""
+
+LEVEL_BITS = 2.5
+"""Bits for each feature, at least, of the codes that have levels."""
+
+LEARNED_LEVELS = ("level_directions_", "level_bits_", "level_values_")
+"""What a fit to words of another kind must not leave behind."""
 
 ROWS_PER_WORD = 8
 """Training rows for each free word, at least; signed words need fewer."""
@@ -75,10 +84,12 @@ class ABH(Hasher):
         Length of a code, 1 to 4096; it may be more or less than the number of features.
     metric : {"euclidean", "cosine", "dot"}, default="euclidean"
         What is near: a small Euclidean distance, a small angle, or a large inner product.
-    words : {"auto", "signed", "free"}, default="auto"
+    words : {"auto", "signed", "free", "levels"}, default="auto"
         A signed word for each bit, or 16 free words for each four bits, which fit clusters better and take longer to
-        learn and to search for; n_bits must then be a multiple of 4. "auto" is "free" for such codes of up to 64 bits,
-        if there are at least 32 * n_bits rows to learn from.
+        learn and to search for, or up to 256 levels for each of some orthogonal directions, for long codes: these are
+        quick, and up to 8 bits for each feature. With "free" and "levels" n_bits must be a multiple of 4. "auto" is
+        "levels" from 2.5 bits for each feature on where that can be (and ``init`` is None), "free" for codes of up to
+        64 bits if there are at least 32 * n_bits rows to learn from, and "signed" otherwise.
     max_iter : int (at least 0), default=5
         Rounds of the alternation between words and bits, at most: it ends where the error rises, as it may with more
         bits than features. With free words four times as many rounds follow.
@@ -102,7 +113,10 @@ class ABH(Hasher):
         are the number of their word.
     reconstruction_error_ : list of float
         The share of the variance that the codes of the training rows leave out, with the words at the start of each
-        round with signed words.
+        round with signed words; of levels one number, from a sample.
+    level_directions_, level_bits_, level_values_ : ndarray
+        Of "levels" alone: the directions, shape (n_features, k), the bits of each, and the levels of the first
+        direction, of the second, and so on.
     directions_ : ndarray of shape (n_features, n_directions)
         The leading principal directions.
     shrinkage_ : ndarray of shape (n_directions + 1,)
@@ -129,7 +143,7 @@ class ABH(Hasher):
     _ranges: ClassVar[dict[str, Any]] = {
         "n_bits": Range(int, 1, 4096),
         "metric": Range(words=("euclidean", "cosine", "dot")),
-        "words": Range(words=("auto", "signed", "free")),
+        "words": Range(words=("auto", "signed", "free", "levels")),
         "max_iter": Range(int, 0),
         "ridge": Range(float, 0),
         "restarts": Range(int, 0),
@@ -168,23 +182,57 @@ class ABH(Hasher):
         sample = view(sample)
         _check_spread(sample)
 
+        mean_square = float(np.einsum("ij,ij->", sample, sample) / len(sample))
+        for name in LEARNED_LEVELS:
+            self.__dict__.pop(name, None)
+        if self._takes_levels(rows.shape[1]):
+            D = self._learn_levels(sample, mean_square, rng)
+        else:
+            D = self._signed_words(rows, view, sample, rng)
+            if self._takes_free_words(len(rows)):
+                D = self._free_words(rows, view, combined(D), mean_square)
+        self.mean_, self.words_ = view.mean.astype(np.float64), D.astype(np.float32)
+        self._learn_correction(sample, rng)
+        return self
+
+    def _takes_levels(self, n_features: int) -> bool:
+        fits = self.n_bits % GROUP_BITS == 0 and self.n_bits <= MOST_BITS * n_features
+        if self.words == "levels" and not fits:
+            raise ValueError(
+                f"words='levels' needs n_bits that are a multiple of {GROUP_BITS} and at most {MOST_BITS} for each of "
+                f"the {n_features} features, got {self.n_bits}"
+            )
+        is_long = self.n_bits >= LEVEL_BITS * n_features
+        return self.words == "levels" or (self.words == "auto" and fits and is_long and self.init is None)
+
+    def _learn_levels(self, sample: NDArray, mean_square: float, rng: np.random.RandomState) -> NDArray:
+        """The words of levels; their directions and levels are kept, for the bits of rows."""
+        levels = Levels.of(sample, self.n_bits, rng)
+        self.n_iter_ = 1
+        self.level_directions_, self.level_bits_, self.level_values_ = levels
+        bits = LevelSearch(levels)(sample) > 0
+        error = sample - levels.components(bits, sample.dtype) @ levels.directions.T.astype(sample.dtype)
+        left_out = float(np.einsum("ij,ij->", error, error) / len(sample))
+        self.reconstruction_error_ = [left_out / (mean_square or 1.0)]
+        return levels.words()
+
+    def _signed_words(
+        self, rows: RowBlocks, view: "CenteredView", sample: NDArray, rng: np.random.RandomState
+    ) -> NDArray:
+        """Signed words by rounds of search and of least squares, until the error rises."""
         shape = (self.n_bits, rows.shape[1])
         D = starting_matrix(
             "init", self.init, shape, lambda: starting_words(sample, self.n_bits, self.ridge, START_ROUNDS, rng)
         )
         self.reconstruction_error_, before = [], D
         for _ in self._rounds(self.max_iter):
-            sums = fold(rows, _sums_of_block, added, CodeScorer(view, SignSearch(D, 0, 0, rows.dtype)))
+            sums = WordSums(*fold(rows, _sums_of_block, added, CodeScorer(view, SignSearch(D, 0, 0, rows.dtype))))
             self.reconstruction_error_.append(sums.error(D))
             if self.reconstruction_error_[-1] > min(self.reconstruction_error_):
                 D = before
                 break
             D, before = sums.words(self.ridge), D
-        if self._takes_free_words(len(rows)):
-            D = self._free_words(rows, view, combined(D), float(np.einsum("ij,ij->", sample, sample) / len(sample)))
-        self.mean_, self.words_ = view.mean.astype(np.float64), D.astype(np.float32)
-        self._learn_correction(sample, rng)
-        return self
+        return D
 
     def _takes_free_words(self, n_rows: int) -> bool:
         fits = self.n_bits % GROUP_BITS == 0
@@ -209,14 +257,15 @@ class ABH(Hasher):
         near = NearQueries.of(X, queries, truth, geometry.origin)
         self.directions_, self.shrinkage_ = near.directions, np.append(near.factors, near.rest)
 
-        words = self.words_.astype(X.dtype)
-        coefficients = coefficients_of(self._search_in(X.dtype)(X) > 0, len(words), X.dtype)
+        parts = self._parts(X.dtype)
+        bits = self._search_in(X.dtype)(X) > 0
+        words, coefficients = parts.words, parts.coefficients(bits)
         terms = near.terms(X, coefficients, words)
         products = geometry.products(X[queries], words) @ coefficients.T
         products[np.arange(len(queries)), queries] = np.inf  # a row is not its own neighbor
         places = np.unique(np.minimum(PLACES, len(X) - 1)).tolist()
         self.correction_weights_ = best_weights(products, terms, truth, geometry.starts, places)
-        low, high = np.quantile(terms @ self.correction_weights_, BYTE_RANGE)
+        low, high = np.quantile(terms @ self.correction_weights_ - parts.squares(bits), BYTE_RANGE)
         self.correction_offset_, self.correction_scale_ = float(low), float(high - low) / 255 or 1.0
 
     def corrections(self, X: ArrayLike, codes: ArrayLike | None = None) -> Corrections:
@@ -289,13 +338,29 @@ class ABH(Hasher):
         """
         check_is_fitted(self)
         bits = unpack(check_codes(codes, self.n_bits), self.n_bits)
-        decoded = coefficients_of(bits, len(self.words_), np.dtype(np.float32)) @ self.words_
+        parts = self._parts(np.dtype(np.float32))
+        decoded = parts.coefficients(bits) @ parts.words
         return decoded + self.mean_.astype(np.float32)
 
     def _view(self, real: np.dtype) -> "CenteredView":
         return CenteredView(self.mean_.astype(real), self.metric == "cosine")
 
-    def _search_in(self, real: np.dtype) -> SignSearch | WordSearch:
+    @property
+    def _levels(self) -> Levels | None:
+        if len(self.words_) == self.n_bits or not hasattr(self, "level_bits_"):
+            return None
+        return Levels(self.level_directions_, self.level_bits_, self.level_values_)
+
+    def _parts(self, real: np.dtype) -> "RowParts":
+        levels = self._levels
+        words = self.words_ if levels is None else levels.directions.T
+        squares = None if levels is None or self.metric == "dot" else levels.squares()
+        return RowParts(words.astype(real, copy=False), levels, squares)
+
+    def _search_in(self, real: np.dtype) -> SignSearch | WordSearch | LevelSearch:
+        levels = self._levels
+        if levels is not None:
+            return LevelSearch(levels)
         if len(self.words_) > self.n_bits:
             return WordSearch(self.words_, self.restarts, real)
         return SignSearch(self.words_, PATIENCE, self.restarts, real)
@@ -305,7 +370,9 @@ class ABH(Hasher):
 
     def _weigher(self, real: np.dtype) -> "Weigher":
         geometry = MetricGeometry.named(self.metric, self.mean_)
-        return Weigher(self._view(real), geometry, self.words_.astype(real, copy=False))
+        squares = self._parts(real).word_squares
+        added = None if squares is None else squares.astype(real)
+        return Weigher(self._view(real), geometry, self.words_.astype(real, copy=False), added)
 
     def _small_weights(self, Q: Any) -> NDArray[np.float32]:
         return self._weigher(Q.dtype)(self._small_rows(Q)).astype(np.float32, copy=False)
@@ -313,8 +380,7 @@ class ABH(Hasher):
     def _corrector(self, real: np.dtype) -> "Corrector":
         origin = MetricGeometry.named(self.metric, self.mean_).origin
         near = NearQueries(origin, self.directions_, self.shrinkage_[:-1], float(self.shrinkage_[-1]))
-        words = self.words_.astype(real, copy=False)
-        return Corrector(self._view(real), near, words, self.n_bits, self.correction_weights_)
+        return Corrector(self._view(real), near, self._parts(real), self.n_bits, self.correction_weights_)
 
 
 class CenteredView(NamedTuple):
@@ -332,11 +398,38 @@ class CenteredView(NamedTuple):
         return (unit_rows(block) if self.is_unit else block) - self.mean
 
 
+class RowParts(NamedTuple):
+    """What rows are sums of: the words or, which is the same with fewer products, the directions of levels.
+
+    ``word_squares`` is what the weights of words have beside products, None for nothing: with levels, where distances
+    count, what the word adds to the squared length of a row. So corrections, without that, are small, and their byte
+    is exact enough for long codes.
+    """
+
+    words: NDArray
+    levels: Levels | None
+    word_squares: NDArray | None
+
+    def coefficients(self, bits: NDArray) -> NDArray:
+        """B with B @ words the rows that bits stand for, seen from the mean."""
+        if self.levels is None:
+            return coefficients_of(bits, len(self.words), self.words.dtype)
+        return self.levels.components(bits, self.words.dtype)
+
+    def squares(self, bits: NDArray) -> NDArray | float:
+        """The sums of the squares of the words that bits choose."""
+        if self.word_squares is None:
+            return 0.0
+        numbers = bits.reshape(len(bits), -1, GROUP_BITS) @ (1 << np.arange(GROUP_BITS)[::-1])
+        groups = self.word_squares.reshape(numbers.shape[1], -1)
+        return groups[np.arange(len(groups)), numbers].sum(axis=1)
+
+
 class CodeScorer(NamedTuple):
     """Scores of the rows of a block."""
 
     view: CenteredView
-    search: SignSearch | WordSearch
+    search: SignSearch | WordSearch | LevelSearch
 
     def __call__(self, block: NDArray) -> NDArray:
         return self.search(self.view(block))
@@ -348,9 +441,11 @@ class Weigher(NamedTuple):
     view: CenteredView
     geometry: MetricGeometry
     words: NDArray
+    added: NDArray | None
 
     def __call__(self, block: NDArray) -> NDArray:
-        return self.geometry.products(self.view(block), self.words)
+        weights = self.geometry.products(self.view(block), self.words)
+        return weights if self.added is None else weights + self.added
 
 
 class Corrector(NamedTuple):
@@ -358,14 +453,14 @@ class Corrector(NamedTuple):
 
     view: CenteredView
     near: NearQueries
-    words: NDArray
+    parts: RowParts
     n_bits: int
     weights: NDArray
 
     def __call__(self, block: NDArray, codes: NDArray[np.uint8]) -> NDArray:
-        coefficients = coefficients_of(unpack(codes, self.n_bits), len(self.words), block.dtype)
-        terms = self.near.terms(self.view(block), coefficients, self.words)
-        return terms[:, : len(self.weights)] @ self.weights
+        bits = unpack(codes, self.n_bits)
+        terms = self.near.terms(self.view(block), self.parts.coefficients(bits), self.parts.words)
+        return terms[:, : len(self.weights)] @ self.weights - self.parts.squares(bits)
 
 
 def _check_spread(X: NDArray) -> None:

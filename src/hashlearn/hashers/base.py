@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hashlearn.checks import Range, check_integer, check_matrix, check_parameters, check_vectors
 from hashlearn.codes import bytes_per_code, pack
-from hashlearn.hashers.saving import save_hasher
+from hashlearn.hashers.saving import last_step, save_hasher
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, map_blocks, plain_rows, write_blocks
 from hashlearn.rows.blocks import check_finite
@@ -44,6 +44,14 @@ _SMALLEST = np.finfo(np.float32).tiny
 
 ENCODE_PARTS = 3
 """Encoding takes a block in parts: nothing is summed over a block, and the threads finish closer to each other."""
+
+
+def check_hasher(name: str, value: Any) -> Any:
+    """``value`` if it is a hasher or a pipeline that ends in one."""
+    if not isinstance(last_step(value), Hasher):
+        wanted = "a hasher such as hashlearn.JPSH(), or a pipeline that ends in one"
+        raise TypeError(f"{name} must be {wanted}, got {value!r:.80}")
+    return value
 
 
 def has_learned(hasher: Any) -> bool:
@@ -369,7 +377,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
 def _checkable(X: Any) -> Any:
     """RowBlocks where X names rows; otherwise what scikit-learn checks: an array, or a frame with names of features."""
-    if not isinstance(X, np.ndarray) and is_frame_of_numbers(X):
+    if isinstance(X, RowBlocks) or (not isinstance(X, np.ndarray) and is_frame_of_numbers(X)):
         return X
     rows = plain_rows(X)
     if not isinstance(rows, RowBlocks) and rows.dtype.kind != "O":

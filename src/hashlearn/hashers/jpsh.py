@@ -15,7 +15,7 @@ their offsets. JSH is the same loop with the pairwise term alone, PSH with the p
 
 import warnings
 from inspect import signature
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.linalg
@@ -37,32 +37,58 @@ from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_s
 from hashlearn.linalg.rotations import nearest_rotation
 from hashlearn.progress import track
 
-NEEDS_TWO_ROUNDS = (
-    "lambda1",
-    "lambda2",
-    "n_anchor_neighbors",
-    "graph_ridge",
-    "epsilon",
-    "solver_tol",
-    "tol",
-    "max_imbalance",
-)
+NEEDS_TWO_ROUNDS = ("lambda1", "lambda2", "n_anchor_neighbors", "max_imbalance")
 """Parameters that act from the second round on: in the first the identity stands in place of the penalties."""
 
-ROUND_RANGES = {
-    "max_iter": Range(int, 1),
-    "tol": Range(float, 0, none=True),
-    "epsilon": Range(float, 0),
-    "init": Range(words=("random", "itq", "spectral"), array=True),
+SOLVER_NEEDS_TWO_ROUNDS = ("graph_ridge", "epsilon", "solver_tol", "tol")
+"""Entries of ``solver`` that act from the second round on."""
+
+TOLERANCES = {"tol": Range(float, 0, none=True), "epsilon": Range(float, 0)}
+SOLVER_RANGES = {
+    **TOLERANCES,
+    "graph_ridge": Range(float, 0),
+    "solver_tol": Range(float, 1e-14, 0.1),
+    "keep_weights": Range(bool),
 }
+ROUND_RANGES = {"max_iter": Range(int, 1), "init": Range(words=("random", "itq", "spectral"), array=True)}
 PAIRWISE_RANGES = {"n_neighbors": Range(int, 1), "lambda3": Range(float, 0)}
 PERSONALIZED_RANGES = {
     "n_anchor_neighbors": Range(int, 1),
     "lambda1": Range(float, 0),
     "lambda2": Range(float, 0),
-    "graph_ridge": Range(float, 0),
-    "solver_tol": Range(float, 1e-14, 0.1),
+    "solver": Range(entries=SOLVER_RANGES, none=True),
 }
+
+
+class Solver(NamedTuple):
+    """What the parameter ``solver`` of JPSH and PSH may hold, and what stands for an entry that is left out.
+
+    Attributes
+    ----------
+    tol : float (at least 0) or None
+        Stop when the objective changes by less than this share of itself; None for exactly ``max_iter`` rounds.
+    epsilon : float (at least 0)
+        Keeps divisions by small norms safe: added to the norm in eqs. 11 and 13, to the squared norm under the root in
+        eq. 17. It is absolute: compare it with the data's scale where ``rescale`` is off.
+    graph_ridge : float (at least 0)
+        Added to the diagonal of G (eq. 13), which is a Laplacian and singular without it.
+    solver_tol : float (1e-14 to 0.1)
+        Relative residual to which the personalized weights are solved for.
+    keep_weights : bool
+        Keep the personalized weights P, m x d x b numbers that encoding does not need.
+    """
+
+    tol: float | None = None
+    epsilon: float = 1e-5
+    graph_ridge: float = 1e-3
+    solver_tol: float = 1e-5
+    keep_weights: bool = False
+
+
+def solver_settings(hasher: Any) -> Any:
+    """The parameter ``solver`` of JPSH, JSH or PSH, with the defaults of the method for what it leaves out."""
+    return hasher.solver_defaults._replace(**(hasher.solver or {}))
+
 
 _PIXELS = {"lambda1": 1, "lambda2": 1, "lambda3": 10, "n_neighbors": 7, "n_anchor_neighbors": 5}
 _DEEP_FEATURES = {"lambda1": 10, "lambda2": 10, "lambda3": 1e5, "n_neighbors": 5, "n_anchor_neighbors": 7}
@@ -85,8 +111,8 @@ class JPSH(AnchoredHasher):
     - Data that fill many dimensions, as embeddings of networks do, start from ITQ codes. Up to three rounds of the
       alternation follow, and all parameters act.
     - Other data (pixels, gradients, tags) get one round from a spectral start, the codes of
-      :class:`~hashlearn.SAH`. In one round ``lambda1``, ``lambda2``, ``n_anchor_neighbors``, ``graph_ridge``,
-      ``epsilon``, ``solver_tol``, ``tol`` and ``max_imbalance`` change no bit; setting one of them then warns.
+      :class:`~hashlearn.SAH`. In one round ``lambda1``, ``lambda2``, ``n_anchor_neighbors``, ``max_imbalance`` and
+      ``solver`` change no bit; setting one of them then warns.
 
     "Many" means that the local dimension, in which the rows spread around one of them, is above 14.5, or above
     ``2 sqrt(n_features)`` if that is less; and that it is not above the effective number of directions of all rows,
@@ -94,8 +120,9 @@ class JPSH(AnchoredHasher):
     many of their features alike: whitened data, and texts as weighted words in their singular directions.
     ``init_`` says which start was taken.
 
-    ``JPSH.paper("mnist")`` is the paper's method, ``JPSH(anchors="random")`` its ablation JPSH0. The parameters from
-    ``tol`` to ``keep_weights`` are there to compare with other programs and to look inside; leave them as they are.
+    ``JPSH.paper("mnist")`` is the paper's method, ``JPSH(anchors="random")`` its ablation JPSH0. ``bias``,
+    ``normalize_graph`` and ``solver`` are there to compare with other programs and to look inside; leave them as they
+    are.
 
     Parameters
     ----------
@@ -137,22 +164,16 @@ class JPSH(AnchoredHasher):
     pairwise_weight : float (at least 0) or "auto", default="auto"
         Weight of the projection against the offsets when encoding; 1 is the paper's. "auto" is 0.1 from a spectral
         start and 4 from any other.
-    tol : float (at least 0) or None, default=None
-        Stop when the objective changes by less than this share of itself.
     bias : bool, default=True
         Append a one to every sample. Its row in every P_j is not penalized by ``lambda1``, so P puts as much weight on
         it as the fit asks for, and it is not part of ``objective_``.
     normalize_graph : bool, default=False
         Let the weights of a sample sum to one, as eq. 2 says; the published implementation does not.
-    epsilon : float (at least 0), default=1e-5
-        Keeps divisions by small norms safe: added to the norm in eqs. 11 and 13, to the squared norm under the root in
-        eq. 17. It is absolute: compare it with the data's scale where ``rescale`` is off.
-    graph_ridge : float (at least 0), default=1e-3
-        Added to the diagonal of G (eq. 13), which is a Laplacian and singular without it.
-    solver_tol : float (1e-14 to 0.1), default=1e-5
-        Relative residual to which the personalized weights are solved for.
-    keep_weights : bool, default=False
-        Keep the personalized weights P, m x d x b numbers that encoding does not need.
+    solver : dict or None, default=None
+        Tolerances of the loop, for example ``{"solver_tol": 1e-9}``. An entry that is left out has its default:
+        ``tol=None`` (stop when the objective changes by less than this share of itself), ``epsilon=1e-5`` (added to
+        norms that are divided by), ``graph_ridge=1e-3`` (added to the diagonal of G in eq. 13), ``solver_tol=1e-5``
+        (relative residual of P) and ``keep_weights=False`` (keep P, m x d x b numbers that encoding does not need).
     random_state : int, RandomState instance or None, default=None
         Determines the anchors and the codes to start from.
 
@@ -180,7 +201,7 @@ class JPSH(AnchoredHasher):
     pairwise_weights_ : ndarray of shape (n_features + bias, n_bits)
         W, in units of the rescaled data; not saved.
     personalized_weights_ : ndarray of shape (n_anchors, n_features + bias, n_bits)
-        P, if ``keep_weights``; not saved.
+        P, with ``solver={"keep_weights": True}``; not saved.
 
     Examples
     --------
@@ -202,6 +223,7 @@ class JPSH(AnchoredHasher):
         "pairwise_weight": Range(float, 0, words=("auto",)),
     }
     _not_saved = ("pairwise_weights_", "personalized_weights_", "codes_per_round_")
+    solver_defaults: ClassVar = Solver()
 
     def __init__(
         self,
@@ -222,13 +244,9 @@ class JPSH(AnchoredHasher):
         init="auto",
         soft_offsets="auto",
         pairwise_weight="auto",
-        tol=None,
         bias=True,
         normalize_graph=False,
-        epsilon=1e-5,
-        graph_ridge=1e-3,
-        solver_tol=1e-5,
-        keep_weights=False,
+        solver=None,
         random_state=None,
     ):
         self.n_bits = n_bits
@@ -247,13 +265,9 @@ class JPSH(AnchoredHasher):
         self.init = init
         self.soft_offsets = soft_offsets
         self.pairwise_weight = pairwise_weight
-        self.tol = tol
         self.bias = bias
         self.normalize_graph = normalize_graph
-        self.epsilon = epsilon
-        self.graph_ridge = graph_ridge
-        self.solver_tol = solver_tol
-        self.keep_weights = keep_weights
+        self.solver = solver
         self.random_state = random_state
 
     @classmethod
@@ -327,15 +341,16 @@ class JPSH(AnchoredHasher):
         C = summary.anchors_with_bias() if self.bias else summary.anchors.astype(np.float64)
         S = anchor_similarity(summary.anchors, self.n_anchor_neighbors)  # eq. 6
         sums = summary.sums["pairwise"].with_bias() if self.bias else summary.sums["pairwise"]  # eq. 2
-        rule = PenaltyRule(self.lambda1, self.lambda2, self.epsilon, self.graph_ridge, self.bias)
+        solver = solver_settings(self)
+        rule = PenaltyRule(self.lambda1, self.lambda2, solver.epsilon, solver.graph_ridge, self.bias)
 
         B, R, V = start.codes, np.eye(self.n_bits), np.eye(self.n_bits)
         penalty, Q = IdentityPenalty(S), np.ones(len(sums.XDX))
         self.objective_, codes_per_round = [], []
         for _ in track(range(max_iter), "JPSH rounds"):
-            P = penalty.solve(C, B.T @ R, self.solver_tol)  # eq. 14
+            P = penalty.solve(C, B.T @ R, solver.solver_tol)  # eq. 14
             W = pairwise_weights(sums, B.T @ V, self.lambda3 * Q)  # eq. 16
-            Q = row_penalty(W, self.epsilon)  # eq. 17
+            Q = row_penalty(W, solver.epsilon)  # eq. 17
             R = nearest_rotation(B @ P.responses)  # eq. 19
             V = nearest_rotation(B @ (W.T @ sums.XA).T)  # eq. 21
             personalized, pairwise = R @ P.responses.T, V @ (W.T @ sums.XA)
@@ -350,9 +365,9 @@ class JPSH(AnchoredHasher):
             self.objective_.append(objective)  # eq. 7
             codes_per_round.append(B.astype(np.int8))
             self.offsets_, self.pairwise_weights_, projection = personalized.T, W, W @ V.T
-            if self.keep_weights:
+            if solver.keep_weights:
                 self.personalized_weights_ = P.in_full()
-            if unbalanced or settled(self.objective_, self.tol):
+            if unbalanced or settled(self.objective_, solver.tol):
                 break
 
         self._keep_joint(summary, soft_offsets, pairwise_weight * projection)
@@ -376,6 +391,10 @@ class JPSH(AnchoredHasher):
     def _warn_of_parameters_without_effect(self) -> None:
         defaults = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
         changed = [name for name in NEEDS_TWO_ROUNDS if getattr(self, name) != defaults[name]]
+        solver = solver_settings(self)
+        changed += [
+            name for name in SOLVER_NEEDS_TWO_ROUNDS if getattr(solver, name) != getattr(self.solver_defaults, name)
+        ]
         if changed:
             warnings.warn(
                 f"{', '.join(changed)} change nothing in one round; set max_iter to 2 or more for them to act",

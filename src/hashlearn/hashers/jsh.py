@@ -8,15 +8,40 @@ A is the anchor graph (eq. 2 of the JPSH paper, whose names and equation numbers
 with the pairwise term alone. JSH's own paper calls lambda3 alpha.
 """
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from hashlearn.checks import Range
 from hashlearn.hashers.anchored import AnchoredHasher
 from hashlearn.hashers.base import LinearScorer, all_or_nothing
-from hashlearn.hashers.jpsh import PAIRWISE_RANGES, ROUND_RANGES, pairwise_loss, pairwise_weights, row_penalty, settled
+from hashlearn.hashers.jpsh import (
+    PAIRWISE_RANGES,
+    ROUND_RANGES,
+    TOLERANCES,
+    pairwise_loss,
+    pairwise_weights,
+    row_penalty,
+    settled,
+    solver_settings,
+)
 from hashlearn.hashers.starts import SPECTRAL_NEIGHBORS, is_spectral, signs, starting_codes
 from hashlearn.linalg.rotations import nearest_rotation
+
+
+class PairwiseSolver(NamedTuple):
+    """What the parameter ``solver`` of JSH may hold, and what stands for an entry that is left out.
+
+    Attributes
+    ----------
+    tol : float (at least 0) or None
+        Stop when the objective changes by less than this share; None for exactly ``max_iter`` rounds.
+    epsilon : float (at least 0)
+        Added to the squared norms of the rows of W, under the root (eq. 17).
+    """
+
+    tol: float | None = None
+    epsilon: float = 2.220446049250313e-16
 
 
 class JSH(AnchoredHasher):
@@ -36,10 +61,6 @@ class JSH(AnchoredHasher):
         Weight of the l2,1 norm of W.
     max_iter : int (at least 1), default=10
         Rounds of the alternation.
-    tol : float (at least 0) or None, default=None
-        Stop when the objective changes by less than this share; None for exactly ``max_iter`` rounds.
-    epsilon : float (at least 0), default=2.220446049250313e-16
-        Added to the squared norms of the rows of W, under the root (eq. 17).
     bias : bool, default=True
         Append a one to every sample. Its weight is penalized like any other.
     normalize_graph : bool, default=False
@@ -55,6 +76,10 @@ class JSH(AnchoredHasher):
         a round, a sample is held in memory. For ``n_anchors="auto"`` the sample has a row for each anchor at least.
     init : {"random", "itq", "spectral"} or ndarray of shape (n_bits, n_anchors), default="random"
         The anchors' codes to start from.
+    solver : dict or None, default=None
+        Tolerances of the loop. An entry that is left out has its default: ``tol=None`` (stop when the objective changes
+        by less than this share) and ``epsilon=2.220446049250313e-16`` (added to the squared norms of the rows of W,
+        under the root of eq. 17).
     random_state : int, RandomState instance or None, default=None
         Determines the anchors and the codes to start from.
 
@@ -82,8 +107,14 @@ class JSH(AnchoredHasher):
     (1797, 2)
     """
 
-    _ranges: ClassVar = {**AnchoredHasher._ranges, **ROUND_RANGES, **PAIRWISE_RANGES}
+    _ranges: ClassVar = {
+        **AnchoredHasher._ranges,
+        **ROUND_RANGES,
+        **PAIRWISE_RANGES,
+        "solver": Range(entries=TOLERANCES, none=True),
+    }
     _not_saved = ("pairwise_weights_", "codes_per_round_")
+    solver_defaults: ClassVar = PairwiseSolver()
 
     def __init__(
         self,
@@ -93,8 +124,6 @@ class JSH(AnchoredHasher):
         n_neighbors=5,
         lambda3=10.0,
         max_iter=10,
-        tol=None,
-        epsilon=2.220446049250313e-16,
         bias=True,
         normalize_graph=False,
         rescale=True,
@@ -102,6 +131,7 @@ class JSH(AnchoredHasher):
         kmeans_max_iter=10,
         kmeans_sample=None,
         init="random",
+        solver=None,
         random_state=None,
     ):
         self.n_bits = n_bits
@@ -109,8 +139,6 @@ class JSH(AnchoredHasher):
         self.n_neighbors = n_neighbors
         self.lambda3 = lambda3
         self.max_iter = max_iter
-        self.tol = tol
-        self.epsilon = epsilon
         self.bias = bias
         self.normalize_graph = normalize_graph
         self.rescale = rescale
@@ -118,6 +146,7 @@ class JSH(AnchoredHasher):
         self.kmeans_max_iter = kmeans_max_iter
         self.kmeans_sample = kmeans_sample
         self.init = init
+        self.solver = solver
         self.random_state = random_state
 
     def summary_needs(self):
@@ -144,17 +173,18 @@ class JSH(AnchoredHasher):
         """
         sums = summary.sums["pairwise"].with_bias() if self.bias else summary.sums["pairwise"]
         B = starting_codes(self.init, summary, self.n_bits)
+        solver = solver_settings(self)
         V, Q = np.eye(self.n_bits), np.ones(len(sums.XDX))
         self.objective_, codes_per_round = [], []
         for _ in self._rounds(self.max_iter):
             W = pairwise_weights(sums, B.T @ V, self.lambda3 * Q)  # eq. 16
-            Q = row_penalty(W, self.epsilon)  # eq. 17
+            Q = row_penalty(W, solver.epsilon)  # eq. 17
             V = nearest_rotation(B @ (W.T @ sums.XA).T)  # eq. 21
             target = V @ (W.T @ sums.XA)
             B = signs(target)  # eq. 23
             self.objective_.append(pairwise_loss(sums, B, target, W, self.lambda3))
             codes_per_round.append(B.astype(np.int8))
-            if settled(self.objective_, self.tol):
+            if settled(self.objective_, solver.tol):
                 break
 
         self._keep_joint(summary, 1, W @ V.T)

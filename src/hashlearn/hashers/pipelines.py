@@ -4,24 +4,14 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
-from hashlearn.hashers.base import Hasher, all_or_nothing
-from hashlearn.hashers.saving import n_bits_of, save_hasher
-
-
-def check_hasher(name: str, value: Any) -> Any:
-    """``value`` if it is a hasher or a pipeline that ends in one."""
-    last = value[-1] if isinstance(value, Pipeline) and len(value) else value
-    if not isinstance(last, Hasher):
-        wanted = "a hasher such as hashlearn.JPSH(), or a pipeline that ends in one"
-        raise TypeError(f"{name} must be {wanted}, got {value!r:.80}")
-    return value
+from hashlearn.hashers.base import Hasher, all_or_nothing, check_hasher
+from hashlearn.hashers.saving import is_pipeline, n_bits_of, save_hasher
 
 
 def as_hasher(hasher: Any) -> Hasher:
     """A hasher as it is; a pipeline as a hasher that also reads files and blocks of rows."""
-    return PipelineHasher(hasher) if isinstance(check_hasher("hasher", hasher), Pipeline) else hasher
+    return PipelineHasher(hasher) if is_pipeline(check_hasher("hasher", hasher)) else hasher
 
 
 class PipelineHasher(Hasher):

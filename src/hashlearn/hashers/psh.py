@@ -14,7 +14,7 @@ import numpy as np
 
 from hashlearn.hashers.anchored import AnchoredHasher
 from hashlearn.hashers.base import all_or_nothing
-from hashlearn.hashers.jpsh import PERSONALIZED_RANGES, ROUND_RANGES, settled
+from hashlearn.hashers.jpsh import PERSONALIZED_RANGES, ROUND_RANGES, Solver, settled, solver_settings
 from hashlearn.hashers.starts import SPECTRAL_NEIGHBORS, is_spectral, signs, starting_codes
 from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
 from hashlearn.linalg.rotations import nearest_rotation
@@ -38,13 +38,11 @@ class PSH(AnchoredHasher):
         Weight of the smoothness of P over the anchors' graph.
     max_iter : int (at least 1), default=10
         Rounds of the alternation.
-    tol : float (at least 0) or None, default=None
-        Stop when the objective changes by less than this share; None for exactly ``max_iter`` rounds.
-    epsilon, graph_ridge, bias, rescale, anchors, kmeans_max_iter, kmeans_sample
+    bias, rescale, anchors, kmeans_max_iter, kmeans_sample
         As in :class:`~hashlearn.hashers.jpsh.JPSH`.
     init : {"random", "itq", "spectral"} or ndarray of shape (n_bits, n_anchors), default="random"
         The anchors' codes to start from.
-    solver_tol, keep_weights, random_state
+    solver, random_state
         As in :class:`~hashlearn.hashers.jpsh.JPSH`.
 
     Attributes
@@ -70,6 +68,7 @@ class PSH(AnchoredHasher):
 
     _ranges: ClassVar = {**AnchoredHasher._ranges, **ROUND_RANGES, **PERSONALIZED_RANGES}
     _not_saved = ("personalized_weights_", "codes_per_round_")
+    solver_defaults: ClassVar = Solver()
 
     def __init__(
         self,
@@ -80,17 +79,13 @@ class PSH(AnchoredHasher):
         lambda1=1.0,
         lambda2=1.0,
         max_iter=10,
-        tol=None,
-        epsilon=1e-5,
-        graph_ridge=1e-3,
         bias=True,
         rescale=True,
         anchors="kmeans",
         kmeans_max_iter=10,
         kmeans_sample=None,
         init="random",
-        solver_tol=1e-5,
-        keep_weights=False,
+        solver=None,
         random_state=None,
     ):
         self.n_bits = n_bits
@@ -99,17 +94,13 @@ class PSH(AnchoredHasher):
         self.lambda1 = lambda1
         self.lambda2 = lambda2
         self.max_iter = max_iter
-        self.tol = tol
-        self.epsilon = epsilon
-        self.graph_ridge = graph_ridge
         self.bias = bias
         self.rescale = rescale
         self.anchors = anchors
         self.kmeans_max_iter = kmeans_max_iter
         self.kmeans_sample = kmeans_sample
         self.init = init
-        self.solver_tol = solver_tol
-        self.keep_weights = keep_weights
+        self.solver = solver
         self.random_state = random_state
 
     def summary_needs(self):
@@ -132,25 +123,26 @@ class PSH(AnchoredHasher):
         """
         C = summary.anchors_with_bias() if self.bias else summary.anchors.astype(np.float64)
         S = anchor_similarity(summary.anchors, self.n_anchor_neighbors)  # eq. 6
-        rule = PenaltyRule(self.lambda1, self.lambda2, self.epsilon, self.graph_ridge, self.bias)
+        solver = solver_settings(self)
+        rule = PenaltyRule(self.lambda1, self.lambda2, solver.epsilon, solver.graph_ridge, self.bias)
 
         B = starting_codes(self.init, summary, self.n_bits)
         R, penalty = np.eye(self.n_bits), IdentityPenalty(S)
         self.objective_, codes_per_round = [], []
         for _ in self._rounds(self.max_iter):
-            P = penalty.solve(C, B.T @ R, self.solver_tol)  # eq. 14
+            P = penalty.solve(C, B.T @ R, solver.solver_tol)  # eq. 14
             R = nearest_rotation(B @ P.responses)  # eq. 19
             target = R @ P.responses.T
             B = signs(target)  # eq. 23
             penalty = rule.at(P, S)  # eqs. 11 and 13
             self.objective_.append(float(((B - target) ** 2).sum()) + rule.value(P, S))
             codes_per_round.append(B.astype(np.int8))
-            if settled(self.objective_, self.tol):
+            if settled(self.objective_, solver.tol):
                 break
 
         self._keep_anchors(summary, n_blended=1)
         self.offsets_, self.codes_per_round_ = target.T, np.stack(codes_per_round)
-        if self.keep_weights:
+        if solver.keep_weights:
             self.personalized_weights_ = P.in_full()
         self.n_iter_ = len(codes_per_round)
         return self

@@ -6,6 +6,7 @@ registry or of :data:`OTHER_CLASSES`, its parameters and learned attributes are 
 """
 
 import math
+import sys
 from collections.abc import Mapping, MutableMapping
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from hashlearn.durable.model_folder import ModelState, read_model, write_model
@@ -34,6 +34,20 @@ OTHER_CLASSES = {
     "TruncatedSVD": "sklearn.decomposition",
 }
 """Class -> module of what can be saved beside the methods; all state of these is plain values and arrays."""
+
+
+def is_pipeline(value: Any) -> bool:
+    """Whether a value is a pipeline of scikit-learn.
+
+    Who has one has imported its module. It takes long to import, and most searches need none.
+    """
+    module = sys.modules.get("sklearn.pipeline")
+    return module is not None and isinstance(value, module.Pipeline)
+
+
+def last_step(hasher: Any) -> Any:
+    """The hasher that a pipeline ends in; a hasher itself."""
+    return hasher[-1] if is_pipeline(hasher) and len(hasher) else hasher
 
 
 def save_hasher(hasher: Any, folder: str | Path) -> str:
@@ -99,7 +113,7 @@ def digest_of(hasher: Any) -> str:
 
 def n_bits_of(hasher: Any) -> int:
     """Bits of a code of a hasher, or of the hasher a pipeline ends in."""
-    return int(hasher[-1].n_bits if isinstance(hasher, Pipeline) else hasher.n_bits)
+    return int(last_step(hasher).n_bits)
 
 
 def encode(value: Any, path: str, tensors: MutableMapping[str, NDArray]) -> Any:

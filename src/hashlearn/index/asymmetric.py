@@ -19,7 +19,6 @@ from hashlearn.index.base import CodeIndex, check_k, filled_up, joined_ranges, n
 from hashlearn.index.choose import Shown
 from hashlearn.index.code_table import CodeTable, Segment
 from hashlearn.index.kernels.asymmetric import (
-    POSITION_BITS,
     POSITION_MASK,
     QUERIES_PER_BLOCK,
     QUERY_SHIFT,
@@ -27,6 +26,7 @@ from hashlearn.index.kernels.asymmetric import (
     Codes,
     knn_scan,
     range_scan,
+    sums_of_hits,
 )
 from hashlearn.index.kernels.look_up import TABLE
 from hashlearn.index.kernels.rounding import QuantizedQueries, all_finite, n_table_entries, quantize, sum_type
@@ -59,15 +59,17 @@ class RealEngine:
 
     def knn(self, weights: QuantizedQueries, k: int, n_jobs: int, shown: Shown) -> Keys:
         """The k nearest codes, of at least k that are shown, as sorted keys ``sum << 36 | position``."""
-        codes, limit = self._codes._replace(alive=shown.alive), self._largest_sum
+        codes, largest = self._codes, self._largest_sum
+        if shown.alive.size:
+            codes = codes._replace(alive=shown.alive)
 
         def scan(query_part: Part, tile_part: Part, keys: Keys) -> None:
             bounds = None
             if codes.n_bytes <= _BYTES_WITH_BOUNDS:
                 bounds = np.empty(len(keys) * (codes.n_bytes + 1) * 2 * TABLE, np.uint8)
-            knn_scan(codes, *tile_part, weights.tables(*query_part), bounds, k, limit, keys)
+            knn_scan(codes, *tile_part, weights.tables(*query_part), bounds, k, largest, keys)
 
-        return knn_in_parts(scan, len(weights.steps), n_tiles(len(self.segment)), k, n_jobs)
+        return knn_in_parts(scan, len(weights.units), len(self.segment), k, n_jobs)
 
     def nearest(self, queries: QuantizedQueries, k: int, n_jobs: int, shown: Shown) -> Neighbors:
         """The k nearest codes, of at least k that are shown, by their distances and ids."""
@@ -81,24 +83,31 @@ class RealEngine:
         distances, ids = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
         for start in range(0, len(weights), QUERIES_PER_BLOCK):
             quantized = self.quantize(weights[start : start + QUERIES_PER_BLOCK])
-            hits = self._range(quantized, distance, n_jobs, shown)
+            hits, sums = self._range(quantized, distance, n_jobs, shown)
             query = hits >> QUERY_SHIFT
-            counts[start : start + QUERIES_PER_BLOCK] = np.bincount(query, minlength=len(quantized.steps))
-            sums = (hits >> POSITION_BITS) & ((1 << SUM_BITS) - 1)
+            counts[start : start + QUERIES_PER_BLOCK] = np.bincount(query, minlength=len(quantized.units))
             distances.append(quantized.estimates(query, sums))
             ids.append(self.segment.ids_at(hits & POSITION_MASK))
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         return RangeResult(offsets, np.concatenate(distances), np.concatenate(ids))
 
-    def _range(self, weights: QuantizedQueries, distance: float, n_jobs: int, shown: Shown) -> Keys:
-        """Sorted hits ``query << 54 | sum << 36 | position`` of at most 512 queries."""
-        limits = np.minimum(weights.limits(distance), int(self._largest_sum)).astype(self._largest_sum.dtype)
+    def _range(self, weights: QuantizedQueries, distance: float, n_jobs: int, shown: Shown) -> tuple[Keys, Keys]:
+        """Hits ``query << 54 | position`` of at most 512 queries and their sums, by query, sum and position."""
+        limits = weights.limits(distance)
+        most = np.minimum((limits - 1) // weights.divisors + 1, int(self._largest_sum))
+        thresholds = most.astype(self._largest_sum.dtype)
         codes, queries = self._codes._replace(alive=shown.alive), weights.tables(0, len(limits))
         scans = [
-            RangeScan(partial(range_scan, codes, last, queries, limits, np.zeros(1, np.uint64)), first, last)
+            RangeScan(
+                partial(range_scan, codes, last, queries, limits, thresholds, np.zeros(1, np.uint64)), first, last
+            )
             for first, last in split(n_tiles(len(self.segment)), n_jobs)
         ]
-        return np.sort(np.concatenate(list(in_pieces(scans, n_jobs))))
+        hits = np.sort(np.concatenate(list(in_pieces(scans, n_jobs))))
+        sums = np.empty(len(hits), np.int64)
+        sums_of_hits(codes, queries, hits, sums)
+        order = np.argsort((hits >> QUERY_SHIFT << SUM_BITS) | sums, kind="stable")
+        return hits[order], sums[order]
 
     @cached_property
     def _largest_sum(self) -> np.unsignedinteger:
@@ -116,9 +125,9 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
 
     The distance of a query with weights w from a code b in {-1, 1}^n_bits is estimated as ``c + sum(w * b)``, with a
     correction c of the code or without; or, with 16 weights for each four bits, as c and the sum of the weights that
-    these bits choose. Weights are rounded to multiples of a step, at least 31 steps to the largest (see
-    :mod:`hashlearn.index.kernels.rounding`); for these weights the result is exact. A distance may be negative: what
-    is the same for all codes, such as the length of the query, is left out.
+    these bits choose. The search computes with integers that are about as exact as single precision (see
+    :mod:`hashlearn.index.kernels.rounding`); for these the result is exact. A distance may be negative: what is the
+    same for all codes, such as the length of the query, is left out.
 
     A code takes n_bits / 8 bytes, one more with corrections, and 8 more where the ids are not running numbers
 

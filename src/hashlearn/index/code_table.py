@@ -288,8 +288,8 @@ class CodeTable:
         return cls(n_bits, layout or word_layout(n_bits), corrections, metadata or {})
 
     def __reduce__(self) -> tuple:
-        made = (self.n_bits, self.layout, self.corrected, self.metadata, self.next_id)
-        return _restored, (*made, *self.live())
+        made = (self.n_bits, self.layout, self.corrected, self.metadata)
+        return _restored, (made, self.next_id, self.live())
 
     def __len__(self) -> int:
         return self._n_codes
@@ -492,7 +492,7 @@ def _segment_of(n_bits: int, layout: Layout, room: Room, n: int, first_id: int) 
 
 def packed_mask(mask: NDArray[np.bool_]) -> NDArray[np.uint64]:
     """A mask by position as a word for every tile."""
-    words = np.zeros(n_tiles(len(mask)) * (TILE // 8), np.uint8)
+    words = np.zeros(-(-len(mask) // TILE) * (TILE // 8), np.uint8)
     packed = np.packbits(mask, bitorder="little")
     words[: len(packed)] = packed
     return words.view(np.uint64)
@@ -545,19 +545,9 @@ def _joined(first: NewCodes, second: NewCodes) -> NewCodes:
     return together
 
 
-def _restored(
-    n_bits: int,
-    layout: Layout,
-    corrected: bool,
-    metadata: Mapping[str, Any],
-    next_id: int,
-    codes: NDArray[np.uint8],
-    ids: NDArray[np.int64],
-    corrections: NDArray[np.uint8] | None,
-) -> CodeTable:
-    """The table that was pickled or copied as these parts."""
-    table = CodeTable.empty(n_bits, layout, corrections=corrected, metadata=metadata)
-    table = table.added(codes, ids, corrections)
+def _restored(made: tuple, next_id: int, live: tuple) -> CodeTable:
+    """The table that was pickled or copied: the arguments of its constructor, its next id and its live rows."""
+    table = CodeTable(*made).added(*live)
     table.next_id = next_id
     return table
 

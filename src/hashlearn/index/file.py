@@ -47,11 +47,8 @@ checks it and the file's size, in a time that does not depend on the number of c
 compared before they are first used.
 """
 
-import hashlib
-import json
 import mmap
 import os
-import struct
 import sys
 import zlib
 from collections.abc import Collection, Mapping, Sequence
@@ -63,17 +60,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_integer
-from hashlearn.durable.files import check_regular, replacing
+from hashlearn.durable.files import aligned, check_regular, packed_header, read_header, replacing
 from hashlearn.index.code_table import CodeTable, Once, Segment
 from hashlearn.index.kernels.tiles import TILE, Layout, Tiles, byte_layout, n_tiles, word_layout
 
 MAGIC = b"HLINDEX\n"
 VERSION = 3
 
-_ALIGNMENT = 4096
-_LONGEST_HEADER = 1 << 20
-_PREFIX = struct.Struct("<8sII")
-_CRC = struct.Struct("<I")
 _CHUNK = 1 << 24
 _TYPES = ("|u1", "<u2", "<u4", "<u8", "<i4", "<i8", "<f4", "<f8")
 
@@ -93,9 +86,16 @@ class Sections(NamedTuple):
     arrays: dict[str, NDArray]
     crc32: dict[str, int]
     fingerprint: str
+    mapped: mmap.mmap
+
+    def expect_all(self) -> None:
+        """Tell the operating system that arrays will be read from end to end, so that it reads ahead."""
+        if hasattr(mmap, "MADV_NORMAL"):
+            self.mapped.madvise(mmap.MADV_NORMAL)
 
     def verify(self) -> None:
         """Compare the arrays that were not read on opening with their checksums."""
+        self.expect_all()
         for name, crc32 in self.crc32.items():
             _check(self.path, name, self.arrays[name], crc32)
 
@@ -201,66 +201,52 @@ def write_sections(
     _require_little_endian()
     pieces = {name: _as_pieces(array) for name, array in arrays.items()}
     sections = {name: _described(parts) for name, parts in pieces.items()}
-    text = json.dumps({**header, "sections": sections}).encode()
-    if len(text) > _LONGEST_HEADER:
-        raise ValueError(f"metadata must take less than {_LONGEST_HEADER} bytes as JSON, got {len(text)}")
-    head = _PREFIX.pack(magic, version, len(text)) + text
-    head += _CRC.pack(zlib.crc32(head))
+    head = packed_header(magic, version, {**header, "sections": sections})
     with replacing(path) as (beside,), beside.open("wb") as file:
-        file.write(head.ljust(_aligned(len(head)), b"\0"))
+        file.write(head)
         for parts in pieces.values():
             _write(file, parts)
 
 
-def read_sections(path: str | Path, magic: bytes, version: int, kind: str, on_demand: Collection[str]) -> Sections:
-    """Map a file; the checksums of all arrays are compared, but for those ``on_demand``."""
+def read_sections(
+    path: str | Path, magic: bytes, version: int, kind: str, on_demand: Collection[str], *, in_parts: bool = False
+) -> Sections:
+    """Map a file; the checksums of all arrays are compared, but for those ``on_demand``.
+
+    ``in_parts`` says that few parts of these will be read: the operating system then reads nothing around them.
+    """
     _require_little_endian()
     path = check_regular(path)
     with path.open("rb") as file:
-        text, offset, digest = _read_header(file, path, magic, version, kind)
+        said, offset, digest = read_header(file, path, magic, version, kind)
         size = os.fstat(file.fileno()).st_size
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if in_parts and hasattr(mmap, "MADV_RANDOM"):
+        mapped.madvise(mmap.MADV_RANDOM)
     arrays, later = {}, {}
     try:
-        said = json.loads(text)
         for name, section in said.pop("sections").items():
             arrays[name] = _mapped(mapped, size, offset, name, section)
-            offset += _aligned(arrays[name].nbytes)
+            offset += aligned(arrays[name].nbytes)
             if name in on_demand:
                 later[name] = section["crc32"]
             else:
+                _expect(mapped, offset - aligned(arrays[name].nbytes), arrays[name].nbytes)
                 _check(path, name, arrays[name], section["crc32"])
     except KeyError as missing:
         raise ValueError(f"{path}: the header says no {missing}") from None
-    except (AttributeError, TypeError, ValueError, RecursionError) as wrong:
+    except (AttributeError, TypeError, ValueError) as wrong:
         known = str(wrong).startswith(f"{path}: ")
         raise ValueError(str(wrong) if known else f"{path}: {wrong}") from None
     if size != offset:
         raise ValueError(f"{path}: {size} bytes long instead of {offset}; the file was truncated or appended to")
-    return Sections(path, said, arrays, later, digest)
+    return Sections(path, said, arrays, later, digest, mapped)
 
 
 def fingerprint(path: str | Path) -> str:
-    """A digest of the header, and so of the whole file: the header has the checksums of what follows."""
+    """A digest of the header of an index, and so of the whole file: it has the checksums of what follows."""
     with check_regular(path).open("rb") as file:
-        prefix = file.read(_PREFIX.size)
-        length = _PREFIX.unpack(prefix)[2] if len(prefix) == _PREFIX.size else 0
-        return hashlib.sha256(prefix + file.read(min(length, _LONGEST_HEADER) + _CRC.size)).hexdigest()
-
-
-def _read_header(file: BinaryIO, path: Path, magic: bytes, version: int, kind: str) -> tuple[bytes, int, str]:
-    """The header, once its checksum is seen to be right, where the first section begins, and the fingerprint."""
-    prefix = file.read(_PREFIX.size)
-    if not prefix.startswith(magic) or len(prefix) < _PREFIX.size:
-        raise ValueError(f"{path}: not {kind} of hashlearn")
-    _, written, length = _PREFIX.unpack(prefix)
-    if written != version:
-        raise ValueError(f"{path}: version {written} of the format; this hashlearn reads version {version}")
-    rest = file.read(length + _CRC.size) if length <= _LONGEST_HEADER else b""
-    text, crc32 = rest[:length], rest[length:]
-    if len(crc32) < _CRC.size or _CRC.unpack(crc32)[0] != zlib.crc32(prefix + text):
-        raise ValueError(f"{path}: the header does not match its checksum; the file was truncated, edited or damaged")
-    return text, _aligned(len(prefix) + len(rest)), hashlib.sha256(prefix + rest).hexdigest()
+        return read_header(file, path, MAGIC, VERSION, "an index file").digest
 
 
 def _mapped(mapped: mmap.mmap, size: int, offset: int, name: str, section: dict[str, Any]) -> NDArray:
@@ -272,6 +258,13 @@ def _mapped(mapped: mmap.mmap, size: int, offset: int, name: str, section: dict[
         raise ValueError(f"{size} bytes long, too short for the section {name!r}; the file was truncated")
     array = np.frombuffer(mapped, dtype, prod(shape), offset) if n_bytes else np.empty(0, dtype)
     return array.reshape(shape)
+
+
+def _expect(mapped: mmap.mmap, start: int, n_bytes: int) -> None:
+    """Have the operating system read a section at once, and not page by page."""
+    if hasattr(mmap, "MADV_WILLNEED") and n_bytes:
+        first = start // mmap.PAGESIZE * mmap.PAGESIZE
+        mapped.madvise(mmap.MADV_WILLNEED, first, start + n_bytes - first)
 
 
 def _as_pieces(array: Pieces) -> list[NDArray]:
@@ -292,7 +285,7 @@ def _write(file: BinaryIO, pieces: list[NDArray]) -> None:
         for first in range(0, len(content), _CHUNK):
             file.write(content[first : first + _CHUNK])
     n_bytes = sum(piece.nbytes for piece in pieces)
-    file.write(b"\0" * (_aligned(n_bytes) - n_bytes))
+    file.write(b"\0" * (aligned(n_bytes) - n_bytes))
 
 
 def _check(path: Path, name: str, array: NDArray, crc32: int) -> None:
@@ -302,10 +295,6 @@ def _check(path: Path, name: str, array: NDArray, crc32: int) -> None:
 
 def _as_bytes(array: NDArray) -> memoryview:
     return memoryview(array.reshape(-1).data).cast("B") if array.size else memoryview(b"")
-
-
-def _aligned(offset: int) -> int:
-    return -(-offset // _ALIGNMENT) * _ALIGNMENT
 
 
 def _require_little_endian() -> None:

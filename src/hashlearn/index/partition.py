@@ -129,6 +129,10 @@ class Partition:
             corrections[part] = self._corrections(X[part], centers, residuals, codes[part])
         return EncodedRows(lists, codes, corrections)
 
+    def nearest_lists(self, block: NDArray) -> NDArray[np.integer]:
+        """The list of each row."""
+        return self._lists_of(self.seen(block))
+
     def squared_residuals(self, block: NDArray) -> NDArray[np.float32]:
         """The squared distance of each row to the center of its list."""
         X = self.seen(block)
@@ -157,7 +161,10 @@ class Partition:
 
 
 class _Words(ABH):
-    """ABH without corrections: those of residuals need the centers, too."""
+    """ABH without corrections: those of residuals need the centers, too. Without levels: lists keep words alone."""
+
+    def _takes_levels(self, n_features: int) -> bool:
+        return False
 
     def _learn_correction(self, X: NDArray, rng: np.random.RandomState) -> None:
         pass

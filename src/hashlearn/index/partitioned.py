@@ -33,7 +33,7 @@ from hashlearn.index.kernels.lists import (
     within_lists,
 )
 from hashlearn.index.kernels.products import vector_tiles
-from hashlearn.index.kernels.rerank import METRIC_NUMBERS, Vectors, nearest_of_candidates
+from hashlearn.index.kernels.rerank import METRIC_NUMBERS, Vectors, nearest_in_lists, nearest_of_candidates
 from hashlearn.index.kernels.simd import TILE
 from hashlearn.index.list_table import ListArrays, ListTable, tiles_of
 from hashlearn.index.partition import METRICS, EncodedRows, Partition, encode_block, word_rows
@@ -263,6 +263,8 @@ class PartitionedIndex:
             _check_width("X", source.shape[1], state.partition)
             numbers = _check_new_rows(rows, len(source), state.table.next_row)
             table = state.table
+            if state.file is not None:
+                state.file.expect_all()
             for first, encoded in _encoded(source, state.partition):
                 table = table.added(encoded, numbers[first : first + len(encoded.lists)])
             self._replace_table(table)
@@ -364,6 +366,26 @@ class PartitionedIndex:
             self._state = state._replace(frontier=frontier)
         return self
 
+    def nearest_lists(self, X: Any) -> NDArray[np.int64]:
+        """The list that each vector belongs to.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows as for :meth:`fit`
+            Vectors.
+
+        Returns
+        -------
+        array of shape (n,), int64
+            Numbers of lists.
+        """
+        partition, source = self._fitted.partition, as_rows(X)
+        _check_width("X", source.shape[1], partition)
+        lists = np.empty(len(source), np.int64)
+        for part, block in source:
+            lists[part] = partition.nearest_lists(block)
+        return lists
+
     def squared_residuals(self, X: ArrayLike) -> NDArray[np.float32]:
         """The squared distances of vectors to the centers of their lists; codes say little where they are large.
 
@@ -460,6 +482,10 @@ class PartitionedIndex:
         matrix = _check_matrix(vectors, state)
         n_allowed = None if allowed.chosen.size == 0 else int(np.count_nonzero(allowed.mask(state.table.present())))
         plan = self.plan(k, recall, n_allowed)
+        if not plan.is_flat and subset is None:
+            nearest = _nearest(state, queries, k, plan, allowed, matrix, n_jobs)
+            if nearest is not None:
+                return nearest
         distances, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
         if plan.is_flat:
             every = np.flatnonzero(allowed.mask(state.table.present()))
@@ -561,6 +587,8 @@ class PartitionedIndex:
             The file.
         """
         state = self._fitted
+        if state.file is not None:
+            state.file.expect_all()
         table = state.table.compacted() if state.table.n_removed or _is_scattered(state.table) else state.table
         sections: dict[str, NDArray] = dict(state.partition.arrays)
         sections |= {name: getattr(table.lists, name) for name in ("sizes", "offsets", "scales")}
@@ -591,7 +619,8 @@ class PartitionedIndex:
         PartitionedIndex
             An index over the file.
         """
-        file = read_sections(path, MAGIC, VERSION, "a partitioned index", on_demand=("tiles", "rows"))
+        read_later = ("tiles", "rows")
+        file = read_sections(path, MAGIC, VERSION, "a partitioned index", on_demand=read_later, in_parts=True)
         try:
             partition, table, frontier = _opened(file)
         except KeyError as missing:
@@ -676,6 +705,27 @@ def _look_for(
         lacking = lacking[again.ids[:, -1] < 0]
     found.recall = plan.recall
     return found
+
+
+def _nearest(
+    state: _State, queries: NDArray, k: int, plan: ListPlan, allowed: Allowed, vectors: Vectors, n_jobs: int | None
+) -> ProbedNeighbors | None:
+    """The k nearest of the candidates of a plan, by their vectors; None where a query has too few candidates."""
+    if not state.table.n_codes:
+        return None
+    n, metric = len(queries), METRIC_NUMBERS[state.partition.metric]
+    into = np.empty((n, k), np.float32), np.empty((n, k), np.int64), np.empty(n, np.int64)
+    asked = plan.probes, plan.candidates, allowed, vectors, metric
+
+    def look(part: slice) -> bool:
+        return nearest_in_lists(state.lists, state.geometry, queries[part], *asked, *(array[part] for array in into))
+
+    if n == 1:
+        found = nearest_in_lists(state.lists, state.geometry, queries, *asked, *into)
+    else:
+        threads = check_n_jobs(n_jobs)
+        found = all(run_all([partial(look, part) for part in _blocks(n, threads)], threads))
+    return ProbedNeighbors.of(*into, plan.recall) if found else None
 
 
 def _check_matrix(vectors: Any, state: _State) -> Vectors:

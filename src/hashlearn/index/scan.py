@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hashlearn.deadline import check_deadline
 from hashlearn.index.kernels.scan import QUERIES_PER_BLOCK, RangeQueries, knn_scan, range_scan
-from hashlearn.index.kernels.tiles import TILE, Tiles, Words, n_tiles
+from hashlearn.index.kernels.tiles import TILE, Tiles, Words
 from hashlearn.threads import run_all, split
 
 Keys = NDArray[np.int64]
@@ -37,15 +37,16 @@ def flat_knn(tiles: Tiles, queries: Words, k: int, limit: int, n_jobs: int = 1) 
         check_deadline()
         knn_scan(tiles, *tile_part, queries[slice(*query_part)], limit, k, keys)
 
-    return knn_in_parts(scan, len(queries), n_tiles(tiles.n_codes), k, n_jobs)
+    return knn_in_parts(scan, len(queries), tiles.n_codes, k, n_jobs)
 
 
-def knn_in_parts(scan: Callable[[Part, Part, Keys], None], n_queries: int, n_tiles: int, k: int, n_jobs: int) -> Keys:
+def knn_in_parts(scan: Callable[[Part, Part, Keys], None], n_queries: int, n_codes: int, k: int, n_jobs: int) -> Keys:
     """Sorted keys of shape (n_queries, k), found by scans of some of the tiles for some of the queries, on threads.
 
     ``scan`` gets the first and the last query, the first and the last tile, and the array for the keys it finds, of
     shape (number of these queries, k).
     """
+    n_tiles = -(-n_codes // TILE)
     block = max(1, min(QUERIES_PER_BLOCK, _BUFFER_KEYS // (2 * k + 2 * TILE)))
     if n_jobs == 1 and n_queries <= block:  # the general way costs as much as a scan of few codes
         keys = np.empty((n_queries, k), np.int64)
@@ -75,7 +76,7 @@ def flat_range(tiles: Tiles, queries: RangeQueries, n_jobs: int = 1) -> Iterator
     """Hits ``query << 54 | distance << 40 | position`` of at most 512 queries, in pieces of bounded size and in no
     order.
     """
-    first_tile, end = int(queries.first_positions.min()) // TILE, n_tiles(tiles.n_codes)
+    first_tile, end = int(queries.first_positions.min()) // TILE, -(-tiles.n_codes // TILE)
     parts = split(end - first_tile, n_jobs)
     ends = [(first_tile + first, first_tile + last) for first, last in parts]
     return in_pieces(

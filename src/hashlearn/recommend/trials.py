@@ -48,6 +48,9 @@ CANDIDATES_PER_RESULT = 4
 NEARLY = 0.005
 """A shorter code is taken if it loses no more than this against the best."""
 
+CLEARLY_ABOVE = 1.15
+"""Codes are above the float vectors by meaning if they have this many times their mAP, and their precision@100."""
+
 KEEP_VECTORS = "float16"
 """How the recommended search keeps vectors to rerank by: half the memory, and the order hardly changes."""
 
@@ -177,6 +180,9 @@ class Recommendation:
     by_meaning : Trial or None
         None without labels.
     by_neighborhood : Trial
+    above_floats : Trial or None
+        The shortest code with at least 1.15 times the mAP of the float vectors and not less precision@100, whichever
+        order of the float vectors is better. None if no code has both, and without labels.
     trials : tuple of Trial
         All that was measured.
     floats : dict
@@ -196,6 +202,7 @@ class Recommendation:
 
     by_meaning: Trial | None
     by_neighborhood: Trial
+    above_floats: Trial | None
     trials: tuple[Trial, ...]
     floats: dict[str, float | None]
     floats_by_cosine: dict[str, float | None]
@@ -223,6 +230,10 @@ class Recommendation:
             for trial in self.trials
         ]
         return "\n".join([head, *lines])
+
+    def of_floats(self, measure: str) -> float:
+        """A measure of the float vectors, in their better order."""
+        return _better(measure, self.floats, self.floats_by_cosine)
 
     def to_json(self, indent: int | None = 2) -> str:
         """Everything as JSON."""
@@ -339,13 +350,15 @@ def recommend(
     if not trials:
         raise ValueError(f"no method can work on these vectors: {'; '.join(problems)}")
     chosen = shortest_of_best(trials, BY_NEIGHBORHOOD)
-    by_cosine = judge_by_labels(data.of_unit_length())["measures"] if metric == "euclidean" else {}
+    by_cosine = _shown_of(judge_by_labels(data.of_unit_length())["measures"] if metric == "euclidean" else {})
+    floats = _shown_of(judge_vectors(judged)["measures"])
     return Recommendation(
         by_meaning=None if known is None else shortest_of_best(trials, BY_MEANING),
         by_neighborhood=chosen,
+        above_floats=None if known is None else shortest_above(trials, floats, by_cosine),
         trials=tuple(trials),
-        floats=_shown_of(judge_vectors(judged)["measures"]),
-        floats_by_cosine=_shown_of(by_cosine),
+        floats=floats,
+        floats_by_cosine=by_cosine,
         problems=tuple(dict.fromkeys(problems)),
         n_rows=len(data.database),
         n_features=data.database.shape[1],
@@ -364,7 +377,7 @@ def _reached(trial: Trial, data: TrialData) -> Reached:
 
 
 def _recall(ids: NDArray[np.int64], data: TrialData) -> float:
-    return round(float(recall_of_ids(ids, data.neighbors(), N_NEIGHBORS, [N_NEIGHBORS])[0]), 4)
+    return float(recall_of_ids(ids, data.neighbors(), N_NEIGHBORS, [N_NEIGHBORS])[0])
 
 
 def shortest_of_best(trials: Sequence[Trial], measure: str) -> Trial:
@@ -373,6 +386,17 @@ def shortest_of_best(trials: Sequence[Trial], measure: str) -> Trial:
     same = [trial for trial in trials if trial.title == best.title]
     good = [trial for trial in same if _value(trial, measure) >= _value(best, measure) - NEARLY]
     return min(good, key=lambda trial: trial.n_bits)
+
+
+def shortest_above(trials: Sequence[Trial], *floats: dict[str, float | None]) -> Trial | None:
+    """The shortest code above the float vectors by mAP and precision@100; of two, the one with more mAP."""
+    mean, precise = CLEARLY_ABOVE * _better("mAP", *floats), _better("precision_at_100", *floats)
+    above = [t for t in trials if _value(t, "mAP") >= mean > 0 and _value(t, "precision_at_100") >= precise]
+    return min(above, key=lambda trial: (trial.n_bytes, -_value(trial, BY_MEANING)), default=None)
+
+
+def _better(measure: str, *floats: dict[str, float | None]) -> float:
+    return max((value for order in floats if (value := order[measure]) is not None), default=0.0)
 
 
 def _tried(candidate: Candidate, data: TrialData, lengths: Sequence[int], seed: int) -> list[Trial]:

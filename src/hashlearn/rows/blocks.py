@@ -9,10 +9,10 @@ over them.
 import mmap
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import reduce
+from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -35,6 +35,9 @@ MAPPED_BYTES = 64 << 20
 
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 256, 8192
 """Rows in a block of narrow data: a block also meets hundreds of anchors or kernel bases, and that product is wider."""
+
+BLOCKS_AHEAD = 4
+"""Number of blocks that each thread computes before the first result is handed out."""
 
 
 def row_slices(n: int, width: int, first: int = 0) -> Iterator[slice]:
@@ -298,70 +301,6 @@ def scratch(name: str, shape: tuple[int, ...], dtype: np.dtype) -> NDArray:
     return kept[:size].view(dtype).reshape(shape)
 
 
-def fold(
-    rows: RowBlocks,
-    function: Callable[..., Result],
-    merge: Callable[[Result, Result], Result],
-    *args: Any,
-) -> Result:
-    """``function(block, number of its first row, *args)`` of all blocks, merged into one result in their order.
-
-    ``merge`` may change its first argument. A result must not hold its block, because the memory of the block is used
-    again. If the rows have workers, the workers run the function and send the results: then the function must be
-    picklable, such as a function of a module, and its results small.
-    """
-    if rows.workers is not None:
-        return rows.workers.fold(rows, function, merge, args)
-    with one_blas_thread(), threads_for(rows) as threads:
-        results = Pass(rows, function, args, in_scratch=True).over(rows.as_stored(), threads)
-        return reduce(merge, (result for _, result in results))
-
-
-def added(left: tuple[NDArray, ...], right: tuple[NDArray, ...]) -> tuple[NDArray, ...]:
-    """A merge for tuples of sums: ``right`` is added to ``left``."""
-    for total, part in zip(left, right):
-        total += part
-    return left
-
-
-def sum_blocks(
-    rows: RowBlocks, add_block: Callable[..., None], shapes: Sequence[tuple[int, ...]], *args: Any
-) -> tuple[NDArray[np.float64], ...]:
-    """Sums over all blocks: ``add_block(block, sums, *args)`` adds those of a block to arrays of these shapes.
-
-    As :func:`fold` with :func:`added`, but without new arrays for every block.
-    """
-    sums = _BlockSums(add_block, shapes)
-    return fold(rows, sums.of_block, sums.merge, *args)
-
-
-class _BlockSums:
-    """Sums of blocks; after merging, their arrays are used again for another block."""
-
-    def __init__(self, add_block: Callable[..., None], shapes: Sequence[tuple[int, ...]]):
-        self.add_block, self.shapes = add_block, shapes
-        # Keep few spare arrays: sums that workers send are merged here, and nobody uses their arrays again.
-        self.spare: deque[tuple[NDArray[np.float64], ...]] = deque(maxlen=2)
-
-    def __reduce__(self) -> tuple:
-        return _BlockSums, (self.add_block, self.shapes)  # spare arrays are not sent to workers
-
-    def of_block(self, block: NDArray, first: int, *args: Any) -> tuple[NDArray[np.float64], ...]:
-        try:
-            sums = self.spare.pop()
-        except IndexError:
-            sums = tuple(np.empty(shape) for shape in self.shapes)
-        for each in sums:
-            each.fill(0)
-        self.add_block(block, sums, *args)
-        return sums
-
-    def merge(self, total: tuple[NDArray, ...], sums: tuple[NDArray, ...]) -> tuple[NDArray, ...]:
-        added(total, sums)
-        self.spare.append(sums)
-        return total
-
-
 class Pass(NamedTuple):
     """A function of every block of rows."""
 
@@ -420,3 +359,42 @@ def threads_for(rows: RowBlocks) -> Iterator[Threads]:
         return
     with ThreadPoolExecutor(n) as pool:
         yield Threads(n, pool)
+
+
+def map_blocks(rows: RowBlocks, function: Callable[..., Result], *args: Any) -> Iterator[tuple[slice, Result]]:
+    """``function(block, number of its first row, *args)`` of every block, with the slice of its rows, in order.
+
+    Each thread has a block of its own, and BLAS is kept to one thread meanwhile. So the work beside the matrix products
+    also runs on all threads. At most one block more than there are threads is in memory, and the results of
+    ``BLOCKS_AHEAD`` blocks a thread. Nothing runs while the generator waits for its caller, and BLAS then has the
+    setting of the caller. If the rows have workers, the workers run the function.
+    """
+    if rows.workers is not None:
+        yield from rows.workers.map_blocks(rows, function, args)
+        return
+    whole, blocks = Pass(rows, function, args, in_scratch=False), rows.as_stored()
+    with threads_for(rows) as threads:
+        while True:
+            results, failure = _next_batch(whole, blocks, threads)
+            if not results and failure is None:
+                return
+            try:
+                yield from results
+            finally:
+                if failure is not None:
+                    raise failure
+
+
+def _next_batch(
+    whole: Pass, blocks: Iterator[tuple[slice, Any]], threads: Threads
+) -> tuple[list[tuple[slice, Any]], BaseException | None]:
+    """The results of the next blocks and, if a block failed, its error, to be raised after they are handed out."""
+    n_ahead = 1 if threads.pool is None else BLOCKS_AHEAD * threads.n
+    results = []
+    try:
+        with one_blas_thread():
+            for result in whole.over(islice(blocks, n_ahead), threads):
+                results.append(result)
+    except BaseException as failure:
+        return results, failure
+    return results, None

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_vectors
 from hashlearn.durable.files import LEFTOVER, opened_within
 from hashlearn.extras import require
-from hashlearn.rows.blocks import RowBlocks, SeenRows, Source, fold
+from hashlearn.rows.blocks import RowBlocks, SeenRows, Source, map_blocks
 from hashlearn.rows.formats import read_vectors
-from hashlearn.rows.passes import map_blocks, write_blocks_here
+from hashlearn.rows.passes import fold, write_blocks_here
 from hashlearn.rows.source import Files, PathLike
 from hashlearn.version import __version__
 
@@ -161,8 +161,7 @@ class Cluster:
             yield part, accepted
 
     def _results(self, rows: RowBlocks, task: Callable, args: tuple) -> Iterator[tuple[_Part, Any]]:
-        """Results in the order of the parts; enough tasks at a time to keep all workers busy, few enough to keep memory
-        small."""
+        """Results in the order of the parts."""
         dask = require("dask", "dask")
         # Large arguments, such as anchors, are one node of the graph: each worker gets them once, not with every task.
         of_rows = (rows.shift, rows.scale, rows.name, rows.seen.until)
@@ -173,18 +172,42 @@ class Cluster:
             for part, each in tasks:
                 yield part, each.compute(scheduler="synchronous")
             return
-        waiting: deque[tuple[_Part, Any]] = deque()
-        at_a_time = 4 * max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
-        for part, each in tasks:
-            waiting.append((part, self.client.compute(each, retries=RETRIES)))
-            if len(waiting) > at_a_time:
-                done, future = waiting.popleft()
-                yield done, _result(future)
-        for part, future in waiting:
-            yield part, _result(future)
+        parts = (part for part, _ in tasks)
+        futures = (self.client.compute(each, retries=RETRIES) for _, each in tasks)
+        yield from zip(parts, _in_order(futures, self.client))
 
     def _parts(self, rows: RowBlocks) -> list[_Part]:
         return [part.since(rows.first) for part in self.parts if part.first + part.n > rows.first]
+
+
+def run_tasks(client: Any, function: Callable, arguments: Sequence[tuple]) -> Iterator[Any]:
+    """The results of a function for each tuple of arguments, in their order.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client, or None for this process
+    function : function
+        Dask may run it more than once for the same arguments, also at the same time: when a worker is lost.
+    arguments : list of tuples
+    """
+    if client is None:
+        yield from (function(*each) for each in arguments)
+        return
+    _check_workers(client)
+    yield from _in_order((client.submit(function, *each, pure=False, retries=RETRIES) for each in arguments), client)
+
+
+def _in_order(futures: Iterator[Any], client: Any) -> Iterator[Any]:
+    """The results of futures that are made one by one: enough at a time to keep all workers busy, few enough to keep
+    memory small."""
+    waiting: deque[Any] = deque()
+    at_a_time = 4 * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+    for future in futures:
+        waiting.append(future)
+        if len(waiting) > at_a_time:
+            yield _result(waiting.popleft())
+    while waiting:
+        yield _result(waiting.popleft())
 
 
 def _on_part(data: Any, first: int, shared: tuple) -> Any:

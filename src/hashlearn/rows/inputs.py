@@ -239,7 +239,7 @@ def check_unique(ids: NDArray[Any], name: str = "ids") -> None:
     elif np.all(ids[1:] > ids[:-1]) or len(np.unique(ids)) == len(ids):
         return
     values, counts = np.unique(ids, return_counts=True)
-    raise ValueError(f"{name} must be unique in a call, got {values[counts > 1][0]!r:.60} more than once")
+    raise ValueError(f"{name} must be unique in a call, got {values[counts > 1].tolist()[0]!r:.60} more than once")
 
 
 def is_plain(text: str) -> bool:

@@ -1,70 +1,84 @@
-"""Passes with one result for each row: handed out a block at a time, or written to a file."""
+"""What becomes of the results of a pass: one sum or other result for all rows, or rows of a file."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from io import FileIO
-from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.durable.files import opened_within, write_at
-from hashlearn.rows.blocks import Pass, RowBlocks, Threads, threads_for
+from hashlearn.rows.blocks import Pass, RowBlocks, map_blocks, threads_for
 from hashlearn.threads import one_blas_thread
 
 Result = TypeVar("Result")
 
-BLOCKS_AHEAD = 4
-"""Number of blocks that each thread computes before the first result is handed out."""
 
+def fold(
+    rows: RowBlocks,
+    function: Callable[..., Result],
+    merge: Callable[[Result, Result], Result],
+    *args: Any,
+) -> Result:
+    """``function(block, number of its first row, *args)`` of all blocks, merged into one result in their order.
 
-def map_blocks(rows: RowBlocks, function: Callable[..., Result], *args: Any) -> Iterator[tuple[slice, Result]]:
-    """``function(block, number of its first row, *args)`` of every block, with the slice of its rows, in order.
-
-    Each thread has a block of its own, and BLAS is kept to one thread meanwhile. So the work beside the matrix products
-    also runs on all threads. At most one block more than there are threads is in memory, and the results of
-    ``BLOCKS_AHEAD`` blocks a thread. Nothing runs while the generator waits for its caller, and BLAS then has the
-    setting of the caller. If the rows have workers, the workers run the function.
+    ``merge`` may change its first argument. A result must not hold its block, because the memory of the block is used
+    again. If the rows have workers, the workers run the function and send the results: then the function must be
+    picklable, such as a function of a module, and its results small.
     """
     if rows.workers is not None:
-        yield from rows.workers.map_blocks(rows, function, args)
-        return
-    whole, blocks = Pass(rows, function, args, in_scratch=False), rows.as_stored()
-    with threads_for(rows) as threads:
-        while (batch := _next_batch(whole, blocks, threads)).is_any:
-            try:
-                yield from batch.results
-            finally:
-                batch.raise_failure()
+        return rows.workers.fold(rows, function, merge, args)
+    with one_blas_thread(), threads_for(rows) as threads:
+        results = Pass(rows, function, args, in_scratch=True).over(rows.as_stored(), threads)
+        return reduce(merge, (result for _, result in results))
 
 
-class _Batch(NamedTuple):
-    """The results of some blocks and, if a block failed, its error. The error is raised after the results are handed
-    out."""
-
-    results: list[tuple[slice, Any]]
-    failure: BaseException | None
-
-    @property
-    def is_any(self) -> bool:
-        return bool(self.results) or self.failure is not None
-
-    def raise_failure(self) -> None:
-        if self.failure is not None:
-            raise self.failure
+def added(left: tuple[NDArray, ...], right: tuple[NDArray, ...]) -> tuple[NDArray, ...]:
+    """A merge for tuples of sums: ``right`` is added to ``left``."""
+    for total, part in zip(left, right):
+        total += part
+    return left
 
 
-def _next_batch(whole: Pass, blocks: Iterator[tuple[slice, Any]], threads: Threads) -> _Batch:
-    n_ahead = 1 if threads.pool is None else BLOCKS_AHEAD * threads.n
-    results = []
-    try:
-        with one_blas_thread():
-            for result in whole.over(islice(blocks, n_ahead), threads):
-                results.append(result)
-    except BaseException as failure:
-        return _Batch(results, failure)
-    return _Batch(results, None)
+def sum_blocks(
+    rows: RowBlocks, add_block: Callable[..., None], shapes: Sequence[tuple[int, ...]], *args: Any
+) -> tuple[NDArray[np.float64], ...]:
+    """Sums over all blocks: ``add_block(block, sums, *args)`` adds those of a block to arrays of these shapes.
+
+    As :func:`fold` with :func:`added`, but without new arrays for every block.
+    """
+    sums = _BlockSums(add_block, shapes)
+    return fold(rows, sums.of_block, sums.merge, *args)
+
+
+class _BlockSums:
+    """Sums of blocks; after merging, their arrays are used again for another block."""
+
+    def __init__(self, add_block: Callable[..., None], shapes: Sequence[tuple[int, ...]]):
+        self.add_block, self.shapes = add_block, shapes
+        # Keep few spare arrays: sums that workers send are merged here, and nobody uses their arrays again.
+        self.spare: deque[tuple[NDArray[np.float64], ...]] = deque(maxlen=2)
+
+    def __reduce__(self) -> tuple:
+        return _BlockSums, (self.add_block, self.shapes)  # spare arrays are not sent to workers
+
+    def of_block(self, block: NDArray, first: int, *args: Any) -> tuple[NDArray[np.float64], ...]:
+        try:
+            sums = self.spare.pop()
+        except IndexError:
+            sums = tuple(np.empty(shape) for shape in self.shapes)
+        for each in sums:
+            each.fill(0)
+        self.add_block(block, sums, *args)
+        return sums
+
+    def merge(self, total: tuple[NDArray, ...], sums: tuple[NDArray, ...]) -> tuple[NDArray, ...]:
+        added(total, sums)
+        self.spare.append(sums)
+        return total
 
 
 def write_blocks(rows: RowBlocks, function: Callable[..., NDArray], path: str, offset: int) -> Iterator[slice]:

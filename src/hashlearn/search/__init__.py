@@ -7,8 +7,7 @@ from hashlearn.search.rerank import rerank_asymmetric, rerank_exact
 from hashlearn.search.results import Page, Record
 from hashlearn.search.similarity import SimilaritySearch
 from hashlearn.search.tune import Tuning, tune
-from hashlearn.search.vector_layout import Calibration
-from hashlearn.search.vector_view import VectorView
+from hashlearn.search.vector_records import Calibration, VectorView
 from hashlearn.search.vectors import VectorFile
 
 __all__ = [

@@ -26,7 +26,7 @@ short one, the number of the last change is also written, after it is committed,
 
 import ctypes
 import errno
-import json
+import hashlib
 import os
 import sqlite3
 import struct
@@ -42,7 +42,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.durable.files import json_digest, parsed_json
+from hashlearn.durable.files import canonical_json, json_digest, parsed_json
 from hashlearn.durable.locks import status_of
 from hashlearn.search.ids import Ids
 from hashlearn.search.kernels.texts import parse_numbers, row_sums
@@ -54,6 +54,8 @@ FORMAT, VERSION = "hashlearn similarity search", 4
 
 SECONDS_TO_WAIT = 30.0
 """For another process that changes the same search."""
+
+_NEEDED = "a search needs a file system with locks and shared memory"
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS facts (key INTEGER PRIMARY KEY, change INTEGER NOT NULL, text TEXT NOT NULL)",
@@ -159,8 +161,8 @@ class Facts(NamedTuple):
         return {self.hasher, *(part["file"] for part in parts if part is not None)}
 
     def to_json(self) -> str:
-        said = {"format": FORMAT, "format_version": VERSION, **self._asdict()}
-        return json.dumps({**said, "sha256": json_digest(said)})
+        said = canonical_json({"format": FORMAT, "format_version": VERSION, **self._asdict()})
+        return f'{said[:-1]},"sha256":"{hashlib.sha256(said.encode()).hexdigest()}"}}'
 
     @classmethod
     def from_json(cls, text: str, place: Any) -> "Facts":
@@ -244,9 +246,10 @@ class Catalog:
             self._writer = self._connection(_uri(self.path, "rwc" if self._inode is None else "rw"))
             mode = self._writer.execute("PRAGMA journal_mode = WAL").fetchone()[0]
             if mode != "wal":
-                raise OSError(
-                    errno.ENOLCK, "a search needs a file system with locks and shared memory", str(self.path.parent)
-                )
+                self._close()
+                if not self.path.stat().st_size:  # it was made by this connection
+                    self.path.unlink()
+                raise OSError(errno.ENOLCK, _NEEDED, str(self.path.parent))
             self._writer.execute("PRAGMA synchronous = FULL")
             if self._inode is None:
                 status = os.stat(self.path)
@@ -355,7 +358,9 @@ class Catalog:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name) from error
             if "readonly" in text or "read-only" in text:
                 raise OSError(errno.EROFS, "the folder cannot be written; nothing was changed", name) from error
-            if "unable to open" in text or "disk I/O" in text or "locking protocol" in text:
+            if "unable to open" in text:
+                raise OSError(errno.EIO, f"SQLite says: {text}; {_NEEDED}", name) from error
+            if "disk I/O" in text or "locking protocol" in text:
                 raise OSError(errno.EIO, f"SQLite says: {text}", name) from error
             raise ValueError(f"{name}: SQLite says: {text}; it was edited or damaged") from error
         except UnicodeDecodeError as error:  # what SQLite says repeats bytes of the file

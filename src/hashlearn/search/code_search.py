@@ -1,14 +1,14 @@
-"""Codes and the hasher that made them, searched by whatever the hasher has to compare a query with a code."""
+"""Codes and the hasher that made them. Real queries are used where the hasher has weights, codes otherwise."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 from hashlearn.codes.results import Neighbors
 from hashlearn.hashers.pipelines import PipelineHasher
+from hashlearn.hashers.saving import is_pipeline
 from hashlearn.index.asymmetric import AsymmetricIndex
 from hashlearn.index.hamming import HammingIndex
 from hashlearn.rows import RowBlocks
@@ -68,7 +68,7 @@ class CodeSearch:
         return self.index.search(last.transform(seen), k)
 
     def nearest_to_codes(self, codes: NDArray[np.uint8], k: int) -> Neighbors:
-        """:meth:`nearest`, of queries of which only the codes are left."""
+        """As :meth:`nearest`, for queries that are codes."""
         last, _ = hasher_and_rows(self.hasher)
         if isinstance(self.index, AsymmetricIndex):
             return self.index.search(last.query_weights(last.decode(codes)), k)
@@ -94,6 +94,6 @@ class _Decoded(Source):
 def hasher_and_rows(hasher: Any, X: Any = None) -> tuple[Any, Any]:
     """The hasher itself and the rows as it sees them."""
     pipeline = hasher.pipeline if isinstance(hasher, PipelineHasher) else hasher
-    if not isinstance(pipeline, Pipeline):
+    if not is_pipeline(pipeline):
         return hasher, X
     return pipeline[-1], X if X is None or len(pipeline) == 1 else pipeline[:-1].transform(X)

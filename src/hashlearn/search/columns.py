@@ -13,6 +13,7 @@ import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from hashlearn.search.catalog import Catalog
 from hashlearn.search.ids import Growing, Ids
 from hashlearn.search.kernels.texts import code_spans, digests_of_texts, field_spans, list_spans
 from hashlearn.search.words import Words
-from hashlearn.stores.filters import Among, Compares, Condition, Differs, Joined, Test, kind_of, of_kind
+from hashlearn.stores.filters import Among, Compares, Condition, Differs, Joined, Test, kind_of, name_of, of_kind
 
 _FEW_ROWS = 256
 """Rows up to which Python reads the payloads."""
@@ -185,6 +186,7 @@ class Column:
         return self._sorted
 
 
+@dataclass(eq=False)
 class Columns:
     """The columns of a search, made when they are first asked for, from any thread.
 
@@ -195,22 +197,22 @@ class Columns:
         The row at place 0.
     """
 
-    def __init__(self, catalog: Catalog, first_row: int):
-        self.catalog, self._first_row = catalog, first_row
-        self._columns: dict[str, Column] = {}
-        self._masks: dict[str, tuple[int, Mask]] = {}
-        self._filling = threading.RLock()
+    catalog: Catalog
+    first_row: int
+    _columns: dict[str, Column] = field(default_factory=dict, init=False)
+    _masks: dict[str, tuple[int, Mask]] = field(default_factory=dict, init=False)
+    _filling: Any = field(default_factory=threading.RLock, init=False)
 
     @cached_property
     def words(self) -> Words:
-        return Words(self.catalog, self._first_row)
+        return Words(self.catalog, self.first_row)
 
     def mask(self, condition: Condition, sums: NDArray[np.uint32]) -> Mask:
         """Which places meet a condition, of rows whose payloads have these sums; removed rows may be among them.
 
         It is remembered: filters come again.
         """
-        name, n = repr(condition), len(sums)
+        name, n = name_of(condition), len(sums)
         kept = self._masks.get(name)
         if kept is not None and kept[0] == n:
             return kept[1]
@@ -272,7 +274,7 @@ class Columns:
         return column.meeting(condition, len(sums))
 
     def _read_few(self, column: Column, field: str, first: int, sums: NDArray[np.uint32]) -> None:
-        rows = range(self._first_row + first, self._first_row + len(sums))
+        rows = range(self.first_row + first, self.first_row + len(sums))
         texts = self.catalog.payloads(rows, sums[first:].tolist())
         codes = np.full(len(rows), _MISSING, np.int32)
         payloads = [json.loads(text) if text else {} for text in texts]
@@ -284,11 +286,11 @@ class Columns:
         key = np.frombuffer(json.dumps(field, ensure_ascii=False).encode(), np.uint8)
         codes = np.full(len(sums) - first, _MISSING, np.int32)
         n_read = 0
-        blocks = self.catalog.payload_blocks(self._first_row + first, self._first_row + len(sums))
+        blocks = self.catalog.payload_blocks(self.first_row + first, self.first_row + len(sums))
         # A catalog in memory has one lock, which the thread of an open transaction holds.
         for rows, payloads in blocks if self.catalog.path is None else _read_ahead(blocks):
             check_deadline()
-            places = rows - self._first_row
+            places = rows - self.first_row
             self.catalog.check_texts(payloads, sums[places])
             # A row whose sum is 0 has no payload, whatever the catalog has under its number.
             codes[places - first] = np.where(sums[places] != 0, _numbered(column, payloads, key), _MISSING)

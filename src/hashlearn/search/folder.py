@@ -16,11 +16,13 @@ The names end in 16 random hexadecimal digits. The facts name the files that cou
 that names it is committed, and removed after a change that names another one.
 """
 
+import errno
 import os
 import re
 import secrets
 import shutil
 import struct
+import tempfile
 import zlib
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
@@ -46,6 +48,12 @@ from hashlearn.search.snapshot import Index, Snapshot, empty_index
 from hashlearn.search.tune import Tuning
 from hashlearn.search.vectors import VectorFile
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 _CRC = struct.Struct("<I")
 _ACKNOWLEDGED = struct.Struct("<Q16s")
 CATALOG = "catalog.db"
@@ -125,6 +133,7 @@ class SearchFolder:
             raise ValueError(f"folder must be a folder, got the file {self.path}")
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"folder must lie in an existing folder, got {self.path}: no {self.path.parent}")
+        _check_locks(self.path if self.path.exists() else self.path.parent)
         self._is_made = not self.path.exists()
         self.path.mkdir(exist_ok=True)
         foreign = [name for name in os.listdir(self.path) if not _OWN.match(name) and not _BESIDE.match(name)]
@@ -223,8 +232,13 @@ class SearchFolder:
         with suppress(OSError, ValueError):
             if catalog.remove_if_empty():
                 self.acknowledged.path.unlink(missing_ok=True)
-                if self._is_made:
-                    self.path.rmdir()
+                self.remove_if_made()
+
+    def remove_if_made(self) -> None:
+        """Remove the folder if it was made here and is empty."""
+        with suppress(OSError):
+            if self._is_made:
+                self.path.rmdir()
 
     def collect(self, facts: Facts) -> None:
         """Remove files of searches that the facts do not name; what cannot be removed now is left."""
@@ -241,6 +255,7 @@ class SearchFolder:
     def open_catalog(self) -> Catalog:
         """The catalog of a search that is there, once it is seen to have all changes that were acknowledged."""
         self.check_there()
+        _check_locks(self.path)
         # By a connection that only reads: one that writes would merge a damaged log when it is closed, and remove it.
         with closing(Catalog(self.catalog_path, read_only=True)) as catalog:
             # read first: a change that another process makes meanwhile is in the catalog before it is acknowledged
@@ -256,6 +271,20 @@ class SearchFolder:
                 "damaged, missing, or cannot be merged here (open the folder once where it can be written)"
             )
         return Catalog.open(self.catalog_path)
+
+
+def _check_locks(folder: Path) -> None:
+    """Raise where the file system has no locks: SQLite would wait for another process that there is not."""
+    if fcntl is None:
+        return
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:  # others are of a folder that cannot be written, and is only read
+        if error.errno in _NO_LOCKS:
+            raise OSError(
+                errno.ENOLCK, "the file system has no locks, which a search needs; nothing was changed", str(folder)
+            ) from error
 
 
 class Loaded(NamedTuple):
@@ -295,7 +324,7 @@ def load_changes(folder: SearchFolder, catalog: Catalog, before: Loaded, *, insi
 
 
 class _ReadAll(Exception):
-    """The changes of others are such that all rows must be read again."""
+    """Another process has changed the folder in a way that all rows must be read again."""
 
 
 def _load(folder: SearchFolder, catalog: Catalog, facts: Facts, inside: bool) -> Loaded:

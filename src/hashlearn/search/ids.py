@@ -30,7 +30,7 @@ _NEWLINE = 10
 
 
 class _Space:
-    """Room for values, of which the first ``used`` are taken."""
+    """An array with room for more values; the first ``used`` are taken."""
 
     def __init__(self, room: NDArray, used: int):
         self.room, self.used, self.taking = room, used, threading.RLock()
@@ -232,12 +232,12 @@ class IdColumn:
         return found
 
 
-def given_ids(ids: Any, known: IdType | None) -> NDArray[Any]:
+def given_ids(ids: Any, known: IdType | None, name: str = "ids") -> NDArray[Any]:
     """Ids that a user gives, of the kind that the rows have, or of any kind where there are no rows."""
-    array = as_ids(ids)
+    array = as_ids(ids, name)
     given: IdType = "str" if ids_are_text(array) else "int64"
     if len(array) and known is not None and given != known:
-        raise TypeError(f"ids must be {_KINDS[known]}, as those of this search, got {_KINDS[given]}")
+        raise TypeError(f"{name} must be {_KINDS[known]}, as those of this search, got {_KINDS[given]}")
     return array
 
 

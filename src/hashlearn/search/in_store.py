@@ -315,6 +315,8 @@ class StoreRows:
         return [found.get(id) for id in np.asarray(ids, object).tolist()]
 
     def search(self, X: Any, k: int, options: Options) -> Neighbors:
+        if options.expand:
+            self._need_memory("expand")
         if options.recall is not None:
             raise ValueError("recall must be None with search_in='store': say how many candidates are compared")
         codes = self.hasher.codes(X)

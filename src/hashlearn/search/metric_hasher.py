@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from hashlearn.checks import check_choice
 from hashlearn.codes import Corrections, pack
-from hashlearn.hashers.base import SMALL_ROWS, Hasher, has_learned, lock_learned
-from hashlearn.hashers.pipelines import as_hasher, check_hasher
-from hashlearn.hashers.saving import n_bits_of
+from hashlearn.hashers.base import SMALL_ROWS, Hasher, check_hasher, has_learned, lock_learned
+from hashlearn.hashers.pipelines import PipelineHasher
+from hashlearn.hashers.saving import is_pipeline, last_step, n_bits_of
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import RowBlocks, as_rows, check_holds_rows
 from hashlearn.rows.blocks import Source, dense
@@ -71,7 +70,7 @@ class MetricHasher:
 
     def __init__(self, hasher: Any, metric: str | None, query: str | None, lengths: Lengths | None = None):
         self.hasher = check_hasher("hasher", hasher)
-        last = hasher[-1] if isinstance(hasher, Pipeline) else hasher
+        last = last_step(hasher)
         own = getattr(last, "metric", None)
         self.has_weights = hasattr(last, "query_weights")
         self.metric = check_choice("metric", (own or "euclidean") if metric is None else metric, METRICS)
@@ -87,9 +86,9 @@ class MetricHasher:
         self.lengths = lengths
         if has_learned(last):
             lock_learned(last)
-        self.reader: Hasher = as_hasher(hasher)
+        self.reader: Hasher = PipelineHasher(hasher) if is_pipeline(hasher) else hasher
         # A hasher that knows the metric scales rows itself; the other steps of a pipeline do not.
-        self._is_unit = self.metric == "cosine" and (own is None or isinstance(hasher, Pipeline))
+        self._is_unit = self.metric == "cosine" and (own is None or is_pipeline(hasher))
 
     @cached_property
     def n_bits(self) -> int:
@@ -101,14 +100,14 @@ class MetricHasher:
 
     @property
     def is_fitted(self) -> bool:
-        return has_learned(self.hasher[-1] if isinstance(self.hasher, Pipeline) else self.hasher)
+        return has_learned(last_step(self.hasher))
 
     @property
     def affine(self) -> tuple[float, float] | None:
         """Scale and offset of the corrections of its codes; None where they have none."""
         if not self.has_weights:
             return None
-        last = self.hasher[-1] if isinstance(self.hasher, Pipeline) else self.hasher
+        last = last_step(self.hasher)
         return float(last.correction_scale_), float(last.correction_offset_)
 
     def fitted(self, X: Any) -> "MetricHasher":
@@ -121,7 +120,7 @@ class MetricHasher:
                 depth=2,
             )
         rows = self._seen(X)
-        if isinstance(self.hasher, Pipeline) and isinstance(rows, RowBlocks):
+        if is_pipeline(self.hasher) and isinstance(rows, RowBlocks):
             rows = rows.take(np.arange(len(rows)))
         return MetricHasher(clone(self.hasher).fit(rows), self.metric, self.query, lengths)
 
@@ -176,7 +175,7 @@ class MetricHasher:
 
     def _before_last(self, rows: Any) -> tuple[Any, Any]:
         """The hasher that a pipeline ends in, and the rows as it sees them."""
-        if not isinstance(self.hasher, Pipeline):
+        if not is_pipeline(self.hasher):
             return self.hasher, rows
         array = as_rows(rows)
         return self.hasher[-1], self.hasher[:-1].transform(array.take(np.arange(len(array))))
@@ -205,7 +204,7 @@ def _with_metric(hasher: Any, last: Any, metric: str) -> Any:
     if has_learned(last):
         raise ValueError(f"metric must be that of the fitted hasher, {last.metric!r}, got {metric!r}")
     other = clone(hasher)
-    (other[-1] if isinstance(other, Pipeline) else other).set_params(metric=metric)
+    last_step(other).set_params(metric=metric)
     return other
 
 

@@ -11,20 +11,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_integer, check_number
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
+from hashlearn.deadline import check_deadline
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import bits_at, packed_mask
 from hashlearn.index.partitioned import ProbedNeighbors, check_recall
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.exact import nearest_vectors
+from hashlearn.search.expand import check_expands, expanded_weights
 from hashlearn.search.lists import DEFAULT_RECALL, VectorsAt
-from hashlearn.search.rerank import as_array, nearest_candidates, rerank_asymmetric, rerank_exact, rerank_read
-from hashlearn.search.vector_view import VectorView
+from hashlearn.search.rerank import rerank_asymmetric, rerank_exact, rerank_read
+from hashlearn.search.vector_records import VectorView
 
 if TYPE_CHECKING:
     from hashlearn.search.snapshot import Snapshot
 
 CANDIDATES_PER_RESULT = 4
 CANDIDATES_WITHIN = 1000
+_PAIRS_AT_A_TIME = 1 << 17
+"""Pairs that are compared in one compiled call; a deadline is looked at between two."""
 _FEW_PAIRS = 1 << 20
 """Pairs of a query and a row, whose numbers take 8 MB."""
 
@@ -40,10 +44,13 @@ class Options(NamedTuple):
     subset: ArrayLike | None = None
     n_jobs: int | None = None
     recall: float | None = None
+    expand: int | None = None
 
 
 def nearest(rows: "Snapshot", X: Any, k: int, options: Options, mask: Mask) -> Neighbors:
     """The k nearest rows of each query; a filter and a subset are in the mask."""
+    if options.expand is not None and check_integer("expand", options.expand, low=0):
+        return _expanded(rows, X, k, options, mask)
     order = _order_of(rows, options.rerank)
     if options.recall is not None:
         return _reaching(rows, X, k, order, options, mask)
@@ -125,6 +132,15 @@ def _by_codes(rows: "Snapshot", X: Any, k: int, mask: Mask, n_jobs: int | None) 
     return rows.index.search(asked, k, subset=_by_index_id(rows, mask), n_jobs=n_jobs)
 
 
+def _expanded(rows: "Snapshot", X: Any, k: int, options: Options, mask: Mask) -> Neighbors:
+    """The k nearest codes of queries that are made from their nearest rows; the mask is for both."""
+    check_expands(rows, options.rerank)
+    near = nearest(rows, X, options.expand or 0, options._replace(expand=None), mask).ids
+    index = rows.real_index
+    subset = None if mask is None else mask[: index.next_id]
+    return index.search(expanded_weights(rows, X, near), k, subset=subset, n_jobs=options.n_jobs)
+
+
 def _by_index_id(rows: "Snapshot", mask: Mask) -> Mask:
     """A mask by place as the index takes it: a place for every id it has ever had."""
     return None if mask is None else mask[: rows.index.next_id]
@@ -144,6 +160,30 @@ def _reranked(rows: "Snapshot", X: Any, k: int, order: str, options: Options, ma
     if isinstance(rows.vectors, VectorView):
         return nearest_candidates(rows.vectors, X, found.ids, k, rows.hasher.metric)
     return by_store(rows.vectors, found.ids[found.ids != NO_ID], X, found.ids, k, rows.hasher.metric)
+
+
+def nearest_candidates(
+    view: VectorView, query_vectors: Any, wanted: NDArray[np.int64], k: int, metric: str
+) -> Neighbors:
+    """The k nearest of some places of each query, which was checked; one compiled call where vectors are in memory."""
+    if not view.is_resident:
+        return rerank_read(view, wanted[wanted != NO_ID], query_vectors, wanted, k, metric)
+    queries, step = as_array(query_vectors), max(1, _PAIRS_AT_A_TIME // max(1, wanted.shape[1]))
+    parts = []
+    for start in range(0, max(1, len(wanted)), step):
+        check_deadline()
+        part = slice(start, start + step)
+        parts.append(view.nearest(queries[part], wanted[part], k, metric))
+    return Neighbors(*(parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts))))
+
+
+def as_array(query_vectors: Any) -> NDArray[np.floating]:
+    """Queries, in whatever form, as a matrix of finite numbers."""
+    is_matrix = type(query_vectors) is np.ndarray and query_vectors.ndim == 2 and query_vectors.dtype.kind == "f"
+    if is_matrix and np.isfinite(query_vectors).all():
+        return query_vectors
+    rows = as_rows(query_vectors)
+    return rows.take(np.arange(len(rows)))
 
 
 def _n_candidates(rows: "Snapshot", k: int, candidates: int | None) -> int:

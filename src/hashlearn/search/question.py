@@ -71,6 +71,8 @@ def answer(snapshot: "Snapshot", question: Question, k: int, options: Options) -
     words were; otherwise 1 minus the joined score.
     """
     k = check_integer("k", k, low=1)
+    if options.expand and question.by == "words":
+        raise ValueError("expand must be None for a search by words: it makes a vector's query from its neighborhood")
     depth = k if question.by != "both" and not question.diversity else max(k, options.candidates or 0, _LEAST_DEPTH)
     mask = _mask(snapshot, question, options)
     within = options._replace(filter=None, subset=None)
@@ -121,11 +123,14 @@ def _by_words(snapshot: "Snapshot", question: Question, depth: int, mask: Any) -
 
 
 def _by_meaning(snapshot: "Snapshot", question: Question, depth: int, options: Options, mask: Any) -> Any:
-    if question.codes is not None:
+    if question.codes is not None and not options.expand:
         found = nearest_to_codes(snapshot, question.codes, depth, mask, options.n_jobs)
     else:
         found = nearest(snapshot, question.X, depth, options, mask)
     there = found.ids >= 0
+    if question.texts is not None and question.X is not None and snapshot.hasher.metric == "cosine":
+        # The encoder knows no word of the text: all rows are equally near.
+        there &= np.asarray(question.X).any(axis=1, keepdims=True)
     distances = found.distances.astype(np.float32)
     return [(ids[has], own[has]) for ids, own, has in zip(found.ids, distances, there)]
 

@@ -23,7 +23,7 @@ from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.rows.blocks import ArrayRows
 from hashlearn.search.kernels.pairs import negative_products, squared_differences
-from hashlearn.search.vector_view import VectorView, expect_rows, mapping_of
+from hashlearn.search.vector_records import VectorView, expect_rows, mapping_of
 from hashlearn.search.vectors import VectorFile
 
 METRICS = ("euclidean", "cosine", "dot")
@@ -31,8 +31,6 @@ METRICS = ("euclidean", "cosine", "dot")
 
 _READ_ELEMENTS = 1 << 21
 _BLOCK_ELEMENTS = 1 << 22
-_PAIRS_AT_A_TIME = 1 << 17
-"""Pairs that are compared in one compiled call; a deadline is looked at between two."""
 
 
 class Reader(Protocol):
@@ -151,30 +149,6 @@ def rerank_exact(
     return rerank_read(*_reader(vectors, wanted[wanted != NO_ID]), query_vectors, wanted, k, metric)
 
 
-def nearest_candidates(
-    view: VectorView, query_vectors: Any, wanted: NDArray[np.int64], k: int, metric: str
-) -> Neighbors:
-    """As :func:`rerank_exact`, for queries that were checked: in one compiled call where the vectors are in memory."""
-    if not view.is_resident:
-        return rerank_read(view, wanted[wanted != NO_ID], query_vectors, wanted, k, metric)
-    queries, step = as_array(query_vectors), max(1, _PAIRS_AT_A_TIME // max(1, wanted.shape[1]))
-    parts = []
-    for start in range(0, max(1, len(wanted)), step):
-        check_deadline()
-        part = slice(start, start + step)
-        parts.append(view.nearest(queries[part], wanted[part], k, metric))
-    return Neighbors(*(parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts))))
-
-
-def as_array(query_vectors: Any) -> NDArray[np.floating]:
-    """Queries, in whatever form, as a matrix of finite numbers."""
-    is_matrix = type(query_vectors) is np.ndarray and query_vectors.ndim == 2 and query_vectors.dtype.kind == "f"
-    if is_matrix and np.isfinite(query_vectors).all():
-        return query_vectors
-    rows = as_rows(query_vectors)
-    return rows.take(np.arange(len(rows)))
-
-
 def rerank_read(
     reader: Reader, places: NDArray[np.int64], query_vectors: ArrayLike, wanted: NDArray[np.int64], k: int, metric: str
 ) -> Neighbors:
@@ -259,7 +233,7 @@ def pair_distances(reader: Reader, pairs: VectorPairs, queries: NDArray, metric:
 
 
 def as_distances(numbers: NDArray, metric: str) -> NDArray:
-    """The distances of which :func:`pair_distances` has given the order."""
+    """The distances, from the values by which :func:`pair_distances` orders."""
     if metric == "euclidean":
         return np.sqrt(numbers)
     return numbers + 1 if metric == "cosine" else numbers

@@ -27,8 +27,7 @@ from hashlearn.search.lists import LEAST_ROWS, SearchLists
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
 from hashlearn.search.snapshot import Index, Snapshot, empty_index
 from hashlearn.search.tune import Tuning
-from hashlearn.search.vector_layout import Calibration
-from hashlearn.search.vector_view import VectorView
+from hashlearn.search.vector_records import Calibration, VectorView
 from hashlearn.search.vectors import VectorFile
 from hashlearn.stores.arguments import NO_PAYLOAD, payload_texts
 
@@ -65,7 +64,7 @@ class Pending:
 
 
 class CatalogRows:
-    """Rows of which a snapshot is in memory; payloads are in the catalog, vectors in a file.
+    """Rows with a snapshot in memory, payloads in the catalog and vectors in a file.
 
     Any number of threads may read. The caller makes sure that only one thread at a time changes the rows.
 
@@ -544,7 +543,11 @@ class CatalogRows:
             return
         self.refuse_inside_transaction("save")
         target.prepare()
-        catalog = Catalog(target.catalog_path)
+        try:
+            catalog = Catalog(target.catalog_path)
+        except BaseException:
+            target.remove_if_made()
+            raise
         try:
             catalog.make_tables()
             loaded = self._copy_to(target, catalog)

@@ -37,7 +37,7 @@ from hashlearn.search.texts import (
     with_texts,
 )
 from hashlearn.search.tune import Tuning
-from hashlearn.search.vector_layout import DTYPES
+from hashlearn.search.vector_records import DTYPES
 from hashlearn.search.word_tables import check_text_field
 
 if TYPE_CHECKING:
@@ -247,9 +247,8 @@ class SimilaritySearch:
         >>> [(near.id, near.of) for near in search.near_rows]
         [('c', 'a')]
         """
-        return self._put(
-            self._of_images(X, images), ids, payloads, texts, column, duplicates, max_distance, only_new=True
-        )
+        guard = Guard.checked(duplicates, max_distance)
+        return self._put(self._of_images(X, images), ids, payloads, texts, column, guard, only_new=True)
 
     def upsert(
         self,
@@ -281,9 +280,8 @@ class SimilaritySearch:
         """
         if ids is None:
             raise TypeError("ids must be given to upsert")
-        return self._put(
-            self._of_images(X, images), ids, payloads, texts, column, duplicates, max_distance, only_new=False
-        )
+        guard = Guard.checked(duplicates, max_distance)
+        return self._put(self._of_images(X, images), ids, payloads, texts, column, guard, only_new=False)
 
     def remove(self, ids: ArrayLike) -> Self:
         """Remove rows.
@@ -432,7 +430,7 @@ class SimilaritySearch:
             self._asked(lambda reader: own.save(folder))
             if encoder is not None and folder is not None:
                 self._keep_encoder(Path(folder))
-            if folder is not None:
+            if folder is not None and before is not None:
                 explore.copy_map(before, Path(folder))
 
     @classmethod
@@ -480,12 +478,10 @@ class SimilaritySearch:
         payloads: Any,
         texts: Any,
         column: str | None,
-        duplicates: str | None,
-        max_distance: float | None,
+        guard: Guard | None,
         *,
         only_new: bool,
     ) -> Self:
-        guard = None if duplicates is None and max_distance is None else Guard.checked(duplicates, max_distance)
         listed = None if texts is None else check_texts("texts", texts)
         if X is None and listed is None:
             raise TypeError("X, texts or images must be given")
@@ -745,6 +741,7 @@ class SimilaritySearch:
         like: Any = None,
         unlike: Any = None,
         diversity: float = 0.0,
+        expand: int | None = None,
         recall: float | None = None,
         candidates: int | None = None,
         rerank: Any = None,
@@ -778,6 +775,10 @@ class SimilaritySearch:
             In place of a query: rows to be like, and rows to avoid. They are not among the results.
         diversity : float
             From 0 to 1: how much results should differ from each other (maximal marginal relevance).
+        expand : int or None
+            How many of the nearest rows of a query, by the kept vectors, to make its query from: the mean of its scores
+            and theirs is compared with all codes, and the result is ordered by that. It finds more by meaning, with
+            hashers such as JPSH; ``recall`` and ``candidates`` are for finding these rows. None or 0 for none.
         recall : float or None
             The share of the true k nearest, by the kept vectors, that is to be found. 1.0 compares all vectors and
             finds all of them. None is what was said to :meth:`tune`, or 0.95, where the search has lists
@@ -817,7 +818,7 @@ class SimilaritySearch:
         ordered by them (``rerank="codes"``). Everything else finds candidates by codes first, so that some of the
         nearest vectors may be missing.
         """
-        options = Options(rerank, candidates, filter, subset, n_jobs, recall)
+        options = Options(rerank, candidates, filter, subset, n_jobs, recall, expand)
         if image is not None:
             several = isinstance(image, (list, tuple))
             vectors = self._of_images(X, image if several else [image])

@@ -14,6 +14,7 @@ from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import packed_mask, unpacked_mask, without_bits
 from hashlearn.rows import RowBlocks
 from hashlearn.search.columns import Columns, Facet, Histogram
+from hashlearn.search.expand import mean_sizes
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_ids
 from hashlearn.search.lists import Covered, SearchLists, VectorsAt
 from hashlearn.search.metric_hasher import MetricHasher
@@ -93,7 +94,7 @@ class Snapshot:
 
     @property
     def is_alive(self) -> NDArray[np.bool_]:
-        """Is its row there, for every place?"""
+        """For each place, whether its row is there."""
         return unpacked_mask(self.alive, self.n_places)
 
     @cached_property
@@ -125,7 +126,7 @@ class Snapshot:
 
     def find_all(self, ids: Any, name: str = "ids") -> NDArray[np.int64]:
         """The places of ids, which must be there."""
-        wanted = given_ids(ids, self.id_type)
+        wanted = given_ids(ids, self.id_type, name)
         places = self._find(wanted)
         if (places < 0).any():
             missing = wanted[places < 0].tolist()[0]
@@ -167,6 +168,18 @@ class Snapshot:
         """The lists, with all but a few of the rows."""
         assert self.lists is not None
         return self.lists.covering(lambda: self.places, self.n_places, self.vectors_at)
+
+    @cached_property
+    def mean_sizes(self) -> NDArray[np.float32]:
+        """The mean absolute score of each bit."""
+        return mean_sizes(self)
+
+    @cached_property
+    def real_index(self) -> AsymmetricIndex:
+        """The codes as real queries are compared with them; a copy where queries have codes otherwise."""
+        if isinstance(self.index, AsymmetricIndex):
+            return self.index
+        return AsymmetricIndex(self.hasher.n_bits).add(self.index.codes(self.places), ids=self.places)
 
     def vectors_at(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
         """The kept vectors of places, in their order; each is read once."""
@@ -228,7 +241,7 @@ class Snapshot:
         return self.columns.histogram(field, self._is_chosen(filter, subset), self.payload_sums.values, n_bins)
 
     def _is_chosen(self, filter: Any, subset: Any) -> NDArray[np.bool_]:
-        """Is its row there, and among those that are chosen, for every place?"""
+        """For each place, whether its row is there and meets the filter and the subset."""
         mask = self.chosen(filter, subset)
         return self.is_alive if mask is None else self.is_alive & mask
 
@@ -319,7 +332,7 @@ class Snapshot:
 
 
 class _ByPosition:
-    """A snapshot as it is tuned: rows by their positions among those that are there."""
+    """A snapshot for tuning: rows are numbered without the removed ones."""
 
     def __init__(self, snapshot: Snapshot):
         self._snapshot = snapshot

@@ -81,7 +81,7 @@ def way_to_ask(by: str | None, *, has_words: bool, has_vectors: bool) -> str:
     if not has_vectors and by in ("meaning", "both"):
         raise ValueError(f"by={by!r} needs vectors: pass X beside the text, or make the search with encoder=model")
     if not has_words and not has_vectors:
-        raise ValueError("text needs texts or an encoder: add rows with texts=[...], or make it with encoder=model")
+        raise ValueError("text needs texts or an encoder: add rows with texts=[...], or give the search encoder=model")
     return by or ("both" if has_words and has_vectors else "words" if has_words else "meaning")
 
 

@@ -10,20 +10,19 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from hashlearn.checks import check_integer, check_number
 from hashlearn.codes.results import count_found
 from hashlearn.durable.files import write_bytes
 from hashlearn.extras import require
-from hashlearn.hashers.saving import n_bits_of
+from hashlearn.hashers.saving import is_pipeline, n_bits_of
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.rows.blocks import Source
 from hashlearn.search.code_search import CodeSearch
 from hashlearn.search.exact import nearest_vectors
-from hashlearn.search.vector_view import VectorView
+from hashlearn.search.vector_records import VectorView
 from hashlearn.search.vectors import VectorFile
 
 _NARROW = 1.1
@@ -120,7 +119,7 @@ class Tuning:
 
     @classmethod
     def from_dict(cls, said: dict[str, Any]) -> "Tuning":
-        """The tuning of which :meth:`to_dict` has given the measurements."""
+        """The tuning from what :meth:`to_dict` returned."""
         try:
             curve = {name: tuple(said[name]) for name in ("candidates", "recalls", "milliseconds")}
             by_n_bits = {int(n): int(c) for n, c in said["by_n_bits"].items()}
@@ -369,5 +368,5 @@ def _lengths_to_try(tuning: Tuning, hasher: Any) -> list[int]:
 
 
 def _with_n_bits(hasher: Any, n_bits: int) -> Any:
-    name = f"{hasher.steps[-1][0]}__n_bits" if isinstance(hasher, Pipeline) else "n_bits"
+    name = f"{hasher.steps[-1][0]}__n_bits" if is_pipeline(hasher) else "n_bits"
     return clone(hasher).set_params(**{name: n_bits})

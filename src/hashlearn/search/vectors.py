@@ -1,12 +1,34 @@
-"""Vectors on disk, to be read a few at a time: what candidates are reranked by.
+"""The file of kept vectors, from which a few at a time are read to rerank candidates by.
 
-:mod:`hashlearn.search.vector_layout` says what is in the file.
+The file is only appended to:
+
+===============  =======================================================================================================
+bytes            content
+===============  =======================================================================================================
+8                ``HLVECTS`` and a line feed
+4, 4             version of this format (3); length of the header
+as told          the header, JSON: ``n_features``, ``dtype`` (``float32``, ``float16`` or ``int8``), ``id`` (16
+                 hexadecimal digits, drawn for this file), and for int8 the ``calibration``: ``offset`` and ``scale`` of
+                 every feature; a value is offset + scale * byte
+4                CRC-32 of all that stands before
+8, 4             number of records, and the CRC-32 of these 8 bytes
+records          the values of a vector, zeros up to a multiple of 4 bytes, and the checksum of the record (4 bytes)
+===============  =======================================================================================================
+
+Numbers are little-endian. The number of records begins at the first multiple of 4096 behind the header, the records
+4096 bytes later. The file may be longer than its records. Where a file belongs to a search, the catalog of the search
+says how many records count. :mod:`hashlearn.search.kernels.records` says how checksums are computed; the id, read as
+a number, is the state that their multipliers come from. The checksum of a record is compared whenever it is read: a
+damaged vector, or one of another file, is an error, and never a wrong distance.
 """
 
 import os
+import secrets
+import struct
 import tempfile
 import threading
 import warnings
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import FileIO
@@ -16,11 +38,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.durable.files import check_regular, naming, opened_within, replacing, sync, write_at
+from hashlearn.checks import check_integer
+from hashlearn.durable.files import (
+    PAGE,
+    check_regular,
+    naming,
+    opened_within,
+    packed_header,
+    read_header,
+    replacing,
+    sync,
+    write_at,
+)
 from hashlearn.durable.locks import exclusive
 from hashlearn.rows import RowBlocks, as_rows
-from hashlearn.search.vector_layout import Calibration, VectorLayout, count_of, new_head, read_count, read_layout
-from hashlearn.search.vector_view import VectorMapping, VectorView
+from hashlearn.search.vector_records import Calibration, VectorLayout, VectorMapping, VectorView, checked_calibration
+
+MAGIC = b"HLVECTS\n"
+VERSION = 3
+
+_COUNT = struct.Struct("<QI")
 
 _MORE_RECORDS = 1024  # room that a file gets beyond what is written, at least; and an eighth of what it has
 _NAMELESS = "a vector file without a name"
@@ -61,7 +98,7 @@ class VectorFile:
         self._file = file
         self._mapping: VectorMapping | None = None
         self._changing = threading.RLock()
-        self._n_added = read_count(file, layout) if path is not None else 0
+        self._n_added = _read_count(file, layout) if path is not None else 0
 
     @classmethod
     def create(
@@ -84,15 +121,26 @@ class VectorFile:
         calibration : Calibration or None
             For int8 what its bytes mean, learned from training vectors: :meth:`Calibration.of`.
         """
-        head = new_head(n_features, dtype, calibration)
+        n_features = check_integer("n_features", n_features, low=1)
+        return cls._made(path, n_features, dtype, checked_calibration(n_features, dtype, calibration))
+
+    @classmethod
+    def _made(cls, path: str | Path | None, n_features: int, dtype: str, calibration: Calibration | None) -> Self:
+        said: dict[str, Any] = {"n_features": n_features, "dtype": dtype, "id": secrets.token_hex(8)}
+        if calibration is not None:
+            said["calibration"] = {name: array.tolist() for name, array in calibration._asdict().items()}
+        head = packed_header(MAGIC, VERSION, said)
+        layout = VectorLayout(n_features, dtype, calibration, said["id"], len(head))
+        head += _packed_count(0).ljust(PAGE, b"\0")
         if path is None:
             with _naming_temporary_folder():
                 file = _temporary_file()
                 write_at(file, 0, head)
-            return cls(None, file, read_layout(file, _NAMELESS))
+            return cls(None, file, layout)
         with replacing(path) as (beside,):
             beside.write_bytes(head)
-        return cls.open(path)
+        path = Path(os.path.realpath(path))
+        return cls(path, FileIO(path), layout)
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -105,7 +153,7 @@ class VectorFile:
         path = Path(os.path.realpath(check_regular(path)))
         file = FileIO(path)
         try:
-            return cls(path, file, read_layout(file, path))
+            return cls(path, file, _read_layout(file, path))
         except BaseException:
             file.close()
             raise
@@ -156,10 +204,10 @@ class VectorFile:
         if rows.shape[1] != self.n_features:
             raise ValueError(f"vectors must have {self.n_features} features, got {rows.shape[1]}")
         with self._changing, self._alone():
-            first = read_count(self._file, self.layout) if self.path is not None else self._n_added
+            first = _read_count(self._file, self.layout) if self.path is not None else self._n_added
             n = first + self.write(rows, first)
             with self._writable() as out:
-                write_at(out, self.layout.count_at, count_of(n))
+                write_at(out, self.layout.count_at, _packed_count(n))
                 os.fsync(out.fileno())
             self._n_added = n
         return self
@@ -216,7 +264,7 @@ class VectorFile:
 
     def copied(self, path: Path | None, rows: Iterable[NDArray[np.int64]], view: "VectorView") -> "VectorFile":
         """Another file, with an id of its own, of blocks of rows of a view; they become its first records."""
-        other = VectorFile.create(path, self.n_features, self.dtype, self.calibration)
+        other = VectorFile._made(path, self.n_features, self.dtype, self.calibration)
         n = 0
         with other._writable() as out, other._named():
             for block in rows:
@@ -280,3 +328,34 @@ def _naming_temporary_folder() -> Iterator[None]:
         raise OSError(
             error.errno, f"{error.strerror} for vectors of a search without a folder; set TMPDIR to another", folder
         ) from error
+
+
+def _packed_count(n: int) -> bytes:
+    count = struct.pack("<Q", n)
+    return count + struct.pack("<I", zlib.crc32(count))
+
+
+def _read_layout(file: FileIO, path: Path) -> VectorLayout:
+    said, end, _ = read_header(file, path, MAGIC, VERSION, "a vector file")
+    try:
+        n_features = check_integer("n_features", said["n_features"], low=1)
+        calibration = None
+        if "calibration" in said:
+            calibration = Calibration(*(np.array(said["calibration"][name], "f4") for name in Calibration._fields))
+        calibration = checked_calibration(n_features, said["dtype"], calibration)
+        return VectorLayout(n_features, said["dtype"], calibration, said["id"], end)
+    except KeyError as missing:
+        raise ValueError(f"{path}: the header says no {missing}") from None
+    except (TypeError, AttributeError, ValueError) as wrong:
+        raise ValueError(f"{path}: {wrong}") from None
+
+
+def _read_count(file: FileIO, layout: VectorLayout) -> int:
+    file.seek(layout.count_at)
+    said = file.read(_COUNT.size)
+    n, crc32 = _COUNT.unpack(said) if len(said) == _COUNT.size else (0, -1)
+    if crc32 != zlib.crc32(said[:8]):
+        raise ValueError(f"{file.name}: the number of records does not match its checksum; the file was damaged")
+    if os.fstat(file.fileno()).st_size < layout.size(n):
+        raise ValueError(f"{file.name}: too short for its {n} records; it was truncated")
+    return n

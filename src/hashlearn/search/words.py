@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.search.catalog import Catalog, OutdatedError
-from hashlearn.search.kernels.texts import add_weights
+from hashlearn.search.kernels.texts import add_to_found, add_weights
 from hashlearn.search.word_query import Term, WordQuery
 
 K1, B = 1.2, 0.75
@@ -41,7 +41,7 @@ class Ranked(NamedTuple):
 NOTHING = Ranked(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
-class _Posting(NamedTuple):
+class Posting(NamedTuple):
     """The places that have a term, ascending, and what the term adds to their scores."""
 
     places: NDArray[np.int32]
@@ -56,10 +56,10 @@ class _Texts(NamedTuple):
     lengths: NDArray[np.float32]
     n_texts: int
     mean_length: float
-    postings: "OrderedDict[Term, _Posting]"
+    postings: "OrderedDict[Term, Posting]"
 
 
-_NO_POSTING = _Posting(np.empty(0, np.int32), np.empty(0, np.float32), 0.0)
+_NO_POSTING = Posting(np.empty(0, np.int32), np.empty(0, np.float32), 0.0)
 _NO_TEXTS = _Texts(0, np.empty(0, np.float32), 0, 1.0, OrderedDict())
 
 
@@ -100,7 +100,7 @@ class Words:
                 has[posting.places[posting.places < n_places]] = True
                 has = has if wanted else ~has
                 mask = has if mask is None else mask & has
-        return _best(weighted, n, n_places, mask)
+        return best_places(weighted, n, n_places, mask)
 
     def _check_rows(self, db: sqlite3.Connection) -> None:
         """Raise where the rows have other numbers since a compaction."""
@@ -123,7 +123,7 @@ class Words:
         self._n_kept = 0
         self._texts = _Texts(n_places, lengths, n_texts, float(lengths.sum()) / max(1, n_texts), OrderedDict())
 
-    def _posting(self, db: sqlite3.Connection, term: Term) -> _Posting:
+    def _posting(self, db: sqlite3.Connection, term: Term) -> Posting:
         postings = self._texts.postings
         known = postings.get(term)
         if known is not None:
@@ -136,7 +136,7 @@ class Words:
             self._n_kept -= len(oldest.places)
         return posting
 
-    def _read_posting(self, db: sqlite3.Connection, term: Term) -> _Posting:
+    def _read_posting(self, db: sqlite3.Connection, term: Term) -> Posting:
         if len(term.tokens) == 1 and not term.is_prefix:
             db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.words_at USING fts5vocab(main, words, instance)")
             found = db.execute("SELECT group_concat(doc) FROM temp.words_at WHERE term = ?", term.tokens)
@@ -155,7 +155,7 @@ class Words:
         often = np.diff(starts, append=len(all_places)).astype(np.float32)
         norms = K1 * (1 - B + B * texts.lengths[places] / texts.mean_length)
         weights = (_idf(texts.n_texts, len(places)) * (K1 + 1)) * often / (often + norms)
-        return _Posting(places, weights.astype(np.float32), float(weights.max()))
+        return Posting(places, weights.astype(np.float32), float(weights.max()))
 
     def _telling(self, db: sqlite3.Connection, counts: dict[Term, int]) -> dict[Term, int]:
         """The terms of a long query that tell most."""
@@ -184,7 +184,7 @@ def _numbers(content: bytes) -> NDArray[np.int64]:
     return numbers
 
 
-def _best(asked: list[tuple[_Posting, int]], n: int, n_places: int, mask: Mask) -> Ranked:
+def best_places(asked: list[tuple[Posting, int]], n: int, n_places: int, mask: Mask) -> Ranked:
     """The n places with the largest sums of weights.
 
     Terms that can add most come first. When n places have more than all terms left can add together, no other place can
@@ -204,13 +204,11 @@ def _best(asked: list[tuple[_Posting, int]], n: int, n_places: int, mask: Mask) 
         n_found = add_weights(posting.places, posting.weights, np.float32(count), looked_at, scores, listed, n_found)
         n_summed += 1
     found = listed[:n_found]
-    totals = scores[found]
     for i, (posting, count) in enumerate(ordered[n_summed:], start=n_summed):
-        kept = totals >= _nth_best(totals, n) - _ROUNDING * (most[-1] - most[i])
-        found, totals = found[kept], totals[kept]
-        at = np.minimum(np.searchsorted(posting.places, found), len(posting.places) - 1)
-        has = posting.places[at] == found
-        totals[has] += np.float32(count) * posting.weights[at[has]]
+        totals = scores[found]
+        found = found[totals >= _nth_best(totals, n) - _ROUNDING * (most[-1] - most[i])]
+        add_to_found(posting.places, posting.weights, np.float32(count), found, scores)
+    totals = scores[found]
     if len(found) > n:
         kept = totals >= _nth_best(totals, n)
         found, totals = found[kept], totals[kept]

@@ -91,7 +91,7 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Warm up beside the first requests, so that /healthz answers meanwhile; at the end, finish what runs."""
+    """Warm up in the background, so that /healthz answers at once; at the end, finish the requests that run."""
     searches: Searches = app.state.searches
     warming = asyncio.create_task(_warm(searches))
     following = asyncio.create_task(searches.follow())

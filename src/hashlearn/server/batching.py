@@ -1,8 +1,9 @@
 """Work that waits at the same time is done in one go: a search with many queries, one save for many writes.
 
 A queue that only the event loop touches, and a function that a thread runs on what was waiting. What arrives while the
-threads work waits together. A thread is started when the event loop has read all that has arrived: it could not run
-sooner, for one thread at a time has the interpreter. Nobody waits for what is still to arrive.
+threads work waits together. A thread is started when the event loop has read all requests that have arrived; until then
+the event loop has the interpreter. No request waits for one that may still arrive. Searches that were short the last
+times need no thread: the event loop makes them itself.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor
 from itertools import islice
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +34,9 @@ _MOST = 256  # items of one call: who waits behind them should not wait long
 _QUIET_ROUNDS = 3
 """Rounds of the event loop without a new item, before a thread is started. It reads requests in one round and hands
 them over in the next; the third is for clients that were answered in the first and ask again."""
+_SHORT_WORK = 0.0005
+"""Seconds that the event loop may work itself: to give work to a thread and back takes a fifth of that."""
+_FADES = 0.9
 
 
 class Waiting:
@@ -64,6 +69,8 @@ class Together:
         Is told how long the first item of each call waited for a thread.
     keeps_late : bool
         Whether a result that comes after the time of its request is its answer all the same, as that of a write.
+    may_be_short : bool
+        Whether the event loop does work itself that takes less than half a millisecond, as the last calls have shown.
     """
 
     def __init__(
@@ -75,6 +82,7 @@ class Together:
         *,
         waits: Histogram | None = None,
         keeps_late: bool = False,
+        may_be_short: bool = False,
     ):
         self.work = work
         self.pool = pool
@@ -85,6 +93,7 @@ class Together:
         self.waiting: dict[Hashable, list[Waiting]] = {}
         self.n_arrived = 0
         self.listening = False
+        self.may_be_short, self.seconds_of_item = may_be_short, inf
 
     async def do(self, kind: Hashable, item: Any) -> Any:
         """The result of an item, when its turn has come."""
@@ -146,19 +155,28 @@ class Together:
             self.waiting[kind] = rest  # behind the other kinds, which have waited meanwhile
         self.n_running += 1
         self.sizes.observe(len(batch))
-        self.pool.submit(self._run, asyncio.get_running_loop(), kind, batch)
+        if self.may_be_short and len(batch) * self.seconds_of_item < _SHORT_WORK:
+            self._deliver(batch, self._results(kind, batch))
+        else:
+            self.pool.submit(self._run, asyncio.get_running_loop(), kind, batch)
 
     def _run(self, loop: asyncio.AbstractEventLoop, kind: Hashable, batch: list[Waiting]) -> None:
         """On a thread."""
+        loop.call_soon_threadsafe(self._deliver, batch, self._results(kind, batch))
+
+    def _results(self, kind: Hashable, batch: list[Waiting]) -> Sequence[Any]:
+        start = time.perf_counter()
         if self.waits is not None:
-            self.waits.observe(time.perf_counter() - batch[0].since)  # that of the one who waited longest
+            self.waits.observe(start - batch[0].since)  # that of the one who waited longest
         deadlines = [waiting.deadline for waiting in batch if waiting.deadline is not None]
         try:
             with until(LastOf(deadlines) if len(deadlines) == len(batch) else None):
                 results = self.work(kind, [waiting.item for waiting in batch])
         except Exception as error:
             results = [error] * len(batch)
-        loop.call_soon_threadsafe(self._deliver, batch, results)
+        seconds = (time.perf_counter() - start) / len(batch)
+        self.seconds_of_item = max(seconds, _FADES * self.seconds_of_item) if self.seconds_of_item < inf else seconds
+        return results
 
     def _deliver(self, batch: list[Waiting], results: Sequence[Any]) -> None:
         self.n_running -= 1

@@ -7,7 +7,8 @@ work has ended.
 import asyncio
 import binascii
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hmac import compare_digest
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -17,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hashlearn.deadline import Deadline, until
 from hashlearn.server.errors import SOON, Problem, error_response, lack_of
 from hashlearn.server.settings import Settings, is_loopback
-from hashlearn.server.workers import Workers, request_ends
+from hashlearn.server.workers import Turns, Workers, request_ends
 
 ALWAYS_OPEN = frozenset({"/healthz", "/readyz"})
 _WRITING = frozenset({"PUT", "DELETE", "PATCH"})
@@ -29,6 +30,8 @@ _DISCARDED = 256 * 1024 * 1024
 _CHUNK = 64 * 1024
 """Bytes of an answer that are given to the connection at a time; the next ones wait until these are on their way."""
 _NAMES_KEPT = 64
+_SHORT_BODY = 64 * 1024
+_SECONDS_OF_A_PAUSE = 0.001
 
 
 class Hosts:
@@ -182,6 +185,7 @@ class RequestLimits:
         self.workers = workers
         self.settings = workers.settings
         self.n_running = 0
+        self.bodies = _RoomForBodies(self.settings, workers.turns)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in _EXEMPT:
@@ -189,13 +193,11 @@ class RequestLimits:
             return
         try:
             self._check_room()
-            self.n_running += 1
             ends: list[Callable[[], None]] = []
             request_ends.set(ends)
             try:
                 await self._within_time(scope, receive, send)
             finally:
-                self.n_running -= 1
                 for end in ends:
                     end()
         except Problem as problem:
@@ -210,14 +212,24 @@ class RequestLimits:
             message = f"the server answers {self.settings.max_concurrency} requests at a time and is busy"
             raise Problem(503, message, headers=SOON)
 
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """A place among the requests that run. Whose body is still on its way has none: it may never come."""
+        self._check_room()
+        self.n_running += 1
+        try:
+            yield
+        finally:
+            self.n_running -= 1
+
     async def _within_time(self, scope: Scope, receive: Receive, send: Send) -> None:
         seconds = self.settings.timeout_seconds
-        body, deadline = _Body(self.settings.max_body_bytes), Deadline(seconds)
+        body, deadline = _Body(self.settings.max_body_bytes, self.bodies), Deadline(seconds)
         self.workers.deadlines.add(deadline)
         try:
             async with asyncio.timeout(seconds) as limit:
                 await body.read(scope, receive)
-                with until(deadline):
+                with self._place(), until(deadline):
                     await self.app(scope, _replay(body.whole(), receive), _in_parts(send, limit, seconds))
         except TimeoutError:
             if scope["status"]:  # the answer is under way, and the client does not read it
@@ -236,6 +248,7 @@ class RequestLimits:
                 raise
             raise problem from None
         finally:
+            body.forget()
             self.workers.deadlines.discard(deadline)
 
 
@@ -245,16 +258,19 @@ def problem_response(problem: Problem) -> ASGIApp:
 
 
 def _in_parts(send: Send, limit: asyncio.Timeout, seconds: float) -> Send:
-    """A send that gives a long body to the connection part by part, and has its own time for it."""
+    """A send that gives a long body to the connection part by part, and has its own time for all of it."""
+    is_first = True
 
     async def send_parts(message: Message) -> None:
-        if message["type"] == "http.response.start" and not limit.expired():
+        nonlocal is_first
+        body, more = message.get("body", b""), message.get("more_body", False)
+        if is_first and (more or len(body) > _CHUNK) and not limit.expired():
             limit.reschedule(asyncio.get_running_loop().time() + seconds)
-        body = message.get("body", b"")
+            is_first = False
         if len(body) <= _CHUNK:
             await send(message)
             return
-        view, more = memoryview(body), message.get("more_body", False)
+        view = memoryview(body)
         for start in range(0, len(view), _CHUNK):
             part = {"body": bytes(view[start : start + _CHUNK]), "more_body": more or start + _CHUNK < len(view)}
             await send({"type": "http.response.body", **part})
@@ -266,13 +282,35 @@ def _nothing() -> None:
     """Without a connection there is none to abort."""
 
 
+class _RoomForBodies:
+    """Bytes of all bodies together; short ones always have room."""
+
+    def __init__(self, settings: Settings, turns: Turns):
+        self.most = settings.max_body_bytes * settings.max_concurrency
+        self.n_bytes = 0
+        self._turns, self._n_others = turns, turns.n_others
+        self._pausing = asyncio.Lock()
+
+    async def pause(self) -> None:
+        """Between two parts of long bodies, of whatever requests, who asks meanwhile has time."""
+        async with self._pausing:
+            if self._turns.n_others > self._n_others:
+                self._n_others = self._turns.n_others
+                await asyncio.sleep(_SECONDS_OF_A_PAUSE)
+
+    def take(self, n_bytes: int, is_short: bool) -> None:
+        if not is_short and self.n_bytes + n_bytes > self.most:
+            raise Problem(503, "the server holds as many bodies as it can", headers=SOON)
+        self.n_bytes += n_bytes
+
+
 class _Body:
     """The body of a request, counted while it arrives; nothing is kept of one that is too long."""
 
-    def __init__(self, limit: int):
-        self.limit = limit
-        self.n_bytes = 0
-        self.parts: list[bytes] = []
+    def __init__(self, limit: int, room: _RoomForBodies):
+        self.limit, self.room = limit, room
+        self.n_bytes = self.n_kept = 0
+        self.content: bytes | bytearray = b""
         self.is_read = False
 
     async def read(self, scope: Scope, receive: Receive) -> None:
@@ -286,19 +324,34 @@ class _Body:
                 raise _Left
             self._add(message.get("body", b""))
             self.is_read = not message.get("more_body", False)
+            if self.n_bytes > _SHORT_BODY and not self.is_read:
+                await self.room.pause()
 
-    def whole(self) -> bytes:
+    def whole(self) -> bytes | bytearray:
         """What has arrived; raises if it is too long."""
         if self.n_bytes > self.limit:
             raise Problem(413, f"the body must be at most {self.limit} bytes")
-        return self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+        return self.content
 
     def _add(self, part: bytes) -> None:
         self.n_bytes += len(part)
         if self.n_bytes <= self.limit:
-            self.parts.append(part)
+            self.room.take(len(part), self.n_bytes <= _SHORT_BODY)
+            self.n_kept += len(part)
+            if not self.content:
+                self.content = part
+            else:  # an array that grows: to join megabytes at the end would hold up others
+                if isinstance(self.content, bytes):
+                    self.content = bytearray(self.content)
+                self.content += part
         else:
-            self.parts.clear()
+            self.forget()
+
+    def forget(self) -> None:
+        """Keep nothing, and give the room back."""
+        self.content = b""
+        self.room.n_bytes -= self.n_kept
+        self.n_kept = 0
 
 
 def _length_expected(scope: Scope) -> int:
@@ -307,7 +360,7 @@ def _length_expected(scope: Scope) -> int:
     return int(headers.get(b"content-length", 0)) if b"expect" in headers else 0
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
+def _replay(body: bytes | bytearray, receive: Receive) -> Receive:
     """A receive that gives the body once, and then what the server says."""
     given = False
 

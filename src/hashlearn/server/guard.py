@@ -8,6 +8,8 @@ from hashlearn.search.folder import SearchFolder
 from hashlearn.server.errors import Problem
 
 _SECONDS_BETWEEN_LISTS = 5.0
+_SECONDS_BETWEEN_CHECKS = 0.001
+"""Requests that arrive together are checked once."""
 
 
 class FolderGuard:
@@ -26,13 +28,14 @@ class FolderGuard:
         self.folder = folder
         self._catalog = "" if folder is None else SearchFolder(folder).catalog_path.name
         self._lengths: dict[str, tuple[int, int]] = {}
-        self._next_list = 0.0
+        self._next_list = self._next_check = 0.0
 
     def check(self) -> None:
         """Raise a 503 where a file is shorter than it was."""
-        if self.folder is None:
+        now = time.monotonic()
+        if self.folder is None or now < self._next_check:
             return
-        if time.monotonic() >= self._next_list:
+        if now >= self._next_list:
             self._list()
         for path, (inode, length) in self._lengths.items():
             try:
@@ -45,6 +48,7 @@ class FolderGuard:
                 raise Problem(503, "a file of the search was cut; restore a snapshot and start the server again")
             if status.st_size > length:
                 self._lengths[path] = inode, status.st_size
+        self._next_check = now + _SECONDS_BETWEEN_CHECKS
 
     def _list(self) -> None:
         """Look for new files; those of the catalog are SQLite's, which copes with them."""

@@ -16,16 +16,19 @@ from typing import Annotated, Any
 from fastapi import Depends, Path
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hashlearn.server.errors import invalid, written
+from hashlearn.server.errors import Problem, invalid, written
 from hashlearn.server.searches import Searches
 
 SEARCH_NAME = "search_name"
-_LONG_BODY = 512 * 1024
+_LONG_BODY = 64 * 1024
+"""Reading a longer body takes milliseconds, and the event loop serves no other request in that time."""
+_NO_JSON = (b"NaN", b"Inf")
 
 
 class JsonRoute(APIRoute):
@@ -44,7 +47,7 @@ class JsonRoute(APIRoute):
 
         return handle
 
-    async def answer(self, searches: Searches, body: bytes, path_params: Mapping[str, Any]) -> bytes:
+    async def answer(self, searches: Searches, body: bytes | bytearray, path_params: Mapping[str, Any]) -> bytes:
         """The body of the answer to a request; what is wrong with it is raised as a Problem."""
         arguments = dict(path_params)
         name = arguments.pop(SEARCH_NAME, None)
@@ -60,13 +63,17 @@ class JsonRoute(APIRoute):
         """Whether this is about the server and not about a search: the endpoint is given all searches."""
         return "searches" in inspect.signature(self.endpoint).parameters
 
-    async def _answer_of(self, service: Any, body: bytes, arguments: dict[str, Any]) -> bytes:
+    async def _answer_of(self, service: Any, body: bytes | bytearray, arguments: dict[str, Any]) -> bytes:
         if self.body_type is None:
             answer = await self.endpoint(service, **arguments)
         else:
-            if len(body) > _LONG_BODY and "filter" in self.body_type.model_fields:
-                service.check_values(body)
-            answer = await self.endpoint(service, parse(self.body_type, body), **arguments)
+            if len(body) > _LONG_BODY:
+                await service.check_values(body, has_texts="filter" not in self.body_type.model_fields)
+                request = await service.workers.turns.take(parse, self.body_type, body)
+            else:
+                service.workers.turns.n_others += 1
+                request = parse(self.body_type, body)
+            answer = await self.endpoint(service, request, **arguments)
         if answer is None:
             return b""
         return answer if isinstance(answer, bytes) else written(answer)
@@ -125,9 +132,21 @@ class Direct:
         await send({"type": "http.response.body", "body": answer})
 
 
-def parse(model: type[BaseModel], body: bytes) -> Any:
+def parse(model: type[BaseModel], body: bytes | bytearray) -> Any:
     """A request of this model, or the 422 that names the field."""
     try:
-        return model.model_validate_json(body)
+        request = model.model_validate_json(body)
     except ValidationError as error:
         raise invalid(error) from None
+    if any(word in body for word in _NO_JSON) and not _is_json(body):
+        raise Problem(422, "the body must be JSON, which has no NaN and no Infinity: send null")
+    return request
+
+
+def _is_json(body: bytes | bytearray) -> bool:
+    """Whether the words that the model lets pass in a payload or a filter stand in strings only."""
+    try:
+        from_json(body, allow_inf_nan=False)
+    except ValueError:
+        return False
+    return True

@@ -1,15 +1,19 @@
 """What requests and answers look like. The limits that a server can change are checked by the endpoints."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+Item = TypeVar("Item")
+Listed = Annotated[list[Item], Field(fail_fast=True)]
+"""A list of a request. The first entry that is wrong ends the reading: a million of them would take seconds."""
+
 Id = Annotated[int, Field(ge=0, lt=2**63)] | Annotated[str, Field(min_length=1, max_length=1024)]
 Vector = Annotated[
-    list[float] | str, Field(description="Numbers, or base64 of float32 numbers, the least significant byte first.")
+    Listed[float] | str, Field(description="Numbers, or base64 of float32 numbers, the least significant byte first.")
 ]
 Code = Annotated[
-    list[Annotated[int, Field(ge=0, le=255)]] | str,
+    Listed[Annotated[int, Field(ge=0, le=255)]] | str,
     Field(description="Bytes of a packed code, first bit most significant: a list of numbers, or base64 or hex."),
 ]
 Image = Annotated[str, Field(description="An image file as base64.")]
@@ -18,7 +22,7 @@ Encoding = Literal["base64", "hex", "ubinary"]
 
 
 class _Request(BaseModel):
-    """JSON as it is: no number out of a string, no NaN, no field that nobody reads."""
+    """Strict JSON: a string is no number, NaN is refused, and so is an unknown field."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -27,10 +31,10 @@ class SearchRequest(_Request):
     """One kind of query, and how to search."""
 
     vector: Vector | None = None
-    vectors: list[Vector] | None = None
+    vectors: Listed[Vector] | None = None
     id: Id | None = Field(None, description="The neighbors of a row that is there; itself is among them.")
     code: Code | None = None
-    codes: list[Code] | None = None
+    codes: Listed[Code] | None = None
     text: str | None = Field(None, description="Where the search has texts, or the server has features for texts.")
     by: Literal["words", "meaning", "both"] | None = Field(
         None, description="What a text is compared by. Left out: both, as far as the server has them."
@@ -49,7 +53,7 @@ class SearchRequest(_Request):
         "Left out: what the search is set up for. It is not for codes, nor beside candidates.",
     )
     filter: dict[str, Any] | None = Field(None, description="A condition on the payloads.")
-    subset: list[Id] | None = Field(None, description="Look only among the rows with these ids.")
+    subset: Listed[Id] | None = Field(None, description="Look only among the rows with these ids.")
     radius: float | None = Field(None, ge=0, description="Leaves out neighbors whose distance is larger.")
     payloads: bool = Field(True, description="Whether the answer has the payloads.")
     code_encoding: Literal["base64", "hex"] = Field("base64", description="Of codes that are strings.")
@@ -79,9 +83,9 @@ class SearchResponse(BaseModel):
 class CodesRequest(_Request):
     """What to encode: one of the three."""
 
-    vectors: list[Vector] | None = None
-    texts: list[str] | None = None
-    images: list[Image] | None = None
+    vectors: Listed[Vector] | None = None
+    texts: Listed[str] | None = None
+    images: Listed[Image] | None = None
     encoding: Encoding = Field("base64", description="How the codes are written.")
 
 
@@ -98,7 +102,7 @@ class EmbeddingsRequest(BaseModel):
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
-    input: str | list[str] | list[float] | list[list[float]] = Field(
+    input: str | Listed[str] | Listed[float] | Listed[Listed[float]] = Field(
         description="Texts where the server has features for them; or vectors, where OpenAI's has tokens."
     )
     model: str = "hashlearn"
@@ -141,7 +145,7 @@ class Point(_Request):
 class PointsRequest(_Request):
     """Rows to be written; one whose id is there is replaced as a whole."""
 
-    points: list[Point] = Field(min_length=1)
+    points: Listed[Point] = Field(min_length=1)
     duplicates: Literal["skip", "flag", "error"] | None = Field(
         None, description="what to do with a row that is near another one; see `max_distance`"
     )
@@ -166,7 +170,7 @@ class PointsResponse(BaseModel):
 class IdsRequest(_Request):
     """Ids of rows."""
 
-    ids: list[Id] = Field(min_length=1)
+    ids: Listed[Id] = Field(min_length=1)
 
 
 class GetRequest(IdsRequest):

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import sklearn  # loads its parts at their first use
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.datasets import load_digits
 
 from hashlearn.datasets.cache import cache_folder
 from hashlearn.durable.files import json_digest, read_json, write_text
@@ -170,7 +170,7 @@ def vectors_collection(
 
 def digits_collection(how: HowToHash) -> OwnCollection:
     """The images of digits that come with scikit-learn."""
-    digits = load_digits()
+    digits = sklearn.datasets.load_digits()
 
     def encode() -> EncodedCollection:
         payloads = [{"label": int(label)} for label in digits.target]

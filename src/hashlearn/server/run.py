@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import os
 import signal
 import socket
@@ -17,10 +18,10 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 from threadpoolctl import threadpool_limits
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from hashlearn.server.errors import error_body
-from hashlearn.server.telemetry import log_event, log_to_stderr
+from hashlearn.server.telemetry import log_event, log_to_stderr, log_warning
 from hashlearn.server.workers import Workers
 
 _HEAD_BYTES = 64 * 1024
@@ -83,6 +84,13 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_head, self._head_bytes = False, 0
         self._stop_waiting()
         super().on_headers_complete()
+        self.scope["is_gone"] = partial(self._is_gone, self.cycle)  # type: ignore[typeddict-unknown-key]
+
+    def _is_gone(self, cycle: RequestResponseCycle) -> bool:
+        """Whether the client has closed the connection; uvicorn learns it one round of the event loop later."""
+        if self.transport.is_closing():
+            cycle.disconnected = True
+        return cycle.disconnected
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -109,8 +117,11 @@ class BoundedProtocol(HttpToolsProtocol):
 _KEEP_ALIVE_SECONDS = 75
 _SECONDS_TO_ANSWER, _SECONDS_TO_END = 6, 9
 """After the signal: when requests that run are given up, and when the process ends whatever it does."""
-_SWITCH_SECONDS = 0.0005
+_SWITCH_SECONDS = 0.0001
 """How long a thread may keep the interpreter while another one waits for it: the answers of all requests wait."""
+_NEW_OBJECTS = 50_000
+"""After how many of them Python looks for garbage. By default it is 700: reading a long list would take ten times as
+long."""
 
 
 def _head_length(data: bytes) -> int:
@@ -150,10 +161,11 @@ def run_server(
     log_to_stderr(log_level)
     url = _url(host, listening.getsockname()[1])
     log_event("listening", url=url)
-    listening.listen()  # whoever is told the URL may ask at once, and waits until the application has started
+    listening.listen()  # before the URL is told: a client that asks at once waits, and is not refused
     if on_listening is not None:
         on_listening(url)
     sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.set_threshold(_NEW_OBJECTS)
     settings = app.state.workers.settings
     config = uvicorn.Config(
         app,
@@ -169,8 +181,9 @@ def run_server(
     server = _Server(config, app.state.workers)
     # Requests have a thread each: further ones of BLAS would only take cores from them.
     with server.ended_by_signals(), threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
-        # Of a filter by an unknown field, say: Python would keep the text of each for ever, and clients choose them.
+        # Python keeps the text of each warning it has shown. Clients choose texts (a filter by an unknown field).
         warnings.simplefilter("ignore", UserWarning)
+        warnings.showwarning = log_warning
         server.run(sockets=[listening])
     log_event("stopped")
 

@@ -101,7 +101,7 @@ class Searches:
             place.last_used = time.monotonic()
 
     async def follow(self) -> None:
-        """Take over what other processes save, and close what nobody asks for, again and again."""
+        """In a loop: read what other processes have saved, and close searches without requests."""
         settings = self.workers.settings
         seconds = min(settings.refresh_seconds or settings.idle_seconds, settings.idle_seconds)
         loop = asyncio.get_running_loop()

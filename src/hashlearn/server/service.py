@@ -2,7 +2,7 @@
 
 import gc
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hashlearn.features.decoder import shared_decoder
 from hashlearn.search import SimilaritySearch
+from hashlearn.server.arrays import n_values, vector_matrix
 from hashlearn.server.batching import Change, Together, search_together, write_together
 from hashlearn.server.errors import Problem, problem_of, unprocessable
 from hashlearn.server.features import Features
@@ -23,7 +24,9 @@ from hashlearn.server.workers import Workers
 Result = TypeVar("Result")
 
 _MOST_VALUES = 250_000
-"""Of a filter and a subset together, which may have 100,000 each."""
+"""Of the payloads of a request, or of a filter and a subset together, which may have 100,000 each."""
+_FEW_NUMBERS = 10_000
+_BYTES_AT_A_TIME = 1 << 18
 
 
 class Service:
@@ -60,6 +63,7 @@ class Service:
             workers.n_searching,
             self.metrics.searched_together,
             waits=self.metrics.stages["wait"],
+            may_be_short=True,
         )
         self.writes = Together(
             partial(write_together, search), workers.writing, 1, self.metrics.saved_together, keeps_late=True
@@ -100,6 +104,12 @@ class Service:
         """Make a change; it is on disk when this returns."""
         return await self.writes.do(None, change)
 
+    async def vectors(self, field: str, vectors: Sequence[list[float] | str]) -> NDArray[np.float32]:
+        """Vectors of a request as a matrix; many are read on a thread."""
+        if sum(map(len, vectors)) <= _FEW_NUMBERS:
+            return vector_matrix(field, vectors, self.n_features)
+        return await self.workers.run(vector_matrix, field, vectors, self.n_features, pool=self.workers.writing)
+
     async def encode(self, X: NDArray) -> NDArray[np.uint8]:
         """Codes of vectors."""
         return await self.run(self.search.encode, X)
@@ -138,10 +148,14 @@ class Service:
         if value > most:
             raise unprocessable(field, f"must be at most {most}, got {value}")
 
-    def check_values(self, body: bytes) -> None:
-        """A body has no more values than queries, a filter and a subset may have: to read them holds up everybody."""
+    async def check_values(self, body: bytes | bytearray, has_texts: bool) -> None:
+        """A body has no more values than vectors, payloads and filters may have: to read them holds up everybody.
+
+        Commas in texts are no values, where there may be long ones.
+        """
         most = self.settings.max_batch * (self.n_features + 8) + _MOST_VALUES
-        if body.count(b",") > most:
+        is_too_much = await self.workers.turns.take(_has_more, body, most)
+        if is_too_much and (not has_texts or await self.run(n_values, body) > most):
             raise Problem(422, f"the body must have at most {most:,} values")
 
     def check_batch(self, field: str, items: Any) -> None:
@@ -150,6 +164,15 @@ class Service:
             raise unprocessable(field, "must not be empty")
         if len(items) > self.settings.max_batch:
             raise unprocessable(field, f"must have at most {self.settings.max_batch} entries, got {len(items)}")
+
+
+def _has_more(body: bytes | bytearray, most: int) -> bool:
+    n = 0
+    for start in range(0, len(body), _BYTES_AT_A_TIME):
+        n += sum(body.count(sign, start, start + _BYTES_AT_A_TIME) for sign in (b",", b"[", b"{"))
+        if n > most:
+            return True
+    return False
 
 
 def _encoded(field: str, encode: Callable[[list], NDArray], items: list) -> NDArray[np.float32]:

@@ -14,10 +14,10 @@ class Settings:
     Parameters
     ----------
     api_key : str or None
-        Who reads must send it. None: everybody may read.
+        The key that readers must send. None: everybody may read.
     write_key : str or None
-        Who writes must send it; it also allows reading. None with an ``api_key``: nobody may write. None without one:
-        everybody may.
+        The key that writers must send; it also allows reading. If it is None, nobody may write where there is an
+        ``api_key``, and everybody may where there is none.
     max_body_bytes : int
         Longest body of a request.
     max_batch : int
@@ -29,7 +29,7 @@ class Settings:
     max_answer_bytes : int
         Longest answer; four long ones are made and sent at a time.
     max_concurrency : int
-        Most requests at one time; a further one is told to come again.
+        Most requests at one time; a further one gets 503 and may try again.
     timeout_seconds : float
         Longest time of a request, from its first byte to its answer, and as much again to read the answer.
     threads : int or None
@@ -44,7 +44,7 @@ class Settings:
     max_open : int
         Most searches that are open at one time, where a server has several.
     idle_seconds : float
-        A search that nobody has asked for this long is closed, where a server has several.
+        Where a server has several searches, one without a request for this long is closed.
     snapshots : str or None
         The folder below which clients with the key to write may have snapshots made. None: they may not.
     recall_share : float

@@ -44,10 +44,10 @@ def _second(seconds: int) -> str:
 
 
 def log_to_stderr(level: str = "info") -> None:
-    """Send the lines of this package and of uvicorn to stderr."""
+    """Send the lines of this package, of uvicorn and of asyncio to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
-    for name in ("hashlearn.server", "uvicorn.error"):
+    for name in ("hashlearn.server", "uvicorn.error", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False
@@ -80,6 +80,11 @@ def log_request(**fields: Any) -> None:
 def log_event(event: str, **fields: Any) -> None:
     """Say that something happened to the server."""
     LOGGER.info(event, extra={"fields": fields})
+
+
+def log_warning(message: Warning | str, category: type[Warning], *place: Any, **named: Any) -> None:
+    """Say a warning of Python as every other event, in one line of JSON."""
+    LOGGER.warning("a warning of Python", extra={"fields": {"kind": category.__name__, "message": str(message)}})
 
 
 def log_error(scope: MutableMapping[str, Any], error: Exception) -> None:
@@ -197,6 +202,11 @@ _UNKNOWN = "unknown"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 
 
+def _is_there() -> bool:
+    """Without a connection there is none that could be gone."""
+    return False
+
+
 def _id_sent(scope: Scope) -> str | None:
     """The number that a client or a proxy gave a request, if it can stand in a log."""
     for name, value in scope["headers"]:
@@ -227,7 +237,12 @@ class Telemetry:
         number = scope["request_id"] = _id_sent(scope) or f"{self.process}-{next(self.numbers)}"
         scope["status"] = 0
 
+        is_gone = scope.get("is_gone", _is_there)
+
         async def noted(message: Message) -> None:
+            if is_gone():  # the client has closed the connection
+                scope["status"] = 499
+                return
             if message["type"] == "http.response.start":
                 scope["status"] = message["status"]
                 headers = message["headers"]

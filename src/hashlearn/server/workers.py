@@ -1,6 +1,7 @@
 """The threads that work for requests, and what all searches of a server share."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
@@ -19,6 +20,40 @@ request_ends: ContextVar[list[Callable[[], None]] | None] = ContextVar("hashlear
 _LARGE_ANSWERS = 4
 _SECONDS_FOR_A_PLACE = 5.0
 _WRITING_THREADS = 4
+_REST = 12
+"""After work of t seconds on the event loop, the next such work waits 12 t: under 1 of 100 requests waits for it."""
+_LONGEST_REST = 1.0
+_LONG_WORK, _REST_AFTER_LONG_WORK = 0.002, 0.15
+"""Work of more seconds is felt by all clients that wait meanwhile: many others are served before the next such work."""
+
+
+class Turns:
+    """Work that blocks the event loop: one piece at a time, with a pause after each in which other requests are served.
+
+    Attributes
+    ----------
+    n_others : int
+        Number of requests without such work so far. If it has not grown, the next piece starts without a pause.
+    """
+
+    def __init__(self) -> None:
+        self.n_others = 0
+        self._turn = asyncio.Lock()
+
+    async def take(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """Do a piece of work on the event loop, when its turn has come."""
+        await self._turn.acquire()
+        start, n_before = time.perf_counter(), self.n_others
+        try:
+            return work(*arguments)
+        finally:
+            taken = time.perf_counter() - start
+            least = _REST_AFTER_LONG_WORK if taken > _LONG_WORK else 0.0
+            rest = max(least, min((_REST - 1) * taken, _LONGEST_REST))
+            asyncio.get_running_loop().call_later(taken, self._go_on, n_before, rest)
+
+    def _go_on(self, n_before: int, rest: float) -> None:
+        asyncio.get_running_loop().call_later(rest if self.n_others > n_before else 0, self._turn.release)
 
 
 class Workers:
@@ -37,6 +72,8 @@ class Workers:
         Whether the server was told to stop.
     deadlines : set of Deadline
         Of the requests that run.
+    turns : Turns
+        For bodies that take long to read.
     """
 
     def __init__(self, settings: Settings):
@@ -49,6 +86,7 @@ class Workers:
         self.computing = ThreadPoolExecutor(max(1, settings.n_threads // 2), thread_name_prefix="hashlearn")
         self.decoding = ThreadPoolExecutor(1, thread_name_prefix="hashlearn-pictures")
         self.writing = ThreadPoolExecutor(_WRITING_THREADS, thread_name_prefix="hashlearn-writing")
+        self.turns = Turns()
         self._large_answers = asyncio.Semaphore(_LARGE_ANSWERS)
 
     def check_ready(self) -> None:

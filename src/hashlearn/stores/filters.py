@@ -16,9 +16,12 @@ made in a loop must not block a service for minutes.
 """
 
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +32,8 @@ RANGES = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 MAX_DEPTH = 32
 MAX_TESTS = 500
 MAX_VALUES = 100_000
+_BLOCK = 1024
+"""Values that are read or written in one go, while no other thread can run."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,16 @@ def matches(condition: Condition | None, payload: Mapping[str, Any]) -> bool:
             return _compares(payload.get(field), sign, value)
 
 
+def name_of(condition: Condition) -> str:
+    """A text that no other condition has."""
+    match condition:
+        case Joined(word, parts):
+            return f"{word}({','.join(map(name_of, parts))})"
+        case Among(field=field, values=values):
+            return repr(field) + "".join(map(repr, _blocks(values)))
+    return repr(condition)
+
+
 def kind_of(value: Any) -> str:
     """Kind of a value in JSON: "boolean", "number", "string" or "other"."""
     if isinstance(value, (bool, np.bool_)):
@@ -180,13 +195,30 @@ def _parse_test(field: str, operator: Any, value: Any) -> Condition:
         if not isinstance(value, (list, tuple)):
             raise ValueError(f"filter must have a list after $in for {field!r:.60}, got {_short(value)}")
         _check_number(len(value), MAX_VALUES, "values")
-        return Among(field, tuple(_value(field, each) for each in value))
+        return Among(field, tuple(chain.from_iterable(_values(field, block) for block in _blocks(value))))
     if operator in RANGES:
         bound = _value(field, value)
         if isinstance(bound, bool):
             raise ValueError(f"filter must compare {field!r:.60} with a number or a string, got {value!r}")
         return Compares(field, RANGES[operator], bound)
     raise ValueError(f"filter must test {field!r:.60} by one of $ne, $in, {', '.join(RANGES)}, got {_short(operator)}")
+
+
+def _blocks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (values[start : start + _BLOCK] for start in range(0, len(values), _BLOCK))
+
+
+def _values(field: str, values: Sequence[Any]) -> Sequence[Any]:
+    """Values as :func:`_value` makes them; those of one kind at once."""
+    kinds = set(map(type, values))
+    if kinds == {str} and is_plain("".join(values)):
+        return values
+    if kinds <= {int, float}:
+        with suppress(OverflowError):
+            numbers = list(map(float, values))
+            if all(map(isfinite, numbers)):
+                return numbers
+    return [_value(field, value) for value in values]
 
 
 def _value(field: str, value: Any) -> Any:

@@ -15,20 +15,25 @@ for n_bytes, dtype in ((9, np.uint16), (300, np.uint32))[slice(*map(int, sys.arg
     codes = rng.integers(0, 256, (6400, n_bytes), dtype=np.uint8)
     tiles = np.ascontiguousarray(codes.reshape(-1, 64, n_bytes).transpose(0, 2, 1)).ravel()
     corrections = rng.integers(0, 256, 6400, dtype=np.uint8)
-    values = rng.integers(-31, 32, (5, 8 * n_bytes)).astype(np.int32)
-    queries = asymmetric.Queries(np.empty(5 * n_bytes * 32, np.uint8), rng.integers(0, 3000, 5).astype(np.uint16))
-    fill_tables(values, queries.tables)
+    values = rng.integers(-3100, 3101, (5, 8 * n_bytes)).astype(np.int32)
+    tables, factors = np.empty((5, n_bytes * 32), np.uint16), rng.integers(0, 3000 << 8, 5)
+    for row, table in zip(values, tables):
+        fill_tables(row, table)
+    divisors = np.full(5, 100)
+    coarse = (tables // 100).astype(np.uint8).ravel()
+    coarse_factors = (factors // (100 << 8)).astype(np.uint16)
+    queries = asymmetric.Queries(tables.ravel(), factors, coarse, coarse_factors, divisors)
     signs = np.unpackbits(codes, axis=1).astype(np.float32) * 2 - 1
-    sums = ((values.astype(np.float32) @ signs.T).astype(np.int64) + np.abs(values).sum(axis=1, keepdims=True)) // 2
-    sums += corrections * queries.factors[:, None].astype(np.int64) >> 8
+    sums = ((values @ signs.T.astype(np.float64)).astype(np.int64) + np.abs(values).sum(axis=1, keepdims=True)) // 2
+    sums += corrections * factors[:, None] >> 16
     for k in (20, 2):  # without and with a guess
         expected = np.sort(sums << asymmetric.POSITION_BITS | np.arange(6400), axis=1)[:, :k]
         # Codes as long as the second are never scanned by bounds.
         for bounds in (None, np.empty(5 * (n_bytes + 1) * 32, np.uint8))[: 2 if n_bytes == 9 else 1]:
             keys = np.empty((5, k), np.int64)
-            limit = dtype(np.iinfo(dtype).max)
+            largest = dtype(np.iinfo(dtype).max)
             asymmetric.knn_scan(
-                asymmetric.Codes(tiles, corrections, n_bytes, 6400), 0, 100, queries, bounds, k, limit, keys
+                asymmetric.Codes(tiles, corrections, n_bytes, 6400), 0, 100, queries, bounds, k, largest, keys
             )
             assert np.array_equal(np.sort(keys, axis=1), expected)
 triple, _, features = cpu_target.target_context.codegen().magic_tuple()

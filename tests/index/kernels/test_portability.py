@@ -1,13 +1,9 @@
 """The same source on processors without AVX-512, and the disk cache of compiled kernels."""
 
-import shutil
-from pathlib import Path
-
 import llvmlite.binding as llvm
 import pytest
-from other_processors import cross_compiled, run_python
+from other_processors import copy_kernels, cross_compiled, run_python
 
-import hashlearn
 from hashlearn import compiled
 
 SEARCH_AND_COMPARE = """
@@ -65,8 +61,7 @@ def test_the_vector_code_assembles_for_other_processors(triple, cpu, instruction
 
 
 def test_an_edit_anywhere_in_the_room_makes_kernels_anew(tmp_path):
-    package = tmp_path / "hashlearn"
-    shutil.copytree(Path(hashlearn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    package = copy_kernels(tmp_path)
     script = """
 import numpy as np
 from hashlearn.index.kernels.tiles import read_tiles, tiled

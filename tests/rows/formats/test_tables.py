@@ -1,6 +1,9 @@
 """Files of embeddings as other tools write them: vectors, and the ids and texts beside them."""
 
+import errno
 import json
+import mmap
+import os
 
 import h5py
 import numpy as np
@@ -14,6 +17,7 @@ import safetensors.numpy
 from hashlearn import LSH
 from hashlearn.rows import as_rows
 from hashlearn.rows.formats import FileProblem, describe_file, read_array, read_place, read_records, read_vectors
+from hashlearn.rows.formats import arrow_table as arrow_table_module
 
 X = np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
 WORDS = [f"wörd {letter}" for letter in "abcdefghi"]
@@ -309,3 +313,21 @@ class TestHostile:
     def test_version_1_of_feather(self, tmp_path):
         (tmp_path / "a.feather").write_bytes(b"FEA1" + bytes(100) + b"FEA1")
         self.line(tmp_path / "a.feather", "Feather version 1 is not read")
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_a_large_array_of_a_table_lies_on_the_disk_if_there_is_room(tmp_path, monkeypatch, has_room):
+    def allocate(*_):
+        raise OSError(errno.ENOSPC, "no room")
+
+    FRAME.to_parquet(tmp_path / "a.parquet")
+    monkeypatch.setattr(arrow_table_module, "_MOST_IN_MEMORY", 100)
+    if not has_room:
+        monkeypatch.setattr(os, "posix_fallocate", allocate, raising=False)
+    read = read_vectors(tmp_path / "a.parquet", "embedding")
+    assert np.array_equal(read, X)
+    in_file = has_room and hasattr(os, "posix_fallocate")
+    base = read
+    while isinstance(base, np.ndarray):
+        base = base.base
+    assert isinstance(getattr(base, "obj", base), mmap.mmap) == in_file

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -226,6 +227,15 @@ def test_strings_as_ids(entry, form, make, tmp_path):
 @pytest.mark.parametrize("entry", PAYLOAD_ENTRIES)
 def test_payloads(entry, form, tmp_path):
     assert PAYLOAD_ENTRIES[entry](PAYLOADS[form](), tmp_path) == PLAIN_PAYLOADS
+
+
+def test_the_page_says_how_many_cases_there_are():
+    forms = [form for form in VECTORS if "torch" not in form]
+    sizes = [(forms, ENTRIES), (SLICED, RARE_ENTRIES), (ONE_VECTOR, ONE_VECTOR_ENTRIES), (PAYLOADS, PAYLOAD_ENTRIES)]
+    sizes += [(INTEGERS, ID_ENTRIES), (STRINGS, ID_ENTRIES)]
+    page = (Path(__file__).parents[3] / "docs/howto/input.md").read_text(encoding="utf-8")
+    assert f"{len(forms)} forms of vectors, {len(ENTRIES)} entry points" in page
+    assert f"{sum(len(forms) * len(entries) for forms, entries in sizes):,} cases" in page
 
 
 def test_recommend_takes_a_frame():

@@ -146,6 +146,25 @@ def test_filters_hold_for_lists_results_and_exports(digits):
     assert "no item meets" in digits.get("/?f.label=77").text.lower()
 
 
+def test_words_are_a_filter_on_names_and_texts(texts):
+    assert shown_numbers(texts.get("/?words=slow+COOK")) == [6, 8]
+    assert shown_numbers(texts.get("/?words=cook+bake")) == []
+    assert set(shown_numbers(texts.get("/?text=snow&words=bank"))) == {3}
+    assert texts.get("/page/export?format=ids&words=slowly").text.split() == ["6", "7", "8"]
+
+
+def test_where_no_texts_are_searched_the_box_looks_for_names(clients):
+    names = ["sea/Blue Sea.jpg", "sea/green.jpg", "hill.jpg"]
+    search = SimilaritySearch(LSH(16, random_state=0), keep_vectors="float32").fit(X).add(X[:3], names)
+    client = clients(OwnCollection(search, None, None, "names", []))
+    answer = client.get("/?find=blue")
+    assert answer.url.params["words"] == "blue"
+    assert shown_ids(answer) == ["sea/Blue Sea.jpg"]
+    assert shown_ids(client.get("/?find=sea")) == ["sea/Blue Sea.jpg", "sea/green.jpg"]
+    assert client.get("/?find=hill.jpg").url.params["id"] == "hill.jpg"
+    assert "words: zebra" in client.get("/?find=zebra").text
+
+
 def test_a_facet_counts_what_the_other_filters_leave(digits):
     answer = digits.get("/?f.label=3")
     counts = dict(re.findall(r'name="f.label" value="(\d)".*?<span class="count">(\d+)</span>', answer.text))

@@ -70,7 +70,7 @@ def read_matrix(place: str, array: str | None = None, header: str | None = None)
 def matrices(
     places: list[str], array: str | None = None, cluster: str | None = None, header: str | None = None
 ) -> Iterator[Any]:
-    """The vectors of one file, or of several as one source of which no more than a file is in memory.
+    """The vectors of one file, or of several files as one source that holds at most one file in memory.
 
     With the address of a Dask cluster they are read by its workers, under the same names.
     """

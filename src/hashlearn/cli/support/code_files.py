@@ -70,7 +70,7 @@ def sidecar_for(n_bits: int, count: int, checksum: str, model: dict[str, Any]) -
 
 
 def replace_codes(target: Path, sidecar: dict[str, Any], replace: Callable[[], None]) -> None:
-    """Have ``replace`` put new codes at ``target``, with a sidecar; who reads meanwhile has old or new codes."""
+    """Have ``replace`` put new codes at ``target``, with a sidecar; readers see the old codes or the new ones."""
     place, before = sidecar_of(target), _before(target)
     is_new = not place.exists()
     try:
@@ -163,7 +163,7 @@ def check_same_model(left: CodeFile, right: CodeFile, force: bool = False) -> No
 
 
 def check_compared_by_bits(file: CodeFile) -> None:
-    """Refuse codes of which the Hamming distances mean little."""
+    """Refuse codes whose Hamming distances mean little."""
     if file.is_for_real_queries:
         raise ValueError(
             f"{file.place} holds codes made for real queries, as those of ABH, which are not compared by their bits; "

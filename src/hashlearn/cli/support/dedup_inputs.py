@@ -67,7 +67,7 @@ class Things(NamedTuple):
 
 
 def default_distance(encoder: Any, vectors: Any) -> float | Literal["auto"]:
-    """The distance up to which things are duplicates, where you do not say one."""
+    """The largest distance of duplicates, if the user gives none."""
     from hashlearn.duplicates.threshold import distance_by_chance
 
     if encoder is None:
@@ -247,7 +247,7 @@ def texts_of_table(path: str, column: str, id_column: str | None) -> TableTexts:
 
 
 def _streamed_texts(path: str, column: str, id_column: str | None, listed: TableTexts) -> Iterator[str]:
-    """The texts one by one; their ids, and the rows without a word, are listed meanwhile."""
+    """Yield each text; add its id, or the number of a row without words, to ``listed``."""
     for number, (text, name) in enumerate(_rows_of_table(Path(path), column, id_column)):
         if id_column is not None and name in (None, ""):
             raise ValueError(f"{path}: --id must name a column with a value in every row, row {number} has none")

@@ -5,6 +5,8 @@ from typing import Any
 
 import typer
 
+from hashlearn.cli.support.dedup_outputs import printable
+
 
 def link(found: Any, folder: str, target: str, dry_run: bool) -> None:
     from hashlearn.duplicates.apply import link_files
@@ -49,7 +51,7 @@ def _show_moves(plan: Any, folder: str) -> None:
     table.columns[2].justify = "right"
     top = Path(folder).resolve()
     for move in plan.moves:
-        names = (_printable(str(Path(path).relative_to(top))) for path in (move.kept, move.source))
+        names = (printable(str(Path(path).relative_to(top))) for path in (move.kept, move.source))
         table.add_row(*names, f"{move.n_bytes:,}")
     Console(markup=False, highlight=False).print(table)
     _say_what_stays(plan.stays)
@@ -57,12 +59,7 @@ def _show_moves(plan: Any, folder: str) -> None:
 
 def _say_what_stays(stays: Any) -> None:
     for name, reason in stays:
-        typer.echo(f"not moved: {_printable(name)}: {reason}", err=True)
-
-
-def _printable(name: str) -> str:
-    """A name in one line: what cannot be printed is escaped."""
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in name)
+        typer.echo(f"not moved: {printable(name)}: {reason}", err=True)
 
 
 def _size(n_bytes: int) -> str:

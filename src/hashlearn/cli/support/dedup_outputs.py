@@ -146,8 +146,8 @@ def serve(found: Any, things: Things, place: str, state: str, decisions: Path) -
 
 
 def report(found: Any, things: Things, reason: str) -> None:
-    for name, reason in things.skipped[:_SHOWN_SKIPPED]:
-        typer.echo(f"skipped {name}: {reason}", err=True)
+    for name, why in things.skipped[:_SHOWN_SKIPPED]:
+        typer.echo(f"skipped {printable(name)}: {printable(why)}", err=True)
     if len(things.skipped) > _SHOWN_SKIPPED:
         typer.echo(f"skipped {len(things.skipped) - _SHOWN_SKIPPED} more", err=True)
     typer.echo(
@@ -158,11 +158,16 @@ def report(found: Any, things: Things, reason: str) -> None:
     typer.echo(f"why this distance: {reason}")
     typer.echo(f"found by {found.plan}; estimated recall {found.recall:.3f}")
     for group in found.groups[:_SHOWN_GROUPS]:
-        shown = ", ".join(map(str, group.members[:5].tolist()))
+        shown = ", ".join(printable(str(member)) for member in group.members[:5].tolist())
         more = f" and {len(group.members) - 5} more" if len(group.members) > 5 else ""
-        typer.echo(f"  keep {group.kept}, drop {shown}{more}")
+        typer.echo(f"  keep {printable(str(group.kept))}, drop {shown}{more}")
     if len(found.groups) > _SHOWN_GROUPS:
         typer.echo(f"  and {len(found.groups) - _SHOWN_GROUPS} more groups")
+
+
+def printable(name: str) -> str:
+    """A name in one line: what cannot be printed is escaped."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in name)
 
 
 def _counted(number: int, what: str) -> str:

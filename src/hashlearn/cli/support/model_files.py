@@ -8,14 +8,12 @@ from typing import Any
 
 def load_model(folder: str) -> tuple[Any, dict[str, Any]]:
     """The hasher in a folder and what a sidecar says of it: path, method, checksum and, if they are real, queries."""
-    from sklearn.pipeline import Pipeline
-
     from hashlearn.hashers.pipelines import as_hasher
-    from hashlearn.hashers.saving import load_with_digest
+    from hashlearn.hashers.saving import last_step, load_with_digest
 
     hasher, digest = load_with_digest(folder)
     identity = {"path": folder, "method": type(hasher).__name__.lower(), "checksum": digest}
-    if hasattr(hasher[-1] if isinstance(hasher, Pipeline) else hasher, "query_weights"):
+    if hasattr(last_step(hasher), "query_weights"):
         identity["queries"] = "real"
     return as_hasher(hasher), identity
 

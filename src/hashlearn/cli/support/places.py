@@ -50,6 +50,6 @@ def _identity(path: Path) -> tuple[int, int] | str:
     """What is the same for all names of a file."""
     try:
         status = path.stat()
-    except (OSError, ValueError):  # not there, or no name of a file: whoever reads it says so
+    except (OSError, ValueError):  # missing, or not a file name: reading it raises the error
         return os.path.normcase(os.path.realpath(path)) if "\0" not in str(path) else str(path)
     return status.st_dev, status.st_ino

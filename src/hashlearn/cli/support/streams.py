@@ -19,7 +19,7 @@ def check_streams() -> None:
 
 
 def give_up_stdout() -> None:
-    """Drop what is still to be printed if it cannot be: Python would try again at its end, and complain."""
+    """Drop output that cannot be written: Python would try again at exit and print an error."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from hashlearn.experiments.define.experiment import Experiment, RunGrid
 from hashlearn.experiments.define.settings import DatasetSettings, MethodSettings
 from hashlearn.hashers.base import Hasher
+from hashlearn.hashers.jpsh import solver_settings
 from hashlearn.hashers.union import HasherUnion
 
 REFERENCE = "float vectors"
@@ -78,7 +79,11 @@ class Task:
 
 
 def configuration(hasher: Hasher) -> dict[str, Any]:
-    """All parameters of a hasher but its length and its seed; of a union, those of its parts."""
+    """All parameters of a hasher but its length and its seed; of a union, those of its parts.
+
+    The entries of ``solver`` stand beside the other parameters, all of them, so that a result does not depend on
+    which of them were left out.
+    """
     if isinstance(hasher, HasherUnion):
         return {
             "union": [
@@ -87,6 +92,9 @@ def configuration(hasher: Hasher) -> dict[str, Any]:
             ]
         }
     params = hasher.get_params(deep=False)
+    if "solver" in params:
+        del params["solver"]
+        params |= solver_settings(hasher)._asdict()
     return {name: value for name, value in params.items() if name not in NOT_CONFIGURATION}
 
 

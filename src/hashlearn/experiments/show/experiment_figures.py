@@ -1,7 +1,7 @@
 """The figures of an experiment, drawn from stored lines."""
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from hashlearn.experiments.define.experiment import Experiment, RunGrid
 from hashlearn.experiments.define.measures import Measure, PublishedPlace
 from hashlearn.experiments.define.tasks import REFERENCE, Task, tasks_of_part
 from hashlearn.experiments.judge import Line
-from hashlearn.experiments.results import Results, by_dataset, number, stat
+from hashlearn.experiments.results import MeasureTable, Results, by_dataset, number, stat
 from hashlearn.experiments.show.pages import Drawing, DrawingGroup, DrawingRow
 from hashlearn.experiments.show.pictures import sign_picture
 from hashlearn.experiments.show.plots import (
@@ -44,6 +44,33 @@ def figures_of(experiment: Experiment, results: Results) -> list[DrawingGroup]:
         elif part.figure == "convergence":
             found.append(_convergence(part, results))
     return [group for group in found if group.rows]
+
+
+def drawn_tables(experiment: Experiment, tables: Sequence[MeasureTable]) -> list[DrawingGroup]:
+    """The first measure of every dataset against the length: the picture of an experiment that has only tables."""
+    styles: dict[str, Style] = {}
+    for part in experiment.parts:
+        styles |= _styles(part, REFERENCE if part.reference else None)
+    drawings, seen = [], set()
+    for table in tables:
+        values = {
+            row.title: {bits: cell.ours.mean for bits, cell in zip(table.bits, row.cells) if cell.ours}
+            for row in table.rows
+            if row.title in styles
+        }
+        if table.dataset.name in seen or not any(values.values()):
+            continue
+        seen.add(table.dataset.name)
+        reference = None if table.reference is None or REFERENCE not in styles else (REFERENCE, table.reference)
+        drawn = by_bits_figure(
+            {title: of for title, of in values.items() if of},
+            styles,
+            title=f"{table.dataset.title}: {table.measure.title}",
+            y_label=table.measure.title,
+            reference=reference,
+        )
+        drawings.append(Drawing(drawn))
+    return [DrawingGroup(styles, [DrawingRow(drawings)])] if drawings else []
 
 
 def mean_curves(lines: Iterable[Line]) -> Evaluation:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hashlearn.experiments.define.experiment import Experiment
 from hashlearn.experiments.define.tasks import tasks_of
 from hashlearn.experiments.results import Comparison, MeasureTable, Results, measure_tables
-from hashlearn.experiments.show.experiment_figures import figures_of
+from hashlearn.experiments.show.experiment_figures import drawn_tables, figures_of
 from hashlearn.experiments.show.pages import Cell, ReportPage, ReportTable, RowGroup, Section, render_page
 from hashlearn.experiments.show.text_tables import cell_texts, heading, notes
 
@@ -41,7 +41,7 @@ def report_page(
         raise ValueError(f"no results of {', '.join(each.experiment.name for each in reported)}: run them first")
     page = ReportPage(
         title or reported[0].experiment.title,
-        subtitle or SUBTITLE,
+        _headline(reported) + (subtitle or SUBTITLE),
         sections,
         _footer(reported),
         commands,
@@ -50,13 +50,41 @@ def report_page(
 
 
 def _section(experiment: Experiment, results: Results) -> Section | None:
-    """The figures of an experiment, and the tables of the parts that are not drawn; None without results."""
-    drawings = figures_of(experiment, results)
-    without_figure = replace(experiment, parts=tuple(part for part in experiment.parts if not part.figure))
-    tables = measure_tables(without_figure, results)
+    """The figures of an experiment, and the tables of the parts that are not drawn; None without results.
+
+    An experiment without figures has a picture of its tables.
+    """
+    tables = _tables_of(experiment, results)
+    drawings = figures_of(experiment, results) or drawn_tables(experiment, tables)
     if not drawings and not tables:
         return None
     return Section(experiment.title, experiment.caption, _tables(tables), drawings, notes(experiment, results, tables))
+
+
+def _tables_of(experiment: Experiment, results: Results) -> list[MeasureTable]:
+    """The tables of the parts that are not drawn."""
+    without_figure = replace(experiment, parts=tuple(part for part in experiment.parts if not part.figure))
+    return measure_tables(without_figure, results)
+
+
+def _headline(reported: Sequence[ReportedExperiment]) -> str:
+    """Which method is best most often, by the first measure of the first experiment with tables."""
+    for experiment, results in reported:
+        tables = _tables_of(experiment, results)
+        if not tables:
+            continue
+        measure = tables[0].measure
+        winners: Counter[str] = Counter()
+        n_columns = 0
+        for table in (table for table in tables if table.measure == measure):
+            for place, best in enumerate(table.best()):
+                n_columns += best is not None
+                winners.update(row.title for row in table.rows if (ours := row.cells[place].ours) and ours.mean == best)
+        if not n_columns:
+            continue
+        ((name, often),) = winners.most_common(1)
+        return f"Best {measure.title} in {often} of {n_columns} columns: {name}. "
+    return ""
 
 
 def _tables(found: list[MeasureTable]) -> list[ReportTable]:
@@ -70,7 +98,7 @@ def _tables(found: list[MeasureTable]) -> list[ReportTable]:
 def _table(of_dataset: list[MeasureTable]) -> ReportTable:
     lengths = sorted(set(chain.from_iterable(table.bits for table in of_dataset)))
     return ReportTable(
-        ("", *(f"{bits} bits" for bits in lengths)),
+        ("method", *(f"{bits} bits" for bits in lengths)),
         [RowGroup(heading(table), _rows(table, lengths)) for table in of_dataset],
         of_dataset[0].dataset.title,
     )

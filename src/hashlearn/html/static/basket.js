@@ -62,10 +62,17 @@ export function offerBasket() {
       const pick = item.querySelector("[data-pick]");
       pick.hidden = false;
       pick.setAttribute("aria-pressed", ids.has(item.dataset.id));
+      pick.firstChild.textContent = ids.has(item.dataset.id) ? "Picked" : "Pick";
       item.querySelector("[data-enlarge]")?.removeAttribute("hidden");
     }
+    list.parentElement.querySelector("[data-pick-all]")?.removeAttribute("hidden");
   };
   document.addEventListener("click", event => {
+    const all = event.target.closest("[data-pick-all]");
+    if (all) {
+      const items = [...all.closest("li").querySelectorAll("[data-id]")];
+      write([...new Set([...read(), ...items.map(item => item.dataset.id)])]);
+    }
     const pick = event.target.closest("[data-pick]");
     if (!pick) return;
     const { id } = pick.closest("[data-id]").dataset;

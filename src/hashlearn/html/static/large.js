@@ -6,7 +6,7 @@ export function enlarge() {
   dialog.className = "large";
   dialog.setAttribute("aria-label", "One picture, large");
   dialog.innerHTML =
-    '<figure><img alt=""></figure><div class="bar"><p></p><button type="button" class="plain" data-step="-1">Before</button>' +
+    '<figure><img alt=""></figure><div class="bar"><p></p><button type="button" class="plain" data-step="-1">Previous</button>' +
     '<button type="button" class="plain" data-step="1">Next</button><button type="button" class="plain" data-large-pick>Pick</button>' +
     '<a class="button">More like this</a><button type="button" data-close>Close</button></div>';
   document.body.append(dialog);
@@ -18,7 +18,9 @@ export function enlarge() {
     const small = item.querySelector("img");
     image.src = `/page/thumbnail?id=${encodeURIComponent(item.dataset.id)}&size=large`;
     image.alt = small.alt;
-    said.textContent = `${place + 1} of ${items.length}: ${item.querySelector(".about").innerText.replaceAll("\n", " · ")}`;
+    const fields = [...item.querySelectorAll(".fields div")].map(field => [...field.children].map(part => part.textContent).join(": "));
+    said.textContent = `${place + 1} of ${items.length}: ${[item.querySelector(".id").textContent, ...fields].join(" · ")}`;
+    image.classList.toggle("small", item.classList.contains("small"));
     like.href = item.querySelector("a").href;
     pick.textContent = item.querySelector("[data-pick]").ariaPressed === "true" ? "Put back" : "Pick";
   };

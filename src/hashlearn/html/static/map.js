@@ -1,5 +1,7 @@
 // The map: every item a point of its cluster's color, many items a shade. Drag to move, wheel or pinch to zoom.
 const MOST_PICTURES = 150;
+const WIDE = 66, TALL = 48;
+const MOST_LOOKED_AT = 20000;
 
 export async function drawMap(map) {
   if (!map) return;
@@ -29,10 +31,11 @@ export async function drawMap(map) {
     const w = canvas.width, h = canvas.height;
     const image = paper.createImageData(w, h);
     const pixels = new Uint32Array(image.data.buffer);
-    const counts = new Uint8Array(w * h);
+    const strengths = new Uint8Array(w * h);
     const wide = across() * pixel, tall = down() * pixel;
     // Few points on the screen are drawn large, many small; a point that falls on others makes them stronger.
     const radius = Math.max(0, Math.min(5, Math.round(Math.sqrt(w * h / n) * 0.2 * Math.sqrt(view.scale))));
+    const brush = brushOf(radius);
     const left = w / 2 - view.x * wide, top = h / 2 - view.y * tall;
     const pale = 0x909090;
     for (let i = 0; i < n; i++) {
@@ -40,17 +43,15 @@ export async function drawMap(map) {
       const px = (xs[i] * wide + left) | 0, py = (ys[i] * tall + top) | 0;
       if (px < radius || py < radius || px >= w - radius || py >= h - radius) continue;
       const color = chosen ? colors[labels[i]] : pale;
-      for (let dy = -radius; dy <= radius; dy++) {
-        for (let dx = -radius; dx <= radius; dx++) {
-          if (dx * dx + dy * dy > radius * radius + 1) continue;
-          const place = (py + dy) * w + px + dx;
-          if (!chosen) {
-            pixels[place] ||= color | (40 << 24);
-            continue;
-          }
-          const count = counts[place] < 255 ? ++counts[place] : 255;
-          pixels[place] = color | (Math.min(255, 110 + 40 * count) << 24);
+      for (let at = 0; at < brush.length; at += 3) {
+        const place = (py + brush[at + 1]) * w + px + brush[at];
+        if (!chosen) {
+          pixels[place] ||= color | (40 << 24);
+          continue;
         }
+        const share = brush[at + 2];
+        strengths[place] = Math.min(255, Math.max(strengths[place] + 40 * share, 150 * share));
+        pixels[place] = color | (strengths[place] << 24);
       }
     }
     paper.putImageData(image, 0, 0);
@@ -67,16 +68,21 @@ export async function drawMap(map) {
     placeNames();
   }
 
-  // Where few items are seen, their pictures stand in for their points; nearer ones cover others.
+  // Where few items are seen, their pictures stand in for their points; of many, those that do not cover each other.
   const pictures = new Map();
   function drawPictures(paper) {
-    const seen = [];
-    for (let i = 0; i < n && seen.length <= MOST_PICTURES; i++) {
+    const all = [], apart = [];
+    const free = (x, y) => !apart.some(other => Math.abs(other[1] - x) < WIDE * pixel && Math.abs(other[2] - y) < TALL * pixel);
+    for (let i = 0; i < n; i++) {
+      if (!isChosen(i)) continue;
       const [x, y] = toScreen(xs[i], ys[i]).map(value => value * pixel);
-      if (isChosen(i) && x > 0 && y > 0 && x < canvas.width && y < canvas.height) seen.push([i, x, y]);
+      if (x <= 0 || y <= 0 || x >= canvas.width || y >= canvas.height) continue;
+      if (all.length <= MOST_PICTURES) all.push([i, x, y]);
+      if (i < MOST_LOOKED_AT && apart.length < MOST_PICTURES && free(x, y)) apart.push([i, x, y]);
     }
-    if (seen.length > MOST_PICTURES) return;
-    const longest = Math.max(36, Math.min(120, 28 * Math.sqrt(view.scale) + 400 / Math.sqrt(seen.length + 1))) * pixel;
+    const seen = all.length <= MOST_PICTURES ? all : apart;
+    const room = seen === all ? 28 * Math.sqrt(view.scale) + 400 / Math.sqrt(seen.length + 1) : 0.9 * WIDE;
+    const longest = Math.max(36, Math.min(120, room)) * pixel, tallest = seen === all ? longest : 0.9 * TALL * pixel;
     for (const [i, x, y] of seen) {
       if (!pictures.has(i)) {
         const picture = new Image();
@@ -86,7 +92,7 @@ export async function drawMap(map) {
       }
       const picture = pictures.get(i);
       if (!picture.naturalWidth) continue;
-      const scale = longest / Math.max(picture.naturalWidth, picture.naturalHeight);
+      const scale = Math.min(longest / picture.naturalWidth, tallest / picture.naturalHeight);
       const w = picture.naturalWidth * scale, h = picture.naturalHeight * scale;
       paper.drawImage(picture, x - w / 2, y - h / 2, w, h);
       const color = colors[labels[i]];
@@ -269,6 +275,18 @@ function palette(map) {
     colors[numbers[place]] = red | (green << 8) | (blue << 16);
   });
   return colors;
+}
+
+// The pixels of a disk with a soft edge: dx, dy and how much of the pixel is covered, one after another.
+function brushOf(radius) {
+  const parts = [];
+  for (let dy = -radius; dy <= radius; dy++) {
+    for (let dx = -radius; dx <= radius; dx++) {
+      const share = Math.min(1, radius + 0.6 - Math.hypot(dx, dy));
+      if (radius === 0 || share > 0) parts.push(dx, dy, radius ? share : 1);
+    }
+  }
+  return new Float32Array(parts);
 }
 
 // The nearest point to a place, by a grid of cells.

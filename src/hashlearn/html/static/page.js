@@ -8,7 +8,7 @@ import { offerBasket } from "./basket.js";
 import { enlarge } from "./large.js";
 import { drawMap } from "./map.js";
 
-const SETTINGS = "[data-settings] :is(select, input[type=number], input[type=checkbox], input[list])";
+const SETTINGS = "[data-settings] :is(select, input[type=number], input[type=checkbox], input[type=search], input[list])";
 const basket = offerBasket();
 
 function show(part) {
@@ -16,6 +16,7 @@ function show(part) {
   drawMap(part.querySelector("[data-map]"));
   for (const job of part.querySelectorAll("[data-job]")) watchJob(job, () => refresh(job.closest("main, aside")));
   // A changed setting is applied at once; the button is for those without scripts.
+  for (const button of part.querySelectorAll("[data-apply]")) button.hidden = true;
   for (const field of part.querySelectorAll(SETTINGS)) {
     field.addEventListener("change", () => field.form.reportValidity() && field.form.requestSubmit());
   }
@@ -48,4 +49,4 @@ show(document);
 
 // On a narrow screen the answer comes first.
 const panel = document.querySelector("[data-panel]");
-if (panel && matchMedia("(max-width: 64rem)").matches) panel.open = false;
+if (panel && matchMedia("(max-width: 60rem)").matches) panel.open = false;

@@ -3,14 +3,10 @@ export function offerThemes(button) {
   const root = document.documentElement;
   const isDark = () =>
     root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  const label = () => (button.textContent = isDark() ? "Light" : "Dark");
 
   button.hidden = false;
-  button.setAttribute("aria-label", "Switch between light and dark");
   button.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
     localStorage.setItem("theme", root.dataset.theme);
-    label();
   });
-  label();
 }

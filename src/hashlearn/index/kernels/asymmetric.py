@@ -1,10 +1,13 @@
 """Every code against every real query.
 
-A query is tables of small integers (see :mod:`hashlearn.index.kernels.look_up`). The **sum** of a code is what its
-bits look up in them, plus its correction times the query's factor: the smaller, the nearer. A block of tiles small
-enough for the first-level cache meets all queries, four at a time, before the next block is read. A result is one
-integer, ``sum << 36 | position``, so that the order of the integers is the order of the results: nearest first, ties by
-the lowest position.
+A query is tables of integers of 16 bits. The **sum** of a code is what its bits look up in them, plus its correction
+times the query's factor: the smaller, the nearer. Its **coarse** sum is at most sum / divisor, with entries of 8 bits,
+and comes from look-ups for 64 codes at once (:mod:`hashlearn.index.kernels.look_up`). Where the coarse sum of a code
+does not rule it out, its sum is computed. So the result is the one of all sums.
+
+A block of tiles small enough for the first-level cache meets all queries, four at a time, before the next block is
+read. A result is one integer, ``sum << 36 | position``, so that the order of the integers is the order of the results:
+nearest first, ties by the lowest position.
 """
 
 import math
@@ -20,17 +23,21 @@ from hashlearn.index.kernels.tiles import ALL_ALIVE
 
 POSITION_BITS = 36
 POSITION_MASK = (1 << POSITION_BITS) - 1
-SUM_BITS = 18
-QUERY_SHIFT = POSITION_BITS + SUM_BITS  # room for 512 queries in one int64
+SUM_BITS = 27
+FACTOR_BITS = 16
+"""Bits behind the point of what corrections are multiplied by; half of them for coarse sums."""
+
+QUERY_SHIFT = 54  # room for 512 queries in one int64
 QUERIES_PER_BLOCK = 512
 
 _GROUP = 4
 _CACHE_BYTES = 16384
 _BYTES_AHEAD = 4096
 _CORRECTIONS_AHEAD = 1024
-_DIGIT_BITS = SUM_BITS // 2
+_DIGIT_BITS = SUM_BITS // 3
 _N_DIGITS = 1 << _DIGIT_BITS
-_SCALE_BITS = np.uint64(16)
+_SCALE_BITS = np.uint64(32)
+_NO_LIMIT = 1 << SUM_BITS
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
@@ -49,18 +56,28 @@ class Codes(NamedTuple):
 
 
 class Queries(NamedTuple):
-    """The tables of all queries, one after the other, and what a query multiplies corrections by, in 1/256."""
+    """The tables of all queries, one after the other, and what each multiplies corrections by and sums are divided by.
 
-    tables: NDArray[np.uint8]
-    factors: NDArray[np.uint16]
+    A correction adds ``byte * factor >> 16`` to a sum, and ``byte * coarse_factor >> 8`` to a coarse one.
+    """
+
+    tables: NDArray[np.uint16]
+    factors: NDArray[np.int64]
+    coarse: NDArray[np.uint8]
+    coarse_factors: NDArray[np.uint16]
+    divisors: NDArray[np.int64]
 
 
 class Found(NamedTuple):
-    """The keys found so far, in row q those of query q, with their number, and the sum that new ones must be below."""
+    """The keys found so far, in row q those of query q, with their number, and the sum that new ones must be below.
+
+    A code with such a sum has a coarse sum below the query's threshold.
+    """
 
     keys: NDArray[np.int64]
     counts: NDArray[np.int64]
-    limits: NDArray[np.unsignedinteger]
+    limits: NDArray[np.int64]
+    thresholds: NDArray[np.unsignedinteger]
 
 
 class Scratch(NamedTuple):
@@ -71,7 +88,7 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limit, keys):
+def knn_scan(codes, first_tile, last_tile, queries, bounds, k, largest, keys):
     """The k nearest codes among the tiles ``first_tile:last_tile``, for each query.
 
     A query's limit is first a guess from some of the tiles (:func:`_guess_limits`), then the k-th sum it has found so
@@ -85,23 +102,27 @@ def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limit, keys):
     first_tile, last_tile : int
     queries : Queries
     bounds : None or array, uint8
-        None compares sums. Room for the tables of all queries, of one byte more than a code has, makes the scan compare
-        8-bit bounds of the sums first, which is faster where few codes have a bound below the limit and a sum above.
+        None compares coarse sums. Room for the tables of all queries, of one byte more than a code has, makes the scan
+        compare 8-bit bounds of the sums, which is faster where few codes have a bound below the limit and a sum above.
     k : int
-    limit : uint16 or uint32
-        Only codes with a sum below are found; sums are of this type.
+    largest : uint16 or uint32
+        The largest number of the type of coarse sums.
     keys : array of shape (n_queries, k), int64
         Gets the results in no order, filled with -1 where there are fewer than k.
     """
     n_queries = len(keys)
-    limits = np.full(n_queries, limit)
-    found = Found(np.empty((n_queries, 2 * k + TILE), np.int64), np.zeros(n_queries, np.int64), limits)
+    found = Found(
+        np.empty((n_queries, 2 * k + TILE), np.int64),
+        np.zeros(n_queries, np.int64),
+        np.full(n_queries, _NO_LIMIT),
+        np.full(n_queries, largest),
+    )
     scratch = Scratch(np.zeros(_GROUP, np.uint64), np.zeros(_N_DIGITS, np.int32))
     sample = _sample(first_tile, min(last_tile, codes.n_codes // TILE), k)
     if sample.rank > 0 and _mostly_alive(codes):
-        _guess_limits(codes, sample, queries, np.empty(sample.n_tiles, np.int64), limits, scratch)
+        _guess_limits(codes, sample, queries, np.empty(sample.n_tiles, np.int64), found, scratch)
     for query in range(n_queries):
-        _fill_bounds(bounds, codes.n_bytes, queries, query, limits[query])
+        _aim(found, query, codes.n_bytes, queries, bounds, largest)
     block = max(1, _CACHE_BYTES // (TILE * codes.n_bytes))
     last = n_queries - 1
     for start in range(first_tile, last_tile, block):
@@ -113,10 +134,10 @@ def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limit, keys):
                 group = (first, first + 1, min(first + 2, last), min(first + 3, last))
                 _scan(codes, start, end, queries, bounds, group, n_queries - first, found, scratch, k)
     for query in range(n_queries):
-        if found.counts[query] < k and limits[query] < limit:
+        if found.counts[query] < k and found.limits[query] < _NO_LIMIT:
             found.counts[query] = 0
-            limits[query] = limit
-            _fill_bounds(bounds, codes.n_bytes, queries, query, limit)
+            found.limits[query] = _NO_LIMIT
+            _aim(found, query, codes.n_bytes, queries, bounds, largest)
             _scan(codes, first_tile, last_tile, queries, bounds, (query,), 1, found, scratch, k)
         count = found.counts[query]
         if count > k:
@@ -124,6 +145,19 @@ def knn_scan(codes, first_tile, last_tile, queries, bounds, k, limit, keys):
             count = k
         for place in range(k):  # an assignment of slices takes numba two seconds more to compile
             keys[query, place] = found.keys[query, place] if place < count else -1
+
+
+@inlined
+def threshold_of(limit, divisor, largest):
+    """The number that the coarse sums of all codes with a sum below a limit are below."""
+    return min(np.int64(largest), (limit - 1) // divisor + 1)
+
+
+@inlined
+def _aim(found, query, n_bytes, queries, bounds, largest):
+    """Make a query's threshold, or its bounds, those of its limit."""
+    found.thresholds[query] = threshold_of(found.limits[query], queries.divisors[query], largest)
+    _fill_bounds(bounds, n_bytes, queries, query, found.limits[query])
 
 
 @inlined
@@ -167,17 +201,22 @@ def _sample(first_tile, last_tile, k):
 
 
 @lean
-def _guess_limits(codes, sample, queries, keys, limits, scratch):
-    """Lower the limits to one above the guesses. ``keys`` has room for one for each tile of the sample."""
-    least = scratch.masks
-    for query in range(len(limits)):
+def _guess_limits(codes, sample, queries, keys, found, scratch):
+    """Lower the limits to a little above the guesses. ``keys`` has room for one for each tile of the sample.
+
+    The guess is a coarse sum. Rounding has taken half from each entry on average, and from nearly no sum more than this
+    and half the root of the number of entries, which is 1.7 standard deviations.
+    """
+    least, n_entries = scratch.masks, 2 * codes.n_bytes
+    rounded_off = n_entries // 2 + int(math.sqrt(n_entries)) // 2 + 1
+    for query in range(len(found.limits)):
         for i in range(sample.n_tiles):
             tile = sample.first_tile + i * sample.step
-            arguments = codes.tiles, tile, codes.n_bytes, queries.tables, codes.corrections, queries.factors
-            least_sums(*arguments, (query,), limits, least)
+            arguments = codes.tiles, tile, codes.n_bytes, queries.coarse, codes.corrections, queries.coarse_factors
+            least_sums(*arguments, (query,), found.thresholds, least)
             keys[i] = np.int64(least[0]) << POSITION_BITS
         guess = _keep_smallest(keys, sample.n_tiles, sample.rank, scratch.histogram)
-        limits[query] = min(np.int64(limits[query]), guess + 1)
+        found.limits[query] = min(found.limits[query], (guess + rounded_off) * queries.divisors[query])
     least[0] = _NONE
 
 
@@ -192,9 +231,8 @@ def _scan(codes, first_tile, last_tile, queries, bounds, group, n_queries, found
             _prefetch(tiles, tile * TILE * n_bytes + _BYTES_AHEAD, n_bytes)
             _prefetch(codes.corrections, tile * TILE + _CORRECTIONS_AHEAD, 1)
         if bounds is None:
-            near = near_by_sums(
-                tiles, tile, n_bytes, queries.tables, codes.corrections, queries.factors, group, found.limits, masks
-            )
+            arguments = tiles, tile, n_bytes, queries.coarse, codes.corrections, queries.coarse_factors
+            near = near_by_sums(*arguments, group, found.thresholds, masks)
         else:
             near = near_by_bounds(tiles, tile, n_bytes, bounds, codes.corrections, group, masks)
         while near != _NONE:
@@ -205,19 +243,20 @@ def _scan(codes, first_tile, last_tile, queries, bounds, group, n_queries, found
             if place < n_queries:
                 query = group[0] + place
                 keys, limit = found.keys[query], found.limits[query]
-                count = _append(codes, queries, query, tile, mask, limit, keys, found.counts[query])
+                tables, factor = queries.tables, queries.factors[query]
+                count = _append(codes, tables, factor, query, tile, mask, limit, keys, found.counts[query])
                 if count >= 2 * k:
                     found.limits[query] = _keep_smallest(keys, count, k, scratch.histogram)
-                    _fill_bounds(bounds, n_bytes, queries, query, found.limits[query])
+                    _aim(found, query, n_bytes, queries, bounds, found.thresholds[query])
                     count = k
                 found.counts[query] = count
 
 
 @lean
-def range_scan(codes, last_tile, queries, limits, masks, resume, hits):
-    """All codes with sums below the limits of at most 512 queries.
+def range_scan(codes, last_tile, queries, limits, thresholds, masks, resume, hits):
+    """All codes with sums below the limits of at most 512 queries; see :class:`Found` for the thresholds.
 
-    A hit is ``query << 54 | sum << 36 | position``; the hits come in no order. ``resume`` is (tile, query): where to
+    A hit is ``query << 54 | position``; the hits come in no order. ``resume`` is (tile, query): where to
     start, and on return where to go on because ``hits`` is full; the tile is ``last_tile`` or more at the end. Returns
     the number of hits, for ``hits`` of at least one block. ``masks`` is one word of zero.
     """
@@ -235,17 +274,28 @@ def range_scan(codes, last_tile, queries, limits, masks, resume, hits):
             for tile in range(start, end):
                 if codes.alive.size > 0 and codes.alive[tile] == _NONE:
                     continue
-                near = near_by_sums(
-                    tiles, tile, n_bytes, queries.tables, codes.corrections, queries.factors, (query,), limits, masks
-                )
+                arguments = tiles, tile, n_bytes, queries.coarse, codes.corrections, queries.coarse_factors
+                near = near_by_sums(*arguments, (query,), thresholds, masks)
                 if near != _NONE:
-                    count = _append(codes, queries, query, tile, masks[0], limits[query], hits, count)
+                    tables, factor = queries.tables, queries.factors[query]
+                    count = _append(codes, tables, factor, query, tile, masks[0], limits[query], hits, count)
                     masks[0] = _NONE
             for i in range(first, count):
-                hits[i] |= query << QUERY_SHIFT
+                hits[i] = (query << QUERY_SHIFT) | (hits[i] & POSITION_MASK)
         resume[0] = end
         resume[1] = 0
     return count
+
+
+@lean
+def sums_of_hits(codes, queries, hits, sums):
+    """Write the sums of the hits of a range scan."""
+    n_bytes = codes.n_bytes
+    for i in range(hits.size):
+        query, position = hits[i] >> QUERY_SHIFT, hits[i] & POSITION_MASK
+        place, table = position // TILE * TILE * n_bytes + position % TILE, query * n_bytes * 2 * TABLE
+        sums[i] = _correction(codes.corrections, position, queries.factors[query])
+        sums[i] += _look_up(codes.tiles, place, n_bytes, queries.tables, table)
 
 
 @lean
@@ -256,22 +306,26 @@ def _prefetch(array, first, n_lines):
 
 
 @lean
-def _append(codes, queries, query, tile, mask, limit, keys, count):
-    """Append the keys of a tile's codes with a bit in the mask and a sum below the limit; returns the new count."""
+def _append(codes, tables, factor, query, tile, mask, limit, keys, count):
+    """Append the keys of a tile's codes with a bit in the mask and a sum below the limit; returns the new count.
+
+    All queries as one argument would be slower: numba copies its five arrays for every call.
+    """
     n_used = codes.n_codes - tile * TILE
     if n_used < TILE:
         mask &= (_ONE << np.uint64(n_used)) - _ONE
     if codes.alive.size > 0:
         mask &= codes.alive[tile]
     first, n_bytes = tile * TILE * codes.n_bytes, codes.n_bytes
+    table = query * n_bytes * 2 * TABLE
     while mask != _NONE:
         lane = lowest_bit(mask)
         mask &= mask - _ONE
         position = tile * TILE + lane
-        value = _correction(codes.corrections, position, queries.factors[query])
-        value += _look_up(codes.tiles, first + lane, n_bytes, queries.tables, query * n_bytes * 2 * TABLE)
+        value = _correction(codes.corrections, position, factor)
+        value += _look_up(codes.tiles, first + lane, n_bytes, tables, table)
         keys[count] = (value << POSITION_BITS) | position
-        count += value < np.int64(limit)
+        count += value < limit
     return count
 
 
@@ -296,7 +350,7 @@ def _correction(corrections, position, factor):
 
 @inlined
 def _times(correction, factor):
-    return (np.int64(correction) * np.int64(factor)) >> 8
+    return (np.int64(correction) * np.int64(factor)) >> FACTOR_BITS
 
 
 @lean
@@ -309,35 +363,45 @@ def _fill_bounds(bounds, n_bytes, queries, query, limit):
         return
     n_entries = n_bytes * 2 * TABLE
     exact, bound = query * n_entries, query * (n_entries + 2 * TABLE)
-    scale = (np.uint64(255) << _SCALE_BITS) // np.uint64(max(1, limit))
+    most = np.uint64(max(1, limit))
+    scale = (np.uint64(255) << _SCALE_BITS) // most
     for entry in range(n_entries):
-        scaled = (np.uint64(queries.tables[exact + entry]) * scale) >> _SCALE_BITS
-        bounds[bound + entry] = min(np.uint64(255), scaled)
+        bounds[bound + entry] = (min(most, np.uint64(queries.tables[exact + entry])) * scale) >> _SCALE_BITS
     bound += n_entries
     for number in range(TABLE):
         for half in range(2):
             correction = np.uint64(_times(number << (4 - 4 * half), queries.factors[query]))
-            bounds[bound + half * TABLE + number] = min(np.uint64(255), (correction * scale) >> _SCALE_BITS)
+            bounds[bound + half * TABLE + number] = (min(most, correction) * scale) >> _SCALE_BITS
 
 
 @lean
 def _keep_smallest(keys, count, k, histogram):
     """Keep the k smallest of ``keys[:count]``, which ascend in position, in place and in order.
 
-    A counting select by the upper and then the lower digit of the sums, without a branch that depends on them. Returns
-    the sum of the k-th.
+    A counting select, first by the upper digit of how far a sum is above the least and then by the next, without a
+    branch that depends on the sums. Returns the sum of the k-th.
     """
-    histogram[:] = 0
-    for i in range(count):
-        histogram[keys[i] >> (POSITION_BITS + _DIGIT_BITS)] += 1
-    upper, n_below = _digit_of_kth(histogram, k)
-    histogram[:] = 0
+    limit = highest = keys[0] >> POSITION_BITS
     for i in range(count):
         value = keys[i] >> POSITION_BITS
-        histogram[value & (_N_DIGITS - 1)] += (value >> _DIGIT_BITS) == upper
-    lower, n_between = _digit_of_kth(histogram, k - n_below)
-    limit = (upper << _DIGIT_BITS) | lower
-    room_at_limit = k - n_below - n_between
+        limit, highest = min(limit, value), max(highest, value)
+    shift = 0
+    while (highest - limit) >> shift >= _N_DIGITS:
+        shift += 1
+    room_at_limit, n_bins = k, np.uint64(_N_DIGITS)
+    while True:
+        histogram[:] = 0
+        for i in range(count):
+            digit = np.uint64((keys[i] >> POSITION_BITS) - limit) >> np.uint64(shift)  # of lower sums it is large
+            histogram[digit & np.uint64(_N_DIGITS - 1)] += digit < n_bins
+        digit_of_kth, n_below = _digit_of_kth(histogram, room_at_limit)
+        limit += digit_of_kth << shift
+        room_at_limit -= n_below
+        if shift == 0:
+            break
+        lower = max(0, shift - _DIGIT_BITS)
+        n_bins = _ONE << np.uint64(shift - lower)
+        shift = lower
     kept = 0
     for i in range(count):
         value = keys[i] >> POSITION_BITS

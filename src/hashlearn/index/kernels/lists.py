@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from hashlearn.compiled import compiled, fast, lean
 from hashlearn.index.kernels.look_up import TABLE, near_in_list
 from hashlearn.index.kernels.products import products
+from hashlearn.index.kernels.rounding import coarsen, divisor_of
 from hashlearn.index.kernels.simd import TILE, lowest_bit, prefetch
 from hashlearn.index.kernels.sorting import sort_keys
 
@@ -38,7 +39,6 @@ QUERIES_PER_BLOCK = 128
 
 _WIDEST = 65000.0  # of 65535: rounding adds a half for each of four bits
 _LARGEST_SUM = float(1 << 26)
-_LARGEST_BYTE = 255  # of the two entries of a byte
 _LARGEST_TABLES, _LARGEST_CORRECTION = 40000, 24000  # of 65534, in coarse sums
 _FIXED = 16  # bits behind the point of a factor for sums; half of them for coarse sums
 _NO_LIMIT = np.int64((1 << 63) - 1)
@@ -345,8 +345,9 @@ def _ask(lists, geometry, queries, probes):
         reach = np.float64(far) - near + lists.spread + total
         unit = max(widest / _WIDEST, reach / _LARGEST_SUM, 1e-30)
         _round(raw, asked.tables[q], unit)
-        divisor = _divisor(asked.tables[q], 255 * lists.widest_scale / unit)
-        _coarsen(asked.tables[q], divisor, asked.coarse, q * n_entries)
+        largest_correction = 255 * lists.widest_scale / unit
+        divisor = divisor_of(asked.tables[q], float(_LARGEST_TABLES), largest_correction / _LARGEST_CORRECTION)
+        coarsen(asked.tables[q], divisor, asked.coarse[q * n_entries : (q + 1) * n_entries])
         asked.bases[q] = np.float64(near) + lists.lowest + least + geometry.square * squares[q]
         asked.units[q], asked.divisors[q] = unit, divisor
     return asked, is_finite
@@ -378,7 +379,7 @@ def _set_levels(added, cross, levels):
         level = added[i] - cross * levels[i]
         levels[i] = level
         near = min(near, level)
-        far = max(far, level if level < np.float32(LARGEST_LEVEL) else near)
+        far = max(far, level if level < np.float32(LARGEST_LEVEL) else np.float32(-LARGEST_LEVEL))
     return near, far
 
 
@@ -493,30 +494,6 @@ def _round(raw, tables, unit):
     inverse = np.float32(1 / unit)
     for entry in range(raw.size):
         tables[entry] = np.uint16(min(np.float32(65535), raw[entry] * inverse + np.float32(0.5)))
-
-
-@lean
-def _divisor(tables, largest_correction):
-    """What sums are divided by, so that coarse ones fit their bytes and words."""
-    most, total = 0, 0
-    for first in range(0, tables.size, 2 * TABLE):
-        of_byte = 0
-        for table in range(first, first + 2 * TABLE, TABLE):
-            largest = np.uint16(0)
-            for entry in range(table, table + TABLE):
-                largest = max(largest, tables[entry])
-            of_byte += np.int64(largest)
-        most = max(most, of_byte)
-        total += of_byte
-    divisor = max(most / _LARGEST_BYTE, total / _LARGEST_TABLES, largest_correction / _LARGEST_CORRECTION)
-    return max(1, np.int64(divisor) + 1)
-
-
-@lean
-def _coarsen(tables, divisor, coarse, first):
-    inverse = (_ONE << np.uint64(32)) // np.uint64(divisor)
-    for entry in range(tables.size):
-        coarse[first + entry] = (np.uint64(tables[entry]) * inverse) >> np.uint64(32)
 
 
 @lean

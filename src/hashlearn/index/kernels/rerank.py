@@ -14,6 +14,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from hashlearn.compiled import compiled, fast, lean
+from hashlearn.index.kernels.lists import knn_in_lists
 from hashlearn.index.kernels.simd import I32, prefetch
 
 EUCLIDEAN, COSINE, DOT = range(3)
@@ -62,6 +63,28 @@ def nearest_of_candidates(vectors, queries, candidates, metric, distances, rows)
     for q in range(len(queries)):
         constant = prepare(vectors.offsets, vectors.scales, queries[q], metric, query)
         _select(vectors, query, candidates[q], metric, constant, distances[q], rows[q])
+
+
+@compiled
+def nearest_in_lists(lists, geometry, queries, probes, n_candidates, allowed, vectors, metric, distances, rows, probed):
+    """The nearest candidates of each query, by their vectors, in one call.
+
+    The arguments are those of :func:`~hashlearn.index.kernels.lists.knn_in_lists` and :func:`nearest_of_candidates`.
+
+    Returns
+    -------
+    bool
+        Whether each query is finite and has ``n_candidates`` candidates; otherwise what is written is no result.
+    """
+    n = len(queries)
+    estimates, candidates = np.empty((n, n_candidates), np.float32), np.empty((n, n_candidates), np.int64)
+    if not knn_in_lists(lists, geometry, queries, probes, n_candidates, allowed, estimates, candidates, probed):
+        return False
+    for q in range(n):
+        if candidates[q, n_candidates - 1] < 0:
+            return False
+    nearest_of_candidates(vectors, queries, candidates, metric, distances, rows)
+    return True
 
 
 @lean

@@ -33,7 +33,6 @@ QUERY_SHIFT = 54  # above the 14 bits of a distance: room for 512 queries in one
 QUERIES_PER_BLOCK = 512
 
 _CACHE_BYTES = 32768
-_WORD_OF_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 # How a tile is first looked at, the cheapest first; see first_look and the functions of the same names in simd.
 FOLDED, FOLDED_PAIRS, FRONT_PAIRS, FRONT, PAIRS, ALL = range(6)

@@ -1,5 +1,8 @@
 """The columns of an Arrow table that is read a batch at a time: vectors, numbers, or texts."""
 
+import mmap
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -14,6 +17,9 @@ from hashlearn.rows.formats.format import Format, listing, objects_of
 from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.problems import FileProblem
 from hashlearn.rows.forms import is_list_type, is_number_type, matrix_of_lists
+
+_MOST_IN_MEMORY = 1 << 30
+"""Bytes of an array; a larger one lies in a temporary file, and in memory as far as the system has room."""
 
 
 class ArrowTable(NamedTuple):
@@ -107,8 +113,12 @@ class ArrowTable(NamedTuple):
 
     def _room(self, width: int, dtype: np.dtype) -> NDArray:
         """An empty array for all rows that the file announces."""
-        check_expansion(self.path, self.n_rows * width * dtype.itemsize, self.max_bytes)
-        return np.empty((self.n_rows, width), dtype)
+        n_bytes = self.n_rows * width * dtype.itemsize
+        check_expansion(self.path, n_bytes, self.max_bytes)
+        pages = _pages(n_bytes) if n_bytes > _MOST_IN_MEMORY else None
+        if pages is None:
+            return np.empty((self.n_rows, width), dtype)
+        return np.frombuffer(pages, dtype).reshape(self.n_rows, width)
 
     def _filled(self, columns: list[str]) -> Iterator[tuple[slice, Any]]:
         """Batches with the slice of their rows.
@@ -125,6 +135,16 @@ class ArrowTable(NamedTuple):
             filled += batch.num_rows
         if filled != self.n_rows:
             raise FileProblem(self.path, f"{filled} rows, and it promises {self.n_rows}")
+
+
+def _pages(n_bytes: int) -> mmap.mmap | None:
+    """A mapped temporary file without a name, which ends with the array; None where the disk has no room for it."""
+    try:
+        with tempfile.TemporaryFile() as file:
+            os.posix_fallocate(file.fileno(), 0, n_bytes)  # without it a full disk would end the process
+            return mmap.mmap(file.fileno(), n_bytes)
+    except (OSError, AttributeError):  # no room, or a system without posix_fallocate
+        return None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
+import scipy  # which imports scipy.io when it is first used
 from numpy.typing import NDArray
 
 from hashlearn.rows.formats import mat5

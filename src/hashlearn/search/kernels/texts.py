@@ -13,6 +13,7 @@ _MIX = np.uint64(0xFF51AFD7ED558CCD)
 _SHIFT = np.uint64(32)
 _NEWLINE, _QUOTE, _COMMA, _BACKSLASH = 10, 34, 44, 92
 _OPEN_LIST, _CLOSE_LIST, _OPEN_DICT, _CLOSE_DICT = 91, 93, 123, 125
+_LOOKUP_COST = 16  # additions that take as long as one binary search
 EMPTY = -1
 """A slot without a place, and the place of what is not there."""
 
@@ -263,3 +264,21 @@ def add_weights(places, weights, count, mask, scores, found, n_found):
                 n_found += 1
             scores[place] += count * weights[i]
     return n_found
+
+
+@compiled
+def add_to_found(places, weights, count, found, scores):
+    """Add ``count`` times the weights of places, which ascend, to the scores of the places found.
+
+    Where many were found, all places are added: the scores of the others are not looked at again.
+    """
+    if len(found) * _LOOKUP_COST > len(places):
+        for i in range(len(places)):
+            if places[i] >= len(scores):
+                break
+            scores[places[i]] += count * weights[i]
+        return
+    for place in found:
+        at = np.searchsorted(places, place)
+        if at < len(places) and places[at] == place:
+            scores[place] += count * weights[at]

@@ -173,16 +173,26 @@ def small_histogram(
         tall = 0.0 if not count else max(1.5, count / most * (height - 16))
         bars.append(
             f'<rect class="bar{" within" if inside else ""}" x="{place * step:.1f}" y="{height - 14 - tall:.1f}" '
-            f'width="{step - 1:.1f}" height="{tall:.1f}"><title>{low:g} to {high:g}: {int(count):,}</title></rect>'
+            f'width="{step - 1:.1f}" height="{tall:.1f}">'
+            f"<title>{_shown(low)} to {_shown(high)}: {int(count):,}</title></rect>"
         )
     ends = (
-        f'<text x="0" y="{height - 1}">{edges[0]:g}</text>'
-        f'<text x="{width}" y="{height - 1}" text-anchor="end">{edges[-1]:g}</text>'
+        f'<text x="0" y="{height - 1}">{_shown(edges[0])}</text>'
+        f'<text x="{width}" y="{height - 1}" text-anchor="end">{_shown(edges[-1])}</text>'
     )
-    told = f"Histogram from {edges[0]:g} to {edges[-1]:g}"
+    told = f"Histogram from {_shown(edges[0])} to {_shown(edges[-1])}"
     return Markup(
         f'<svg class="chart" viewBox="0 0 {width} {height}" role="img" aria-label="{told}">{"".join(bars)}{ends}</svg>'
     )
+
+
+def _shown(number: float) -> str:
+    """A number as people write it; years have no comma.
+
+    >>> _shown(5635090.0), _shown(2026.0), _shown(0.25)
+    ('5,635,090', '2026', '0.25')
+    """
+    return f"{number:,.0f}" if abs(number) >= 100_000 else f"{number:g}"
 
 
 def nearness(share: float, said: str) -> Markup:

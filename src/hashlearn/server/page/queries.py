@@ -114,14 +114,18 @@ def posted_vector(text: str, n_features: int) -> Posted:
 
 
 def typed_query(parameters: Mapping[str, str], collection: Collection, takes: str | None) -> dict[str, str] | None:
-    """What somebody typed into the box, as it is named in an address: an id, or a text; None where it is empty."""
+    """What somebody typed into the box, as it is named in an address; None where it is empty.
+
+    An id, a text where texts are searched for, or words that are looked for in names.
+    """
     typed = (parameters.get("find") or "").strip()[:_LONGEST_TEXT]
     if not typed:
         return None
     try:
         return {"id": str(collection.id_of(typed))}
     except ValueError:
-        return {"text" if takes == "text" else "id": typed}
+        in_memory = collection.search.store is None
+        return {"text" if takes == "text" else "words" if in_memory else "id": typed}
 
 
 def query_of(

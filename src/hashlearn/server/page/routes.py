@@ -33,7 +33,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 PICTURE_HEADERS = {"Cache-Control": "private, max-age=3600", "X-Content-Type-Options": "nosniff"}
-SETTINGS = ("k", "layout", "show", "cluster", "area")
+SETTINGS = ("k", "layout", "show", "cluster", "area", "words")
 MOST_POINTS = 100_000
 
 router = APIRouter(include_in_schema=False)

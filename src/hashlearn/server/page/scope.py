@@ -1,4 +1,4 @@
-"""Which items a view is about: payload values, ranges, a cluster, an area of the map; as an address says it."""
+"""Which items a view is about: payload values, ranges, words, a cluster, an area of the map; as an address says it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ GRID = 1000
 """Areas are given on a grid of this many steps a side."""
 _MOST_CORNERS = 200
 _MOST_VALUES = 100
+_LONGEST_WORDS = 200
 
 
 class Scope(NamedTuple):
@@ -26,15 +27,18 @@ class Scope(NamedTuple):
     cluster : int or None
         From 0.
     area : corners of a polygon on the map, or nothing
+    words : str
+        Words that the name or the text of an item must have.
     """
 
     values: dict[str, list[str]]
     ranges: dict[str, tuple[float | None, float | None]]
     cluster: int | None = None
     area: tuple[tuple[int, int], ...] = ()
+    words: str = ""
 
     def __bool__(self) -> bool:
-        return bool(self.values or self.ranges or self.area) or self.cluster is not None
+        return bool(self.values or self.ranges or self.area or self.words) or self.cluster is not None
 
     @property
     def uses_map(self) -> bool:
@@ -49,6 +53,7 @@ class Scope(NamedTuple):
             said[f"{MOST}{field}"] = None if most is None else f"{most:g}"
         said["cluster"] = self.cluster
         said["area"] = ",".join(f"{x},{y}" for x, y in self.area) or None
+        said["words"] = self.words or None
         return {name: value for name, value in said.items() if value is not None}
 
     def filter(self, but: str | None = None) -> dict[str, Any] | None:
@@ -90,6 +95,8 @@ class Scope(NamedTuple):
         for field, (least, most) in self.ranges.items():
             said = f"{field}: {'' if least is None else f'{least:g}'} to {'' if most is None else f'{most:g}'}"
             found.append((said, self._replace(ranges={f: r for f, r in self.ranges.items() if f != field})))
+        if self.words:
+            found.append((f"words: {self.words}", self._replace(words="")))
         if self.cluster is not None:
             name = f"Cluster {self.cluster + 1}"
             if made is not None and self.cluster < len(made.clusters):
@@ -119,7 +126,8 @@ def scope_of(parameters: Any) -> Scope:
             if name.startswith(start):
                 limits.setdefault(name.removeprefix(start), [None, None])[place] = _number(name, texts[0])
     ranges = {field: (least, most) for field, (least, most) in limits.items()}
-    return Scope(values, ranges, _cluster(_all(parameters, "cluster")), _area(_all(parameters, "area")))
+    words = " ".join(_all(parameters, "words")).strip()[:_LONGEST_WORDS]
+    return Scope(values, ranges, _cluster(_all(parameters, "cluster")), _area(_all(parameters, "area")), words)
 
 
 def _all(parameters: Any, name: str) -> Sequence[str]:

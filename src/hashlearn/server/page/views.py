@@ -17,6 +17,7 @@ from hashlearn.server.features import Features
 from hashlearn.server.page import charts, compare, quality, ranking
 from hashlearn.server.page.collection import Collection, Item
 from hashlearn.server.page.facets import Fields
+from hashlearn.server.page.having_words import ItemWords
 from hashlearn.server.page.jobs import Job, Jobs
 from hashlearn.server.page.queries import PageQuery, PostedQueries, query_of
 from hashlearn.server.page.scope import Scope, scope_of
@@ -103,6 +104,7 @@ class Views:
         self.posted = PostedQueries()
         self.jobs = Jobs()
         self.fields = Fields(collection)
+        self.words = ItemWords(collection)
         self._answers: OrderedDict[str, tuple[Any, list[tuple[Any, float]]]] = OrderedDict()
         self._map: tuple[Any, CollectionMap] | None = None
         self._lock = threading.Lock()
@@ -286,9 +288,9 @@ class Views:
             items = [ListedItem(item) for item in collection.items(collection.random_ids(N_OF_A_PAGE, random_state=0))]
             return self._render("home.html", "/", asked, map=None, job=job, items=items)
         alone = [ListedItem(item) for item in collection.items(made.alone)]
-        pairs = [[ListedItem(item) for item in collection.items(pair)] for pair in made.pairs]
+        groups = [[ListedItem(item) for item in collection.items(group)] for group in made.groups]
         shown = self._map_values(made)
-        return self._render("home.html", "/", asked, **shown, job=None, alone=alone, pairs=pairs)
+        return self._render("home.html", "/", asked, **shown, job=None, alone=alone, groups=groups)
 
     def _map_values(self, made: CollectionMap) -> dict[str, Any]:
         """What a template needs to show the map: clusters with their numbers, colors and examples."""
@@ -362,7 +364,15 @@ class Views:
         return (sum(key in found for key in truth), len(truth)) if truth else None
 
     def _among(self, scope: Scope) -> ranking.LookedAt:
-        return ranking.LookedAt(scope.filter(), scope.subset(self.map() if scope.uses_map else None))
+        return ranking.LookedAt(scope.filter(), self._subset(scope))
+
+    def _subset(self, scope: Scope) -> NDArray[np.bool_] | None:
+        """The items of the cluster and the area that have the words; None for all."""
+        subset = scope.subset(self.map() if scope.uses_map else None)
+        if not scope.words:
+            return subset
+        having = self.words.having(scope.words)
+        return having if subset is None else having & subset
 
     def _mask(self, scope: Scope) -> NDArray[np.bool_]:
         among = self._among(scope)
@@ -421,7 +431,7 @@ class Views:
             query=asked.query,
             state=asked.state,
             settings=asked.settings,
-            filters=self.fields.filters(asked.scope, asked.scope.subset(made))
+            filters=self.fields.filters(asked.scope, self._subset(asked.scope))
             if is_list and is_counted and len(self.collection)
             else [],
             all_fields=self.fields.all_names() if is_list and is_counted and len(self.collection) else [],

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from numpy.typing import NDArray
 
 from hashlearn.codes import bytes_per_code
-from hashlearn.server.arrays import base64_bytes, base64_text, vector_matrix, written_codes
+from hashlearn.server.arrays import base64_bytes, base64_text, written_codes
 from hashlearn.server.errors import Problem, unprocessable
 from hashlearn.server.json_route import JsonRoute
 from hashlearn.server.models import (
@@ -57,7 +57,7 @@ async def _vectors(service: Service, body: CodesRequest) -> NDArray:
         raise Problem(422, f"one of {', '.join(_INPUTS)} is wanted, got {' and '.join(given) or 'none'}", "vectors")
     service.check_batch(given[0], getattr(body, given[0]))
     if body.vectors is not None:
-        return vector_matrix("vectors.{}", body.vectors, service.n_features)
+        return await service.vectors("vectors.{}", body.vectors)
     if body.texts is not None:
         return await service.vectors_of_texts("texts", body.texts)
     images = [base64_bytes(f"images.{number}", image) for number, image in enumerate(body.images or [])]
@@ -70,4 +70,4 @@ async def _vectors_of_input(service: Service, given: str | list) -> NDArray:
     service.check_batch("input", many)
     if isinstance(many[0], str):
         return await service.vectors_of_texts("input", many)
-    return vector_matrix("input.{}" if many is given else "input", many, service.n_features)
+    return await service.vectors("input.{}" if many is given else "input", many)

@@ -8,7 +8,7 @@ import numpy as np
 from fastapi import APIRouter
 
 from hashlearn.search import SimilaritySearch
-from hashlearn.server.arrays import base64_text, vector_matrix
+from hashlearn.server.arrays import base64_text
 from hashlearn.server.errors import Problem, problem_of, unprocessable, written
 from hashlearn.server.json_route import JsonRoute
 from hashlearn.server.models import (
@@ -38,7 +38,7 @@ async def put_points(service: Served, body: PointsRequest) -> Any:
     service.check_batch("points", body.points)
     ids = [point.id for point in body.points]
     _check_ids(ids)
-    X = vector_matrix("points.{}.vector", [point.vector for point in body.points], service.n_features)
+    X = await service.vectors("points.{}.vector", [point.vector for point in body.points])
     payloads = [point.payload or {} for point in body.points]
     if body.duplicates is None and body.max_distance is None:
         await service.write(partial(service.search.upsert, X, ids, payloads))

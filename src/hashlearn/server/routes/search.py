@@ -6,7 +6,7 @@ import numpy as np
 from fastapi import APIRouter
 from numpy.typing import NDArray
 
-from hashlearn.server.arrays import base64_bytes, code_matrix, vector_matrix
+from hashlearn.server.arrays import base64_bytes, code_matrix
 from hashlearn.server.batching import Cut, QueryBatch, Wanted, search_alone, search_text
 from hashlearn.server.errors import Problem, unprocessable
 from hashlearn.server.json_route import JsonRoute
@@ -16,9 +16,11 @@ from hashlearn.server.service import Served, Service
 router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["search"])
 
 _FEW_NEIGHBORS = 2000
-"""Of requests that are searched together; whoever asks for more does not hold up others."""
+_CANDIDATES = 50
+"""Candidates that take no longer than a neighbor, of which payloads are read and written."""
+"""Requests for at most this many neighbors are searched together; one for more is searched alone."""
 _MANY_NEIGHBORS = 20_000
-"""From here on an answer is long: few of them are made at a time."""
+"""An answer with more neighbors is long; few long answers are made at one time."""
 _LARGEST_SUBSET = 100_000
 _QUERIES = ("vector", "vectors", "id", "code", "codes", "text", "image")
 
@@ -44,7 +46,8 @@ async def search(service: Served, body: SearchRequest) -> Any:
     wanted = Wanted(by, body.k, body.rerank, body.candidates, body.recall)
     query = QueryBatch(rows, Cut(body.radius, body.payloads))
     n_neighbors = body.k * len(rows)
-    if body.filter is None and body.subset is None and n_neighbors <= _FEW_NEIGHBORS:
+    is_plain = body.filter is None and body.subset is None and body.recall != 1
+    if is_plain and max(n_neighbors, len(rows) * (body.candidates or 0) // _CANDIDATES) <= _FEW_NEIGHBORS:
         if by == "vectors":
             service.watch.asked(rows[0], body.k, wanted.options())
         return await service.searches.do(wanted, query)
@@ -78,12 +81,11 @@ def _check_one_query(body: SearchRequest) -> None:
 async def _queries(service: Service, body: SearchRequest) -> tuple[str, NDArray]:
     """ "vectors" or "codes", and the matrix of them."""
     _check_one_query(body)
-    n_features = service.n_features
     if body.vector is not None:
-        return "vectors", vector_matrix("vector", [body.vector], n_features)
+        return "vectors", await service.vectors("vector", [body.vector])
     if body.vectors is not None:
         service.check_batch("vectors", body.vectors)
-        return "vectors", vector_matrix("vectors.{}", body.vectors, n_features)
+        return "vectors", await service.vectors("vectors.{}", body.vectors)
     if body.code is not None:
         return "codes", code_matrix("code", [body.code], service.search.n_bits, body.code_encoding)
     if body.codes is not None:

@@ -16,7 +16,7 @@ router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["snapshots"])
 
 @router.post("/v1/snapshots", response_model=SnapshotEntry, status_code=201)
 async def make_snapshot(service: Served, body: SnapshotRequest) -> Any:
-    """Copy the search, beside whoever writes, and read the copy back. It needs the key to write."""
+    """Copy the search while others may write, and check the copy. Needs the key to write."""
     target = _folder(service) / body.name
     if target.exists():
         raise unprocessable("name", f"must be new, got {body.name!r}")

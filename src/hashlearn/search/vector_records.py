@@ -1,4 +1,4 @@
-"""Kept vectors in mapped memory, read where they lie; the system is told before which ones it has to read."""
+"""Kept vectors as records: what their bytes mean, and how they are read where they lie in mapped memory."""
 
 import ctypes
 import mmap
@@ -8,19 +8,23 @@ import time
 from collections.abc import Iterable
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hashlearn.checks import check_choice
+from hashlearn.durable.files import PAGE
 from hashlearn.index.code_table import check_ids
 from hashlearn.index.kernels.rerank import METRIC_NUMBERS
 from hashlearn.linalg.projections import unit_rows
+from hashlearn.rows import as_rows, fold
 from hashlearn.rows.blocks import Source
-from hashlearn.search.kernels.checksums import copy_checked
-from hashlearn.search.kernels.records import RecordArrays, nearest_records
-from hashlearn.search.vector_layout import VectorLayout
+from hashlearn.search.kernels.records import FIRST, RecordArrays, copy_checked, nearest_records, write_checksums
 
+DTYPES = ("float32", "float16", "int8")
+
+_LARGEST_BYTE = 127
 _BLOCK = 1 << 14
 
 _GAP = 1 << 14
@@ -28,6 +32,101 @@ _GAP = 1 << 14
 
 _LOOKS, _PAGES_A_LOOK, _SECONDS = 64, 16, 1.0
 """Residency is looked up in this many places of a file, this many pages in each, at most once in this time."""
+
+
+class Calibration(NamedTuple):
+    """What the bytes of int8 vectors mean: a value is ``offset + scale * byte``, the byte from -127 to 127.
+
+    Attributes
+    ----------
+    offset, scale : ndarray of shape (n_features,), float32
+    """
+
+    offset: NDArray[np.float32]
+    scale: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, X: Any) -> "Calibration":
+        """Of training vectors: the bytes of a feature reach from its least to its largest value.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows (:func:`hashlearn.rows.as_rows`)
+
+        Examples
+        --------
+        >>> calibration = Calibration.of([[0.0, -1.0], [2.54, 1.0]])
+        >>> calibration.offset.round(2), calibration.scale.round(4)
+        (array([1.27, 0.  ], dtype=float32), array([0.01  , 0.0079], dtype=float32))
+        """
+        rows = as_rows(X)
+        if not len(rows):
+            raise ValueError("X must have at least one row to calibrate by, got 0")
+        low, high = fold(rows, _range_of_block, _wider)
+        tiny = np.finfo(np.float32).tiny
+        scale = np.where(high > low, np.maximum((high - low) / (2 * _LARGEST_BYTE), tiny), 1.0)
+        return cls(((low + high) / 2).astype(np.float32), scale.astype(np.float32))
+
+
+class VectorLayout:
+    """What does not change in a file: what its values mean, and where things are.
+
+    Attributes
+    ----------
+    n_features : int
+    dtype : one of DTYPES
+    calibration : Calibration or None
+        For int8 what the bytes mean.
+    id : str
+    count_at, records_at : int
+        Where the number of records is, and where the records begin.
+    stored_dtype : dtype
+    row_words : int
+        Words of 32 bits that hold the values of a vector; the checksum is one more.
+    record_bytes : int
+    multipliers : uint64 array
+        Of the checksums.
+    """
+
+    def __init__(self, n_features: int, dtype: str, calibration: Calibration | None, id: str, count_at: int):
+        self.n_features, self.dtype, self.calibration, self.id = n_features, dtype, calibration, id
+        self.count_at, self.records_at = count_at, count_at + PAGE
+        self.stored_dtype = np.dtype(dtype).newbyteorder("<")
+        self.row_words = -(-n_features * self.stored_dtype.itemsize // 4)
+        self.record_bytes = 4 * (self.row_words + 1)
+        self.multipliers = _multipliers(int(id, 16), self.row_words)
+
+    def size(self, n_records: int) -> int:
+        """Bytes of a file with room for ``n_records``."""
+        return self.records_at + n_records * self.record_bytes
+
+    def stored(self, block: NDArray) -> tuple[NDArray, int]:
+        """The values of vectors as they are kept, and how many of them were out of range and are clipped."""
+        if self.calibration is None:
+            values, limit = block, float(np.finfo(self.dtype).max)
+        else:
+            values, limit = np.rint((block - self.calibration.offset) / self.calibration.scale), float(_LARGEST_BYTE)
+        n_clipped = int(np.count_nonzero(np.abs(values) > limit))
+        return np.clip(values, -limit, limit).astype(self.stored_dtype), n_clipped
+
+    def floats(self, stored: NDArray) -> NDArray[np.float32]:
+        """The values that are meant."""
+        if self.calibration is None:
+            return stored.astype(np.float32, copy=False)
+        values = stored.astype(np.float32)
+        values *= self.calibration.scale
+        values += self.calibration.offset
+        return values
+
+    def records_of(self, stored: NDArray, first: int) -> NDArray[np.uint32]:
+        """Vectors with their checksums, for records from number ``first`` on; shape (n, row_words + 1)."""
+        records = np.zeros((len(stored), self.row_words + 1), "<u4")
+        values = np.ascontiguousarray(stored).view(np.uint8)
+        records.view(np.uint8)[:, : values.shape[1]] = values
+        checks = np.empty(len(stored), np.uint32)
+        write_checksums(np.ascontiguousarray(records[:, :-1]), first, self.multipliers, checks)
+        records[:, -1] = checks
+        return records
 
 
 class VectorMapping:
@@ -257,3 +356,41 @@ def mapping_of(array: Any) -> tuple[mmap.mmap, int] | None:
         return None
     begin = np.frombuffer(base, np.uint8).ctypes.data
     return base, int(array.ctypes.data - begin)
+
+
+def checked_calibration(n_features: int, dtype: Any, calibration: Any) -> Calibration | None:
+    """Raise unless int8 has a calibration of ``n_features`` features, and the others have none."""
+    if check_choice("dtype", dtype, DTYPES) != "int8":
+        if calibration is not None:
+            raise ValueError(f"calibration must be None with dtype={dtype!r}: only int8 has one")
+        return None
+    if not isinstance(calibration, Calibration):
+        raise ValueError(f"int8 vectors need a calibration, Calibration.of(training vectors), got {calibration!r}")
+    offset, scale = (np.asarray(values, np.float32) for values in calibration)
+    if offset.shape != (n_features,) or scale.shape != (n_features,):
+        raise ValueError(
+            f"calibration must have an offset and a scale for each of {n_features} features, "
+            f"got shapes {offset.shape} and {scale.shape}"
+        )
+    if not np.isfinite(offset).all() or not np.isfinite(scale).all() or scale.min() <= 0:
+        raise ValueError("calibration must be finite, with scales above zero")
+    return Calibration(offset, scale)
+
+
+def _multipliers(seed: int, n_words: int) -> NDArray[np.uint64]:
+    """Those of the checksums of records of ``n_words`` words in a file with this seed."""
+    with np.errstate(over="ignore"):
+        z = np.arange(1, n_words + FIRST + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (z ^ (z >> np.uint64(31))) | np.uint64(1)
+
+
+def _range_of_block(block: NDArray, first: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return block.min(axis=0).astype(np.float64), block.max(axis=0).astype(np.float64)
+
+
+def _wider(
+    left: tuple[NDArray[np.float64], NDArray[np.float64]], right: tuple[NDArray[np.float64], NDArray[np.float64]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.minimum(left[0], right[0]), np.maximum(left[1], right[1])

@@ -1,0 +1,231 @@
+"""Rows as sums of levels: each of some orthogonal directions has 2^m levels, and m bits of a code choose one of them.
+
+From about three bits for each feature on, this leaves less of a row out than signed words do, and the bits of a row
+need no search: its component in a direction takes the nearest level. The directions are principal ones. The next bit
+always goes to the direction with the largest variance / 4^bits, and directions with the same number of bits are rotated
+at random, which makes their variances alike.
+
+The bits of all directions lie end to end, and the code is cut after every fourth bit, so that it is one of free words
+(:mod:`hashlearn.linalg.abh.words`): the 16 words of a group are the sums of what its bits add in their directions. The
+levels of a direction that is cut are therefore sums of one number for each of its pieces.
+"""
+
+import heapq
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.compiled import compiled
+from hashlearn.linalg.abh.words import GROUP_BITS, GROUP_WORDS
+
+MOST_BITS = 8
+"""Bits of a direction, at most."""
+
+_POINTS = 4096
+_ROUNDS = 30
+"""The levels of a direction are learned from 4096 means of its sorted components, in 30 rounds."""
+
+_WIDTHS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0)
+"""Of these, in standard deviations, the first levels take the half width that leaves least."""
+
+
+def shared_bits(variances: NDArray, n_bits: int) -> NDArray[np.intp]:
+    """Bits of every direction, each next one to the largest variance / 4^bits, of equal ones to the first."""
+    bits = np.zeros(len(variances), np.intp)
+    waiting = [(-float(variance), i) for i, variance in enumerate(variances)]
+    heapq.heapify(waiting)
+    for _ in range(n_bits):
+        left, i = heapq.heappop(waiting)
+        bits[i] += 1
+        if bits[i] < MOST_BITS:
+            heapq.heappush(waiting, (left / 4, i))
+    return bits
+
+
+def pieces_of(first: int, n_bits: int) -> list[int]:
+    """Lengths of the pieces into which groups of four cut the bits from ``first`` on; 3 bits from 6 on: [2, 1]."""
+    cuts = [first, *range((first // GROUP_BITS + 1) * GROUP_BITS, first + n_bits, GROUP_BITS), first + n_bits]
+    return np.diff(cuts).tolist()
+
+
+def fitted_levels(components: NDArray, pieces: list[int]) -> NDArray[np.float64]:
+    """The 2^m levels of a direction, by the number that m bits write; a sum of one number for each piece of the bits.
+
+    Rounds of nearest levels and of means, from levels at equal distances.
+    """
+    n_bits = sum(pieces)
+    points = np.sort(components.astype(np.float64))
+    if len(points) > _POINTS:
+        cuts = np.linspace(0, len(points), _POINTS + 1).astype(np.intp)
+        points = np.add.reduceat(points, cuts[:-1]) / np.diff(cuts)
+    steps = (2 * np.arange(1 << n_bits) + 1) / (1 << n_bits) - 1
+    starts = [points.mean() + width * points.std() * steps for width in _WIDTHS]
+    levels = min(starts, key=lambda start: _error(points, start))
+    numbers, shift = np.arange(1 << n_bits), n_bits
+    parts = []  # for each piece, the number that its bits write in every number of the direction
+    for piece in pieces:
+        shift -= piece
+        parts.append((numbers >> shift) & ((1 << piece) - 1))
+    for _ in range(_ROUNDS):
+        chosen = nearest_levels(points, levels)
+        for part, piece in zip(parts, pieces, strict=True):
+            own = part[chosen]
+            counts = np.bincount(own, minlength=1 << piece)
+            missed = np.bincount(own, points - levels[chosen], minlength=1 << piece)
+            levels = levels + (missed / np.maximum(counts, 1))[part]
+    return levels
+
+
+def nearest_levels(components: NDArray, levels: NDArray) -> NDArray[np.intp]:
+    """The number of the nearest level of every component."""
+    order = np.argsort(levels, kind="stable")
+    ordered = levels[order]
+    return order[np.searchsorted((ordered[1:] + ordered[:-1]) / 2, components)]
+
+
+def _error(points: NDArray, levels: NDArray) -> float:
+    return float(np.square(points - levels[nearest_levels(points, levels)]).sum())
+
+
+class Levels(NamedTuple):
+    """Directions and their levels; the bits of the directions lie end to end in a code.
+
+    Attributes
+    ----------
+    directions : ndarray of shape (d, k)
+        Orthonormal columns.
+    bits : ndarray of int, shape (k,)
+    values : ndarray of shape (sum of 2^bits,)
+        The levels of the first direction, by their numbers, then those of the second, and so on.
+    """
+
+    directions: NDArray
+    bits: NDArray
+    values: NDArray
+
+    @classmethod
+    def of(cls, X: NDArray, n_bits: int, rng: np.random.RandomState) -> "Levels":
+        """Of centered rows."""
+        variances, V = np.linalg.eigh(X.T.astype(np.float64) @ X / len(X))
+        variances, V = np.maximum(variances[::-1], 0), V[:, ::-1].copy()
+        bits = shared_bits(variances, n_bits)
+        for same in (np.flatnonzero(bits == count) for count in np.unique(bits[bits > 0])):
+            V[:, same] = V[:, same] @ np.linalg.qr(rng.standard_normal((len(same), len(same))))[0]
+        order = _order_with_few_cuts(bits)
+        bits, V = bits[order], V[:, order].astype(np.float32)
+        components = X @ V.astype(X.dtype)
+        values = [
+            fitted_levels(components[:, i], pieces_of(first, count))
+            for i, (first, count) in enumerate(zip(np.cumsum(bits) - bits, bits.tolist(), strict=True))
+        ]
+        return cls(V, bits, np.concatenate(values).astype(np.float32))
+
+    @property
+    def tables(self) -> list[NDArray]:
+        """The levels of every direction."""
+        return np.split(self.values, np.cumsum(1 << self.bits)[:-1])
+
+    def words(self) -> NDArray[np.float32]:
+        """The 16 words of each group of four bits, shape (4 * n_bits, d).
+
+        A piece of a direction adds the difference to the level with zeros in these bits; the first piece adds that
+        level too.
+        """
+        n_groups = int(self.bits.sum()) // GROUP_BITS
+        words = np.zeros((n_groups, GROUP_WORDS, len(self.directions)))
+        numbers, first = np.arange(GROUP_WORDS), 0
+        for direction, count, table in zip(self.directions.T, self.bits.tolist(), self.tables, strict=True):
+            base, end = float(table[0]), first + count
+            for piece in pieces_of(first, count):
+                behind = GROUP_BITS - first % GROUP_BITS - piece  # bits of the group behind the piece
+                own = (numbers >> behind) & ((1 << piece) - 1)
+                added = table[own << (end - first - piece)].astype(np.float64) - table[0] + base
+                words[first // GROUP_BITS] += np.outer(added, direction)
+                first, base = first + piece, 0.0
+        return words.reshape(-1, len(self.directions)).astype(np.float32)
+
+    def squares(self) -> NDArray[np.float64]:
+        """What each of the 16 words of each group adds to the squared length of a row, shape (4 * n_bits,).
+
+        The sum is exact but for twice the products of the pieces of a direction that is cut.
+        """
+        n_groups = int(self.bits.sum()) // GROUP_BITS
+        squares = np.zeros((n_groups, GROUP_WORDS))
+        numbers, first = np.arange(GROUP_WORDS), 0
+        for count, table in zip(self.bits.tolist(), self.tables, strict=True):
+            pieces = pieces_of(first, count)
+            grid = np.square(table.astype(np.float64)).reshape([1 << piece for piece in pieces])
+            left_out = 0.0
+            for axis, piece in enumerate(pieces):
+                others = tuple(other for other in range(len(pieces)) if other != axis)
+                behind = GROUP_BITS - first % GROUP_BITS - piece
+                own = (numbers >> behind) & ((1 << piece) - 1)
+                squares[first // GROUP_BITS] += (grid.mean(axis=others) - left_out)[own]
+                first, left_out = first + piece, float(grid.mean())
+        return squares.reshape(-1)
+
+    def components(self, bits: NDArray, real: np.dtype) -> NDArray:
+        """C of some bits, shape (n, n_bits), with C @ directions.T the rows that they stand for, from the mean."""
+        components, first = np.empty((len(bits), len(self.bits)), real), 0
+        for i, (count, table) in enumerate(zip(self.bits.tolist(), self.tables, strict=True)):
+            numbers = bits[:, first : first + count].astype(np.intp) @ (1 << np.arange(count)[::-1])
+            components[:, i] = table[numbers]
+            first += count
+        return components
+
+
+def _order_with_few_cuts(bits: NDArray) -> NDArray[np.intp]:
+    """Directions that have bits, so ordered that few of them are cut: fours, threes with ones, then twos, the rest."""
+    kinds = [np.flatnonzero((bits > 0) & (bits % GROUP_BITS == rest)) for rest in range(GROUP_BITS)]
+    n_pairs = min(len(kinds[1]), len(kinds[3]))
+    pairs = np.stack([kinds[3][:n_pairs], kinds[1][:n_pairs]], axis=1).ravel()
+    return np.concatenate([kinds[0], pairs, kinds[2], kinds[1][n_pairs:], kinds[3][n_pairs:]])
+
+
+class LevelSearch:
+    """Finds the bits of rows for given levels. Components are of double precision: they depend on the row alone."""
+
+    def __init__(self, levels: Levels):
+        self.directions = levels.directions.astype(np.float64)
+        self.bits = levels.bits.astype(np.int64)
+        self.values = levels.values.astype(np.float64)
+        orders = [np.argsort(table, kind="stable") for table in levels.tables]
+        self.order = np.concatenate(orders).astype(np.int64)
+        self.ordered = np.concatenate(
+            [table[order] for table, order in zip(levels.tables, orders, strict=True)]
+        ).astype(np.float64)
+
+    def __call__(self, X: NDArray) -> NDArray:
+        """Scores of centered rows, shape (n, b): the sign of a bit, times what its flip would add to the row's error.
+
+        No score is zero: where a flip changes nothing, a small number has the sign that was found.
+        """
+        scores = np.empty((len(X), int(self.bits.sum())), X.dtype)
+        least = np.finfo(X.dtype).tiny
+        score_levels(scores, X @ self.directions, self.bits, self.values, self.ordered, self.order, least)
+        return scores
+
+
+@compiled
+def score_levels(scores, components, bits, values, ordered, order, least):
+    """Find the nearest level of every component by halving, and score its bits."""
+    for row in range(len(components)):
+        first, start = 0, 0
+        for i in range(len(bits)):
+            component, count = components[row, i], 1 << bits[i]
+            low, high = 0, count - 1
+            while low < high:
+                middle = (low + high) // 2
+                if 2 * component > ordered[start + middle] + ordered[start + middle + 1]:
+                    low = middle + 1
+                else:
+                    high = middle
+            number = order[start + low]
+            error = (component - values[start + number]) ** 2
+            for bit in range(bits[i]):
+                mask = count >> (bit + 1)
+                added = max((component - values[start + (number ^ mask)]) ** 2 - error, least)
+                scores[row, first + bit] = added if number & mask else -added
+            first += bits[i]
+            start += count
