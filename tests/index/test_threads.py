@@ -57,7 +57,7 @@ def change_at_random(index, log, rng):
 def read(index, log, seed):
     """Answers, each with the states that it may be the answer of."""
     rng, answers = np.random.default_rng(seed), []
-    for _ in range(20):
+    while len(answers) < 20 or log.n_done < 5:  # on a busy machine all reads may be made before the first change
         query, method = clustered(1, rng), SEARCH_METHODS[rng.integers(0, 3)]
         first = log.n_done - 1
         found, within = index.search(query, K, method=method), index.within(query, RADIUS, method=method)
@@ -86,7 +86,6 @@ def test_readers_beside_a_writer_see_the_codes_before_or_after_a_change():
         while not all(reader.done() for reader in readers):
             change_at_random(index, log, rng)
         answers = [answer for reader in readers for answer in reader.result()]
-    assert len(log.states) > 1
     for first, last, query, found, within, content in answers:
         states = log.states[first:last]
         expected = [nearest(query, state) for state in states]
