@@ -86,9 +86,10 @@ class MetricHasher:
         self.lengths = lengths
         if has_learned(last):
             lock_learned(last)
-        self.reader: Hasher = PipelineHasher(hasher) if is_pipeline(hasher) else hasher
+        self._is_pipeline = is_pipeline(hasher)
+        self.reader: Hasher = PipelineHasher(hasher) if self._is_pipeline else hasher
         # A hasher that knows the metric scales rows itself; the other steps of a pipeline do not.
-        self._is_unit = self.metric == "cosine" and (own is None or is_pipeline(hasher))
+        self._is_unit = self.metric == "cosine" and (own is None or self._is_pipeline)
 
     @cached_property
     def n_bits(self) -> int:
@@ -120,7 +121,7 @@ class MetricHasher:
                 depth=2,
             )
         rows = self._seen(X)
-        if is_pipeline(self.hasher) and isinstance(rows, RowBlocks):
+        if self._is_pipeline and isinstance(rows, RowBlocks):
             rows = rows.take(np.arange(len(rows)))
         return MetricHasher(clone(self.hasher).fit(rows), self.metric, self.query, lengths)
 
@@ -175,7 +176,7 @@ class MetricHasher:
 
     def _before_last(self, rows: Any) -> tuple[Any, Any]:
         """The hasher that a pipeline ends in, and the rows as it sees them."""
-        if not is_pipeline(self.hasher):
+        if not self._is_pipeline:
             return self.hasher, rows
         array = as_rows(rows)
         return self.hasher[-1], self.hasher[:-1].transform(array.take(np.arange(len(array))))
