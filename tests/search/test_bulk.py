@@ -83,3 +83,19 @@ def test_an_index_that_was_not_tuned_is_refused_before_anything_is_written(files
     with pytest.raises(ValueError, match="call tune"):
         search_in_bulk(tmp_path / "lists.hll", files / "rows.npy", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_files_that_were_written_again_are_another_search(files, tmp_path):
+    X = np.load(files / "rows.npy")
+    for name in ("rows.npy", "lists.hll"):
+        (tmp_path / name).write_bytes((files / name).read_bytes())
+    arguments = {"k": 3, "max_distance": 0.01}
+    first = search_in_bulk(tmp_path / "lists.hll", tmp_path / "rows.npy", tmp_path / "out", **arguments)
+    assert len(near_pairs(first)[0]) == 100
+    X[:50] += 10
+    np.save(tmp_path / "rows.npy", X)
+    with pytest.raises(ValueError, match="has parts of another search"):
+        search_in_bulk(tmp_path / "lists.hll", tmp_path / "rows.npy", tmp_path / "out", **arguments)
+    PartitionedIndex(32, n_lists=40, random_state=0).fit(X).add(X).tune(X).save(tmp_path / "lists.hll")
+    again = search_in_bulk(tmp_path / "lists.hll", tmp_path / "rows.npy", tmp_path / "new", **arguments)
+    assert len(near_pairs(again)[0]) == 50

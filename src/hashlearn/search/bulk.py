@@ -96,7 +96,8 @@ def search_in_bulk(
     vectors : path
         The vector of every row, npy, float32 or float16.
     folder : path
-        Gets the files ``part-*.parquet``. It is made, or has parts of the same search that are kept.
+        Gets the files ``part-*.parquet``. It is made, or has parts of the same search that are kept: the files of the
+        index, the vectors and the queries must not have been written again since.
     queries : path or None
         npy. None takes all rows, and no row finds itself: with ``max_distance``, these are the pairs of near
         duplicates, most of them twice (:func:`near_pairs`).
@@ -157,14 +158,14 @@ def _absolute(path: str | Path) -> str:
 
 def _tasks(search: BulkSearch, queries_per_task: int) -> list[tuple[int, NDArray[np.int64]]]:
     """The number of each task and its queries. ValueError where the folder has parts of another search."""
-    index, vectors = _opened(search.lists, search.vectors)
+    index, _ = _opened(search.lists, search.vectors)
     asked, folder = search.asked(), Path(search.folder)
     index.plan(search.k, search.recall)  # raises where the index was not tuned
     text = json.dumps(
         {
             "index": index.fingerprint,
-            "vectors": vectors.shape,
-            "queries": None if search.queries is None else asked.shape,
+            "vectors": _version(search.vectors),
+            "queries": None if search.queries is None else _version(search.queries),
             "queries_per_task": queries_per_task,
             "k": search.k,
             "recall": search.recall,
@@ -182,7 +183,18 @@ def _tasks(search: BulkSearch, queries_per_task: int) -> list[tuple[int, NDArray
     return [(number, order[start:stop]) for number, (start, stop) in enumerate(bounds)]
 
 
-@lru_cache(maxsize=1)
+def _version(path: str) -> tuple[int, int]:
+    """Tells a file that was written again from the one before."""
+    status = Path(path).stat()
+    return status.st_size, status.st_mtime_ns
+
+
 def _opened(index: str, vectors: str) -> tuple[PartitionedIndex, NDArray]:
-    """The mapped files, once in a process; nothing is written to the vectors."""
+    """The mapped files; nothing is written to the vectors."""
+    return _mapped(index, vectors, _version(index), _version(vectors))
+
+
+@lru_cache(maxsize=1)
+def _mapped(index: str, vectors: str, *versions: tuple[int, int]) -> tuple[PartitionedIndex, NDArray]:
+    """Once in a process, as long as neither file is written again."""
     return PartitionedIndex.open(index), np.load(vectors, mmap_mode="c")
