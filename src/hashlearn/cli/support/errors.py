@@ -37,9 +37,10 @@ def exit_code(error: Exception) -> int:
 
 
 def _of_usage(error) -> str:
-    message = " ".join(error.format_message().split())
-    if not message:  # no arguments at all: the help has been printed
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()  # the help
         return ""
+    message = " ".join(error.format_message().split())
     command = error.ctx.command_path if error.ctx is not None else "hashlearn"
     return f"{message} (see {command} --help)"
 
