@@ -36,8 +36,7 @@ from hashlearn.cli import (
     tune,
     version,
 )
-from hashlearn.cli.support.errors import INTERRUPTED, complaint, exit_code
-from hashlearn.cli.support.streams import check_streams, give_up_stdout
+from hashlearn.cli.support.errors import INTERRUPTED, check_streams, complaint, exit_code, give_up_stdout
 
 commands = typer.Typer(
     name="hashlearn",

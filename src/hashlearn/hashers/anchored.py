@@ -357,8 +357,8 @@ class JointScorer(NamedTuple):
 def blended(offsets: NDArray, nearest: NDArray[np.integer], squared: NDArray, sigma: float) -> NDArray:
     """Offsets of the nearest anchors of rows, weighted by their distances; shape (rows, n_bits).
 
-    Weights that sum to one depend on how much farther than the nearest an anchor is, so whatever is the same for all
-    anchors of a row may be missing in the squared distances.
+    The weights of a row sum to one. They depend on the differences of its squared distances alone, so ``squared`` may
+    leave out a term that is the same for all anchors of a row.
     """
     if nearest.shape[1] == 1:
         return offsets[nearest[:, 0]]

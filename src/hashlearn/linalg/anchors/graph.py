@@ -184,8 +184,8 @@ def spectral_offsets(
     """Scores of the anchors for every bit, shape (m, n_bits); a row's scores are its graph weights times these.
 
     ``gram`` is Z'Z of all rows, ``sample`` the rows of Z that the rotation is learned from.
-    Where there are fewer eigenvectors than bits, the rotation has orthonormal rows instead of columns: the bits then
-    share the directions there are.
+    If there are fewer eigenvectors than bits, the rotation has orthonormal rows instead of columns, and several bits
+    share a direction.
     """
     E = spectral_embedding(gram, anchors, n_bits)
     rotation, _ = quantizing_rotation(sample @ E, random_rotation(n_bits, rng)[: E.shape[1]], rounds)
