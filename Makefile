@@ -33,7 +33,7 @@ lint: $(VENV)/.installed-test
 
 # One process imports everything first: four that begin at once would each compile the same sources.
 suite: $(VENV)/.installed-test
-	$(BIN)/pytest --collect-only -qq >/dev/null
+	@$(BIN)/pytest --collect-only -qq >/dev/null || true
 	$(PYTEST) --durations=10
 
 # What to run after every change: the linters and the tests of the mathematics, the methods and the public names.
