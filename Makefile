@@ -7,6 +7,9 @@ MATHJAX_VERSION := 3.2.2
 AXE := $(VENV)/axe/axe.min.js
 AXE_VERSION := 4.10.3
 
+# Without its bytecode every process of the tests would compile all sources that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 LINT = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 # Four workers for two cores: many tests wait for a server, a browser or a disk.
 PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 4 --dist worksteal
@@ -28,7 +31,9 @@ test: $(VENV)/.installed-test $(if $(shell command -v npm),$(AXE))
 lint: $(VENV)/.installed-test
 	$(LINT)
 
+# One process imports everything first: four that begin at once would each compile the same sources.
 suite: $(VENV)/.installed-test
+	@$(BIN)/pytest --collect-only -qq >/dev/null || true
 	$(PYTEST) --durations=10
 
 # What to run after every change: the linters and the tests of the mathematics, the methods and the public names.

@@ -4,7 +4,8 @@
 
 Each run is a process of its own. A cold run has an empty cache of kernels, and a warm run has what the cold one left.
 With ``--other`` another checkout's ``src`` is measured in turn with this one, and the ratios are printed. Seconds of
-the processor are given beside those of the clock: on a machine that others use only they can be compared.
+the processor are given beside those of the clock: on a machine that others use only they can be compared. Python's
+bytecode is there, as after ``pip install``: what was not compiled yet is compiled in a run that does not count.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+IMPORTS = "from hashlearn import ABH, SimilaritySearch; import numba.core.codegen"
 OWN = Path(__file__).resolve().parents[1] / "src"
 PROGRAM = """
 import json, sys, time
@@ -40,16 +42,22 @@ print(json.dumps({"marks": marks, "digest": digest}))
 """
 
 
+def environment_of(source: Path, cache: Path | str = "") -> dict[str, str]:
+    """The environment of a run of this source."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(cache)}
+
+
 def run(source: Path, cache: Path) -> dict:
     """Seconds of the clock and of the processor until the end of each step, and the digest of the result."""
-    environment = {**os.environ, "PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(cache)}
+    environment = environment_of(source, cache)
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def help_seconds(source: Path) -> float:
     """Seconds of the processor that ``hashlearn --help`` takes."""
-    environment = {**os.environ, "PYTHONPATH": str(source)}
+    environment = environment_of(source)
     before = os.times()
     subprocess.run([sys.executable, "-m", "hashlearn", "--help"], env=environment, capture_output=True, check=True)
     after = os.times()
@@ -59,6 +67,9 @@ def help_seconds(source: Path) -> float:
 def measure(sources: dict[str, Path], repeats: int) -> dict:
     """For each source and each kind of run, the runs; the sources take turns."""
     runs: dict = {name: {"cold": [], "warm": [], "help": []} for name in sources}
+    for source in sources.values():
+        help_seconds(source)
+        subprocess.run([sys.executable, "-c", IMPORTS], env=environment_of(source), check=True)
     for _ in range(repeats):
         for name, source in sources.items():
             with tempfile.TemporaryDirectory() as cache:

@@ -19,7 +19,7 @@ import scipy.linalg
 from large import file_of_clusters, fit_apart
 from runs import add_out_option, append_run
 
-from hashlearn.linalg.spectral import ROTATION_ROWS
+from hashlearn.linalg.anchors.graph import ROTATION_ROWS
 from hashlearn.rows import RowBlocks
 from hashlearn.rows.blocks import BLOCK_ELEMENTS
 from hashlearn.threads import n_threads

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from chromium_program import FLAGS, chromium_program, missing
+from one_compiler import compile_once
 
+compile_once()
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # Haystack sends statistics of its use otherwise
 
 AXE = Path(__file__).resolve().parents[1] / ".venv" / "axe" / "axe.min.js"

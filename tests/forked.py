@@ -160,9 +160,12 @@ def _become(asked, files):
 
 
 if __name__ == "__main__":
+    from one_compiler import compile_once
+
     import hashlearn
     import hashlearn.server
 
+    compile_once()
     for name in hashlearn.__all__:
         getattr(hashlearn, name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # each process is told for itself

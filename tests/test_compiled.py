@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,18 @@ def test_a_damaged_cache_and_one_that_is_full_cost_time_only(nowhere, tmp_path):
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n" if os.name != "nt" else ""
     full = run(["-c", limit + USE], package, **place)
     assert (full.returncode, full.stdout) == (0, "[3 5]\n"), full.stderr
+
+
+def test_of_two_processes_of_the_tests_one_compiles_a_kernel(nowhere, tmp_path):
+    package = copy_kernels(tmp_path / "kernels")
+    code = (
+        "from one_compiler import compile_once\ncompile_once()\n"
+        + USE
+        + "print(sum(read_tiles.stats.cache_misses.values()))"
+    )
+    path = os.pathsep.join([str(package.parent), str(Path(__file__).parent)])
+    place = nowhere | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": path}
+    with ThreadPoolExecutor() as both:
+        done = list(both.map(lambda _: run(["-c", code], package, **place), range(2)))
+    assert [each.stderr for each in done] == ["", ""]
+    assert sorted(each.stdout.splitlines()[1] for each in done) == ["0", "1"]

@@ -49,8 +49,8 @@ def inlined(function: Callable[..., Any]) -> Any:
 def source_stamp() -> bytes:
     """A digest of every source file of the folders that have kernels.
 
-    numba keys a kernel's disk cache on the file that holds the kernel, and so would keep machine code made from an
-    older version of the helpers which that file imports. With this stamp any edit beside a kernel makes all anew.
+    numba's disk cache notices a change of the file that holds a kernel, and no change of the helpers that the file
+    imports: it would keep old machine code. With this stamp, a change of any file beside a kernel compiles all anew.
     """
     sources = {path: path.read_bytes() for path in sorted(_PACKAGE.rglob("*.py"))}
     folders = {path.parent for path, source in sources.items() if b"from hashlearn.compiled import" in source}

@@ -19,8 +19,8 @@ Result = TypeVar("Result")
 def n_threads() -> int:
     """Threads that work may be spread over.
 
-    These are the cores the process may use (its affinity and its container's quota, as joblib counts them), or fewer
-    where ``OMP_NUM_THREADS``, the variable of the BLAS library or ``threadpoolctl.threadpool_limits`` allow it less.
+    One for each core that the process may use: its affinity and its container's quota count, as joblib counts them.
+    ``OMP_NUM_THREADS``, the variable of the BLAS library and ``threadpoolctl.threadpool_limits`` can lower the number.
     """
     return max(1, min(cores(), _blas.allowed()))
 

@@ -94,7 +94,15 @@ def test_help_does_not_wait_for_heavy_imports(argument):
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in result.stderr.split()}
     assert "typer" in loaded
-    assert not loaded & {"sklearn", "scipy", "numba", "matplotlib", "safetensors", "pandas"}
+    assert not loaded & {"sklearn", "scipy", "numba", "numpy", "matplotlib", "safetensors", "pandas"}
+    if argument != "version":
+        assert not loaded & {"rich", "filelock"}
+
+
+def test_the_list_of_verbs_cuts_no_line_off(run):
+    for group in ([], *([name] for name in GROUPS)):
+        commands_in_full = run(*group, "--help").out.partition("Commands:")[2]
+        assert "..." not in commands_in_full
 
 
 def test_nothing_is_drawn_where_there_is_no_terminal(run, folder):

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 import click
@@ -23,15 +24,18 @@ ELSEWHERE = ("--cluster", "Qdrant/", "BAAI/", "experiment ", "index add", "--dec
 """In commands that need a cluster or a download, that tests of their own run, or that are named without arguments."""
 
 
+@cache
 def lines():
     """(page, command) for every command with arguments."""
+    found = []
     folders = [ROOT / "docs" / name for name in ("howto", "explanation", "measurements", "tutorials")]
     pages = [ROOT / "README.md", ROOT / "docs" / "index.md", *(p for f in folders for p in sorted(f.rglob("*.*")))]
     for page in pages:
         if page.suffix in (".md", ".py"):
             text = page.read_text(encoding="utf-8")
             for line in IN_A_BLOCK.findall(text) + IN_A_LINE.findall(text):
-                yield page, shlex.split(line.replace("\n# ", " "), comments=True)[1:]
+                found.append((page, shlex.split(line.replace("\n# ", " "), comments=True)[1:]))
+    return found
 
 
 def runnable(page):

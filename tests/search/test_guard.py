@@ -1,5 +1,7 @@
 """Rows that are near others are skipped, flagged or refused when they are added."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,12 +11,20 @@ from hashlearn import ABH, ITQ, SimilaritySearch
 
 X = np.random.default_rng(0).standard_normal((1200, 16)).astype(np.float32)
 NEAR = {"euclidean": 0.05, "cosine": 1e-4}
-HASHERS = {"ITQ": ITQ(n_bits=16, random_state=0).fit(X), "ABH": ABH(n_bits=32, random_state=0).fit(X)}
-HASHERS["ABH, cosine"] = ABH(n_bits=32, metric="cosine", random_state=0).fit(X)
+HASHERS = {
+    "ITQ": ITQ(n_bits=16, random_state=0),
+    "ABH": ABH(n_bits=32, random_state=0),
+    "ABH, cosine": ABH(n_bits=32, metric="cosine", random_state=0),
+}
+
+
+@cache
+def fitted(name):
+    return HASHERS[name].fit(X)
 
 
 def made(hasher="ABH", **options):
-    return SimilaritySearch(HASHERS[hasher], keep_vectors="float32", **options)
+    return SimilaritySearch(fitted(hasher), keep_vectors="float32", **options)
 
 
 @pytest.mark.parametrize(
@@ -61,11 +71,11 @@ def test_a_row_is_not_near_the_one_that_it_replaces():
 
 
 def test_without_vectors_codes_are_compared():
-    search = SimilaritySearch(HASHERS["ITQ"]).add(X[:5])
+    search = SimilaritySearch(fitted("ITQ")).add(X[:5])
     search.add(X[[1, 900]], duplicates="skip", max_distance=0)
     assert [near.of for near in search.near_rows] == [1]
     with pytest.raises(ValueError, match="duplicates needs vectors"):
-        SimilaritySearch(HASHERS["ABH"]).add(X[:5], duplicates="skip", max_distance=0.1)
+        SimilaritySearch(fitted("ABH")).add(X[:5], duplicates="skip", max_distance=0.1)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +95,7 @@ def test_bad_arguments_are_one_line(options, message):
 
 
 def test_a_store_has_no_guard(tmp_path):
-    search = SimilaritySearch(HASHERS["ITQ"], store=f"sqlite://{tmp_path}/s.db")
+    search = SimilaritySearch(fitted("ITQ"), store=f"sqlite://{tmp_path}/s.db")
     with pytest.raises(ValueError, match="duplicates must be None where there is a store"):
         search.add(X[:5], duplicates="skip", max_distance=1)
 

@@ -5,6 +5,8 @@ Nothing heavy is imported before a command runs, so that ``hashlearn --help`` an
 
 import sys
 import warnings
+from functools import cache
+from typing import Any
 
 import typer
 
@@ -34,8 +36,7 @@ from hashlearn.cli import (
     tune,
     version,
 )
-from hashlearn.cli.support.errors import INTERRUPTED, complaint, exit_code
-from hashlearn.cli.support.streams import check_streams, give_up_stdout
+from hashlearn.cli.support.errors import INTERRUPTED, check_streams, complaint, exit_code, give_up_stdout
 
 commands = typer.Typer(
     name="hashlearn",
@@ -44,7 +45,7 @@ commands = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 VERBS = (
@@ -64,12 +65,22 @@ def options(
     """Learn short binary codes for vectors, search them, and judge them."""
 
 
+@cache
+def _parser() -> Any:
+    """The command that parses all verbs; a process that runs several command lines makes it once."""
+    parser: Any = typer.main.get_command(commands)
+    groups = [parser, *(command for command in parser.commands.values() if hasattr(command, "commands"))]
+    for command in (command for group in groups for command in group.commands.values()):
+        command.short_help = (command.help or "").partition("\n\n")[0]  # lists of verbs cut off one that is not given
+    return parser
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; whatever is wrong with its input is one line on stderr and exit code 2."""
     warnings.showwarning = _one_line_warning
     try:
         check_streams()
-        status = commands(args=arguments, prog_name="hashlearn", standalone_mode=False)
+        status = _parser()(args=arguments, prog_name="hashlearn", standalone_mode=False)
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(INTERRUPTED)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from hashlearn.cli.support.bars import RunLog
 from hashlearn.cli.support.places import check_places
-from hashlearn.cli.support.run_log import RunLog
 
 if TYPE_CHECKING:
     from hashlearn.experiments import Experiment, Results

@@ -1,7 +1,7 @@
 """Texts to vectors without a download: weighted words, by topics and one by one.
 
-1. A text x is its words, ``1 + log`` of how often each occurs, times the logarithm of how rare it is in the collection,
-   scaled to length 1 (scikit-learn's ``TfidfVectorizer``).
+1. A text x has a number for each word: ``1 + log`` of how often the word occurs in the text, times the logarithm of how
+   rare the word is in the collection. The vector is scaled to length 1 (scikit-learn's ``TfidfVectorizer``).
 2. The largest singular vectors V of a sample of texts are topics (latent semantic analysis: S. Deerwester et al.,
    Indexing by latent semantic analysis, JASIS 1990). They tell what a text is about, and lose rare words.
 3. What the topics leave over is projected on random directions P, of which every word has a few (sparse

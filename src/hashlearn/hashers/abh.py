@@ -85,11 +85,11 @@ class ABH(Hasher):
     metric : {"euclidean", "cosine", "dot"}, default="euclidean"
         What is near: a small Euclidean distance, a small angle, or a large inner product.
     words : {"auto", "signed", "free", "levels"}, default="auto"
-        A signed word for each bit, or 16 free words for each four bits, which fit clusters better and take longer to
-        learn and to search for, or up to 256 levels for each of some orthogonal directions, for long codes: these are
-        quick, and up to 8 bits for each feature. With "free" and "levels" n_bits must be a multiple of 4. "auto" is
-        "levels" from 2.5 bits for each feature on where that can be (and ``init`` is None), "free" for codes of up to
-        64 bits if there are at least 32 * n_bits rows to learn from, and "signed" otherwise.
+        "signed": a signed word for each bit. "free": 16 free words for each four bits; they fit clusters better, and
+        take longer to learn and to search for. "levels": up to 256 levels for each of some orthogonal directions; they
+        are quick, and are for long codes of up to 8 bits for each feature. With "free" and "levels" n_bits must be a
+        multiple of 4. "auto" is "levels" from 2.5 bits for each feature on where that can be (and ``init`` is None),
+        "free" for codes of up to 64 bits if there are at least 32 * n_bits rows to learn from, and "signed" otherwise.
     max_iter : int (at least 0), default=5
         Rounds of the alternation between words and bits, at most: it ends where the error rises, as it may with more
         bits than features. With free words four times as many rounds follow.

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from hashlearn.checks import Range
 from hashlearn.hashers.anchored import AnchoredHasher, OffsetScorer
 from hashlearn.hashers.base import all_or_nothing
+from hashlearn.linalg.anchors.graph import anchor_spectrum
 from hashlearn.linalg.rotations import with_positive_peaks
-from hashlearn.linalg.spectral import anchor_spectrum
 from hashlearn.rows import added, fold
 
 AUTO_ANCHORS = 500

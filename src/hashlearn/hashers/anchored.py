@@ -15,13 +15,19 @@ from sklearn.utils import check_random_state
 
 from hashlearn.checks import Range, check_matrix
 from hashlearn.hashers.base import Hasher, all_or_nothing
-from hashlearn.linalg.anchors.few_rows import FEW_ROWS, blend_of_few
-from hashlearn.linalg.anchors.graph import AnchorGraph, Spacing, anchor_weights, normalized, weight_matrix
+from hashlearn.linalg.anchors.graph import (
+    ROTATION_ROWS,
+    AnchorGraph,
+    GraphSums,
+    PairwiseSums,
+    Spacing,
+    anchor_weights,
+    normalized,
+    weight_matrix,
+)
 from hashlearn.linalg.anchors.kmeans import kmeans
-from hashlearn.linalg.anchors.search import AnchorSearch
-from hashlearn.linalg.anchors.sums import GraphSums, PairwiseSums
+from hashlearn.linalg.anchors.search import FEW_ROWS, AnchorSearch, blend_of_few
 from hashlearn.linalg.moments import mean_and_spread
-from hashlearn.linalg.spectral import ROTATION_ROWS
 from hashlearn.rows import RowBlocks
 
 AUTO_ANCHORS = 800
@@ -60,7 +66,7 @@ class AnchorSummary(NamedTuple):
         In the coordinates of the data.
     spacing : Spacing
     sums : dict
-        ``"pairwise"``: :class:`~hashlearn.linalg.anchors.sums.PairwiseSums`, and ``"spectral"``:
+        ``"pairwise"``: :class:`~hashlearn.linalg.anchors.graph.PairwiseSums`, and ``"spectral"``:
         :class:`SpectralSums`, as far as the method asked for them.
     random_state : state of a RandomState
         The state of the random numbers after the passes; learning goes on from here.
@@ -351,8 +357,8 @@ class JointScorer(NamedTuple):
 def blended(offsets: NDArray, nearest: NDArray[np.integer], squared: NDArray, sigma: float) -> NDArray:
     """Offsets of the nearest anchors of rows, weighted by their distances; shape (rows, n_bits).
 
-    Weights that sum to one depend on how much farther than the nearest an anchor is, so whatever is the same for all
-    anchors of a row may be missing in the squared distances.
+    The weights of a row sum to one. They depend on the differences of its squared distances alone, so ``squared`` may
+    leave out a term that is the same for all anchors of a row.
     """
     if nearest.shape[1] == 1:
         return offsets[nearest[:, 0]]

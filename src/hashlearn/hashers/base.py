@@ -99,9 +99,9 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ``fit(X)`` learns, ``decision_function(X)`` gives one score for each bit, ``transform(X)`` the packed codes, and
     ``save(folder)`` keeps the model for :func:`hashlearn.load`.
 
-    X is an array, a memmap, a sparse matrix, a list of vectors, a frame, a column of vectors, a tensor, the path of a
-    file of vectors or a list of them, or a function that gives a fresh iterator over blocks of rows for every pass
-    (:func:`hashlearn.rows.as_rows`).
+    X is an array, a memmap, a sparse matrix, a list of vectors, a frame, a column of vectors or a tensor. It may also
+    be the path of a file of vectors, a list of paths, or a function that gives a fresh iterator over blocks of rows
+    for every pass (:func:`hashlearn.rows.as_rows`).
 
     Examples
     --------

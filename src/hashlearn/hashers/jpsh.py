@@ -31,8 +31,8 @@ from hashlearn.hashers.starts import (
     signs,
     starting_point,
 )
+from hashlearn.linalg.anchors.graph import PairwiseSums
 from hashlearn.linalg.anchors.search import AnchorSearch
-from hashlearn.linalg.anchors.sums import PairwiseSums
 from hashlearn.linalg.personalized import IdentityPenalty, PenaltyRule, anchor_similarity
 from hashlearn.linalg.rotations import nearest_rotation
 from hashlearn.progress import track

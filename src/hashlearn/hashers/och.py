@@ -13,10 +13,10 @@ the Stiefel manifold by gradient steps with Armijo's rule::
 
     Z = W G'W - G,    W <- polar(W + gamma Z)    where    f(W) - f(polar(W + gamma Z)) >= 1e-4 gamma <G, -Z>
 
-The implementation released by the authors takes its steps from the triplets of one landmark at a time, in k-means order
-instead of neighbor order, and accepts them by another, discrete objective tr(Y'LY) / 2, Y = sgn(x W), which is
-constant almost everywhere: nearly all steps get length zero and W stays the random projection it started from.
-``as_released=True`` reproduces that.
+The implementation that the authors released differs. Each of its steps takes the triplets of one landmark, in k-means
+order instead of neighbor order. It accepts a step by a discrete objective tr(Y'LY) / 2, Y = sgn(x W), which is constant
+almost everywhere. So nearly all steps get length zero, and W stays the random projection of the start.
+``as_released=True`` does the same.
 """
 
 from collections.abc import Iterable

@@ -19,7 +19,7 @@ from typing import ClassVar
 from hashlearn.checks import Range
 from hashlearn.hashers.anchored import AnchoredHasher
 from hashlearn.hashers.base import all_or_nothing
-from hashlearn.linalg.spectral import spectral_offsets
+from hashlearn.linalg.anchors.graph import spectral_offsets
 
 
 class SAH(AnchoredHasher):

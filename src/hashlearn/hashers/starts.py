@@ -3,7 +3,7 @@
 The choice needs no labels. Two numbers decide most of it:
 
 - the *local dimension*: in how many dimensions the rows spread around one of them
-  (:func:`~hashlearn.linalg.neighbors.local_dimension`), found from a sample;
+  (:func:`local_dimension`), found from a sample;
 - the *effective number of directions* of all rows, ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the
   covariance: it is d if the data spread alike in all directions and 1 if they lie on a line.
 
@@ -38,10 +38,8 @@ from numpy.typing import NDArray
 from hashlearn.checks import check_matrix
 from hashlearn.hashers.anchored import AnchorSummary
 from hashlearn.hashers.itq import ITQ
+from hashlearn.linalg.anchors.graph import ROTATION_ROWS, PairwiseSums, spectral_offsets
 from hashlearn.linalg.anchors.search import AnchorSearch
-from hashlearn.linalg.anchors.sums import PairwiseSums
-from hashlearn.linalg.neighbors import local_dimension
-from hashlearn.linalg.spectral import ROTATION_ROWS, spectral_offsets
 
 SPECTRAL_NEIGHBORS = 2
 SPECTRAL_ROUNDS = 30
@@ -49,6 +47,9 @@ SPECTRAL_ROUNDS = 30
 LOCAL_ROWS, LOCAL_QUERIES, LOCAL_NEIGHBORS = 5_000, 1_000, 20
 """Sample size, number of queries and number of neighbors used to estimate the local dimension. The estimate depends on
 the sample size: more rows look closer."""
+
+EQUALLY_FAR = 1e-3
+"""Squared distances that differ by a smaller share than this, in the mean, are equal but for rounding."""
 
 HIGH_DIMENSION = 14.5
 """Data with a larger local dimension start from ITQ codes..."""
@@ -120,6 +121,34 @@ def chosen_start(summary: AnchorSummary, n_bits: int) -> str:
 def data_local_dimension(summary: AnchorSummary) -> float:
     """In how many dimensions the rows spread around one of them."""
     return local_dimension(summary.rows.draw(LOCAL_ROWS, summary.rng()), LOCAL_QUERIES, LOCAL_NEIGHBORS)
+
+
+def local_dimension(X: NDArray, n_queries: int, k: int) -> float:
+    """In how many dimensions the rows spread around one of them (Levina and Bickel, NIPS 2004).
+
+    Of a row it is ``1 / mean_j log(r_k / r_j)``, j < k, with r_j the distance of the j-th nearest other row: in D
+    dimensions their number within r grows as r^D. The median over some rows is returned. Rows that are there many times
+    count as zero. A row whose neighbors are all equally far says nothing and does not count: texts that share no word
+    are such rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    n_queries : int
+        Rows, evenly spaced among all, whose neighbors are looked at, at most.
+    k : int
+        Neighbors; all others if there are fewer.
+    """
+    k = min(k, len(X) - 1)
+    if k < 2:
+        return 0.0
+    centered = X - X.mean(axis=0)  # products of rows far from the origin would lose their distances
+    queries = centered[:: -(-len(X) // n_queries)]
+    squared = AnchorSearch(centered).nearest(queries, k + 1)[1][:, 1:].astype(np.float64)  # the first is the row itself
+    with np.errstate(divide="ignore", invalid="ignore"):
+        growth = np.log(squared[:, -1:] / squared[:, :-1]).mean(axis=1)
+    known = growth[~(growth < EQUALLY_FAR)]
+    return float(np.median(np.nan_to_num(2 / known, nan=0.0))) if len(known) else np.inf
 
 
 def effective_directions(sums: PairwiseSums) -> float:

@@ -4,12 +4,12 @@ With D = lambda1 K + lambda2 G (x) I, one matrix M_f = diag(k_f) - E for each fe
 
     S = sum_f diag(c_f) M_f^-1 diag(c_f)      (m x m, never formed)
 
-Every M_f is diagonally dominant and is solved by a few rounds of Jacobi-preconditioned conjugate gradients, all in
-cache, a share of the features on each thread. A feature without a penalty of its own (the bias: K = 0) has the bare
-Laplacian as its matrix and makes I + S ill-conditioned. Such features are few (or all, with one and the same matrix,
-without lambda1). They are inverted densely and go, with the first three Neumann terms of the others, into a
-preconditioner. Where lambda2 is huge, what those terms miss is mostly the part of the vectors that are constant over a
-component of the graph, and that part has a closed form.
+Every M_f is diagonally dominant. A few rounds of Jacobi-preconditioned conjugate gradients solve it in cache, a share
+of the features on each thread. A feature without a penalty of its own (the bias: K = 0) has the bare Laplacian as its
+matrix and makes I + S ill-conditioned. Such features are few (without lambda1 they are all, with one matrix for all).
+They are inverted densely. Their inverses and the first three Neumann terms of the other features make a preconditioner.
+If lambda2 is huge, these terms miss mostly the vectors that are constant over a component of the graph; for these
+vectors there is a closed form.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The nearest other rows of rows, by comparing each with all, and the dimension that their distances tell.
+"""The nearest other rows of rows, by comparing each with all.
 
 :func:`nearest_others` is for all rows by Euclidean distance, on all threads; :func:`nearest_of` for some of them and
 the distance of a :class:`~hashlearn.linalg.abh.near_queries.MetricGeometry`.
@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 from hashlearn.linalg.abh.near_queries import MetricGeometry
 from hashlearn.linalg.anchors.search import AnchorSearch
 from hashlearn.rows import RowBlocks, map_blocks, row_slices
-
-EQUALLY_FAR = 1e-3
-"""Squared distances that differ by a smaller share than this, in the mean, are equal but for rounding."""
 
 
 def nearest_others(V: NDArray, k: int) -> NDArray[np.intp]:
@@ -37,34 +34,6 @@ def nearest_of(X: NDArray, queries: NDArray[np.intp], k: int, geometry: MetricGe
         order = np.argsort(np.take_along_axis(distances, candidates, axis=1), axis=1, kind="stable")
         nearest[part] = np.take_along_axis(candidates, order, axis=1)
     return nearest
-
-
-def local_dimension(X: NDArray, n_queries: int, k: int) -> float:
-    """In how many dimensions the rows spread around one of them (Levina and Bickel, NIPS 2004).
-
-    Of a row it is ``1 / mean_j log(r_k / r_j)``, j < k, with r_j the distance of the j-th nearest other row: in D
-    dimensions their number within r grows as r^D. The median over some rows is returned. Rows that are there many times
-    count as zero. A row whose neighbors are all equally far says nothing and does not count: texts that share no word
-    are such rows.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    n_queries : int
-        Rows, evenly spaced among all, whose neighbors are looked at, at most.
-    k : int
-        Neighbors; all others if there are fewer.
-    """
-    k = min(k, len(X) - 1)
-    if k < 2:
-        return 0.0
-    centered = X - X.mean(axis=0)  # products of rows far from the origin would lose their distances
-    queries = centered[:: -(-len(X) // n_queries)]
-    squared = AnchorSearch(centered).nearest(queries, k + 1)[1][:, 1:].astype(np.float64)  # the first is the row itself
-    with np.errstate(divide="ignore", invalid="ignore"):
-        growth = np.log(squared[:, -1:] / squared[:, :-1]).mean(axis=1)
-    known = growth[~(growth < EQUALLY_FAR)]
-    return float(np.median(np.nan_to_num(2 / known, nan=0.0))) if len(known) else np.inf
 
 
 def _nearest(block: NDArray, first: int, search: AnchorSearch, k: int) -> NDArray[np.intp]:

@@ -1,7 +1,7 @@
 """Ordinal relations among landmarks: what OEH and OCH preserve.
 
-A few hundred k-means centers stand for the data. With h = tanh(x W) as the relaxed code of a landmark and
-T_uv = <h_u, h_v> as the similarity of two codes, an anchor r that lies nearer to j than to i should have T_ri < T_rj.
+A few hundred k-means centers stand for the data. The relaxed code of a landmark is h = tanh(x W), and the similarity of
+two codes is T_uv = <h_u, h_v>. If an anchor r lies nearer to j than to i, T_ri should be below T_rj.
 """
 
 from typing import Any, NamedTuple
@@ -85,8 +85,8 @@ def _sample(n: int, train_sample: int, rng: np.random.RandomState) -> NDArray[np
 def affinity(landmarks: NDArray) -> NDArray[np.float64]:
     """How near landmarks are to each other: a bell curve of their distance, shape (L, L), with a zero diagonal.
 
-    The bell over the pair (u, v) is the normal density with standard deviation 0.35 s_uv, where s_uv is the mean
-    distance of u and of v to their 16 nearest landmarks: dense and sparse regions are seen at their own scale.
+    For the pair (u, v) the curve is the normal density with standard deviation 0.35 s_uv. The mean distance of u and of
+    v to their 16 nearest landmarks is s_uv, so that dense and sparse regions each have their own scale.
     """
     squared = squared_distances(landmarks, landmarks)
     np.fill_diagonal(squared, 0)
@@ -102,7 +102,8 @@ def affinity(landmarks: NDArray) -> NDArray[np.float64]:
 def ordinal_gradient(points: NDArray, H: NDArray, weights: NDArray) -> NDArray[np.float64]:
     """Gradient by W of ``1/2 sum_rv weights_rv T_rv``, with H = tanh(points W); it has the shape of W.
 
-    A triplet (r, i, j) adds its slope to the weight of the pair (r, i) and takes it from that of (r, j), so one call
-    sums the gradients of any number of triplets: dT_rv / dW = x_r ((1 - h_r^2) * h_v)' + x_v ((1 - h_v^2) * h_r)'.
+    A triplet (r, i, j) adds its slope to the weight of the pair (r, i) and subtracts it from the weight of (r, j).
+    So one call sums the gradients of any number of triplets:
+    dT_rv / dW = x_r ((1 - h_r^2) * h_v)' + x_v ((1 - h_v^2) * h_r)'.
     """
     return 0.5 * points.T @ ((1 - H**2) * ((weights + weights.T) @ H))

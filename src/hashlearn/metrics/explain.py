@@ -1,7 +1,7 @@
 """Statistics of the bits of codes: how often each is one, how alike two of them are, and what each tells about labels.
 
-A bit is worth most if it is one for half of the rows (entropy 1), if it does not repeat another bit (correlation 0),
-and, for codes by meaning, if it tells the classes apart (mutual information with the labels).
+A good bit is one for half of the rows (entropy 1) and does not repeat another bit (correlation 0). In codes by meaning
+a good bit also tells the classes apart (mutual information with the labels).
 """
 
 import json

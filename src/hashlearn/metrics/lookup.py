@@ -46,9 +46,9 @@ def radius_lookup(histograms: Histograms, radius: int = 2, empty: EmptyBalls = "
     radius : int, default=2
         Inclusive.
     empty : {"zero", "skip"}, default="zero"
-        A query that finds nothing has precision 0 (the usual rule, and the stricter one), or is left out of the mean
-        precision (NaN if no query is left). Its recall is 0 in both cases, as is the recall of a query without relevant
-        items.
+        What counts for a query that finds nothing. "zero": its precision is 0; this is the usual and the stricter rule.
+        "skip": the mean precision leaves the query out, and is NaN if no query is left. Its recall is 0 in both cases.
+        The recall of a query without relevant items is 0 too.
     """
     radius = check_integer("radius", radius, low=0)
     check_choice("empty", empty, get_args(EmptyBalls))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from hashlearn.cli.support.arrays import read_array
 from hashlearn.cli.support.places import path_of, sidecar_of
-from hashlearn.durable.files import write_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,6 +70,8 @@ def sidecar_for(n_bits: int, count: int, checksum: str, model: dict[str, Any]) -
 
 def replace_codes(target: Path, sidecar: dict[str, Any], replace: Callable[[], None]) -> None:
     """Have ``replace`` put new codes at ``target``, with a sidecar; readers see the old codes or the new ones."""
+    from hashlearn.durable.files import write_text
+
     place, before = sidecar_of(target), _before(target)
     is_new = not place.exists()
     try:

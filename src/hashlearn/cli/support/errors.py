@@ -1,6 +1,8 @@
-"""What an exception says to a user: one line."""
+"""What an exception says to a user: one line. Also streams that are closed (``2>&-``), full, or no longer read."""
 
 import errno
+import os
+import sys
 
 import typer
 
@@ -37,9 +39,10 @@ def exit_code(error: Exception) -> int:
 
 
 def _of_usage(error) -> str:
-    message = " ".join(error.format_message().split())
-    if not message:  # no arguments at all: the help has been printed
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()  # the help
         return ""
+    message = " ".join(error.format_message().split())
     command = error.ctx.command_path if error.ctx is not None else "hashlearn"
     return f"{message} (see {command} --help)"
 
@@ -53,3 +56,33 @@ def _first_line(error: Exception) -> str:
 
 def _text(name: str | bytes | int) -> str:
     return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
+
+
+def check_streams() -> None:
+    """Have all three streams open, or raise where nothing could be printed.
+
+    The first file that is opened gets the number of a closed stream, and would get what is printed there.
+    """
+    closed = [descriptor for descriptor in range(3) if not _is_open(descriptor)]
+    for _ in closed:
+        os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if 1 in closed or sys.stdout is None:
+        raise ValueError("standard output is closed; to discard it, write it to /dev/null")
+
+
+def give_up_stdout() -> None:
+    """Drop output that cannot be written: Python would try again at exit and print an error."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True

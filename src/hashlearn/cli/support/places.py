@@ -4,8 +4,6 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from hashlearn.durable.files import check_writable
-
 
 def path_of(place: str | Path) -> Path:
     """The file of a place as the command line names it: ``vectors.npy``, or ``data.npz`` of ``data.npz:X``."""
@@ -35,6 +33,8 @@ def check_places(outputs: Mapping[str, str | Path | None], inputs: Iterable[str 
     inputs : places
         Links, and several names of one file, are the same file.
     """
+    from hashlearn.durable.files import check_writable
+
     taken = {_identity(path_of(place)): "an input" for place in inputs if place is not None}
     for option, path in outputs.items():
         if path is None:

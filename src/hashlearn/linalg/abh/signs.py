@@ -122,10 +122,10 @@ def signs_of(scores: NDArray) -> NDArray:
 class SignSearch:
     """Finds the signs of rows for given words.
 
-    A row starts with the signs of ``p (G + c I)^-1``, a linear guess. Then the flip that raises the error least is
-    taken, again and again, whether the error falls or not, and a sign that was flipped stays for ``TENURE`` flips (tabu
-    search). The search ends after ``patience`` flips without a new lowest error; the signs of the lowest count. They
-    depend on the row alone.
+    A row starts with the signs of ``p (G + c I)^-1``, a linear guess. Each step flips the sign that raises the error
+    least, even if the error rises. A flipped sign then stays for ``TENURE`` flips (tabu search). The search ends after
+    ``patience`` flips without a new lowest error, and returns the signs with the lowest error. They depend on the row
+    alone.
 
     Parameters
     ----------

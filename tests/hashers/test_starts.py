@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hashlearn.linalg.neighbors import local_dimension
+from hashlearn.hashers.starts import local_dimension
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 4])
