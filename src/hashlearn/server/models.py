@@ -149,7 +149,9 @@ class PointsRequest(_Request):
     duplicates: Literal["skip", "flag", "error"] | None = Field(
         None, description="what to do with a row that is near another one; see `max_distance`"
     )
-    max_distance: float | None = Field(None, description="the largest distance of two rows that are the same thing")
+    max_distance: float | None = Field(
+        None, ge=0, description="the largest distance of two rows that are the same thing"
+    )
 
 
 class NearPoint(BaseModel):
