@@ -27,7 +27,7 @@ K1, B = 1.2, 0.75
 MOST_TERMS = 64
 """Of a longer query, the terms that tell most: those with the largest ``count_t idf(t)``."""
 _MOST_LOOKED_UP = 2000
-"""Of a query that is longer still, its most frequent terms only: nobody else reads the catalog meanwhile."""
+"""Of a query that is longer still, its most frequent terms only."""
 _MOST_KEPT = 1 << 23
 """Pairs of a row and a word that are kept in memory, 8 bytes each."""
 _SIZE_OF_POSTING = 64
@@ -93,7 +93,7 @@ class Words:
         """
         if not query.counts:
             return NOTHING
-        with self._catalog.reading() as db:  # one thread at a time
+        with self._catalog.scanning() as db:  # one thread at a time
             self._check_rows(db)
             self._read_texts(db, n_places)
             counts = query.counts if len(query.counts) <= MOST_TERMS else self._telling(db, query.counts)
