@@ -350,7 +350,7 @@ def large_answers(tmp_path_factory):
     X = np.random.default_rng(0).standard_normal((2000, 16)).astype(np.float32)
     search = SimilaritySearch(LSH(n_bits=32, random_state=0)).fit(X)
     search.add(X, payloads=[{"text": f"{row}" * 50} for row in range(len(X))]).save(folder)
-    with Server(folder, "--timeout", 20) as server:
+    with Server(folder, "--timeout", 60) as server:
         yield server.ready()
 
 
