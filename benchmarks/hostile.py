@@ -30,6 +30,8 @@ from serving import free_port, wait_until_ready
 from hashlearn import LSH, SimilaritySearch
 
 N_HOSTILE, N_PLAIN, WIDTH = 3, 8, 32
+NEW = "new00000"
+"""Stands in requests for a name that is another one each time."""
 
 
 def hostile_requests() -> dict[str, bytes]:
@@ -38,8 +40,10 @@ def hostile_requests() -> dict[str, bytes]:
     tests = ",".join(f'{{"name":{{"$gt":"{number}"}}}}' for number in range(500))
     values = ",".join(map(str, range(99_000)))
     too_many = ",".join(map(str, range(1_500_000)))
+    unknown = ",".join(f'{{"{NEW}{number}":1}}' for number in range(500))
     bodies = {
         "filter": f'{{"vector":{vector},"filter":{{"$or":[{tests}]}}}}',
+        "unknown fields": f'{{"vector":{vector},"filter":{{"$or":[{unknown}]}}}}',
         "values": f'{{"vector":{vector},"filter":{{"number":{{"$in":[{values}]}}}}}}',
         "too many values": f'{{"vector":{vector},"filter":{{"number":{{"$in":[{too_many}]}}}}}}',
         "unread": f'{{"k":300,"vectors":[{",".join([vector] * 300)}]}}',
@@ -86,8 +90,9 @@ def attack(port: int, kind: str) -> None:
 
     def again_and_again() -> None:
         while True:
+            name = f"{time.monotonic_ns():016x}"[-len(NEW) :]
             with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-                connection.sendall(request)
+                connection.sendall(request.replace(NEW.encode(), name.encode()))
                 if kind == "unread":
                     time.sleep(2)
                 else:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -856,3 +857,18 @@ def test_a_column_of_numbers_that_all_differ_is_compared_as_each_number_is():
         assert search.count({"n": {"$gt": bound}}) == sum(value > bound for value in values)
         assert search.count({"n": bound}) == sum(value == bound for value in values)
     assert {facet.value for facet in search.facets("n")} == set(values)
+
+
+def test_who_looks_up_rows_does_not_wait_for_who_reads_all_of_them(folder):
+    with closing(SimilaritySearch.open(folder)) as search, ThreadPoolExecutor(1) as other:
+        expected = search.payloads(search.ids[:3])
+        blocks = search._rows._catalog.payload_blocks(0, len(search))
+        next(blocks)
+        try:
+            assert other.submit(search.payloads, search.ids[:3]).result(timeout=60) == expected
+        finally:
+            blocks.close()
+        shutil.move(folder, folder.parent / "elsewhere")
+        assert search.count({"color": "red"}) == SimilaritySearch.open(folder.parent / "elsewhere").count(
+            {"color": "red"}
+        )

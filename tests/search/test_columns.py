@@ -181,6 +181,24 @@ def test_a_field_that_nobody_has_had_warns(few, monkeypatch):
         assert SimilaritySearch(HASHER).count({"color": "red"}) == 0, "an empty search has no fields yet"
 
 
+@pytest.mark.parametrize("few", [0, 256])
+def test_few_columns_are_kept_and_none_of_a_field_that_nobody_has(few, monkeypatch):
+    for name in ("_COLUMNS_KEPT", "_ABSENT_KEPT", "_MASKS_KEPT"):
+        monkeypatch.setattr(columns, name, 2)
+    monkeypatch.setattr(columns, "_FEW_ROWS", few)
+    search = SimilaritySearch(HASHER).add(np.zeros((9, 3)), payloads=[{f"f{row % 4}": row} for row in range(9)])
+    kept = search._rows.reader.columns
+    for n_rows in (9, 10, 11):
+        for field in [f"f{number}" for number in (*range(8), *range(8))] + ["x" * 2000]:
+            expected = sum(field == f"f{row % 4}" for row in range(n_rows))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                assert search.count({field: {"$gte": 0}}) == expected
+        assert len(kept._columns) == len(kept._absent) == 2
+        assert all(column.values for column in kept._columns.values())
+        search.upsert(np.zeros((1, 3)), [n_rows], [{f"f{n_rows % 4}": n_rows}])
+
+
 def test_an_older_snapshot_sees_its_own_rows_in_longer_columns():
     search = SimilaritySearch(HASHER).add(np.zeros((3, 3)), payloads=[{"n": n} for n in range(3)])
     before = search._rows.reader

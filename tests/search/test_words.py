@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hashlearn.deadline import Deadline, DeadlineExceeded, until
 from hashlearn.search.catalog import Catalog, OutdatedError
 from hashlearn.search.word_query import Term, parse_words, tokens_of
 from hashlearn.search.word_tables import check_text_field
@@ -209,6 +210,30 @@ def test_a_long_text_and_a_long_query():
     assert places(texts, "needle") == [1, 0]
     assert places(texts, long)[0] == 0
     assert len(parse_words(long).counts) > MOST_TERMS
+
+
+def test_words_that_no_row_has_are_not_kept():
+    words = Words(catalog_of(TEXTS), 0)
+    words.best(parse_words("chess zebra " + "x" * 10_000), 10, len(TEXTS))
+    assert list(words._texts.postings) == [Term(("chess",))]
+
+
+def test_a_very_long_query_is_looked_up_in_part_and_has_a_deadline(monkeypatch):
+    monkeypatch.setattr("hashlearn.search.words._MOST_LOOKED_UP", 3)
+    others = " ".join(f"other{number}" for number in range(MOST_TERMS))
+    assert places(TEXTS, f"{others} chess chess") == places(TEXTS, "chess chess")
+    for query in ("chess", others):
+        with until(Deadline(0)), pytest.raises(DeadlineExceeded):
+            places(TEXTS, query)
+
+
+def test_a_phrase_is_not_endless():
+    long = "-".join(["chess"] * 100)
+    assert list(parse_words(long).counts) == [Term(("chess",))]
+    with pytest.raises(ValueError, match="text must have phrases of at most 64 words, got 100"):
+        parse_words(long, operators=True)
+    with pytest.raises(ValueError, match=r"text must have at most 64 words with \+ or -, got 100"):
+        parse_words("+chess -go " * 50, operators=True)
 
 
 def test_nul_ends_no_query():

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -14,14 +15,17 @@ from contextlib import suppress
 import httpx
 import numpy as np
 import pytest
+import uvicorn
 from forked import ForkedPython
 from served import Server, error_of
+from uvicorn.server import ServerState
 
 from hashlearn import LSH, SimilaritySearch
 from hashlearn.deadline import check_deadline
 from hashlearn.server import Settings, create_app
 from hashlearn.server.arrays import n_values
 from hashlearn.server.front import Hosts
+from hashlearn.server.run import BoundedProtocol
 from hashlearn.server.workers import Turns
 
 POINT = {"id": 70_000, "vector": [0.0] * 64}
@@ -117,6 +121,76 @@ def test_what_is_no_http_is_400_in_our_shape(open_server):
     said = _said_to(open_server, b"\x16\x03\x01 hello\r\n\r\n")
     assert said.startswith(b"HTTP/1.1 400")
     assert b'{"error":{' in said
+
+
+def test_the_host_of_a_whole_url_is_what_counts(open_server):
+    for url, host, status in [
+        (b"http://evil.example/v1/info", b"localhost", b"421"),
+        (b"http://localhost/v1/info", b"evil.example", b"200"),
+        (b"http://localhost@evil.example/v1/info", b"localhost", b"421"),
+        (b"/v1/info?x=http://evil.example/", b"localhost", b"200"),
+    ]:
+        said = _said_to(open_server, b"GET " + url + b" HTTP/1.1\r\nConnection: close\r\nHost: " + host + b"\r\n\r\n")
+        assert said.startswith(b"HTTP/1.1 " + status), url
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "status"),
+    [
+        (b"Expect: 100-continue\r\nContent-Length: " + b"0" * 4400 + b"8\r\n", b'{"id":1}', b"200"),
+        (b"Expect: x\r\nTransfer-Encoding: chunked\r\n", b'8\r\n{"id":1}\r\n0\r\nX-A: 1\r\nHost: x\r\n\r\n', b"200"),
+        (b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nConnection: upgrade\r\n", b"", b"405"),
+    ],
+    ids=["zeros", "headers behind the body", "websocket"],
+)
+def test_heads_that_are_unusual_are_no_fault_of_ours(open_server, head, body, status):
+    start = b"GET" if status == b"405" else b"POST"
+    said = _said_to(
+        open_server, start + b" /v1/search HTTP/1.1\r\nHost: localhost\r\n" + head + b"Connection: close\r\n\r\n" + body
+    )
+    assert b"HTTP/1.1 " + status in said
+    assert b"HTTP/1.1 5" not in said
+
+
+GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "statuses"),
+    [
+        (GET, [200]),
+        (GET + b"GET / HT", [200, 408]),
+        (GET + b"nonsense\r\n\r\n", [200, 400]),
+        (GET + GET + b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n\r\n", [200, 200, 431]),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nno number\r\n", [400]),
+        (b"\r\n", [408]),
+    ],
+    ids=["whole", "half of another", "no HTTP behind it", "too long behind others", "no body", "blank lines"],
+)
+def test_an_answer_comes_before_what_is_wrong_with_the_next_request(sent, statuses):
+    """Answers take longer here than a head may."""
+
+    async def app(scope, receive, send):
+        await receive()
+        await asyncio.sleep(0.2)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
+        await send({"type": "http.response.body", "body": b"done"})
+
+    async def answers():
+        config = uvicorn.Config(app, ws="none", log_config=None, lifespan="off", timeout_keep_alive=1)
+        config.load()
+        made = lambda: BoundedProtocol(config, ServerState(), {}, head_seconds=0.05)  # noqa: E731
+        listening = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        writer.write(sent)
+        said = await reader.read()
+        writer.close()
+        listening.close()
+        return said
+
+    said = asyncio.run(answers())
+    assert [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+)", said)] == statuses
+    assert said.count(b"done") == statuses.count(200)
 
 
 def test_no_answer_is_taken_for_another_type(open_server):
@@ -276,7 +350,7 @@ def large_answers(tmp_path_factory):
     X = np.random.default_rng(0).standard_normal((2000, 16)).astype(np.float32)
     search = SimilaritySearch(LSH(n_bits=32, random_state=0)).fit(X)
     search.add(X, payloads=[{"text": f"{row}" * 50} for row in range(len(X))]).save(folder)
-    with Server(folder, "--timeout", 20) as server:
+    with Server(folder, "--timeout", 60) as server:
         yield server.ready()
 
 

@@ -46,6 +46,8 @@ VECTOR = [0.0] * 64
         ("/v1/search", {"codes": [[0] * 4] * 4, "k": 1}, "codes", "at most 3"),
         ("/v1/codes", {"vectors": [VECTOR] * 4}, "vectors", "at most 3"),
         ("/v1/embeddings", {"input": [VECTOR] * 4}, "input", "at most 3"),
+        ("/v1/search", {"text": "x" * 100_001}, "text", "must have at most 100000 characters"),
+        ("/v1/codes", {"texts": ["", "x" * 100_001]}, "texts.1", "must have at most 100000 characters"),
     ],
 )
 def test_more_than_is_allowed_is_422(limited, path, body, field, told):

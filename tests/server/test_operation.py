@@ -1,17 +1,26 @@
 """What an operator relies on: health, metrics, logs, a clean end, and errors without secrets."""
 
+import asyncio
+import errno
+import re
 import signal
 import socket
 import sys
 import threading
+from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import numpy as np
 import pytest
 from served import Server, error_of
 
 from hashlearn import ITQ, Client, SimilaritySearch
-from hashlearn.server import create_app, run
+from hashlearn.server import Settings, create_app, run
+from hashlearn.server.routes import snapshots
+from hashlearn.server.telemetry import Metrics
+
+SERVING = Path(__file__).parents[2] / "docs" / "howto" / "serving.md"
 
 
 def test_health_info_and_schema(server):
@@ -57,6 +66,13 @@ def test_metrics_count_requests_by_route_and_not_by_path(server):
     assert "hashlearn_rows 1000.0" in text
 
 
+def test_every_metric_is_explained_and_no_other():
+    told = set(re.findall(r"^\| `(hashlearn_\w+)`", SERVING.read_text(encoding="utf-8"), re.MULTILINE))
+    assert told == {
+        family.name + ("_total" if family.type == "counter" else "") for family in Metrics().registry.collect()
+    }
+
+
 def test_a_request_is_a_line_of_the_log_with_the_number_of_its_answer(server):
     response = server.post("/v1/search", {"id": 1, "k": 3})
     number = response.headers["X-Request-ID"]
@@ -83,6 +99,34 @@ def test_snapshots_are_made_by_who_may_write(make_search, tmp_path):
             assert server.post("/v1/snapshots", {"name": name}, headers=key).status_code == 422
         assert server.client.get("/v1/snapshots").json() == {"snapshots": ["monday"]}
     assert len(SimilaritySearch.open(tmp_path / "copies" / "digits" / "monday")) == 1000
+
+
+def test_snapshots_are_made_one_at_a_time_and_a_full_disk_is_503(library, tmp_path, monkeypatch):
+    app = create_app(library, Settings(snapshots=str(tmp_path), threads=1))
+    app.state.workers.ready = True
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow_copy(search, target):
+        begun.set()
+        go_on.wait(60)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(snapshots, "take_snapshot", slow_copy)
+
+    async def ask():
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            first = asyncio.create_task(client.post("/v1/snapshots", json={"name": "a"}))
+            await asyncio.to_thread(begun.wait, 60)
+            second = await client.post("/v1/snapshots", json={"name": "b"})
+            beside = await client.post("/v1/points/count", json={"filter": {"label": 1}})
+            go_on.set()
+            return await first, second, beside
+
+    full, second, beside = asyncio.run(ask())
+    assert (full.status_code, second.status_code, beside.status_code) == (503, 503, 200)
+    assert "log" in error_of(full)[1]
+    assert "another snapshot" in error_of(second)[1]
 
 
 def test_a_server_makes_way_for_the_next_one(make_search, tmp_path):

@@ -228,5 +228,20 @@ def test_lists_and_clipped_values_are_judged(tmp_path):
     assert f"hashlearn compact {tmp_path / 's'}" in remedies
 
 
+def test_bits_that_say_nothing_and_a_very_long_list_are_said(tmp_path):
+    X = rows(1500, 7)
+    search = SimilaritySearch(LSH(n_bits=16, random_state=0), keep_vectors="float32").fit(X)
+    bits = examine(search.add(X + 1000 * X[0]), n_queries=5)[2]
+    assert bits.what == "16 of 16 bits are the same for nearly all rows."
+    assert "fit the hasher" in bits.remedy
+    search = SimilaritySearch(
+        LSH(n_bits=16, random_state=0), keep_vectors="float32", index="lists", folder=tmp_path / "s"
+    )
+    search.fit(X).add(X).add(np.tile(X[:1], (20_000, 1)))
+    lists = examine(search, n_queries=5)[-1]
+    assert not lists.is_good
+    assert lists.remedy.startswith(f"hashlearn compact {tmp_path / 's'}")
+
+
 def test_a_search_is_read_whole(folder):
     assert check_search(folder) == 300

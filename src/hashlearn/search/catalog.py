@@ -198,6 +198,19 @@ class LoadedRows(NamedTuple):
     total: int
 
 
+@contextmanager
+def _one_state(connection: sqlite3.Connection, *, of_file: bool) -> Iterator[None]:
+    """Several statements see the same; in memory they do anyway."""
+    if not of_file or connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("COMMIT")
+
+
 class Catalog:
     """A catalog in a file, or in memory. Make one with :meth:`in_memory` or :meth:`open`, or a new one by its path.
 
@@ -210,12 +223,15 @@ class Catalog:
         self._is_closed = self._must_connect = False
         self._writer: Any = None
         self._reader: Any = None
+        self._scanner: Any = None
+        """Of what takes long: connected at its first use."""
         self._make_locks()
         self._connect()
         _CATALOGS.add(self)
 
     def _make_locks(self) -> None:
         self._reading, self._connecting = threading.RLock(), threading.RLock()
+        self._scanning = threading.RLock()
         # In memory there is one connection: who reads must not see what is not committed.
         self._changing = self._reading if self.path is None else threading.RLock()
 
@@ -237,6 +253,7 @@ class Catalog:
 
     def _connect(self) -> None:
         with self.naming_errors():
+            self._scanner = None
             if self.path is None:
                 self._writer = self._reader = self._connection(":memory:")
                 return
@@ -288,7 +305,7 @@ class Catalog:
         In a child that has inherited open connections, SQLite takes locks of the parent for its own: when the parent
         closes the file, what the child writes later is lost.
         """
-        for lock in (self._changing, self._reading):
+        for lock in (self._changing, self._reading, self._scanning):
             lock.acquire(timeout=SECONDS_TO_WAIT)
         if self.path is not None and not self.is_changing and not self._must_connect:
             self._must_connect = True
@@ -300,14 +317,14 @@ class Catalog:
         return not self._is_closed and not self._must_connect and self._writer.in_transaction
 
     def after_fork(self) -> None:
-        for lock in (self._reading, self._changing):
+        for lock in (self._scanning, self._reading, self._changing):
             with suppress(RuntimeError):  # not had in time
                 lock.release()
 
     def in_child(self) -> None:
         self._make_locks()
         if self.path is not None and not self._must_connect:
-            for connection in {self._writer, self._reader}:
+            for connection in {self._writer, self._reader, self._scanner}:
                 # SQLite must not close in a child what the parent has opened: let them live as long as the process.
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
             self._must_connect = True
@@ -333,7 +350,7 @@ class Catalog:
             self._close()
 
     def _close(self) -> None:
-        for connection in (self._reader, self._writer):
+        for connection in (self._scanner, self._reader, self._writer):
             if connection is not None:
                 with suppress(sqlite3.Error):
                     connection.close()
@@ -551,14 +568,32 @@ class Catalog:
         """See one state in several statements."""
         with self._reading, self.naming_errors():
             self._connect_again()
-            if self.path is None or self._reader.in_transaction:
+            with _one_state(self._reader, of_file=self.path is not None):
                 yield self._reader
-                return
-            self._reader.execute("BEGIN")
-            try:
-                yield self._reader
-            finally:
-                self._reader.execute("COMMIT")
+
+    @contextmanager
+    def scanning(self) -> Iterator[sqlite3.Connection]:
+        """The same for what takes long: those who look up a few rows do not wait for it."""
+        if not self._has_scanner():
+            with self.reading() as db:
+                yield db
+            return
+        with self._scanning, self.naming_errors():
+            self._connect_again()
+            with _one_state(self._scanner, of_file=True):
+                yield self._scanner
+
+    def _has_scanner(self) -> bool:
+        """Have the connection of what takes long, unless there is one connection, or the file is not there any more."""
+        if self.path is None or self.read_only:
+            return False
+        with self._scanning, self.naming_errors():
+            self._connect_again()
+            if self._scanner is None:
+                with suppress(FileNotFoundError):
+                    self._refuse_if_gone()
+                    self._scanner = self._connection(_uri(self.path, "rw"))
+        return self._scanner is not None
 
     @contextmanager
     def _seen(self, inside: bool) -> Iterator[sqlite3.Connection]:
@@ -661,7 +696,7 @@ class Catalog:
     def payload_blocks(self, first: int, last: int) -> Generator[tuple[NDArray[np.int64], Ids], None, None]:
         """Blocks of rows with payloads, numbers from ``first`` to below ``last``, and their texts."""
         texts = "SELECT count(*), group_concat(payload, '\n') FROM payloads WHERE row >= ? AND row < ?"
-        with self.reading() as db:
+        with self.scanning() as db:
             for start, end, (n, lines) in _blocks(db, texts, first, last):
                 if n:
                     yield self._rows_of(db, "payloads", start, end, n), self._lines(lines, n)

@@ -30,6 +30,9 @@ from hashlearn.stores.filters import Among, Compares, Condition, Differs, Joined
 _FEW_ROWS = 256
 """Rows up to which Python reads the payloads."""
 _MASKS_KEPT = 8
+_COLUMNS_KEPT = 256
+"""Whoever may ask may name any field: a search of a million rows takes 4 MB for a column."""
+_ABSENT_KEPT, _LONGEST_ABSENT = 1000, 1000
 _MISSING = -1
 _EXACT = 2.0**53
 """Below this, different integers are different as float64."""
@@ -200,6 +203,9 @@ class Columns:
     catalog: Catalog
     first_row: int
     _columns: dict[str, Column] = field(default_factory=dict, init=False)
+    """The one that was used last stands last."""
+    _absent: dict[str, int] = field(default_factory=dict, init=False)
+    """Fields that none of the first so many places has."""
     _masks: dict[str, tuple[int, Mask]] = field(default_factory=dict, init=False)
     _filling: Any = field(default_factory=threading.RLock, init=False)
 
@@ -246,15 +252,30 @@ class Columns:
 
     def _column(self, field: str, sums: NDArray[np.uint32]) -> Column:
         """The column of a field, with all places that have these sums."""
-        column = self._columns.get(field) or Column()
+        column = self._columns.get(field)
+        if column is None:
+            column = Column()
+            column.append(np.full(self._absent.get(field, 0), _MISSING, np.int32))
         n, n_before = len(sums), len(column.codes.values)
         if n > n_before:
             if n - n_before <= _FEW_ROWS:
                 self._read_few(column, field, n_before, sums)
             else:
                 self._read_many(column, field, n_before, sums)
-        self._columns[field] = column
+        self._keep(field, column)
         return column
+
+    def _keep(self, field: str, column: Column) -> None:
+        self._columns.pop(field, None)
+        self._absent.pop(field, None)
+        if column.values:
+            self._columns[field] = column
+            if len(self._columns) > _COLUMNS_KEPT:
+                del self._columns[next(iter(self._columns))]
+        elif len(field) <= _LONGEST_ABSENT:
+            self._absent[field] = len(column.codes.values)
+            if len(self._absent) > _ABSENT_KEPT:
+                del self._absent[next(iter(self._absent))]
 
     def _warn_if_unknown(self, field: str, column: Column, sums: NDArray[np.uint32]) -> None:
         if not column.values and len(sums):

@@ -24,6 +24,8 @@ TOKENIZER = "unicode61 remove_diacritics 2"
 """Of FTS5: words are runs of letters and digits, in lower case and without accents."""
 _NO_SPACES_BETWEEN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 """Characters of Chinese and Japanese, each of which is a word of its own: their texts have no spaces."""
+_LONGEST_PHRASE, _MOST_SIGNS = 64, 64
+"""Words of a phrase; words and phrases with a sign."""
 _OPERATORS = re.compile(r'([+-]?)(?:"([^"]*)"|(\S+))')
 
 
@@ -126,7 +128,7 @@ def _plain(text: str) -> WordQuery:
     counts: dict[Term, int] = {}
     for (_, count), tokens in zip(pieces.items(), tokens_of(list(pieces))):
         parts = [(token,) for token in tokens]
-        for each in [tokens, *parts] if len(tokens) > 1 else parts:
+        for each in [tokens, *parts] if 1 < len(tokens) <= _LONGEST_PHRASE else parts:
             counts[Term(each)] = counts.get(Term(each), 0) + count
     return WordQuery(counts)
 
@@ -138,6 +140,8 @@ def _with_operators(text: str) -> WordQuery:
     for (sign, _, word), tokens in zip(parts, tokens_of([phrase or word for _, phrase, word in parts])):
         if not tokens:
             continue
+        if len(tokens) > _LONGEST_PHRASE:
+            raise ValueError(f"text must have phrases of at most {_LONGEST_PHRASE} words, got {len(tokens)}")
         term = Term(tokens, word.endswith("*"))
         if sign == "-":
             without.append(term)
@@ -145,4 +149,6 @@ def _with_operators(text: str) -> WordQuery:
         counts[term] = counts.get(term, 0) + 1
         if sign == "+":
             must.append(term)
+    if len(must) + len(without) > _MOST_SIGNS:
+        raise ValueError(f"text must have at most {_MOST_SIGNS} words with + or -, got {len(must) + len(without)}")
     return WordQuery(counts, tuple(must), tuple(without))

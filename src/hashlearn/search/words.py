@@ -12,11 +12,13 @@ the scores are computed from arrays, which are kept for the words that were aske
 
 import sqlite3
 from collections import OrderedDict
+from heapq import nlargest
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.deadline import check_deadline
 from hashlearn.search.catalog import Catalog, OutdatedError
 from hashlearn.search.kernels.texts import add_to_found, add_weights
 from hashlearn.search.word_query import Term, WordQuery
@@ -24,8 +26,12 @@ from hashlearn.search.word_query import Term, WordQuery
 K1, B = 1.2, 0.75
 MOST_TERMS = 64
 """Of a longer query, the terms that tell most: those with the largest ``count_t idf(t)``."""
+_MOST_LOOKED_UP = 2000
+"""Of a query that is longer still, its most frequent terms only."""
 _MOST_KEPT = 1 << 23
 """Pairs of a row and a word that are kept in memory, 8 bytes each."""
+_SIZE_OF_POSTING = 64
+"""What keeping a word takes beside its rows, in pairs."""
 _ROUNDING = 1 + 1e-5
 """Sums of float32 are this exact, as a factor."""
 Mask = NDArray[np.bool_] | None
@@ -87,7 +93,7 @@ class Words:
         """
         if not query.counts:
             return NOTHING
-        with self._catalog.reading() as db:  # one thread at a time
+        with self._catalog.scanning() as db:  # one thread at a time
             self._check_rows(db)
             self._read_texts(db, n_places)
             counts = query.counts if len(query.counts) <= MOST_TERMS else self._telling(db, query.counts)
@@ -129,11 +135,14 @@ class Words:
         if known is not None:
             postings.move_to_end(term)
             return known
-        posting = postings[term] = self._read_posting(db, term)
-        self._n_kept += len(posting.places)
+        check_deadline()
+        posting = self._read_posting(db, term)
+        if len(posting.places):  # of words that no row has there is no end
+            postings[term] = posting
+            self._n_kept += _SIZE_OF_POSTING + len(posting.places)
         while self._n_kept > _MOST_KEPT and len(postings) > 1:
             _, oldest = postings.popitem(last=False)
-            self._n_kept -= len(oldest.places)
+            self._n_kept -= _SIZE_OF_POSTING + len(oldest.places)
         return posting
 
     def _read_posting(self, db: sqlite3.Connection, term: Term) -> Posting:
@@ -161,7 +170,8 @@ class Words:
         """The terms of a long query that tell most."""
         db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.words_in USING fts5vocab(main, words, row)")
         worth: dict[Term, float] = {}
-        for term, count in counts.items():
+        for term, count in nlargest(_MOST_LOOKED_UP, counts.items(), key=lambda item: item[1]):
+            check_deadline()
             found = db.execute("SELECT doc FROM temp.words_in WHERE term = ?", (term.tokens[0],)).fetchone()
             if found is not None and len(term.tokens) == 1:
                 worth[term] = count * _idf(self._texts.n_texts, found[0])

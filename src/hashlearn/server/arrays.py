@@ -71,8 +71,16 @@ def n_values(body: bytes | bytearray) -> int:
     """How many values a text of JSON has: a comma or a bracket that is in no string stands before nearly every one."""
     plain = body.replace(rb"\\", b"..").replace(rb"\"", b"..")
     letters = np.frombuffer(plain, np.uint8)
-    begins = (letters == ord(",")) | (letters == ord("[")) | (letters == ord("{"))
-    return int(np.count_nonzero(begins & ~np.logical_xor.accumulate(letters == ord('"'))))
+    return int(np.count_nonzero(_begins(letters) & ~np.logical_xor.accumulate(letters == ord('"'))))
+
+
+def n_signs(part: bytes | bytearray) -> int:
+    """How many commas and brackets a part of JSON has, in strings or not."""
+    return int(np.count_nonzero(_begins(np.frombuffer(part, np.uint8))))
+
+
+def _begins(letters: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    return (letters == ord(",")) | (letters == ord("[")) | (letters == ord("{"))
 
 
 def base64_bytes(field: str, text: str) -> bytes:

@@ -135,7 +135,7 @@ def _of_details(details: ErrorDetails | dict[str, Any]) -> Problem:
     field = _field(details["loc"])
     if details["type"] == "json_invalid":
         return Problem(422, "the body must be JSON")
-    message = _WORDS.get(details["type"]) or details["msg"].replace("Input should be", "must be")
+    message = _WORDS.get(details["type"]) or re.sub("^(Input|String) should", "must", details["msg"])
     return Problem(422, f"{field or 'the body'} {message}", field)
 
 

@@ -17,6 +17,8 @@ Code = Annotated[
     Field(description="Bytes of a packed code, first bit most significant: a list of numbers, or base64 or hex."),
 ]
 Image = Annotated[str, Field(description="An image file as base64.")]
+Text = Annotated[str, Field(max_length=100_000)]
+"""What reads a text, such as a regular expression, lets no other thread of Python work meanwhile."""
 Payload = dict[str, Any]
 Encoding = Literal["base64", "hex", "ubinary"]
 
@@ -35,7 +37,7 @@ class SearchRequest(_Request):
     id: Id | None = Field(None, description="The neighbors of a row that is there; itself is among them.")
     code: Code | None = None
     codes: Listed[Code] | None = None
-    text: str | None = Field(None, description="Where the search has texts, or the server has features for texts.")
+    text: Text | None = Field(None, description="Where the search has texts, or the server has features for texts.")
     by: Literal["words", "meaning", "both"] | None = Field(
         None, description="What a text is compared by. Left out: both, as far as the server has them."
     )
@@ -84,7 +86,7 @@ class CodesRequest(_Request):
     """What to encode: one of the three."""
 
     vectors: Listed[Vector] | None = None
-    texts: Listed[str] | None = None
+    texts: Listed[Text] | None = None
     images: Listed[Image] | None = None
     encoding: Encoding = Field("base64", description="How the codes are written.")
 
@@ -102,7 +104,7 @@ class EmbeddingsRequest(BaseModel):
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
-    input: str | Listed[str] | Listed[float] | Listed[Listed[float]] = Field(
+    input: Text | Listed[Text] | Listed[float] | Listed[Listed[float]] = Field(
         description="Texts where the server has features for them; or vectors, where OpenAI's has tokens."
     )
     model: str = "hashlearn"
@@ -149,7 +151,9 @@ class PointsRequest(_Request):
     duplicates: Literal["skip", "flag", "error"] | None = Field(
         None, description="what to do with a row that is near another one; see `max_distance`"
     )
-    max_distance: float | None = Field(None, description="the largest distance of two rows that are the same thing")
+    max_distance: float | None = Field(
+        None, ge=0, description="the largest distance of two rows that are the same thing"
+    )
 
 
 class NearPoint(BaseModel):

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from types import FrameType
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import FastAPI
@@ -29,14 +30,18 @@ _REASONS = {400: b"Bad Request", 408: b"Request Timeout", 431: b"Request Header 
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. Path and headers of a request must come within a time, and be at most 64 KiB."""
+    """One connection. Path and headers of a request must come within a time, and be at most 64 KiB.
+
+    What is refused here is told after the answers to the requests before it.
+    """
 
     def __init__(self, *args: Any, head_seconds: float, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._head_seconds = head_seconds
         self._head_bytes = self._parsed_bytes = 0
-        self._in_head = True
+        self._in_head, self._has_begun = True, False
         self._giving_up: asyncio.TimerHandle | None = None
+        self._refusal: tuple[int, str] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -47,20 +52,22 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing():  # what a client sends after it was refused
+        if self.transport.is_closing() or self._refusal is not None:  # what a client sends after it was refused
             return
         if self._in_head:
+            if not self._has_begun and not data.strip(b"\r\n"):  # keeps no connection open
+                return
             self._head_bytes += min(len(data), _head_length(data))
             if self._head_bytes > _HEAD_BYTES:
                 self._refuse(431, f"path and headers must be at most {_HEAD_BYTES} bytes")
                 return
         super().data_received(data)
-        if self._in_head and self._giving_up is None:
+        if self._has_begun and self._giving_up is None:
             self._wait_for_head()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._parsed_bytes = 0
+        self._has_begun, self._parsed_bytes = True, 0
         self.scope["abort"] = self.transport.abort  # type: ignore[typeddict-unknown-key]
 
     def on_url(self, url: bytes) -> None:
@@ -69,7 +76,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count_parsed(len(name) + len(value) + 4)
-        super().on_header(name, value)
+        if self._in_head:  # what comes behind a body is no header
+            super().on_header(name, value)
 
     def _count_parsed(self, n: int) -> None:
         self._parsed_bytes += n
@@ -81,8 +89,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse(400, "the request is no HTTP that can be understood")
 
     def on_headers_complete(self) -> None:
-        self._in_head, self._head_bytes = False, 0
+        self._in_head, self._has_begun, self._head_bytes = False, False, 0
         self._stop_waiting()
+        if b"://" in self.url.partition(b"?")[0]:  # a whole URL says which host is meant, whatever the header says
+            self.headers[:] = [header for header in self.headers if header[0] != b"host"]
+            self.headers.append((b"host", urlsplit(self.url).netloc))
         super().on_headers_complete()
         self.scope["is_gone"] = partial(self._is_gone, self.cycle)  # type: ignore[typeddict-unknown-key]
 
@@ -96,9 +107,24 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_complete()
         self._in_head = True
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._refusal is not None:
+            self._refuse(*self._refusal)
+
+    def _is_answering(self) -> bool:
+        """Whether a request that has arrived whole waits for its answer, or for the end of it."""
+        cycle = self.cycle
+        return cycle is not None and not cycle.response_complete and bool(self.pipeline or not cycle.more_body)
+
     def _wait_for_head(self) -> None:
-        message = f"path and headers must arrive within {self._head_seconds:g} seconds"
-        self._giving_up = self.loop.call_later(self._head_seconds, self._refuse, 408, message)
+        self._giving_up = self.loop.call_later(self._head_seconds, self._end_wait)
+
+    def _end_wait(self) -> None:
+        if self._is_answering():  # it is the answer that takes long
+            self._wait_for_head()
+        else:
+            self._refuse(408, f"path and headers must arrive within {self._head_seconds:g} seconds")
 
     def _stop_waiting(self) -> None:
         if self._giving_up is not None:
@@ -107,6 +133,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _refuse(self, status: int, message: str) -> None:
         if self.transport.is_closing():
+            return
+        if self._is_answering():
+            self._refusal = self._refusal or (status, message)
             return
         body = error_body(message)
         head = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
@@ -170,6 +199,7 @@ def run_server(
     config = uvicorn.Config(
         app,
         http=partial(BoundedProtocol, head_seconds=settings.timeout_seconds),  # type: ignore[arg-type]
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,

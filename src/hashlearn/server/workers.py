@@ -74,6 +74,8 @@ class Workers:
         Of the requests that run.
     turns : Turns
         For bodies that take long to read.
+    copying : asyncio.Lock
+        Held while a snapshot is made: one at a time.
     """
 
     def __init__(self, settings: Settings):
@@ -87,6 +89,7 @@ class Workers:
         self.decoding = ThreadPoolExecutor(1, thread_name_prefix="hashlearn-pictures")
         self.writing = ThreadPoolExecutor(_WRITING_THREADS, thread_name_prefix="hashlearn-writing")
         self.turns = Turns()
+        self.copying = asyncio.Lock()
         self._large_answers = asyncio.Semaphore(_LARGE_ANSWERS)
 
     def check_ready(self) -> None:

@@ -5,10 +5,12 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from hashlearn.server.errors import Problem, unprocessable
+from hashlearn.deadline import DeadlineExceeded
+from hashlearn.server.errors import SOON, Problem, unprocessable
 from hashlearn.server.json_route import JsonRoute
 from hashlearn.server.models import ERRORS, SnapshotEntry, SnapshotList, SnapshotRequest
 from hashlearn.server.service import Served, Service
+from hashlearn.server.telemetry import LOGGER
 from hashlearn.upkeep import take_snapshot
 
 router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["snapshots"])
@@ -20,7 +22,17 @@ async def make_snapshot(service: Served, body: SnapshotRequest) -> Any:
     target = _folder(service) / body.name
     if target.exists():
         raise unprocessable("name", f"must be new, got {body.name!r}")
-    report = await service.workers.run(take_snapshot, service.search, target, keeps_late=True)
+    workers = service.workers
+    if workers.copying.locked():
+        raise Problem(503, "another snapshot is being made", headers=SOON)
+    async with workers.copying:
+        try:
+            report = await workers.run(take_snapshot, service.search, target, pool=workers.writing, keeps_late=True)
+        except DeadlineExceeded:
+            raise
+        except (OSError, ValueError) as error:
+            LOGGER.error("a snapshot could not be made", exc_info=error)
+            raise Problem(503, "the snapshot could not be made; the log of the server has more", headers=SOON) from None
     return {"name": body.name, "rows": report.rows}
 
 
