@@ -122,10 +122,7 @@ class VectorFile:
             For int8 what its bytes mean, learned from training vectors: :meth:`Calibration.of`.
         """
         n_features = check_integer("n_features", n_features, low=1)
-        return cls._made(path, n_features, dtype, checked_calibration(n_features, dtype, calibration))
-
-    @classmethod
-    def _made(cls, path: str | Path | None, n_features: int, dtype: str, calibration: Calibration | None) -> Self:
+        calibration = checked_calibration(n_features, dtype, calibration)
         said: dict[str, Any] = {"n_features": n_features, "dtype": dtype, "id": secrets.token_hex(8)}
         if calibration is not None:
             said["calibration"] = {name: array.tolist() for name, array in calibration._asdict().items()}
@@ -264,7 +261,7 @@ class VectorFile:
 
     def copied(self, path: Path | None, rows: Iterable[NDArray[np.int64]], view: "VectorView") -> "VectorFile":
         """Another file, with an id of its own, of blocks of rows of a view; they become its first records."""
-        other = VectorFile._made(path, self.n_features, self.dtype, self.calibration)
+        other = VectorFile.create(path, self.n_features, self.dtype, self.calibration)
         n = 0
         with other._writable() as out, other._named():
             for block in rows:
