@@ -562,11 +562,11 @@ class CatalogRows:
                 catalog.begin()
                 known = catalog.known_facts()
                 hasher, model = target.save_hasher(snapshot.hasher.hasher)
-                codes = target.save_codes(snapshot.index, snapshot.n_places) if len(snapshot) else None
+                codes = target.save_codes(snapshot.index, facts.n_places) if facts.n_rows else None
                 vectors = None
                 if source is not None:
-                    every = _blocks(np.arange(snapshot.n_places))
-                    vectors = source.copied(target.new_vectors_path(), every, source.first(snapshot.n_places))
+                    every = _blocks(np.arange(facts.n_places))
+                    vectors = source.copied(target.new_vectors_path(), every, source.first(facts.n_places))
                 catalog.clear(snapshot.first_row)
                 catalog.keep_words(self._catalog.text_field(), snapshot.first_row)
                 places, total = snapshot.places, 0

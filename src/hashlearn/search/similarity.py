@@ -553,7 +553,7 @@ class SimilaritySearch:
 
     def _own_rows(self, message: str) -> CatalogRows:
         """The rows, which are in memory or in a folder; ValueError where they are in a store."""
-        if not isinstance(self._rows, CatalogRows) or self._rows.place is not None:
+        if type(self._rows) is not CatalogRows:
             raise ValueError(message)
         return self._rows
 

@@ -122,7 +122,10 @@ class VectorFile:
             For int8 what its bytes mean, learned from training vectors: :meth:`Calibration.of`.
         """
         n_features = check_integer("n_features", n_features, low=1)
-        calibration = checked_calibration(n_features, dtype, calibration)
+        return cls._made(path, n_features, dtype, checked_calibration(n_features, dtype, calibration))
+
+    @classmethod
+    def _made(cls, path: str | Path | None, n_features: int, dtype: str, calibration: Calibration | None) -> Self:
         said: dict[str, Any] = {"n_features": n_features, "dtype": dtype, "id": secrets.token_hex(8)}
         if calibration is not None:
             said["calibration"] = {name: array.tolist() for name, array in calibration._asdict().items()}
@@ -261,7 +264,7 @@ class VectorFile:
 
     def copied(self, path: Path | None, rows: Iterable[NDArray[np.int64]], view: "VectorView") -> "VectorFile":
         """Another file, with an id of its own, of blocks of rows of a view; they become its first records."""
-        other = VectorFile.create(path, self.n_features, self.dtype, self.calibration)
+        other = VectorFile._made(path, self.n_features, self.dtype, self.calibration)
         n = 0
         with other._writable() as out, other._named():
             for block in rows:
@@ -281,6 +284,10 @@ class VectorFile:
     def close(self) -> None:
         """Close the file; views of it can still be read."""
         self._file.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self.close()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
