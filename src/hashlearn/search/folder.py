@@ -294,14 +294,14 @@ class Loaded(NamedTuple):
 def load(folder: SearchFolder, catalog: Catalog) -> Loaded:
     """All rows of a folder, as they were committed last."""
     while True:
-        with catalog.reading():
-            facts = catalog.facts()
-            try:
+        facts = catalog.facts()
+        try:
+            with catalog.reading():
+                facts = catalog.facts()
                 return _load(folder, catalog, facts)
-            except (FileNotFoundError, ValueError) as error:
-                failure = error
-        if catalog.last_change() == facts.change:  # otherwise another process has just replaced the files
-            raise failure
+        except (FileNotFoundError, ValueError):  # another process may have just replaced the files
+            if catalog.last_change() == facts.change:
+                raise
 
 
 def load_changes(folder: SearchFolder, catalog: Catalog, before: Loaded) -> Loaded | None:
