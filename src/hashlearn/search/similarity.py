@@ -409,6 +409,8 @@ class SimilaritySearch:
             raise ValueError("reencode needs the vectors of the rows; make the search with keep_vectors='float32'")
         with self._changing:
             own.refuse_inside_transaction("reencode")
+            if own.folder is not None:  # it learns from all rows, also from those that others have added
+                own.refresh()
         reencode(own, hasher, self._changing)
         return self
 
