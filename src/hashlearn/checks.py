@@ -126,7 +126,7 @@ def check_parameters(parameters: Mapping[str, Any], ranges: Mapping[str, Range])
         elif (value is None and allowed.none) or (allowed.array and not isinstance(value, str)):
             continue
         elif allowed.kind is bool:
-            _check_flag(name, value)
+            check_flag(name, value)
         elif allowed.kind is None or (isinstance(value, str) and allowed.words):
             check_choice(name, value, allowed.words)
         elif allowed.kind is int:
@@ -144,9 +144,11 @@ def _check_entries(name: str, value: Any, ranges: Mapping[str, Range]) -> None:
     check_parameters(given, {f"{name}[{key!r}]": ranges[key] for key in ranges if key in value})
 
 
-def _check_flag(name: str, value: Any) -> None:
+def check_flag(name: str, value: Any) -> bool:
+    """``value`` if it is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def _check_range(name: str, value: float, low: float | None, high: float | None) -> None:

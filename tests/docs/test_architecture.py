@@ -20,3 +20,9 @@ def test_the_page_names_every_package():
     page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
     packages = {path.parent.name for path in (ROOT / "src" / "hashlearn").glob("*/__init__.py")}
     assert not {name for name in packages if f"| `{name}` |" not in page}
+
+
+def test_the_page_names_every_file_of_a_search():
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    files = {path.name for path in (ROOT / "src" / "hashlearn" / "search").glob("*.py")} - {"__init__.py"}
+    assert not {name for name in files if f"`{name}`" not in page}

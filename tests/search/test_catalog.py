@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pickle
 import shutil
 import sqlite3
 import struct
@@ -872,3 +873,33 @@ def test_who_looks_up_rows_does_not_wait_for_who_reads_all_of_them(folder):
         assert search.count({"color": "red"}) == SimilaritySearch.open(folder.parent / "elsewhere").count(
             {"color": "red"}
         )
+
+
+def test_a_search_that_follows_sees_the_changes_of_others_at_its_next_call(tmp_path):
+    writer = made(tmp_path / "s")
+    with (
+        closing(SimilaritySearch.open(tmp_path / "s", follow=True)) as reader,
+        closing(SimilaritySearch.open(tmp_path / "s")) as other,
+    ):
+        writer.add(X[11:13], ["new", "newer"], [{"color": "green"}, None])
+        assert reader.search(X[11:12], 1).ids.tolist() == [["new"]]
+        assert (len(reader), len(other)) == (len(writer), len(writer) - 2)
+        writer.remove(["new"])
+        assert "new" not in reader
+        writer.compact()
+        assert content(reader) == content(writer)
+        with reader.transaction():
+            reader.remove(["newer"])
+            assert "newer" in reader
+        assert "newer" not in reader
+    with pytest.raises(TypeError, match="follow must be True or False, got 1"):
+        SimilaritySearch.open(tmp_path / "s", follow=1)
+    writer.close()
+
+
+def test_a_search_that_follows_still_does_so_where_it_was_sent(tmp_path):
+    with closing(made(tmp_path / "s")) as writer:
+        followed = SimilaritySearch.open(tmp_path / "s", follow=True)
+        with closing(followed), closing(pickle.loads(pickle.dumps(followed))) as sent:
+            writer.remove(["x"])
+            assert len(sent) == len(writer)

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -247,3 +248,11 @@ def test_searches_by_words_beside_a_writer_do_not_wait_for_it_for_ever(tmp_path)
         assert search.search(text="word5", by="words", k=1).ids.tolist() == ["id 0005"]
     stopped.set()
     writer.join(20)
+
+
+def test_it_learns_from_rows_that_another_process_has_added(tmp_path):
+    writer = SimilaritySearch(LSH(n_bits=8, random_state=0), keep_vectors="float32", folder=tmp_path / "s").fit(rows(9))
+    with closing(writer.add(rows(1))), closing(SimilaritySearch.open(tmp_path / "s")) as other:
+        writer.add(rows(9))
+        other.reencode(LSH(n_bits=4, random_state=0))
+        assert (len(other), other.n_bits) == (10, 4)

@@ -1,12 +1,14 @@
 """A vector file gives back what was appended, by row, whoever appends, is killed, forks or damages it."""
 
 import copy
+import gc
 import json
 import os
 import pickle
 import struct
 import subprocess
 import sys
+import warnings
 import zlib
 
 import numpy as np
@@ -364,6 +366,7 @@ def test_rows_that_are_not_there_are_named(tmp_path):
 
 WRITER = """
 import sys
+import warnings
 import numpy as np
 from hashlearn.search import VectorFile
 file = VectorFile.open(sys.argv[1])
@@ -407,3 +410,15 @@ def test_vectors_that_were_just_written_are_in_memory(tmp_path):
     rows_of(file)
     assert VectorFile.open(tmp_path / "v").view.is_resident
     assert not VectorFile.create(None, 3).view.is_resident, "there is nothing to look at"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_file_that_nobody_uses_is_closed_and_its_views_stay(named, tmp_path):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        file = VectorFile.create(tmp_path / "x.hlv" if named else None, 2).add([[1.0, 2.0]])
+        view = file.view
+        del file
+        gc.collect()
+    assert not told
+    assert view.take([0]).tolist() == [[1.0, 2.0]]

@@ -58,9 +58,14 @@ class SavedModel(NamedTuple):
     state: ModelState
     config: dict[str, Any]
 
+    @property
+    def digest(self) -> str:
+        """As that of the state, of whose arrays the checksum was compared when they were read."""
+        return json_digest(self.state.model, self.config["tensors_sha256"])
 
-def write_model(state: ModelState, folder: str | Path) -> None:
-    """Write a model to a folder, in place of the model that may be there.
+
+def write_model(state: ModelState, folder: str | Path) -> str:
+    """Write a model to a folder, in place of the model that may be there; returns its digest.
 
     Parameters
     ----------
@@ -68,6 +73,8 @@ def write_model(state: ModelState, folder: str | Path) -> None:
     folder : str or Path
         New, empty or a model already; its parent exists.
     """
+    checksum = _tensors_checksum(state.tensors)
+    digest = json_digest(state.model, checksum)
     config = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -76,8 +83,8 @@ def write_model(state: ModelState, folder: str | Path) -> None:
         "n_features": state.n_features,
         "model": state.model,
         "tensors": {name: _declaration(array) for name, array in state.tensors.items()},
-        "tensors_sha256": _tensors_checksum(state.tensors),
-        "model_sha256": state.digest,
+        "tensors_sha256": checksum,
+        "model_sha256": digest,
     }
     config["config_sha256"] = _config_checksum(config)
     text = json.dumps(config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -96,6 +103,7 @@ def write_model(state: ModelState, folder: str | Path) -> None:
             with suppress(OSError):  # not empty: the arrays were in place already, or another saves here too
                 target.rmdir()
         raise
+    return digest
 
 
 def read_model(folder: str | Path) -> SavedModel:

@@ -65,9 +65,7 @@ def save_hasher(hasher: Any, folder: str | Path) -> str:
     str
         The digest of the model, as that of :func:`digest_of`.
     """
-    state = state_of(hasher)
-    write_model(state, folder)
-    return state.digest
+    return write_model(state_of(hasher), folder)
 
 
 def load_hasher(folder: str | Path) -> Any:
@@ -85,7 +83,8 @@ def load_hasher(folder: str | Path) -> Any:
 
 def load_with_digest(folder: str | Path) -> tuple[Any, str]:
     """As :func:`load_hasher`, with the digest of the model: :func:`digest_of` the hasher that was saved."""
-    state, _ = read_model(folder)
+    saved = read_model(folder)
+    state = saved.state
     try:
         hasher = decode_estimator(state.model, state.tensors)
         fits = n_bits_of(hasher) == state.n_bits and hasher.n_features_in_ == state.n_features
@@ -93,7 +92,7 @@ def load_with_digest(folder: str | Path) -> tuple[Any, str]:
         raise ValueError(f"{folder} is not a hashlearn model that this version can read: {error}") from None
     if not fits:
         raise ValueError(f"{folder} is not a hashlearn model: n_bits or n_features is not the model's")
-    return hasher, state.digest
+    return hasher, saved.digest
 
 
 def state_of(hasher: Any) -> ModelState:

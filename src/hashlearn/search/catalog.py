@@ -21,7 +21,7 @@ payload, with its lowest bit set.
 
 The write-ahead log of SQLite ends where a frame does not match its checksum. So that a damaged log is not taken for a
 short one, the number of the last change is also written, after it is committed, to a file of its own
-(:class:`hashlearn.search.folder.Acknowledged`): a catalog that has fewer changes is refused.
+(:meth:`hashlearn.search.folder.SearchFolder.acknowledge`): a catalog that has fewer changes is refused.
 """
 
 import ctypes
@@ -221,6 +221,8 @@ class Catalog:
         self.path, self.read_only = path, read_only
         self._inode: tuple[int, int] | None = None
         self._is_closed = self._must_connect = False
+        self._changer = 0
+        """The thread that makes or made the last change."""
         self._writer: Any = None
         self._reader: Any = None
         self._scanner: Any = None
@@ -316,6 +318,11 @@ class Catalog:
         """Whether a change is under way."""
         return not self._is_closed and not self._must_connect and self._writer.in_transaction
 
+    @property
+    def is_own_change(self) -> bool:
+        """Whether this thread makes the change that is under way."""
+        return self._changer == threading.get_ident() and self.is_changing
+
     def after_fork(self) -> None:
         for lock in (self._scanning, self._reading, self._changing):
             with suppress(RuntimeError):  # not had in time
@@ -395,6 +402,7 @@ class Catalog:
             raise OSError(errno.EROFS, "the folder cannot be written; nothing was changed", str(self.path))
         try:
             self._changing.acquire()
+            self._changer = threading.get_ident()
             with self.naming_errors():
                 self._refuse_if_gone()
                 self._connect_again()
@@ -428,7 +436,7 @@ class Catalog:
         if status is None or (status.st_dev, status.st_ino) != self._inode:
             raise FileNotFoundError(
                 errno.ENOENT,
-                "removed or replaced since it was opened; save the search to write it anew",
+                "removed or replaced since it was opened; nothing was changed: save the search to another folder",
                 str(self.path),
             )
 
@@ -481,15 +489,15 @@ class Catalog:
             )
             self._writer.executemany("INSERT INTO fresh VALUES (?, ?, ?)", values)
 
-    def rows_with_vectors(self, *, inside: bool = False) -> NDArray[np.int64]:
+    def rows_with_vectors(self) -> NDArray[np.int64]:
         """Rows whose vectors are in the catalog."""
-        with self._seen(inside) as db:
+        with self._seen() as db:
             found = db.execute("SELECT row FROM fresh WHERE vector IS NOT NULL").fetchall()
         return np.array([row for (row,) in found], np.int64)
 
-    def load_vectors(self, *, inside: bool = False) -> list[tuple[int, bytes]]:
+    def load_vectors(self) -> list[tuple[int, bytes]]:
         """Those rows and their vectors."""
-        with self._seen(inside) as db:
+        with self._seen() as db:
             return db.execute("SELECT row, vector FROM fresh WHERE vector IS NOT NULL").fetchall()
 
     def drop_codes(self) -> None:
@@ -519,20 +527,20 @@ class Catalog:
         with self.naming_errors():
             for table in _CONTENT:
                 self._writer.execute(f"DELETE FROM {table}")
-            if self.text_field(inside=True) is not None:
+            if self.text_field() is not None:
                 clear_words(self._writer, first)
 
     def keep_words(self, field: str | None, first: int) -> None:
         """Keep the words of a payload field, of rows from ``first`` on; None keeps none."""
         with self.naming_errors():
-            if self.text_field(inside=True) is not None:
+            if self.text_field() is not None:
                 drop_words(self._writer)
             if field is not None:
                 make_words(self._writer, field, first)
 
-    def text_field(self, *, inside: bool = False) -> str | None:
+    def text_field(self) -> str | None:
         """The payload field whose words are kept; None where none are."""
-        with self._seen(inside) as db:
+        with self._seen() as db:
             if not db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'words_of'").fetchone()[0]:
                 return None
             return db.execute("SELECT field FROM words_of").fetchone()[0]
@@ -550,7 +558,7 @@ class Catalog:
             execute("INSERT INTO moved SELECT new, payload FROM numbers JOIN payloads USING (row) ORDER BY row")
             for table in _CONTENT:
                 execute(f"DELETE FROM {table}")
-            if self.text_field(inside=True) is not None:
+            if self.text_field() is not None:
                 clear_words(self._writer, first)
             execute("INSERT INTO payloads SELECT row, payload FROM moved ORDER BY row")
             for table in ("numbers", "moved"):
@@ -596,9 +604,13 @@ class Catalog:
         return self._scanner is not None
 
     @contextmanager
-    def _seen(self, inside: bool) -> Iterator[sqlite3.Connection]:
-        """The state that is committed, or as it is inside of the change that was begun."""
-        if inside and self.path is not None:
+    def _seen(self) -> Iterator[sqlite3.Connection]:
+        """The state that is committed; for the thread that makes a change, the state inside of this change.
+
+        No other thread may use the connection that writes: SQLite would wait for the change, with the lock of the
+        interpreter that the change needs.
+        """
+        if self.path is not None and self.is_own_change:
             with self.naming_errors():
                 yield self._writer
             return
@@ -606,16 +618,16 @@ class Catalog:
             self._connect_again()
             yield self._reader
 
-    def last_change(self, *, inside: bool = False) -> int:
+    def last_change(self) -> int:
         """The number of the last change; -1 where there is none."""
-        with self._seen(inside) as db:
+        with self._seen() as db:
             found = db.execute("SELECT change FROM facts").fetchone()
         if found is not None and not isinstance(found[0], int):
             raise ValueError(f"{self.path}: the number of the last change was edited or damaged")
         return -1 if found is None else found[0]
 
-    def facts(self, *, inside: bool = False) -> Facts:
-        with self._seen(inside) as db:
+    def facts(self) -> Facts:
+        with self._seen() as db:
             found = db.execute("SELECT change, text FROM facts").fetchone()
         if found is None:
             raise ValueError(f"{self.path}: nothing was saved there")
@@ -625,16 +637,16 @@ class Catalog:
         return facts
 
     def known_facts(self) -> Facts | None:
-        """The facts inside of the change that was begun; None where nothing was saved yet."""
-        return None if self.last_change(inside=True) < 0 else self.facts(inside=True)
+        """The facts; None where nothing was saved yet."""
+        return None if self.last_change() < 0 else self.facts()
 
-    def load_rows(self, first: int, last: int, id_type: IdType | None, *, inside: bool = False) -> LoadedRows:
+    def load_rows(self, first: int, last: int, id_type: IdType | None) -> LoadedRows:
         """The rows with numbers from ``first`` to below ``last``, once they are seen to match their sums."""
         texts = (
             "SELECT count(*), group_concat(id, '\n'), group_concat(payload), group_concat(sum) "
             "FROM rows WHERE row >= ? AND row < ?"
         )
-        with self._seen(inside) as db:
+        with self._seen() as db:
             parts = [
                 (self._rows_of(db, "rows", start, end, part[0]), *part[1:])
                 for start, end, part in _blocks(db, texts, first, last)
@@ -653,17 +665,15 @@ class Catalog:
             raise ValueError(f"{self.path}: rows do not match their sums; the catalog was edited or damaged") from None
         return LoadedRows(rows, ids, payload_sums.astype(np.uint32), int(sums.sum()))
 
-    def buried_since(self, change: int, *, inside: bool = False) -> NDArray[np.int64]:
+    def buried_since(self, change: int) -> NDArray[np.int64]:
         """Rows that changes behind this one have removed."""
-        with self._seen(inside) as db:
+        with self._seen() as db:
             found = db.execute("SELECT row FROM buried WHERE change > ?", (change,)).fetchall()
         return np.array([row for (row,) in found], np.int64)
 
-    def load_codes(
-        self, first: int, n_bytes: int, *, inside: bool = False
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    def load_codes(self, first: int, n_bytes: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """The rows from ``first`` on that are in no code file, and their codes, each of ``n_bytes``."""
-        with self._seen(inside) as db:
+        with self._seen() as db:
             found = db.execute("SELECT row, code FROM fresh WHERE row >= ? ORDER BY row", (first,)).fetchall()
         codes = np.empty((len(found), n_bytes), np.uint8)
         for i, (row, content) in enumerate(found):

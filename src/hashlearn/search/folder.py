@@ -24,7 +24,7 @@ import shutil
 import struct
 import tempfile
 import zlib
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,44 +68,13 @@ _LEFT = re.compile(r"\.(codes|vectors|lists)-.*\.hashlearn-tmp\Z")
 _BESIDE = re.compile(r"catalog\.db(-wal|-shm|-journal)?\Z|acknowledged\Z|\..*\.hashlearn-(tmp|lock)\Z")
 
 
-class Acknowledged:
-    """The number of the last change whose call has returned, in a file of its own.
-
-    It has 28 bytes: the number (8), the random name of the search (16), and the CRC-32 of both (4).
-    """
-
-    def __init__(self, path: Path):
-        self.path = path
-
-    def write(self, facts: Facts) -> None:
-        """Write the number of the last change, without waiting for the disk."""
-        content = _ACKNOWLEDGED.pack(facts.change, facts.search.encode())
-        with naming(self.path):
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
-            try:
-                os.write(descriptor, content + _CRC.pack(zlib.crc32(content)))
-            finally:
-                os.close(descriptor)
-
-    def read(self) -> tuple[int, str]:
-        """The number that was written last, and the random name of the search."""
-        try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
-            raise ValueError(f"{self.path} is missing: the folder was not copied whole") from None
-        if len(content) != _ACKNOWLEDGED.size + 4 or zlib.crc32(content[:-4]) != _CRC.unpack(content[-4:])[0]:
-            raise ValueError(f"{self.path} does not match its checksum; it was edited or damaged")
-        change, search = _ACKNOWLEDGED.unpack(content[:-4])
-        return change, search.decode("ascii", "replace")
-
-
 class SearchFolder:
     """The files of a saved search."""
 
     def __init__(self, path: str | Path):
         self.path = Path(os.path.realpath(path))
         self.catalog_path = self.path / CATALOG
-        self.acknowledged = Acknowledged(self.path / ACKNOWLEDGED)
+        self._acknowledged = self.path / ACKNOWLEDGED
         self._is_made = False
         self._written: list[str] = []
         """Files that were written and that no change may name yet."""
@@ -141,6 +110,33 @@ class SearchFolder:
             raise ValueError(
                 f"folder must be new, empty or a saved similarity search, got {self.path} with {foreign[0]!r:.60}"
             )
+
+    # -- the last change --------------------------------------------------------------------------------------------
+
+    def acknowledge(self, facts: Facts) -> None:
+        """Write the number of the last change to a file of its own, without waiting for the disk.
+
+        The file has 28 bytes: the number (8), the random name of the search (16), and the CRC-32 of both (4).
+        """
+        content = _ACKNOWLEDGED.pack(facts.change, facts.search.encode())
+        with naming(self._acknowledged):
+            descriptor = os.open(self._acknowledged, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+            try:
+                os.write(descriptor, content + _CRC.pack(zlib.crc32(content)))
+            finally:
+                os.close(descriptor)
+
+    def _last_acknowledged(self) -> tuple[int, str]:
+        """The number of the last change whose call has returned, and the random name of the search."""
+        path = self._acknowledged
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            raise ValueError(f"{path} is missing: the folder was not copied whole") from None
+        if len(content) != _ACKNOWLEDGED.size + 4 or zlib.crc32(content[:-4]) != _CRC.unpack(content[-4:])[0]:
+            raise ValueError(f"{path} does not match its checksum; it was edited or damaged")
+        change, search = _ACKNOWLEDGED.unpack(content[:-4])
+        return change, search.decode("ascii", "replace")
 
     # -- hasher -----------------------------------------------------------------------------------------------------
 
@@ -231,7 +227,7 @@ class SearchFolder:
         """Remove what a save has left that failed, if nothing was ever saved here."""
         with suppress(OSError, ValueError):
             if catalog.remove_if_empty():
-                self.acknowledged.path.unlink(missing_ok=True)
+                self._acknowledged.unlink(missing_ok=True)
                 self.remove_if_made()
 
     def remove_if_made(self) -> None:
@@ -259,11 +255,11 @@ class SearchFolder:
         # By a connection that only reads: one that writes would merge a damaged log when it is closed, and remove it.
         with closing(Catalog(self.catalog_path, read_only=True)) as catalog:
             # read first: a change that another process makes meanwhile is in the catalog before it is acknowledged
-            change, search = self.acknowledged.read()
+            change, search = self._last_acknowledged()
             facts = catalog.facts()
         if search != facts.search:
             raise ValueError(
-                f"{self.catalog_path} is of another search than {self.acknowledged.path}; the folder was mixed"
+                f"{self.catalog_path} is of another search than {self._acknowledged}; the folder was mixed"
             )
         if facts.change < change:
             raise ValueError(
@@ -295,41 +291,41 @@ class Loaded(NamedTuple):
     vectors: VectorFile | None
 
 
-def load(folder: SearchFolder, catalog: Catalog, *, inside: bool = False) -> Loaded:
-    """All rows of a folder; ``inside`` of the change that was begun, or as they were committed last."""
+def load(folder: SearchFolder, catalog: Catalog) -> Loaded:
+    """All rows of a folder, as they were committed last."""
     while True:
-        facts = catalog.facts(inside=inside)
+        facts = catalog.facts()
         try:
-            with nullcontext() if inside else catalog.reading():
-                facts = catalog.facts(inside=inside)
-                return _load(folder, catalog, facts, inside)
+            with catalog.reading():
+                facts = catalog.facts()
+                return _load(folder, catalog, facts)
         except (FileNotFoundError, ValueError):  # another process may have just replaced the files
-            if catalog.last_change(inside=inside) == facts.change:
+            if catalog.last_change() == facts.change:
                 raise
 
 
-def load_changes(folder: SearchFolder, catalog: Catalog, before: Loaded, *, inside: bool) -> Loaded | None:
+def load_changes(folder: SearchFolder, catalog: Catalog, before: Loaded) -> Loaded | None:
     """What others have changed since; None if nothing."""
-    if catalog.last_change(inside=inside) == before.snapshot.change:
+    if catalog.last_change() == before.snapshot.change:
         return None
     try:
-        with nullcontext() if inside else catalog.reading():
-            facts, known = catalog.facts(inside=inside), before.facts
+        with catalog.reading():
+            facts, known = catalog.facts(), before.facts
             same = (facts.search, facts.first_row, facts.hasher) == (known.search, known.first_row, known.hasher)
             if same and facts.change > known.change and facts.next_row >= known.next_row:
-                return _extended(folder, catalog, before, facts, inside)
+                return _extended(folder, catalog, before, facts)
     except (_ReadAll, FileNotFoundError):
         pass
-    return load(folder, catalog, inside=inside)
+    return load(folder, catalog)
 
 
 class _ReadAll(Exception):
     """Another process has changed the folder in a way that all rows must be read again."""
 
 
-def _load(folder: SearchFolder, catalog: Catalog, facts: Facts, inside: bool) -> Loaded:
+def _load(folder: SearchFolder, catalog: Catalog, facts: Facts) -> Loaded:
     hasher = folder.load_hasher(facts)
-    rows = catalog.load_rows(facts.first_row, facts.next_row, facts.id_type, inside=inside)
+    rows = catalog.load_rows(facts.first_row, facts.next_row, facts.id_type)
     _check_rows(catalog, facts, rows)
     places = rows.rows - facts.first_row
     n = facts.n_places
@@ -337,10 +333,10 @@ def _load(folder: SearchFolder, catalog: Catalog, facts: Facts, inside: bool) ->
     alive[places] = True
     sums = np.zeros(n, np.uint32)
     sums[places] = rows.payload_sums
-    index = _index(folder, catalog, facts, hasher, alive, inside)
+    index = _index(folder, catalog, facts, hasher, alive)
     vectors = folder.open_vectors(facts)
     if vectors is not None:
-        _restore_vectors(catalog, facts, vectors, inside)
+        _restore_vectors(catalog, facts, vectors)
     snapshot = Snapshot(
         hasher=hasher,
         index=index,
@@ -365,22 +361,22 @@ def _check_rows(catalog: Catalog, facts: Facts, rows: LoadedRows) -> None:
         )
 
 
-def _restore_vectors(catalog: Catalog, facts: Facts, vectors: VectorFile, inside: bool) -> None:
+def _restore_vectors(catalog: Catalog, facts: Facts, vectors: VectorFile) -> None:
     """Write vectors of the catalog that have not reached the vector file, as after a failure of the power."""
-    places = catalog.rows_with_vectors(inside=inside) - facts.first_row
+    places = catalog.rows_with_vectors() - facts.first_row
     if catalog.read_only or not len(places):
         return
     if places.min() < 0 or places.max() >= facts.n_places:
         raise ValueError(f"{catalog.path}: a vector is of a row that never was; it was edited or damaged")
     if not vectors.has_room_for(facts.n_places) or not vectors.first(facts.n_places).is_whole(places):
-        loaded = catalog.load_vectors(inside=inside)
+        loaded = catalog.load_vectors()
         if any(not isinstance(record, bytes) or len(record) != vectors.layout.record_bytes for _, record in loaded):
             raise ValueError(f"{catalog.path}: a vector was edited or damaged")
         vectors.write_again((row - facts.first_row, record) for row, record in loaded)
 
 
 def _index(
-    folder: SearchFolder, catalog: Catalog, facts: Facts, hasher: MetricHasher, alive: NDArray[np.bool_], inside: bool
+    folder: SearchFolder, catalog: Catalog, facts: Facts, hasher: MetricHasher, alive: NDArray[np.bool_]
 ) -> Index:
     """The index of a folder: the codes of its code file, and the fresh ones."""
     index = empty_index(hasher) if facts.codes is None else folder.open_codes(facts, hasher)
@@ -392,7 +388,7 @@ def _index(
             index.remove(gone)
         if len(index) != np.count_nonzero(alive[:n_in_file]):
             raise ValueError(f"{folder.path / facts.codes['file']} lacks codes of rows that are there")
-    fresh_rows, codes, corrections = _fresh_codes(catalog, facts.first_row + n_in_file, hasher, inside)
+    fresh_rows, codes, corrections = _fresh_codes(catalog, facts.first_row + n_in_file, hasher)
     fresh = fresh_rows - facts.first_row
     here = (fresh < len(alive)) & alive[np.minimum(fresh, len(alive) - 1)] if len(fresh) else np.empty(0, bool)
     if np.count_nonzero(here) != np.count_nonzero(alive[n_in_file:]):
@@ -401,10 +397,10 @@ def _index(
 
 
 def _fresh_codes(
-    catalog: Catalog, first_row: int, hasher: MetricHasher, inside: bool
+    catalog: Catalog, first_row: int, hasher: MetricHasher
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8] | None]:
     n_bytes = -(-hasher.n_bits // 8)
-    rows, codes = catalog.load_codes(first_row, n_bytes + hasher.has_weights, inside=inside)
+    rows, codes = catalog.load_codes(first_row, n_bytes + hasher.has_weights)
     return rows, codes[:, :n_bytes], codes[:, n_bytes] if hasher.has_weights else None
 
 
@@ -424,20 +420,20 @@ def _with_codes(
     return index.add(np.ascontiguousarray(codes), places)
 
 
-def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Facts, inside: bool) -> Loaded:
+def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Facts) -> Loaded:
     """What a few changes of others make of a snapshot."""
     snapshot, known = before.snapshot, before.facts
-    rows = catalog.load_rows(known.next_row, facts.next_row, facts.id_type, inside=inside)
+    rows = catalog.load_rows(known.next_row, facts.next_row, facts.id_type)
     n_before, n = snapshot.n_places, facts.n_places
     new = rows.rows - facts.first_row
-    buried = catalog.buried_since(snapshot.change, inside=inside) - facts.first_row
+    buried = catalog.buried_since(snapshot.change) - facts.first_row
     buried = buried[buried < n_before]
     if len(buried) and not unpacked_mask(snapshot.alive, n_before)[buried].all():
         raise _ReadAll
     snapshot = snapshot.without(np.unique(buried))
     index = snapshot.index.copy()
     if len(new):
-        fresh_rows, codes, corrections = _fresh_codes(catalog, known.next_row, snapshot.hasher, inside)
+        fresh_rows, codes, corrections = _fresh_codes(catalog, known.next_row, snapshot.hasher)
         here = np.isin(fresh_rows, rows.rows)
         if np.count_nonzero(here) != len(new):
             raise _ReadAll

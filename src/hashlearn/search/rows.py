@@ -3,7 +3,6 @@
 import copy
 import os
 import secrets
-import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -145,7 +144,7 @@ class CatalogRows:
     @property
     def text_field(self) -> str | None:
         """The payload field that is searched by words."""
-        return self._catalog.text_field(inside=self._open_change is not None)
+        return self._catalog.text_field()
 
     # -- changes ----------------------------------------------------------------------------------------------------
 
@@ -210,7 +209,6 @@ class CatalogRows:
             self._catalog.begin()
             self._catch_up()
             pending = self._pending = Pending(*self._now)
-            self._changer = threading.get_ident()
             before = pending.snapshot, pending.facts
             yield pending
             if (pending.snapshot, pending.facts) == before:
@@ -229,16 +227,8 @@ class CatalogRows:
 
     @property
     def _open_change(self) -> Pending | None:
-        """The change that this thread makes. An interrupt may leave one behind that the catalog has rolled back.
-
-        A reader in another thread must not use the connection that writes: SQLite would wait for the change, with the
-        lock of the interpreter that the change needs.
-        """
-        is_own = self._changer == threading.get_ident() and self._catalog.is_changing
-        return self._pending if is_own else None
-
-    _changer = 0
-    """The thread that makes or made the last change."""
+        """The change that this thread makes. An interrupt may leave one behind that the catalog has rolled back."""
+        return self._pending if self._catalog.is_own_change else None
 
     def refuse_inside_transaction(self, name: str) -> None:
         """Raise where a transaction is open, of something that must not be called there."""
@@ -262,7 +252,7 @@ class CatalogRows:
         self._show(Loaded(snapshot, facts, pending.vectors))
         if self._folder is not None:
             with suppress(OSError):  # the change is made; a number that lags behind does no harm
-                self._folder.acknowledged.write(facts)
+                self._folder.acknowledge(facts)
             self._folder.settle(facts)
 
     def _tidy(self, before: Facts) -> None:
@@ -270,11 +260,11 @@ class CatalogRows:
 
         The change is made: where this fails, such as on a full disk, it is left to a later change.
         """
-        snapshot, facts, _ = self._now
+        facts = self._now.facts
         with suppress(OSError):
             if self._folder is not None and facts.files != before.files:
                 _collect(self._folder, self._catalog)
-            if snapshot.n_places - snapshot.n_rows > max(_LEAST_BURIED, snapshot.n_rows):
+            if facts.n_places - facts.n_rows > max(_LEAST_BURIED, facts.n_rows):
                 self.compact()
             else:
                 self._keep_lists()
@@ -282,19 +272,19 @@ class CatalogRows:
     def _keep_lists(self) -> None:
         """Make lists where there are enough rows for them, and put new rows into the lists that there are."""
         snapshot, facts, _ = self._now
-        if not isinstance(snapshot.vectors, VectorView) or len(snapshot) < LEAST_ROWS.get(facts.index_kind, np.inf):
+        if facts.n_rows < LEAST_ROWS.get(facts.index_kind, np.inf) or not isinstance(snapshot.vectors, VectorView):
             return
         if snapshot.lists is not None:
             snapshot.covered()
-            if not snapshot.lists.wants_to_be_made_anew(len(snapshot)):
+            if not snapshot.lists.wants_to_be_made_anew(facts.n_rows):
                 return
-        own = snapshot.hasher
-        if len(snapshot) < self._no_lists_below:
+        if facts.n_rows < self._no_lists_below:
             return
+        own = snapshot.hasher
         try:
             lists = SearchLists.made(snapshot.places, snapshot.n_places, own.n_bits, own.metric, snapshot.vectors_at)
         except (MemoryError, ValueError) as error:  # the change is made: that lists are missing must not undo it
-            self._no_lists_below = 2 * len(snapshot)
+            self._no_lists_below = 2 * facts.n_rows
             warnings.warn(f"no lists could be made, so that searches look at all codes: {error}", stacklevel=2)
             return
         with self.changing() as pending:
@@ -319,14 +309,14 @@ class CatalogRows:
         ids = Ids.of(new_ids(pending, new.ids, n))
         if not n:
             return
-        if pending.snapshot.id_column is not None and pending.snapshot.id_column.id_type != ids.id_type:
+        if pending.facts.id_type not in (None, ids.id_type):
             self._forget_places(pending)  # no row is there: ids of another kind may come
         snapshot, facts = pending.snapshot, pending.facts
         known = np.full(n, -1, np.int64) if snapshot.id_column is None else snapshot.id_column.find(ids, snapshot.alive)
         if only_new and new.ids is not None and (known >= 0).any():
             (first,) = ids.at(np.flatnonzero(known >= 0)[:1]).tolist()
             raise ValueError(f"ids must be new, got {first!r:.60}, which is already in the search")
-        first, places = facts.next_row, np.arange(snapshot.n_places, snapshot.n_places + n)
+        first, places = facts.next_row, np.arange(facts.n_places, facts.n_places + n)
         sums = payload_sums(new.payloads)
         rows = first + np.arange(n)
         vectors, records = self._write_vectors(pending, new.X, int(places[0]))
@@ -345,8 +335,8 @@ class CatalogRows:
             index=index,
             id_column=IdColumn.of(ids) if snapshot.id_column is None else snapshot.id_column.appended(ids),
             payload_sums=snapshot.payload_sums.appended(sums),
-            alive=with_bits(snapshot.alive, snapshot.n_places, snapshot.n_places + n),
-            n_rows=snapshot.n_rows + n,
+            alive=with_bits(snapshot.alive, facts.n_places, facts.n_places + n),
+            n_rows=facts.n_rows + n,
             vectors=vectors,
         )
         largest = int(ids.numbers.max()) + 1 if ids.numbers is not None else 0
@@ -572,11 +562,11 @@ class CatalogRows:
                 catalog.begin()
                 known = catalog.known_facts()
                 hasher, model = target.save_hasher(snapshot.hasher.hasher)
-                codes = target.save_codes(snapshot.index, snapshot.n_places) if len(snapshot) else None
+                codes = target.save_codes(snapshot.index, facts.n_places) if facts.n_rows else None
                 vectors = None
                 if source is not None:
-                    every = _blocks(np.arange(snapshot.n_places))
-                    vectors = source.copied(target.new_vectors_path(), every, source.first(snapshot.n_places))
+                    every = _blocks(np.arange(facts.n_places))
+                    vectors = source.copied(target.new_vectors_path(), every, source.first(facts.n_places))
                 catalog.clear(snapshot.first_row)
                 catalog.keep_words(self._catalog.text_field(), snapshot.first_row)
                 places, total = snapshot.places, 0
@@ -598,13 +588,13 @@ class CatalogRows:
                     said = target.save_lists(snapshot.covered(), snapshot.lists)
                     facts = facts._replace(lists=said)
                 if known is None:
-                    target.acknowledged.write(facts._replace(change=0))
+                    target.acknowledge(facts._replace(change=0))
                 catalog.commit(facts)
             except BaseException:
                 catalog.roll_back()
                 raise
         with suppress(OSError):
-            target.acknowledged.write(facts)
+            target.acknowledge(facts)
         target.settle(facts)
         sums = np.zeros(snapshot.n_places, np.uint32)  # payloads of removed rows were not copied
         sums[snapshot.places] = snapshot.payload_sums.values[snapshot.places]
@@ -640,12 +630,12 @@ class CatalogRows:
             raise ValueError("refresh needs a folder: this search was neither opened from one nor saved to one")
         if self._catalog.last_change() == self.reader.change:
             return False
-        return self._catch_up(inside=False)
+        return self._catch_up()
 
-    def _catch_up(self, *, inside: bool = True) -> bool:
+    def _catch_up(self) -> bool:
         if self._folder is None:
             return False
-        loaded = load_changes(self._folder, self._catalog, self._now, inside=inside)
+        loaded = load_changes(self._folder, self._catalog, self._now)
         if loaded is None:
             return False
         self._show(loaded)
@@ -685,7 +675,7 @@ def kept_payloads(payloads: Any, n: int) -> list[str]:
 
 def new_ids(pending: Pending, ids: Any, n: int) -> NDArray[Any]:
     """The ids of n new rows: those that are given, or running numbers."""
-    known = pending.snapshot.id_type
+    known = pending.facts.id_type if pending.facts.n_rows else None
     if ids is not None:
         return given_new_ids(ids, known, n)
     if known == "str":
@@ -704,7 +694,7 @@ def _collect(folder: SearchFolder, catalog: Catalog) -> None:
     """Remove files that the facts do not name; inside of a change, because others write theirs before they do."""
     try:
         catalog.begin()
-        folder.collect(catalog.facts(inside=True))
+        folder.collect(catalog.facts())
     finally:
         catalog.roll_back()
 

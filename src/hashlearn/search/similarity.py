@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
 from hashlearn import explore
-from hashlearn.checks import check_choice, check_integer
+from hashlearn.checks import check_choice, check_flag, check_integer
 from hashlearn.codes.results import Neighbors
 from hashlearn.features.encoders import ENCODER_FILE, Encoder, as_encoder, load_encoder, save_encoder
 from hashlearn.rows.inputs import as_vectors, plain_rows
@@ -147,6 +147,8 @@ class SimilaritySearch:
             raise ValueError("search_in='store' needs a store")
         self._rows.keep_words(field)
 
+    _follows = False
+
     def _begin(self, rows: CatalogRows | StoreRows) -> None:
         self._rows = rows
         self.near_rows: list[NearRow] = []
@@ -157,10 +159,10 @@ class SimilaritySearch:
 
     def __getstate__(self) -> Any:
         with self._changing:
-            return *self._rows.pickled_parts(), self._encoder if self.folder is None else None
+            return *self._rows.pickled_parts(), self._encoder if self.folder is None else None, self._follows
 
     def __setstate__(self, made: Any) -> None:
-        make, arguments, self._encoder = made
+        make, arguments, self._encoder, self._follows = made
         self._wanted_folder = None
         self._begin(make(*arguments))
 
@@ -247,7 +249,7 @@ class SimilaritySearch:
         >>> [(near.id, near.of) for near in search.near_rows]
         [('c', 'a')]
         """
-        guard = Guard.checked(duplicates, max_distance)
+        guard = None if duplicates is None and max_distance is None else Guard.checked(duplicates, max_distance)
         return self._put(self._of_images(X, images), ids, payloads, texts, column, guard, only_new=True)
 
     def upsert(
@@ -280,7 +282,7 @@ class SimilaritySearch:
         """
         if ids is None:
             raise TypeError("ids must be given to upsert")
-        guard = Guard.checked(duplicates, max_distance)
+        guard = None if duplicates is None and max_distance is None else Guard.checked(duplicates, max_distance)
         return self._put(self._of_images(X, images), ids, payloads, texts, column, guard, only_new=False)
 
     def remove(self, ids: ArrayLike) -> Self:
@@ -407,6 +409,8 @@ class SimilaritySearch:
             raise ValueError("reencode needs the vectors of the rows; make the search with keep_vectors='float32'")
         with self._changing:
             own.refuse_inside_transaction("reencode")
+            if own.folder is not None:  # it learns from all rows, also from those that others have added
+                own.refresh()
         reencode(own, hasher, self._changing)
         return self
 
@@ -434,7 +438,7 @@ class SimilaritySearch:
                 explore.copy_map(before, Path(folder))
 
     @classmethod
-    def open(cls, folder: str | Path, *, encoder: Any = None) -> Self:
+    def open(cls, folder: str | Path, *, encoder: Any = None, follow: bool = False) -> Self:
         """Open a folder; codes and vectors are memory-mapped. One that cannot be written is opened for reading.
 
         Parameters
@@ -443,6 +447,9 @@ class SimilaritySearch:
             The folder of a saved search.
         encoder : str, Encoder, model with ``encode``, function, or None
             In place of the encoder that was saved.
+        follow : bool
+            Whether every call that reads rows calls :meth:`refresh` first, and so sees what other processes have
+            changed before it. Such a call waits for a change that another thread makes.
 
         Returns
         -------
@@ -450,6 +457,7 @@ class SimilaritySearch:
             The rows as they are now.
         """
         search = cls.__new__(cls)
+        search._follows = check_flag("follow", follow)
         search._wanted_folder = None
         search._encoder = None if encoder is None else as_encoder(encoder)
         search._begin(CatalogRows.open(folder))
@@ -547,7 +555,7 @@ class SimilaritySearch:
 
     def _own_rows(self, message: str) -> CatalogRows:
         """The rows, which are in memory or in a folder; ValueError where they are in a store."""
-        if not isinstance(self._rows, CatalogRows) or self._rows.place is not None:
+        if type(self._rows) is not CatalogRows:
             raise ValueError(message)
         return self._rows
 
@@ -558,7 +566,7 @@ class SimilaritySearch:
     def _asked(self, ask: Any) -> Any:
         """The answer of a reader of the rows; another is asked where they were compacted meanwhile."""
         while True:
-            rows, reader = self._rows, self._rows.reader
+            rows, reader = self._rows, self._reader
             try:
                 return ask(reader)
             except OutdatedError:
@@ -566,12 +574,19 @@ class SimilaritySearch:
                     if rows.reader is reader and (rows.folder is None or not rows.refresh()):
                         raise
 
+    @property
+    def _reader(self) -> Any:
+        """The rows as they are now."""
+        if self._follows:
+            self.refresh()
+        return self._rows.reader
+
     def __len__(self) -> int:
-        return len(self._rows.reader)
+        return len(self._reader)
 
     def __contains__(self, id: Any) -> bool:
         """Is there a row with this id?"""
-        return id in self._rows.reader
+        return id in self._reader
 
     def __iter__(self) -> Iterator[Any]:
         """The ids, ascending, as they are when the iteration begins."""
@@ -583,7 +598,7 @@ class SimilaritySearch:
     @property
     def ids(self) -> NDArray[Any]:
         """All ids, ascending: int64, or objects that are strings."""
-        return self._rows.reader.ids
+        return self._reader.ids
 
     @property
     def hasher(self) -> Any:
@@ -647,7 +662,7 @@ class SimilaritySearch:
     @property
     def index(self) -> Index:
         """A copy, at no cost, of the index of the codes. Its ids are numbers of rows, in the order of their adding."""
-        return self._rows.reader.index.copy()
+        return self._reader.index.copy()
 
     @property
     def has_lists(self) -> bool:
@@ -709,7 +724,7 @@ class SimilaritySearch:
         ndarray of shape (n, ceil(n_bits / 8)), uint8
             In the order of the ids.
         """
-        return self._rows.reader.codes(ids)
+        return self._reader.codes(ids)
 
     def encode(self, X: ArrayLike) -> NDArray[np.uint8]:
         """Packed codes of vectors, as :meth:`add` keeps them and :meth:`search_codes` takes them.

@@ -285,6 +285,10 @@ class VectorFile:
         """Close the file; views of it can still be read."""
         self._file.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self.close()
+
     @contextmanager
     def _alone(self) -> Iterator[None]:
         if self.path is None:
