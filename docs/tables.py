@@ -939,17 +939,6 @@ def inputs() -> str:
     return markdown([["form", "times the array"], *([form, f"{ratio:.2f}"] for form, ratio in times.items())])
 
 
-def adapters() -> str:
-    """How many tests of each framework's suite the adapters pass; the newest run counts."""
-    rows = [["framework", "suite", "tests", "passed", "not applicable, and why"]]
-    for suite in benchmark_runs("adapters")[-1]["suites"]:
-        reasons = Counter(suite["left out"])
-        told = "; ".join(f"{n}: {reason.removeprefix('Skipped: ')}" for reason, n in reasons.items()) or "none"
-        name = f"{suite['framework']} {suite['version']}" if "version" in suite else suite["framework"]
-        rows.append([name, suite["suite"], str(suite["tests"]), str(suite["passed"]), told])
-    return markdown(rows)
-
-
 def guard() -> str:
     """What the guard on write costs beside a search for the same rows; the newest run of each size counts."""
     newest = {
@@ -998,7 +987,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "duplicates": duplicate_contenders,
     "guard": guard,
     "inputs": inputs,
-    "adapters": adapters,
     "faults": faults,
     "serving": serving,
     "soak": soak,

@@ -1,8 +1,8 @@
 """What a person types, as words to be looked for.
 
 Every word counts, and none is an operator: ``AND``, ``NOT``, ``*``, quotes and brackets are words or nothing. A word
-with marks inside, such as ``libfoo-dev`` or ``node.js``, is looked for in its parts and as a whole. ``C++`` and ``C#`` are other words
-than ``C``. Operators must be asked for:
+with marks inside, such as ``libfoo-dev`` or ``node.js``, is looked for in its parts and as a whole. ``C++`` and ``C#``
+are other words than ``C``. Operators must be asked for:
 
 ==================  =============================================
 ``"exact phrase"``  these words, one behind the other
