@@ -85,6 +85,8 @@ def why_no_numbers(dtype: np.dtype) -> str | None:
         return f"real numbers, got {dtype}. Complex data not supported"  # scikit-learn's words again
     if dtype.kind == "f" and dtype.itemsize > 8:
         return f"float64 or smaller, got {dtype}; convert with X.astype(np.float64)"
+    if dtype.kind in "SUT":
+        return f"numbers, got {dtype}; convert with X.astype(float)"
     if dtype.kind not in "buif":
         return f"numbers, got {dtype}"
     return None

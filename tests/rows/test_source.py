@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from input_forms import VECTORS
 
 from hashlearn import ITQ, JPSH, LSH
 from hashlearn.rows import as_rows, blocks
@@ -103,6 +104,13 @@ def test_pieces_are_sliced_like_the_whole(lengths, seed):
         np.testing.assert_array_equal(Stream(lambda: parts)[some], whole[some])
 
 
+@pytest.mark.parametrize("form", ["pyarrow in pieces", "pandas Series of arrays", "polars List"])
+def test_a_stream_of_blocks_in_other_forms(form):
+    make = VECTORS[form]
+    rows = as_rows(lambda: [make(X[:300]), make(X[300:])])
+    np.testing.assert_array_equal(rows.take(np.arange(len(X))), X)
+
+
 def test_sparse_blocks_are_read_too():
     wanted = LSH(n_bits=8, random_state=0).fit(X)
     hasher = LSH(n_bits=8, random_state=0).fit(
@@ -170,6 +178,7 @@ def test_what_cannot_be_one_source(tmp_path):
         ([X[0]], r"blocks of shape \(any, n_features\), got shape \(6,\)"),
         ([X[:1]], "minimum of 2 is required"),
         ([X.astype(str)], "blocks of numbers"),
+        ([X[:50], [[1.0], [1.0, 2.0]]], r"a block of X\(\) must hold vectors of one length, got lengths from 1 to 2"),
     ],
 )
 def test_streams_that_are_none(parts, line):

@@ -3,6 +3,9 @@
 import pickle
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from hashlearn import ITQ, LSH, SimilaritySearch
@@ -225,7 +228,10 @@ def test_a_search_without_texts_says_what_it_needs():
     ("texts", "payloads", "message"),
     [
         ("abc", None, "texts must be a list of strings"),
-        (["a", None], None, "texts must be strings, got NoneType in place 1"),
+        (["a", None], None, "texts must be strings, got a missing one in place 1; pass '' there"),
+        (pa.array(["a", None]), None, "got a missing one in place 1"),
+        (pd.Series(["a", float("nan")]), None, "got a missing one in place 1"),
+        (["a", 3], None, "texts must be strings, got int in place 1"),
         (["a", "b\0"], None, "NUL"),
         (["a", "b"], [{"text": "x"}, {}], "payloads must not have the field 'text'"),
         (["a"], None, "payloads must be as many"),
@@ -236,6 +242,13 @@ def test_bad_texts_get_a_line(texts, payloads, message):
     with pytest.raises((ValueError, TypeError), match=message):
         search.add(vectors(2), texts=texts, payloads=payloads)
     assert len(search) == len(TEXTS)
+
+
+@pytest.mark.parametrize("column", [pa.array, pl.Series, pd.Series, lambda texts: pa.chunked_array([texts])])
+def test_texts_of_a_column(column):
+    search = SimilaritySearch(LSH(n_bits=16, random_state=0)).fit(vectors(3))
+    search.add(vectors(3), texts=column(["a chess game", "an apple", "a game"]))
+    assert search.search(text=column(["chess", "apple"]), by="words", k=1).ids.tolist() == [[0], [1]]
 
 
 @pytest.mark.parametrize("query", ["", "?!", "the of and", "☃", "\0", "a" * 1_000_000, "NEAR(a b) AND *"])

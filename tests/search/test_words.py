@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hashlearn.deadline import Deadline, DeadlineExceeded, until
 from hashlearn.search.catalog import Catalog, OutdatedError
-from hashlearn.search.word_query import Term, parse_words, tokens_of
+from hashlearn.search.word_query import Term, parse_words, spaced, tokens_of
 from hashlearn.search.word_tables import check_text_field
 from hashlearn.search.words import K1, MOST_TERMS, B, Posting, Words, best_places
 
@@ -115,6 +115,14 @@ def test_case_and_accents_do_not_matter():
 def test_scripts_without_spaces_are_found_by_a_part_of_a_run():
     assert places(TEXTS, "据库") == [6]
     assert places(TEXTS, "タ") == [6]
+
+
+def test_a_letter_with_marks_is_another_word_than_the_letter():
+    texts = ["a compiler for c", "a compiler for C++", "bindings of C#", "c/c++", "uses libc++6 of gtk+"]
+    assert places(texts, "c++") == [3, 1]
+    assert places(texts, "C#") == [2]
+    assert set(places(texts, "c")) == {0, 3}
+    assert places(texts, "gtk") == places(texts, "libc++") == [4]
 
 
 def test_right_to_left_words_are_found():
@@ -252,10 +260,10 @@ def test_fields_with_marks_in_their_names():
 
 
 def test_the_tokenizer_splits_as_the_table_does():
-    text = "Don't stop_here: İstanbul e-mail x86_64 C++ ﬁne 12.5€"
+    text = "Don't stop_here: İstanbul e-mail x86_64 C++ C# ﬁne 12.5€"
     db = sqlite3.connect(":memory:")
     db.execute("CREATE VIRTUAL TABLE t USING fts5(text, tokenize='unicode61 remove_diacritics 2')")
-    db.execute("INSERT INTO t VALUES (?)", (text,))
+    db.execute("INSERT INTO t VALUES (?)", (spaced(text),))
     for (token,) in ((token,) for tokens in tokens_of([text]) for token in tokens):
         assert db.execute("SELECT count(*) FROM t WHERE t MATCH ?", (Term((token,)).match,)).fetchone() == (1,)
     assert re.sub(r"\W", "", "".join(tokens_of(["x86_64"])[0])) == "x8664"

@@ -19,7 +19,7 @@ Kind = Literal["numbers", "vectors", "other"]
 _NO_ROWS = (type(None), Number, bytes, Mapping, Set)
 
 _TABLES: dict[str, Callable[[Any], list[Any]]] = {
-    "pandas": lambda frame: frame.to_dict("records"),
+    "pandas": lambda frame: _records(frame),
     "polars": lambda frame: frame.to_dicts(),
     "datasets": lambda dataset: dataset.to_list(),
 }
@@ -31,11 +31,15 @@ def held_vectors(X: Any, name: str) -> Any:
     if scipy.sparse.issparse(X):  # before mappings: a dok_matrix is one
         return X.tocsr()
     if isinstance(X, _NO_ROWS):
-        raise TypeError(f"{name} must hold vectors, shape (n, n_features), got {type(X).__name__}")
+        hint = f"; pass its vectors, such as {name}[{next(iter(X))!r:.40}]" if isinstance(X, Mapping) and X else ""
+        raise TypeError(f"{name} must hold vectors, shape (n, n_features), got {type(X).__name__}{hint}")
     if hasattr(X, "read_all"):  # a stream of record batches of pyarrow
         X = X.read_all()
     if isinstance(X, Iterator):
-        raise TypeError(f"{name} must be a function that returns a fresh iterator for every pass, got an iterator")
+        raise TypeError(
+            f"{name} must be a function that returns a fresh iterator for every pass, got an iterator; "
+            f"pass list({name}) if its vectors fit in memory"
+        )
     if np.ma.is_masked(X):
         raise ValueError(f"{name} must not be masked; fill it with {name}.filled(value)")
     if isinstance(X, (np.ndarray, memoryview)):
@@ -48,6 +52,11 @@ def held_vectors(X: Any, name: str) -> Any:
         return _of_protocol(X, name)
     if library_of(X) == "polars" and hasattr(X, "collect"):
         raise TypeError(f"{name} must hold vectors, got a LazyFrame; pass {name}.collect()")
+    if library_of(X) == "datasets" and not hasattr(X, "__len__"):
+        raise TypeError(
+            f"{name} must hold vectors, got {type(X).__name__}; pass a function that returns blocks of them, such as "
+            "lambda: (block['embedding'] for block in dataset.iter(1000))"
+        )
     values = matrix_of_table(X, name) if is_table(X) else values_of_column(X, name)
     return values if isinstance(values, list) else _of_array(values, name)
 
@@ -57,7 +66,17 @@ def _of_array(array: NDArray, name: str) -> NDArray:
         return _of_list(array.tolist() if _are_lists(array) else list(array), name)
     if array.dtype.name == "bfloat16":  # of ml_dtypes, as JAX has it
         return array.astype(np.float32)
-    return array
+    return _without_objects(array, name)
+
+
+def _without_objects(array: NDArray, name: str) -> NDArray:
+    """Numbers that are Python objects, such as decimals, as float64."""
+    if array.dtype.kind != "O" or not array.size:
+        return array
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as problem:
+        raise type(problem)(f"{name} must be numbers: {problem}") from None
 
 
 def _are_lists(array: NDArray) -> bool:
@@ -72,16 +91,20 @@ def _of_list(values: Sequence[Any], name: str) -> NDArray:
     if missing is not None and any(map(is_vector, values)):
         raise ValueError(f"{name} has missing vectors: row {missing} has none")
     if isinstance(values[0], str):
-        raise TypeError(f"{name} must hold vectors, shape (n, n_features), got a {type(values).__name__} of texts")
+        hint = f"; pass [json.loads(text) for text in {name}]" if values[0].startswith("[") else ""
+        raise TypeError(
+            f"{name} must hold vectors, shape (n, n_features), got a {type(values).__name__} of texts{hint}"
+        )
     known = (np.ndarray, list, tuple, Number)
     vectors: list[Any] = [each if isinstance(each, known) else held_vectors(each, name) for each in values]
     try:
-        return np.stack(vectors) if all(isinstance(each, np.ndarray) for each in vectors) else np.array(vectors)
+        stacked = np.stack(vectors) if all(isinstance(each, np.ndarray) for each in vectors) else np.array(vectors)
     except ValueError:
         lengths = [np.size(each) for each in vectors if np.ndim(each) <= 1] or [0]
         raise ValueError(
             f"{name} must hold vectors of one length, got lengths from {min(lengths)} to {max(lengths)}"
         ) from None
+    return _without_objects(stacked, name)
 
 
 def _of_tensor(tensor: Any) -> NDArray:
@@ -143,6 +166,13 @@ def rows_of_table(value: Any) -> list[Any] | None:
     return list(value) if library in ("pandas", "polars", "datasets") else None
 
 
+def _records(frame: Any) -> list[Any]:
+    if not frame.columns.is_unique:
+        name = frame.columns[frame.columns.duplicated()][0]
+        raise ValueError(f"payloads must have a name for each column, got several columns named {name!r}")
+    return frame.to_dict("records")
+
+
 def column_names(table: Any) -> list[Any]:
     """The names of the columns of a table."""
     return list(table.columns if library_of(table) in ("pandas", "polars") else table.column_names)
@@ -178,11 +208,11 @@ def columns_by_kind(table: Any) -> dict[Kind, list[Any]]:
 
 
 def is_frame_of_numbers(value: Any) -> bool:
-    """Whether a value is a frame of pandas or polars that has a column for every feature."""
-    if library_of(value) not in ("pandas", "polars") or not is_table(value):
+    """Whether a value is a frame of pandas or polars that has a column for every feature, each with its own name."""
+    if library_of(value) not in ("pandas", "polars") or not is_table(value) or not len(value.columns):
         return False
     if library_of(value) == "pandas":
-        return all(dtype.kind in "biuf" for dtype in value.dtypes)
+        return value.columns.is_unique and all(dtype.kind in "biuf" for dtype in value.dtypes)
     return len(columns_by_kind(value)["numbers"]) == len(column_names(value))
 
 
@@ -239,6 +269,8 @@ def _kind_of(column: Any) -> Kind:
     if column.dtype.kind in "biuf":
         return "numbers"
     first = next((value for value in column if not is_missing(value)), None)
+    if isinstance(first, Number):
+        return "numbers"
     return "vectors" if is_vector(first) else "other"
 
 

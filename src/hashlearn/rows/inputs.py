@@ -3,7 +3,7 @@
 import json
 import os
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
 from functools import partial
@@ -18,7 +18,7 @@ from hashlearn.checks import check_vectors, plain_array
 from hashlearn.rows.blocks import RowBlocks, dense
 from hashlearn.rows.cluster import dask_rows
 from hashlearn.rows.formats import is_place_of_file, read_place
-from hashlearn.rows.forms import column_of, held_vectors, is_missing, rows_of_table
+from hashlearn.rows.forms import column_names, column_of, held_vectors, is_missing, is_table, rows_of_table
 from hashlearn.rows.source import Files, PathLike, Pieces, Stream
 
 MAX_ID_BYTES = 1024
@@ -223,7 +223,10 @@ def held_ids(ids: Any, name: str = "ids") -> NDArray[Any]:
     if missing is not None:
         raise TypeError(f"{name} must not be missing: entry {missing} is {values[missing]!r}")
     got = " and ".join(sorted(kind.__name__ for kind in kinds))
-    raise TypeError(f"{name} must be integers or strings, all of one kind, got {got}; pass list(map(str, {name}))")
+    call = {"float": f"list(map(int, {name}))", "bytes": f"[id.decode() for id in {name}]"}.get(
+        got, f"list(map(str, {name}))"
+    )
+    raise TypeError(f"{name} must be integers or strings, all of one kind, got {got}; pass {call}")
 
 
 def ids_are_text(ids: NDArray[Any]) -> bool:
@@ -255,6 +258,8 @@ def is_plain(text: str) -> bool:
 
 def _values(ids: Any, name: str) -> NDArray[Any] | list[Any]:
     """An array of integers, or a list of anything."""
+    if is_table(ids):
+        raise TypeError(f"{name} must be one column, got a {type(ids).__name__}; pass {name}[{_a_column(ids)!r:.40}]")
     if isinstance(ids, (str, bytes, Mapping)) or not isinstance(ids, Iterable):
         raise TypeError(f"{name} must be a list of integers or of strings, got {ids!r:.60}; pass one id as [id]")
     if hasattr(ids, "detach"):
@@ -272,6 +277,11 @@ def _values(ids: Any, name: str) -> NDArray[Any] | list[Any]:
     if array.dtype.kind == "f" and np.isnan(array).any():
         hint = " with missing values"
     raise TypeError(f"{name} must be integers or strings, got {array.dtype}{hint}")
+
+
+def _a_column(table: Any) -> Any:
+    names = column_names(table)
+    return "id" if "id" in names or not names else names[0]
 
 
 def _int64(values: list[Any], name: str) -> NDArray[np.int64]:
@@ -308,7 +318,7 @@ def _has_controls(text: str) -> bool:
 
 
 class _NotJson(Exception):
-    """A value that no payload can hold."""
+    """A value that no payload can hold, and why."""
 
 
 def as_payloads(payloads: Any, n: int, of: str = "codes") -> list[str]:
@@ -319,7 +329,7 @@ def as_payloads(payloads: Any, n: int, of: str = "codes") -> list[str]:
 
     Parameters
     ----------
-    payloads : list of n dicts, frame, Arrow table, ``datasets.Dataset``, column of dicts, or None
+    payloads : list or iterator of n dicts, frame, Arrow table, ``datasets.Dataset``, column of dicts, or None
         A row of a table is a payload. None, or None in place of a dict, is no payload.
     n : int
         The number of payloads that is expected.
@@ -351,6 +361,8 @@ def _rows_of(payloads: Any) -> Sequence[Any]:
     """One object for every row."""
     if isinstance(payloads, (list, tuple)):
         return payloads
+    if isinstance(payloads, Iterator):
+        return list(payloads)
     rows = rows_of_table(payloads)
     if rows is not None:
         return rows
@@ -380,17 +392,18 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, int):
         if not _LOWEST <= value <= _LARGEST:
-            raise _NotJson
+            raise _NotJson(f"the integer {value!r:.30}")
         return value
     if isinstance(value, float):
         if isfinite(value):
             return value
         if isnan(value):
             return None
-        raise _NotJson
+        raise _NotJson(f"the number {value}")
     if isinstance(value, dict):
-        if not all(isinstance(key, str) for key in value):
-            raise _NotJson
+        for key in value:
+            if not isinstance(key, str):
+                raise _NotJson(f"the key {key!r:.30}")
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]

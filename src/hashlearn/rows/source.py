@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from hashlearn.checks import why_no_numbers
 from hashlearn.rows.blocks import ArrayRows, Source, check_finite, dense, mapped_file
 from hashlearn.rows.formats import read_vectors
+from hashlearn.rows.forms import held_vectors
 
 PathLike = str | os.PathLike
 
@@ -147,14 +147,18 @@ class Stream(Source):
         return found
 
     def _checked(self) -> Iterator[Any]:
-        for given in self.blocks():
-            block = given.tocsr() if scipy.sparse.issparse(given) else np.asarray(given)
+        for block in self._held():
             if block.ndim != 2:
                 raise ValueError(f"X() must give blocks of shape (any, n_features), got shape {block.shape}")
             reason = why_no_numbers(block.dtype)
             if reason is not None:
                 raise ValueError(f"X() must give blocks of {reason}")
             yield block
+
+    def _held(self) -> Iterator[Any]:
+        for given in self.blocks():
+            held = held_vectors(given, "a block of X()")
+            yield from held if isinstance(held, list) else [held]
 
 
 def _stacked(parts: Sequence[Any], width: int) -> NDArray:

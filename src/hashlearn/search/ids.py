@@ -243,6 +243,8 @@ def given_ids(ids: Any, known: IdType | None, name: str = "ids") -> NDArray[Any]
 
 def given_new_ids(ids: Any, known: IdType | None, n: int) -> NDArray[Any]:
     """As :func:`given_ids`, of n rows to be put: no id comes twice."""
+    if isinstance(ids, (set, frozenset)):
+        raise TypeError("ids must be in the order of the rows of X, got a set; pass a list")
     array = given_ids(ids, known)
     if len(array) != n:
         raise ValueError(f"ids must be as many as the rows of X, got {len(array)} for {n}")

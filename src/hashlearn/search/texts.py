@@ -12,6 +12,7 @@ from hashlearn.features.encoders import Encoder
 from hashlearn.features.models import ModelEncoder
 from hashlearn.features.own_files import DECODED_SIDE
 from hashlearn.features.pictures import as_pictures
+from hashlearn.rows.forms import is_missing, rows_of_table
 from hashlearn.rows.inputs import as_payloads, as_vectors, payload_of
 from hashlearn.search.hybrid import check_weights
 from hashlearn.search.question import WAYS, Question
@@ -26,13 +27,21 @@ def check_texts(name: str, texts: Any) -> list[str]:
     """Texts as a list of strings."""
     if isinstance(texts, (str, bytes)) or not hasattr(texts, "__iter__"):
         raise TypeError(f"{name} must be a list of strings, got {type(texts).__name__}")
-    listed = list(texts)
+    listed = _as_list(texts)
     for row, text in enumerate(listed):
+        if is_missing(text):
+            raise TypeError(f"{name} must be strings, got a missing one in place {row}; pass '' there")
         if not isinstance(text, str):
             raise TypeError(f"{name} must be strings, got {type(text).__name__} in place {row}")
         if "\0" in text:
             raise ValueError(f"{name} must be without NUL characters, got one in place {row}")
     return listed
+
+
+def _as_list(texts: Any) -> list[Any]:
+    """The values of a column; those of Arrow as Python objects."""
+    values = rows_of_table(texts)
+    return list(texts) if values is None else values
 
 
 def with_texts(payloads: Any, field: str, texts: list[str]) -> list[dict[str, Any]]:
@@ -130,7 +139,7 @@ class Asked(NamedTuple):
 def _strings(texts: Any) -> list[str]:
     if not hasattr(texts, "__iter__") or isinstance(texts, bytes):
         raise TypeError(f"text must be a string or a list of strings, got {type(texts).__name__}")
-    listed = list(texts)
+    listed = _as_list(texts)
     other = next((text for text in listed if not isinstance(text, str)), None)
     if other is not None:
         raise TypeError(f"text must be a string or a list of strings, got {type(other).__name__} among them")

@@ -1,8 +1,8 @@
 """What a person types, as words to be looked for.
 
 Every word counts, and none is an operator: ``AND``, ``NOT``, ``*``, quotes and brackets are words or nothing. A word
-with marks inside, such as ``libfoo-dev`` or ``node.js``, is looked for in its parts and as a whole. Operators must be
-asked for:
+with marks inside, such as ``libfoo-dev`` or ``node.js``, is looked for in its parts and as a whole. ``C++`` and ``C#``
+are other words than ``C``. Operators must be asked for:
 
 ==================  =============================================
 ``"exact phrase"``  these words, one behind the other
@@ -26,6 +26,9 @@ _NO_SPACES_BETWEEN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-
 """Characters of Chinese and Japanese, each of which is a word of its own: their texts have no spaces."""
 _LONGEST_PHRASE, _MOST_SIGNS = 64, 64
 """Words of a phrase; words and phrases with a sign."""
+_LETTER_WITH_MARKS = re.compile(r"(?<!\w)([A-Za-z])(\+\+|#)")
+"""C++, C# and names like them: without their marks, which the tokenizer drops, they would be a letter."""
+_NAMES_OF_MARKS = {"++": "plusplus", "#": "sharp"}
 _OPERATORS = re.compile(r'([+-]?)(?:"([^"]*)"|(\S+))')
 
 
@@ -52,6 +55,8 @@ class WordQuery(NamedTuple):
 def spaced(text: str) -> str:
     """A text as the tokenizer gets it."""
     text = text.replace("\0", " ")
+    if "++" in text or "#" in text:
+        text = _LETTER_WITH_MARKS.sub(lambda found: f"{found[1]}{_NAMES_OF_MARKS[found[2]]} ", text)
     return text if text.isascii() else _NO_SPACES_BETWEEN.sub(r" \g<0> ", text)
 
 

@@ -56,3 +56,16 @@ def test_bytes_that_are_no_text(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"1,2\n\xff\xfe,3\n")
     with pytest.raises(FileProblem, match=r"a\.csv: not a readable csv file"):
         read_vectors(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("größe;b\n1;2\n".encode("latin-1"), r"not a readable csv file \(its text must be UTF-8\)"),
+        (b"a;b\n0,5;1,5\n", "no column of numbers; it has a, b; write decimal points instead of decimal commas"),
+    ],
+)
+def test_tables_of_other_countries(tmp_path, content, line):
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(FileProblem, match=line):
+        read_vectors(tmp_path / "a.csv")

@@ -8,6 +8,7 @@ import os
 import h5py
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
@@ -34,6 +35,11 @@ def arrow_table():
     return pa.table({"id": WORDS, "embedding": vectors, "year": range(2000, 2009)})
 
 
+def polars_table():
+    """A file of polars has no schema before its batches, and categories in batches of their own."""
+    return pl.from_arrow(arrow_table()).with_columns(pl.col("id").cast(pl.Categorical))
+
+
 def write_words(path, head=""):
     lines = [f"{word} {' '.join(map(str, row))}\n" for word, row in zip(WORDS, X)]
     path.write_text(head + "".join(lines), encoding="utf-8")
@@ -44,6 +50,7 @@ WRITE = {
     "a.feather": lambda path: pyarrow.feather.write_feather(arrow_table(), path, compression="zstd", chunksize=4),
     "b.feather": lambda path: pyarrow.feather.write_feather(arrow_table(), path, compression="uncompressed"),
     "a.arrow": lambda path: write_stream(path, arrow_table()),
+    "polars.arrow": lambda path: polars_table().write_ipc(path, compression="zstd"),
     "a.jsonl": lambda path: FRAME.to_json(path, orient="records", lines=True, double_precision=15),
 }
 """Tables with the columns id, embedding and year."""
@@ -267,7 +274,9 @@ class TestHostile:
         (tmp_path / "a.safetensors").write_bytes(b"123")
         self.line(tmp_path / "a.safetensors", "too short")
 
-    @pytest.mark.parametrize("name", ["a.feather", "b.feather", "a.arrow", "a.jsonl", "a.safetensors", "a.txt"])
+    @pytest.mark.parametrize(
+        "name", ["a.feather", "b.feather", "a.arrow", "polars.arrow", "a.jsonl", "a.safetensors", "a.txt"]
+    )
     def test_files_that_are_cut_or_have_a_wrong_byte(self, tmp_path, name):
         """Nothing but the vectors or one line, wherever a byte is wrong; a wrong number cannot be seen."""
         path = tmp_path / name

@@ -63,6 +63,10 @@ def test_what_json_does_not_have():
     }
 
 
+def test_an_iterator_of_dicts():
+    assert as_payloads(({"n": n} for n in range(2)), 2) == ['{"n":0}', '{"n":1}']
+
+
 def test_none_is_no_payload():
     assert as_payloads(None, 2) == ["{}", "{}"]
     assert as_payloads([None, {}], 2) == ["{}", "{}"]
@@ -75,13 +79,14 @@ def test_none_is_no_payload():
         ("text", "got str"),
         (np.ones(1), "payloads must be dicts of JSON"),
         ([{"a": 1}, {}], "as many as the codes, got 2 for 1"),
-        ([{"a": np.inf}], "finite numbers"),
-        ([{1: 2}], "string keys"),
-        (pd.DataFrame({0: [1]}), "string keys"),
+        ([{"a": np.inf}], "finite numbers.*, for the number inf"),
+        ([{1: 2}], "string keys.*, for the key 1"),
+        (pd.DataFrame({0: [1]}), "string keys.*, for the key 0"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "a name for each column, got several columns named 'a'"),
         ([{"a": {1, 2}}], "for a value of type set"),
         ([{"a": datetime.timedelta(1)}], "for a value of type timedelta"),
         ([{"a": b"b"}], "for a value of type bytes"),
-        ([{"a": 2**63}], "integers of 64 bits"),
+        ([{"a": 2**63}], "integers of 64 bits.*, for the integer 9223372036854775808"),
     ],
     ids=str,
 )

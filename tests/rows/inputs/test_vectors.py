@@ -1,5 +1,8 @@
 """What may be passed as rows, and the short line for what may not."""
 
+from decimal import Decimal
+
+import datasets
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -34,14 +37,16 @@ def test_what_holds_the_same_rows(same):
         (tuple(X[0]), "one vector of length 6"),
         (X[None], r"shape \(n, n_features\), got \(1, 50, 6\)"),
         ((row for row in X), "a function that returns a fresh iterator"),
-        (iter(X), "a function that returns a fresh iterator"),
+        (iter(X), r"a fresh iterator for every pass, got an iterator; pass list\(X\)"),
         (None, "got NoneType"),
         (3.5, "got float"),
-        ({"a": 1}, "got dict"),
+        ({"a": 1}, r"got dict; pass its vectors, such as X\['a'\]"),
         ({1, 2}, "got set"),
         (b"bytes", "got bytes"),
         (X.astype(complex), "real numbers, got complex128"),
-        (X.astype(str), "numbers, got <U"),
+        (X.astype(str), r"numbers, got <U32; convert with X.astype\(float\)"),
+        (np.array([["a", "b"]], object), "X must be numbers: could not convert string to float: 'a'"),
+        (np.array([[{}, 1]], object), "X must be numbers: float.. argument must be a string or a real number"),
         (np.zeros((3, 6), "M8[s]"), "numbers, got datetime64"),
         (np.ma.masked_less(X, 0), "X must not be masked"),
     ],
@@ -97,6 +102,13 @@ class Nothing:
         ([], "got no vectors, and so no number of features"),
         (pd.Series([], dtype=object), "got no vectors, and so no number of features"),
         (np.zeros(3, [("a", float)]), "got records; numpy's structured_to_unstructured"),
+        (pd.Series(["[0.5, 1]"]), r"got a list of texts; pass \[json.loads\(text\) for text in X\]"),
+        (pa.array([["a", "b"]]), "X must be numbers: could not convert string to float: 'a'"),
+        (pa.array([[[1.0, 2.0]]]), "X must be numbers: setting an array element with a sequence"),
+        (
+            datasets.Dataset.from_dict({"e": [[1.0]]}).to_iterable_dataset(),
+            "got IterableDataset; pass a function that returns blocks of them, such as lambda: ",
+        ),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -181,3 +193,23 @@ def test_frames_of_pandas_that_are_unlike_others():
         LSH(n_bits=8).fit(missing)
     with pytest.raises(ValueError, match="row 3 has NaN"):
         as_rows(missing).take(np.arange(50))
+
+
+def test_numbers_that_are_python_objects():
+    """So databases give decimals, and pandas a column of several types of numbers."""
+    fitted = LSH(n_bits=8, random_state=0).fit(X)
+    decimals = [[Decimal(float(value)) for value in row] for row in X]
+    for form in (decimals, np.array(decimals, object), pd.DataFrame(decimals), pd.DataFrame(X).astype(object)):
+        np.testing.assert_array_equal(fitted.transform(form), fitted.transform(X.astype(np.float64)))
+        np.testing.assert_array_equal(as_vectors(form).rows, X)
+
+
+def test_columns_of_one_name_are_features_without_names():
+    fitted = LSH(n_bits=8, random_state=0).fit(pd.DataFrame(X, columns=list("aabbcc")))
+    assert not hasattr(fitted, "feature_names_in_")
+    np.testing.assert_array_equal(fitted.transform(X), LSH(n_bits=8, random_state=0).fit_transform(X))
+
+
+def test_a_frame_without_columns():
+    with pytest.raises(ValueError, match="0 feature"):
+        LSH(n_bits=8).fit(pd.DataFrame(index=range(3)))

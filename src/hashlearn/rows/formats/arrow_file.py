@@ -1,7 +1,8 @@
 """Arrow's own files and streams (.arrow, .feather): record batches, which may be compressed.
 
 Each buffer of a compressed batch begins with its size in memory. The sizes are added up before anything is
-decompressed.
+decompressed. The batches of a file are where its footer says: polars writes no schema before them, so a file cannot be
+read as a stream.
 """
 
 import struct
@@ -16,7 +17,7 @@ from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.problems import FileProblem, reading
 
 MAGIC = b"ARROW1"
-"""The first bytes of a file, padded to 8; the rest has the form of a stream."""
+"""The first and the last bytes of a file; before the last are the footer and its length, in 4 bytes."""
 
 
 class BatchSize(NamedTuple):
@@ -34,15 +35,21 @@ def opened_arrow(path: Path, max_bytes: int | None) -> Iterator[ArrowTable]:
         whole = file.read_buffer()
         if whole.slice(0, 4).to_pybytes() == b"FEA1":
             raise FileProblem(path, "Feather version 1 is not read; write it again with pyarrow.feather")
-        stream = whole.slice(8) if whole.slice(0, len(MAGIC)).to_pybytes() == MAGIC else whole
-        sizes = [_size_of(message) for message in _messages(arrow, stream)]
+        is_file = whole.slice(0, len(MAGIC)).to_pybytes() == MAGIC
+        messages = _messages_of_file(arrow, whole) if is_file else _messages_of_stream(arrow, whole)
+        sizes = [_size_of(message) for message in messages]
         check_expansion(path, sum(size.n_bytes for size in sizes), max_bytes)
-        schema = arrow.ipc.open_stream(stream).schema
+        schema = (arrow.ipc.open_file if is_file else arrow.ipc.open_stream)(whole).schema
 
         def batches(columns: list[str]) -> Iterator[Any]:
             places = [schema.get_field_index(name) for name in columns]
             options = arrow.ipc.IpcReadOptions(included_fields=places)
-            for batch in arrow.ipc.open_stream(stream, options=options):
+            if is_file:
+                file = arrow.ipc.open_file(whole, options=options)
+                found: Iterator[Any] = map(file.get_batch, range(file.num_record_batches))
+            else:
+                found = iter(arrow.ipc.open_stream(whole, options=options))
+            for batch in found:
                 batch.validate(full=True)
                 yield batch
 
@@ -50,10 +57,27 @@ def opened_arrow(path: Path, max_bytes: int | None) -> Iterator[ArrowTable]:
         yield ArrowTable(path, types, sum(size.n_rows for size in sizes), batches, max_bytes)
 
 
-def _messages(arrow: Any, stream: Any) -> Iterator[Any]:
+def _messages_of_stream(arrow: Any, stream: Any) -> Iterator[Any]:
     for message in arrow.ipc.MessageReader.open_stream(stream):
         if message.type in ("record batch", "dictionary"):
             yield message
+
+
+def _messages_of_file(arrow: Any, whole: Any) -> Iterator[Any]:
+    """The dictionaries and record batches whose places the footer (a flatbuffer) lists."""
+    end = whole.size - len(MAGIC) - 4
+    length = _number("<i", whole.slice(max(end, 0), 4).to_pybytes(), 0)
+    if not 0 < length <= end:
+        raise ValueError("a footer that reaches beyond the file")
+    footer = whole.slice(end - length, length).to_pybytes()
+    root = _number("<I", footer, 0)
+    for field in (2, 3):
+        blocks = _table(footer, root, field)
+        for place in range(0 if blocks is None else _number("<I", footer, blocks)):
+            offset, n_metadata, n_body = struct.unpack_from("<qi4xq", footer, (blocks or 0) + 4 + 24 * place)
+            if min(offset, n_metadata, n_body) < 0 or offset + n_metadata + n_body > whole.size:
+                raise ValueError("a record batch that reaches beyond the file")
+            yield arrow.ipc.read_message(whole.slice(offset, n_metadata + n_body))
 
 
 def _size_of(message: Any) -> BatchSize:

@@ -72,7 +72,9 @@ class Csv(Format):
                 values = _column(path, file, layout, name)
                 return _matrix(path, name, values) if name in vectors else values
             if not layout.numbers:
-                raise FileProblem(path, f"no column of numbers; it has {listing(layout.titles)}")
+                has_commas = any(is_number(field.replace(",", ".", 1)) for field in layout.first_row)
+                hint = "; write decimal points instead of decimal commas" if has_commas else ""
+                raise FileProblem(path, f"no column of numbers; it has {listing(layout.titles)}{hint}")
             everything = len(layout.numbers) == len(layout.first_row)
             columns = None if everything else layout.numbers
             return np.loadtxt(file, delimiter=layout.delimiter, quotechar='"', comments=None, ndmin=2, usecols=columns)

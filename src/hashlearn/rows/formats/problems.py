@@ -36,7 +36,8 @@ def reading(path: Path, kind: str) -> Iterator[None]:
     except (FileProblem, FileNotFoundError, PermissionError, IsADirectoryError, ImportError, MemoryError):
         raise
     except Exception as error:
-        reason = _one_line(str(error)) or type(error).__name__
+        not_utf8 = isinstance(error, UnicodeDecodeError)
+        reason = "its text must be UTF-8" if not_utf8 else _one_line(str(error)) or type(error).__name__
         raise FileProblem(path, f"not a readable {kind} file ({reason})") from None
 
 
