@@ -147,6 +147,23 @@ def test_queries_that_look_at_different_numbers_of_lists_find_what_each_finds_al
         assert found.probed[q] <= n_probes
 
 
+@pytest.mark.parametrize("n_lists", [20, 200])
+def test_a_search_by_vectors_returns_the_nearest_of_the_candidates_for_a_query_alone_and_among_others(n_lists):
+    X, Q = clustered(2000), clustered(60, seed=1)
+    index = PartitionedIndex(n_bits=32, n_lists=n_lists, random_state=0).fit(X).add(X).tune(X)
+    plan, every = index.plan(10, 0.95), _allowed(index._state.table, None)
+    candidates = _look(index._state, Q, plan.candidates, plan.probes, every, None).ids
+    n_candidates = (candidates >= 0).sum(axis=1)
+    assert (n_candidates < plan.candidates).any() == (n_lists == 200)
+    found = index.search(Q, 10, recall=0.95, vectors=X)
+    for q in range(len(Q)):
+        alone = index.search(Q[q : q + 1], 10, recall=0.95, vectors=X)
+        np.testing.assert_array_equal(alone.ids[0], found.ids[q])
+        if n_candidates[q] >= 10:
+            rows = np.sort(candidates[q, : n_candidates[q]])
+            np.testing.assert_array_equal(found.ids[q], nearest("euclidean", Q[q : q + 1], X, 10, rows)[0])
+
+
 _KEPT = {}
 
 
