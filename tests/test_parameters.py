@@ -10,7 +10,7 @@ import hashlearn
 ROOT = Path(hashlearn.__file__).parent
 MOST = 7
 MOST_BY_POSITION = 4
-KERNELS = {"compiled", "fast", "lean", "inlined", "intrinsic"}
+KERNELS = {"compiled", "fast", "lean", "spliced", "inlined", "intrinsic"}
 
 CALLED_BY_KEYWORDS = {
     "adapters/hub.py push_to_hub": 8,

@@ -36,6 +36,14 @@ def lean(function: Callable[..., Any]) -> Any:
     return _kept(njit(**_UNCOUNTED)(function))
 
 
+def spliced(function: Callable[..., Any]) -> Any:
+    """As :func:`lean`, and a part of the machine code of each kernel that calls it.
+
+    An array is passed as seven numbers or more, so that a call with named tuples of arrays copies a kilobyte.
+    """
+    return _kept(njit(**_UNCOUNTED, forceinline=True)(function))
+
+
 def inlined(function: Callable[..., Any]) -> Any:
     """Make a function a part of the kernels that call it: each compiles a copy of it.
 

@@ -147,6 +147,24 @@ def test_queries_that_look_at_different_numbers_of_lists_find_what_each_finds_al
         assert found.probed[q] <= n_probes
 
 
+@pytest.mark.parametrize("most", [20, 200])
+def test_a_search_by_vectors_returns_the_nearest_of_the_candidates_for_a_query_alone_and_among_others(most):
+    X, Q = clustered(2000), clustered(60, seed=1)
+    index = _small_index(X).copy().tune(X)
+    state, plan = index._state, index.plan(10, 0.95)._replace(candidates=most)
+    index.plan = lambda *arguments: plan
+    candidates = _look(state, Q, most, plan.probes, _allowed(state.table, None), None).ids
+    n_candidates = (candidates >= 0).sum(axis=1)
+    assert (n_candidates < most).any() == (most == 200)
+    found = index.search(Q, 10, recall=0.95, vectors=X)
+    for q in range(len(Q)):
+        alone = index.search(Q[q : q + 1], 10, recall=0.95, vectors=X)
+        np.testing.assert_array_equal(alone.ids[0], found.ids[q])
+        if n_candidates[q] >= 10:
+            rows = np.sort(candidates[q, : n_candidates[q]])
+            np.testing.assert_array_equal(found.ids[q], nearest("euclidean", Q[q : q + 1], X, 10, rows)[0])
+
+
 _KEPT = {}
 
 

@@ -52,6 +52,8 @@ _NEARLY_ALL = 0.9999
 _NOBODY = np.int64(-2)  # the row of a query that is none; -1 is a place that nothing fills
 _ROWS_PER_NEIGHBOR = 20  # of the recalls that are measured: more neighbors are looked for among all rows
 _LEAST_QUERIES, _ROWS_PER_QUERY = 100, 10  # to measure with
+_VECTOR_TYPES = tuple(np.dtype(name).str for name in ("float32", "float16"))
+_EVERY_ROW = Allowed()
 _ARRAYS_OF_PARTITION = ("centers", "words", "directions", "shrinkage", "weights")
 
 
@@ -493,7 +495,8 @@ class PartitionedIndex:
             _check_finite(bool(np.isfinite(queries).all()))
             probed = np.zeros(len(queries), np.int64)
         else:
-            probing = _look_for(state, queries, plan, allowed, n_jobs)
+            n_wanted = plan.candidates if subset is not None else min(k, plan.candidates)
+            probing = _look_for(state, queries, plan, n_wanted, allowed, n_jobs)
             found, probed = probing.ids, probing.probed
         nearest_of_candidates(matrix, queries, found, METRIC_NUMBERS[self.metric], distances, rows)
         return ProbedNeighbors.of(distances, rows, probed, plan.recall)
@@ -523,7 +526,7 @@ class PartitionedIndex:
         """
         state = self._fitted
         chosen = _allowed(state.table, None)._replace(chosen=NO_BITS if allowed is None else allowed)
-        return _look_for(state, _check_queries(Q, state.partition), plan, chosen, n_jobs)
+        return _look_for(state, _check_queries(Q, state.partition), plan, plan.candidates, chosen, n_jobs)
 
     def _candidates_but(
         self, queries: NDArray, k: int, probes: Probes, *, itself: NDArray[np.int64]
@@ -568,7 +571,8 @@ class PartitionedIndex:
         def found(q: int) -> tuple[NDArray[np.float32], NDArray[np.int64], bool]:
             if not state.table.n_codes:
                 return np.empty(0, np.float32), np.empty(0, np.int64), bool(np.isfinite(queries[q]).all())
-            return within_lists(state.lists, state.geometry, queries[q : q + 1], Probes(probes), distance, allowed)
+            asked = queries[q : q + 1], tuple(Probes(probes)), distance, tuple(allowed)
+            return within_lists(tuple(state.lists), tuple(state.geometry), *asked)
 
         parts = run_all([partial(found, q) for q in range(len(queries))], check_n_jobs(n_jobs))
         _check_finite(all(is_finite for _, _, is_finite in parts))
@@ -660,7 +664,7 @@ class PartitionedIndex:
 
 def check_recall(recall: Any) -> float:
     """A share of neighbors to be found; ValueError where it is none."""
-    value = check_number("recall", recall)
+    value = recall if type(recall) is float else check_number("recall", recall)
     if not 0 < value <= 1:
         raise ValueError(f"recall must be above 0 and at most 1, got {recall!r}")
     return value
@@ -675,7 +679,8 @@ def _look(
 
     def look(part: slice) -> bool:
         out = distances[part], rows[part], probed[part]
-        return knn_in_lists(state.lists, state.geometry, queries[part], probes, k, allowed, *out)
+        asked = queries[part], tuple(probes), k, tuple(allowed)
+        return knn_in_lists(tuple(state.lists), tuple(state.geometry), *asked, *out)
 
     if state.table.n_codes == 0:
         distances[:], rows[:], probed[:] = np.inf, NO_ID, 0
@@ -689,20 +694,20 @@ def _look(
 
 
 def _look_for(
-    state: _State, queries: NDArray[np.float32], plan: ListPlan, allowed: Allowed, n_jobs: int | None
+    state: _State, queries: NDArray[np.float32], plan: ListPlan, n_wanted: int, allowed: Allowed, n_jobs: int | None
 ) -> ProbedNeighbors:
-    """The candidates of a plan; queries that found too few look at more lists."""
+    """The candidates of a plan; queries that found fewer than are wanted look at more lists."""
     probes = plan.probes
     found = _look(state, queries, plan.candidates, probes, allowed, n_jobs)
     rows, probed = found.ids, found.probed
-    lacking = np.flatnonzero(rows[:, -1] < 0) if (rows[:, -1] < 0).any() else rows[:0, 0]
+    lacking = np.flatnonzero(rows[:, n_wanted - 1] < 0)
     while len(lacking) and probes.share < 1:
         probes = probes._replace(share=1 - (1 - probes.share) / _FEWER_LEFT_OUT)
         if probes.share > _NEARLY_ALL:
             probes = probes._replace(share=1.0)
         again = _look(state, queries[lacking], plan.candidates, probes, allowed, n_jobs)
         found.distances[lacking], rows[lacking], probed[lacking] = again.distances, again.ids, again.probed
-        lacking = lacking[again.ids[:, -1] < 0]
+        lacking = lacking[again.ids[:, n_wanted - 1] < 0]
     found.recall = plan.recall
     return found
 
@@ -715,13 +720,14 @@ def _nearest(
         return None
     n, metric = len(queries), METRIC_NUMBERS[state.partition.metric]
     into = np.empty((n, k), np.float32), np.empty((n, k), np.int64), np.empty(n, np.int64)
-    asked = plan.probes, plan.candidates, allowed, vectors, metric
+    lists = tuple(state.lists), tuple(state.geometry)
+    asked = tuple(plan.probes), plan.candidates, tuple(allowed), tuple(vectors), metric
 
     def look(part: slice) -> bool:
-        return nearest_in_lists(state.lists, state.geometry, queries[part], *asked, *(array[part] for array in into))
+        return nearest_in_lists(*lists, queries[part], *asked, *(array[part] for array in into))
 
     if n == 1:
-        found = nearest_in_lists(state.lists, state.geometry, queries, *asked, *into)
+        found = nearest_in_lists(*lists, queries, *asked, *into)
     else:
         threads = check_n_jobs(n_jobs)
         found = all(run_all([partial(look, part) for part in _blocks(n, threads)], threads))
@@ -730,7 +736,7 @@ def _nearest(
 
 def _check_matrix(vectors: Any, state: _State) -> Vectors:
     wanted = state.table.next_row, state.partition.n_features
-    if not isinstance(vectors, np.ndarray) or vectors.shape != wanted or vectors.dtype not in (np.float32, np.float16):
+    if not isinstance(vectors, np.ndarray) or vectors.shape != wanted or vectors.dtype.str not in _VECTOR_TYPES:
         got = f"{vectors.dtype} of {vectors.shape}" if isinstance(vectors, np.ndarray) else type(vectors).__name__
         raise ValueError(f"vectors must be an array of float32 or float16 of shape {wanted}, got {got}")
     return Vectors.of(np.ascontiguousarray(vectors))
@@ -810,7 +816,7 @@ def _integers(value: ArrayLike, name: str) -> NDArray[np.int64]:
 def _allowed(table: ListTable, subset: ArrayLike | None) -> Allowed:
     removed = table.removed if table.n_removed and table.removed is not None else NO_BITS
     if subset is None:
-        return Allowed(removed=removed)
+        return _EVERY_ROW if removed is NO_BITS else Allowed(removed=removed)
     chosen = plain_array(subset, "subset")
     if chosen.dtype == np.bool_:
         if chosen.shape != (table.next_row,):

@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from hashlearn.compiled import compiled, fast, lean
-from hashlearn.index.kernels.lists import knn_in_lists
+from hashlearn.index.kernels.lists import Allowed, Geometry, Lists, Probes, rows_in_lists
 from hashlearn.index.kernels.simd import I32, prefetch
 
 EUCLIDEAN, COSINE, DOT = range(3)
@@ -66,24 +66,29 @@ def nearest_of_candidates(vectors, queries, candidates, metric, distances, rows)
 
 
 @compiled
-def nearest_in_lists(lists, geometry, queries, probes, n_candidates, allowed, vectors, metric, distances, rows, probed):
+def nearest_in_lists(
+    of_lists, of_geometry, queries, of_probes, n_candidates, of_allowed, of_vectors, metric, distances, rows, probed
+):
     """The nearest candidates of each query, by their vectors, in one call.
 
-    The arguments are those of :func:`~hashlearn.index.kernels.lists.knn_in_lists` and :func:`nearest_of_candidates`.
+    The arguments are those of :func:`~hashlearn.index.kernels.lists.knn_in_lists` and :func:`nearest_of_candidates`,
+    named tuples as plain ones.
 
     Returns
     -------
     bool
-        Whether each query is finite and has ``n_candidates`` candidates; otherwise what is written is no result.
+        Whether each query is finite and has k candidates, or ``n_candidates`` if these are fewer; otherwise what is
+        written is no result.
     """
-    n = len(queries)
-    estimates, candidates = np.empty((n, n_candidates), np.float32), np.empty((n, n_candidates), np.int64)
-    if not knn_in_lists(lists, geometry, queries, probes, n_candidates, allowed, estimates, candidates, probed):
+    lists, geometry, probes = Lists(*of_lists), Geometry(*of_geometry), Probes(*of_probes)
+    n, allowed = len(queries), Allowed(*of_allowed)
+    candidates = np.empty((n, n_candidates), np.int64)
+    if not rows_in_lists(lists, geometry, queries, probes, n_candidates, allowed, candidates, probed):
         return False
     for q in range(n):
-        if candidates[q, n_candidates - 1] < 0:
+        if candidates[q, min(rows.shape[1], n_candidates) - 1] < 0:
             return False
-    nearest_of_candidates(vectors, queries, candidates, metric, distances, rows)
+    nearest_of_candidates(Vectors(*of_vectors), queries, candidates, metric, distances, rows)
     return True
 
 
