@@ -30,7 +30,7 @@ def move(found: Any, folder: str, target: str, stamps: dict[str, Any], other_nam
     moved = move_files(plan, target)
     _say_what_stays(moved.stays)
     typer.echo(
-        f"{target}: {moved.n_files} images moved there from {folder}, {_size(plan.n_bytes)}; "
+        f"{target}: {moved.n_files} images moved there from {folder}, {_size(moved.n_bytes)}; "
         f"to put them back: hashlearn dedup --undo {Path(target) / MOVED}"
     )
 
@@ -39,7 +39,7 @@ def undo(record: str) -> None:
     from hashlearn.duplicates.apply import undo_moves
 
     undone = undo_moves(record)
-    _say_what_stays(undone.stays)
+    _say_what_stays(undone.stays, "not put back")
     typer.echo(f"{record}: {undone.n_files} files are back in their places")
 
 
@@ -57,9 +57,9 @@ def _show_moves(plan: Any, folder: str) -> None:
     _say_what_stays(plan.stays)
 
 
-def _say_what_stays(stays: Any) -> None:
+def _say_what_stays(stays: Any, what: str = "not moved") -> None:
     for name, reason in stays:
-        typer.echo(f"not moved: {printable(name)}: {reason}", err=True)
+        typer.echo(f"{what}: {printable(name)}: {reason}", err=True)
 
 
 def _size(n_bytes: int) -> str:
