@@ -573,11 +573,11 @@ def duplicate_contenders() -> str:
         if "best_precision" in line and line["precision"] < 1:
             beyond, best = line["precision_beyond_copies"], line["best_precision"]
             notes.append(f"{beyond:.4f} beyond the copies; a distance that knows the truth: {best:.4f}")
-        if "relative_precision" in line and line["precision"] < 1:
-            relative, mutual = line["relative_precision"], line["mutual_precision"]
-            notes.append(f"relative to the neighbors: {relative:.4f}; mutual neighbors: {mutual:.4f}")
-        if "alike" in line:
-            notes.append(f"{line['alike']} of the {line['other_pairs']} other pairs are near by CNN features, too")
+        if "same_photo" in line:
+            notes.append(
+                f"{line['same_photo']} of the {line['other_pairs']} other pairs show the same photo; of such natural "
+                f"pairs within 0.02, {line['natural_recall']:.2f} are found"
+            )
         if "peak_megabytes" in line:
             notes.append(f"{line['peak_megabytes']:.0f} MB in all, {line['megabytes_of_texts']:.0f} MB of texts")
         if "first_paint_seconds" in line:

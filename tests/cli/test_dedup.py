@@ -303,7 +303,7 @@ BAD = [
     (["rows.npy", "--against", "rows.npy"], "--against needs --max-distance for vectors"),
     (["rows.npy", "--against", "rows.npy", "--state", "known"], "--against compares two sets"),
     (["rows.npy", "--clean", "clean.csv"], "--clean needs one .csv, .parquet or .npy file"),
-    (["rows.npy", "--variety", "0", "some"], "n must be"),
+    (["rows.npy", "--variety", "0", "some"], "--variety must be at least 1, got 0"),
     (["photos", "--payloads", "texts.csv:name"], "--payloads is for vectors"),
     (["photos", "--serve"], "--serve needs --state"),
     (["photos", "--decisions", "texts.csv"], "texts.csv must be a table of decisions"),

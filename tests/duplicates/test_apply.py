@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from faults.operations import count_operations, killed_at
@@ -179,6 +180,54 @@ def test_a_folder_that_was_renamed_is_undone_too(photos, tmp_path):
     undo_moves(tmp_path / "renamed/moved.csv")
     assert state_of(photos) == before
     assert os.listdir(tmp_path / "renamed") == ["mine.txt"]
+
+
+def test_a_file_that_the_system_refuses_to_move_keeps_no_other_back(photos, tmp_path):
+    before, target = state_of(photos), tmp_path / "aside"
+    target.mkdir()
+    (target / "sub").write_text("no folder")  # where sub/a-again.png would go
+    moved = move_files(moves_of(photos, target, DROPPED), target)
+    assert moved.n_files == 2
+    assert [stay.name for stay in moved.stays] == ["sub/a-again.png"]
+    assert moved.stays[0].reason.startswith("the system refuses to move it: ")
+    assert [move.target for move in read_record(target / "moved.csv")] == ["a.png", 'odd\nname, "q".png']
+    undo_moves(target / "moved.csv")
+    assert state_of(photos) == before
+
+
+def test_a_file_that_cannot_be_put_back_keeps_no_other_back(photos, tmp_path):
+    before, target = state_of(photos), tmp_path / "aside"
+    move_files(moves_of(photos, target, DROPPED), target)
+    (photos / "sub").rename(tmp_path / "sub")
+    (photos / "sub").write_text("no folder now")
+    undone = undo_moves(target / "moved.csv")
+    assert undone.n_files == 2
+    assert [stay.name for stay in undone.stays] == [str(photos / "sub/a-again.png")]
+    (photos / "sub").unlink()
+    (tmp_path / "sub").rename(photos / "sub")
+    assert undo_moves(target / "moved.csv").n_files == 1
+    assert state_of(photos) == before
+
+
+def test_two_runs_with_other_wishes_do_not_move_a_file_and_its_kept_one(photos, tmp_path, monkeypatch):
+    """Each keeps what the other one drops, and both plans were made before either moved a file."""
+    for link in ("sub/to-b.png", "absolute.png"):
+        (photos / link).unlink()
+    kept = {"b.png": "c.png", "c.png": "b.png"}
+    plans = {name: moves_of(photos, tmp_path / name, {name: kept[name]}) for name in kept}
+    rename, others = os.rename, []
+
+    def after_the_other_one_tried(old, new):
+        if not others:
+            others.append(Thread(target=move_files, args=(plans["c.png"], tmp_path / "c.png")))
+            others[0].start()
+            others[0].join(0.2)
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", after_the_other_one_tried)
+    move_files(plans["b.png"], tmp_path / "b.png")
+    others[0].join()
+    assert [(photos / name).exists() for name in ("b.png", "c.png")] == [False, True]
 
 
 @pytest.mark.parametrize("text", ["", "from,to\n", "a,b,c\n1,2,3\n", '"'])

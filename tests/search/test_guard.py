@@ -70,6 +70,26 @@ def test_a_row_is_not_near_the_one_that_it_replaces():
     assert sorted(search) == list("abcde")
 
 
+def test_rows_that_are_replaced_together_are_near_no_new_row():
+    search = made().add(X[:5], list("abcde"))
+    search.upsert(X[[1, 0, 2, 900]], ["a", "b", "new", "c"], duplicates="error", max_distance=0.01)
+    assert search.search(X[[1, 0, 2, 900]], 1)[1].ravel().tolist() == ["a", "b", "new", "c"]
+
+
+def test_new_rows_with_numbers_as_ids_are_flagged_too():
+    search = made().add(X[:5])
+    search.add(X[[7, 7]], duplicates="flag", max_distance=0.01)
+    assert search.payloads([5, 6]) == [{}, {"duplicate_of": 5}]
+    assert [type(near.id) for near in search.near_rows] == [int]
+
+
+def test_under_the_cosine_equal_rows_are_within_any_distance():
+    """Their distance is not always 0, because it is rounded."""
+    search = made("ITQ", metric="cosine").add(X[:600])
+    search.add(np.tile(X[:600], (2, 1)), duplicates="skip", max_distance=0)
+    assert len(search) == 600
+
+
 def test_without_vectors_codes_are_compared():
     search = SimilaritySearch(fitted("ITQ")).add(X[:5])
     search.add(X[[1, 900]], duplicates="skip", max_distance=0)

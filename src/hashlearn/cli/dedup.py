@@ -21,11 +21,19 @@ from hashlearn.cli.support.dedup_inputs import (
     texts_by_words,
     vectors_of,
 )
-from hashlearn.cli.support.dedup_moves import link, move
-from hashlearn.cli.support.dedup_moves import undo as undo_moves
-from hashlearn.cli.support.dedup_outputs import DedupResult, Outputs, chosen_lines, report, say_places, written
-from hashlearn.cli.support.dedup_outputs import page as review_page
-from hashlearn.cli.support.dedup_outputs import serve as serve_review
+from hashlearn.cli.support.dedup_outputs import (
+    DedupResult,
+    Outputs,
+    chosen_lines,
+    link_kept,
+    move_dropped,
+    put_back,
+    report,
+    review_page,
+    say_places,
+    serve_review,
+    written,
+)
 from hashlearn.cli.support.places import check_places
 
 EXAMPLE = "Example: hashlearn dedup photos/ --review review.html --apply move photos-duplicates/"
@@ -144,6 +152,7 @@ def run(
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 is all cores.")] = 1,
 ) -> None:
     """Find near-duplicates among images, texts or vectors, and say which to keep. For codes see near-duplicates."""
+    from hashlearn.checks import check_integer
     from hashlearn.duplicates.apply import check_apply
     from hashlearn.duplicates.decisions import read_decisions
     from hashlearn.duplicates.review import remove_other_pages
@@ -153,7 +162,7 @@ def run(
     if undo is not None:
         if paths:
             raise ValueError("--undo needs nothing but the record moved.csv, got files to compare too")
-        undo_moves(undo)
+        put_back(undo)
         return
     if not paths:
         raise ValueError("give a folder of images, a file of texts, or files of vectors")
@@ -170,7 +179,7 @@ def run(
     places = {"--out": out, **lists, "--clean": clean, "--review": review}
     places |= {option: path for option, (_, path) in choices.items()}
     check_places(places, [*files, against, scores, decisions, *(pairs or ())])
-    numbers = {option: n for option, (n, _) in choices.items()}
+    numbers = {option: check_integer(option, n, low=1) for option, (n, _) in choices.items()}
     has_names = names_columns(header) if text is None else True
     given = {name: path for name, path in places.items() if path is not None}
     outputs = Outputs(given, numbers, paths[0], id_column, has_names)
@@ -217,9 +226,9 @@ def run(
     report(found, things, BY_CHANCE if is_chosen else found.reason)
     say_places(outputs)
     if apply is not None and apply[0] == "link":
-        link(found, paths[0], apply[1], dry_run)
+        link_kept(found, paths[0], apply[1], dry_run)
     elif apply is not None:
-        move(found, paths[0], apply[1], stamps, things.other_names, dry_run)
+        move_dropped(found, paths[0], apply[1], stamps, things.other_names, dry_run)
     if serve:
         assert state is not None
         serve_review(found, things, paths[0], state, _decisions_beside(state))

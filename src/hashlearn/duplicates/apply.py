@@ -12,9 +12,11 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
+
+from filelock import lock_descriptor
 
 from hashlearn.checks import check_choice
 from hashlearn.durable.files import parsed_json, replacing, sync, write_text
@@ -74,8 +76,10 @@ class Stays(NamedTuple):
 
 
 class MovePlan(NamedTuple):
-    """The files to move, the dropped files that stay, and the stamps of the kept files when they were compared."""
+    """The folder, the files to move, the dropped files that stay, and the stamps of the kept files when they were
+    compared."""
 
+    folder: Path
     moves: list[Move]
     stays: list[Stays]
     kept: dict[str, FileStamp]
@@ -86,10 +90,11 @@ class MovePlan(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """How many files were moved or put back, and which were not."""
+    """How many files were moved or put back, which were not, and the bytes that the moved ones had."""
 
     n_files: int
     stays: list[Stays]
+    n_bytes: int
 
 
 def check_apply(action: str, folder: str | Path, target: str | Path) -> Path:
@@ -153,16 +158,17 @@ def plan_moves(
     taken = [move.target for move in moves if os.path.lexists(Path(target) / move.target)]
     if taken:
         raise ValueError(f"{target} has a file {taken[0]} already, and {len(taken) - 1} more of these names")
-    return MovePlan(moves, stays, {str(top / kept): stamps[kept] for kept in dropped.values() if kept in stamps})
+    return MovePlan(top, moves, stays, {str(top / kept): stamps[kept] for kept in dropped.values() if kept in stamps})
 
 
 def move_files(plan: MovePlan, target: str | Path) -> Moved:
     """Write the record of a plan, and move its files to their names below the target.
 
-    A file that has changed since the plan was made stays. Moves of an interrupted run stay in the record.
+    A file stays if it has changed since the plan was made, or if the system refuses to move it. Moves of an interrupted
+    run stay in the record.
     """
     place = Path(target)
-    with exclusive(place.absolute()):
+    with exclusive(place.absolute()), _only_mover(plan.folder):
         place.mkdir(exist_ok=True)
         record = place / MOVED
         known = read_record(record) if record.exists() else []
@@ -170,40 +176,43 @@ def move_files(plan: MovePlan, target: str | Path) -> Moved:
         _write_record(record, [*before, *plan.moves])
         done, stays = [], []
         for move in track(plan.moves, "move"):
-            reason = _why_not_now(move, place, plan.kept)
+            reason = _why_not_now(move, place, plan.kept) or _why_not_renamed(Path(move.source), place / move.target)
             if reason is None:
-                (place / move.target).parent.mkdir(parents=True, exist_ok=True)
-                os.rename(move.source, place / move.target)
                 done.append(move)
             else:
                 stays.append(Stays(move.target, reason))
         _sync_folders(done, place)
         if stays:
             _write_record(record, [*before, *done])
-    return Moved(len(done), [*plan.stays, *stays])
+    return Moved(len(done), [*plan.stays, *stays], sum(move.n_bytes for move in done))
 
 
 def undo_moves(record: str | Path) -> Moved:
     """Put back the files of a record, then remove the record and empty folders.
 
-    A file whose old name is taken stays where it is and in the record, as does a file that is in neither place.
+    A file stays where it is, and in the record, if its old name is taken, if it is in neither place, or if the system
+    refuses to move it.
     """
     path = Path(record)
     place = path.parent
     with exclusive(place.absolute()):
         moves = read_record(path)
+        done: list[Move] = []
         left: list[Move] = []
         stays: list[Stays] = []
-        count = 0
-        for move in track(moves[::-1], "put back"):
-            is_there, is_back = os.path.lexists(place / move.target), os.path.lexists(move.source)
-            if is_there and not is_back:
-                Path(move.source).parent.mkdir(parents=True, exist_ok=True)
-                os.rename(place / move.target, move.source)
-                count += 1
-            elif is_there or not is_back:
-                left.insert(0, move)
-                reason = "its old name is taken" if is_there else "it is in neither place"
+        for move in track(moves, "put back"):
+            source, there = Path(move.source), place / move.target
+            is_there, is_back = os.path.lexists(there), os.path.lexists(source)
+            if is_back and not is_there:
+                continue
+            if is_there:
+                reason = "its old name is taken" if is_back else _why_not_renamed(there, source)
+            else:
+                reason = "it is in neither place"
+            if reason is None:
+                done.append(move)
+            else:
+                left.append(move)
                 stays.append(Stays(move.source, reason))
         _sync_folders(moves, place)
         _remove_empty_folders(moves, place)
@@ -213,7 +222,7 @@ def undo_moves(record: str | Path) -> Moved:
             path.unlink()
             with suppress(OSError):  # others may have files there
                 place.rmdir()
-    return Moved(count, stays)
+    return Moved(len(done), stays, sum(move.n_bytes for move in done))
 
 
 def link_files(names: Iterable[str], folder: str | Path, target: str | Path) -> int:
@@ -336,13 +345,48 @@ def _moves(top: Path, names: Sequence[str], kept: str) -> list[Move]:
 
 def _why_not_now(move: Move, place: Path, kept: Mapping[str, FileStamp]) -> str | None:
     """Why a file must not be moved, checked right before the move; None if it may."""
-    if FileStamp.of(move.source) != move.stamp:
+    if _stamp_now(move.source) != move.stamp:
         return _CHANGED
-    if FileStamp.of(move.kept) != kept[move.kept]:
+    if _stamp_now(move.kept) != kept[move.kept]:
         return f"{move.kept}, which is kept in its place, changed or is gone since it was compared"
     if os.path.lexists(place / move.target):
         return "its new name is taken"
     return None
+
+
+def _stamp_now(path: str) -> FileStamp | None:
+    """The facts of a file; None if it cannot be reached any more."""
+    try:
+        return FileStamp.of(path)
+    except OSError:
+        return None
+
+
+def _why_not_renamed(old: Path, new: Path) -> str | None:
+    """Move a file by one rename. If the system refuses, the file stays, and this says why; None if it was moved."""
+    try:
+        new.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(old, new)
+    except OSError as error:
+        return f"the system refuses to move it: {error.strerror}"
+    return None
+
+
+@contextmanager
+def _only_mover(folder: Path) -> Iterator[None]:
+    """Nobody else moves files of a folder meanwhile, to whatever target: two plans may keep what the other one drops.
+
+    The folder itself is locked, so that no file of ours appears in it.
+    """
+    descriptor = None
+    try:
+        with suppress(OSError):  # not every system locks folders
+            descriptor = os.open(folder, os.O_RDONLY)
+            lock_descriptor(descriptor)
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def _sync_folders(moves: Sequence[Move], place: Path) -> None:

@@ -165,5 +165,5 @@ def _encoded(folder: Path, names: list[str], encoder: Encoder) -> _Bundle:
             pictures.append(read_picture(folder / name, _SIDE))
             pixels.append(size)
         except (FileProblem, OSError) as error:
-            unread[name] = getattr(error, "reason", None) or str(error)
+            unread[name] = error.reason if isinstance(error, FileProblem) else error.strerror or str(error)
     return _Bundle(encoder.encode(pictures), np.array(pixels, np.float64), unread)

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_choice, check_number
 from hashlearn.duplicates.decisions import as_decided, with_decisions
 from hashlearn.duplicates.groups import GROUPINGS, KEEPS, Assignment, Grouping, Keep, NearPairs, Preference, assign
-from hashlearn.duplicates.increments import added, known_contents, near_known
 from hashlearn.duplicates.plan import Plan
 from hashlearn.duplicates.saved import Saved, read_state, write_state
-from hashlearn.duplicates.state import Checked, DuplicatePairs, Group, State
+from hashlearn.duplicates.state import Checked, DuplicatePairs, Group, State, added, known_contents, near_known
 from hashlearn.duplicates.vectors import RowMetric, Rows
 from hashlearn.duplicates.verify import Curve
 from hashlearn.names import natural_key

@@ -22,6 +22,12 @@ ROWS_AT_A_TIME = 512
 _CANDIDATES = 256
 """Nearest codes of a new row whose vectors are compared, in a search that has no lists."""
 
+_COSINE_ROUNDING = 1e-6
+"""The cosine distance of two equal rows is up to this, because lengths and products are rounded to float32."""
+
+_REPLACED = 9
+"""Of the rows that are replaced together, this number may be nearer to a new row than the one that stays."""
+
 
 class NearRow(NamedTuple):
     """A new row that is near another one: their ids and their distance."""
@@ -57,35 +63,43 @@ class Guard(NamedTuple):
             for id, of, distance in zip(ids.tolist(), of_known, distances)
         ]
         among = self._distances_among(snapshot, X)
-        for row in np.flatnonzero((np.tril(among <= self.max_distance, -1)).any(axis=1)).tolist():
-            before = np.flatnonzero(among[row, :row] <= self.max_distance)
+        names, limit = ids.tolist(), self._limit(snapshot)
+        for row in np.flatnonzero((np.tril(among <= limit, -1)).any(axis=1)).tolist():
+            before = np.flatnonzero(among[row, :row] <= limit)
             if self.action == "skip":  # what is skipped is not there to be near to
                 before = before[[near[other] is None for other in before.tolist()]]
             if near[row] is None and len(before):
                 first = int(before[np.argmin(among[row, before])])
-                near[row] = NearRow(ids[row], ids[first], float(among[row, first]))
+                near[row] = NearRow(names[row], names[first], float(among[row, first]))
         return near
 
     def _nearest_known(
         self, snapshot: Snapshot, X: NDArray, ids: NDArray[Any]
     ) -> tuple[list[Any], NDArray[np.floating]]:
-        """The id of the nearest row within the distance, or None, and how far it is. A row is not near itself."""
+        """The id of the nearest row within the distance, or None, and how far it is. Rows that are replaced do not
+        count, so that a row is not near itself."""
         if not len(snapshot):
             return [None] * len(X), np.full(len(X), np.inf)
+        replaced = np.empty(0, np.int64)
+        if snapshot.id_type == ("str" if ids.dtype == object else "int64"):
+            places = snapshot.find(ids)
+            replaced = places[places >= 0]
         by_codes = snapshot.vectors is None
         candidates = None if by_codes or snapshot.lists is not None else _CANDIDATES
-        found = nearest(snapshot, X, 2, Options(candidates=candidates), None)
-        own = snapshot.find(ids) if snapshot.id_type == ("str" if ids.dtype == object else "int64") else None
+        found = nearest(snapshot, X, 1 + min(len(replaced), _REPLACED), Options(candidates=candidates), None)
         distances = found.distances.astype(np.float64)
-        unknown = found.ids == NO_ID
-        if own is not None:
-            unknown |= (found.ids == own[:, None]) & (own[:, None] >= 0)
-        distances[unknown | (distances > self.max_distance)] = np.inf
+        is_other = (found.ids != NO_ID) & ~np.isin(found.ids, replaced)
+        distances[~is_other | (distances > self._limit(snapshot))] = np.inf
         best = np.argmin(distances, axis=1)
         rows = np.arange(len(X))
         places = np.where(np.isfinite(distances[rows, best]), found.ids[rows, best], NO_ID)
         named = [None if place < 0 else id for place, id in zip(places.tolist(), snapshot.ids_at(places).tolist())]
         return named, distances[rows, best]
+
+    def _limit(self, snapshot: Snapshot) -> float:
+        """The largest distance, and what a distance of zero is rounded to."""
+        is_rounded = snapshot.vectors is not None and snapshot.hasher.metric == "cosine"
+        return self.max_distance + (_COSINE_ROUNDING if is_rounded else 0)
 
     def _distances_among(self, snapshot: Snapshot, X: NDArray) -> NDArray[np.floating]:
         """The distances of the new rows from one another, as a search says them."""

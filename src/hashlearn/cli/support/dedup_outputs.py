@@ -1,4 +1,4 @@
-"""What ``hashlearn dedup`` writes and prints: tables, lists, the review, and what was found."""
+"""What ``hashlearn dedup`` writes, prints and does with files: tables, lists, the review, what was found, and moves."""
 
 import os
 import sys
@@ -111,7 +111,7 @@ def chosen_lines(found: Any, choices: dict[str, int]) -> dict[str, list[str]]:
     return lines
 
 
-def page(found: Any, things: Things, place: str, review: str) -> str:
+def review_page(found: Any, things: Things, place: str, review: str) -> str:
     from hashlearn.duplicates.review import write_pages
 
     def address(row: int) -> str:
@@ -133,7 +133,7 @@ def title_of(place: str) -> str:
     return f"Near-duplicates in {place}"
 
 
-def serve(found: Any, things: Things, place: str, state: str, decisions: Path) -> None:
+def serve_review(found: Any, things: Things, place: str, state: str, decisions: Path) -> None:
     """Show the review until the user stops it."""
     from hashlearn.duplicates.review_server import ReviewServer
 
@@ -178,3 +178,61 @@ def say_places(outputs: Outputs) -> None:
     """A line for each file that was written."""
     for option, path in outputs.places.items():
         typer.echo(f"{path}: {WHAT[option]}")
+
+
+def link_kept(found: Any, folder: str, target: str, dry_run: bool) -> None:
+    from hashlearn.duplicates.apply import link_files
+
+    if dry_run:
+        typer.echo(f"{target}: there would be links to {len(found.kept)} images to keep; {folder} would be as it is")
+        return
+    count = link_files(found.kept.tolist(), folder, target)
+    typer.echo(f"{target}: {count} links to images to keep; {folder} is as it was")
+
+
+def move_dropped(found: Any, folder: str, target: str, stamps: dict[str, Any], other_names: Any, dry_run: bool) -> None:
+    from hashlearn.duplicates.apply import MOVED, move_files, plan_moves
+
+    dropped = {name: group.kept for group in found.groups for name in group.members.tolist()}
+    plan = plan_moves(dropped, folder, target, stamps, other_names)
+    if dry_run:
+        _show_moves(plan, folder)
+        typer.echo(f"--dry-run: nothing was moved; {len(plan.moves)} files would be, {_size(plan.n_bytes)} saved")
+        return
+    moved = move_files(plan, target)
+    _say_what_stays(moved.stays)
+    typer.echo(
+        f"{target}: {moved.n_files} images moved there from {folder}, {_size(moved.n_bytes)}; "
+        f"to put them back: hashlearn dedup --undo {Path(target) / MOVED}"
+    )
+
+
+def put_back(record: str) -> None:
+    from hashlearn.duplicates.apply import undo_moves
+
+    undone = undo_moves(record)
+    _say_what_stays(undone.stays, "not put back")
+    typer.echo(f"{record}: {undone.n_files} files are back in their places")
+
+
+def _show_moves(plan: Any, folder: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("kept", "moved", "bytes saved", box=None, pad_edge=False)
+    table.columns[2].justify = "right"
+    top = Path(folder).resolve()
+    for move in plan.moves:
+        names = (printable(str(Path(path).relative_to(top))) for path in (move.kept, move.source))
+        table.add_row(*names, f"{move.n_bytes:,}")
+    Console(markup=False, highlight=False).print(table)
+    _say_what_stays(plan.stays)
+
+
+def _say_what_stays(stays: Any, what: str = "not moved") -> None:
+    for name, reason in stays:
+        typer.echo(f"{what}: {printable(name)}: {reason}", err=True)
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:,.1f} MB" if n_bytes >= 100_000 else f"{n_bytes:,} bytes"
