@@ -133,6 +133,15 @@ watchRadius(document.querySelector("[data-radius]"));
 enlarge();
 show(document);
 
+// Who goes back sees the filters of the address, not the boxes as they were left.
+addEventListener("pageshow", event => {
+  const isBack = event.persisted || performance.getEntriesByType("navigation")[0]?.type === "back_forward";
+  for (const form of isBack ? document.querySelectorAll("[data-panel] form") : []) {
+    for (const field of form.elements) field.disabled = false;
+    form.reset();
+  }
+});
+
 // On a narrow screen the answer comes first.
 const panel = document.querySelector("[data-panel]");
 if (panel && matchMedia("(max-width: 60rem)").matches) panel.open = false;
