@@ -2,15 +2,17 @@
 
     python docs/page_images.py photos/
 
-The pictures in the repository show Debian's wallpapers, unpacked from the packages gnome-backgrounds, mate-backgrounds,
-lomiri-wallpapers-20.04, plasma-workspace-wallpapers, ukui-wallpapers and sway-backgrounds, the longer side scaled to
-1,600 pixels. It needs ``pip install 'hashlearn[app]' playwright`` and Chromium.
+The pictures in the repository show 255 photographs and paintings from packages of Debian: those of the activities of
+gcompris-qt-data, in folders by what they show, and wallpapers of mate-backgrounds, lomiri-wallpapers (16.04 and 20.04)
+and plasma-workspace-wallpapers, the longer side scaled to 1,600 pixels. It needs
+``pip install 'hashlearn[app]' playwright`` and Chromium.
 """
 
 import re
 import shutil
 import subprocess
 import sys
+from io import BytesIO
 from pathlib import Path
 
 from PIL import Image
@@ -56,10 +58,9 @@ def take(page: Page, address: str, query: str | None) -> None:
 
 
 def keep(page: Page, name: str) -> None:
-    path = IMAGES / f"{name}.png"
-    page.screenshot(path=path)
-    with Image.open(path) as image:
-        image.convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG).save(path, optimize=True)
+    path = IMAGES / f"{name}.webp"
+    with Image.open(BytesIO(page.screenshot())) as image:
+        image.convert("RGB").save(path, quality=85, method=6)
     print(path)
 
 

@@ -50,3 +50,10 @@ def test_rows_without_texts_are_named_by_what_many_of_them_share():
     assert cluster_names(clusters, [f"{row}.jpg" for row in range(30)], payloads) == ["dark", "light"]
     mixed = [{**payload, "light": "dark" if row % 3 else "light"} for row, payload in enumerate(payloads)]
     assert cluster_names(clusters, range(30), mixed) == ["blue", "red"]
+
+
+def test_what_most_rows_have_names_no_cluster():
+    payloads = [{"shape": "wide", "folder": "sea" if row < 10 else "land"} for row in range(20)]
+    payloads[-1]["shape"] = payloads[-2]["shape"] = "tall"
+    clusters = RowClusters(np.array([0] * 18 + [1] * 2, np.uint8), np.zeros(20, np.float32))
+    assert "wide" not in cluster_names(clusters, range(20), payloads)[0]

@@ -27,6 +27,15 @@ def test_show_has_the_neighbors_in_their_order_without_the_row_itself(search):
         search.show(99)
 
 
+def test_fields_stand_beside_each_other_and_none_repeats_the_id():
+    payloads = [{"name": f"row {row}", "even": row % 2 == 0, "size": 7} for row in range(30)]
+    search = SimilaritySearch(LSH(32, random_state=0), keep_vectors="float32").fit(X)
+    html = search.add(X, [f"row {row}" for row in range(30)], payloads).show("row 3", k=1)._repr_html_()
+    assert "name:" not in html
+    assert ": 7</div>" in html
+    assert "> · " not in html
+
+
 def test_the_map_is_drawn_with_a_point_for_each_row(search):
     html = search.map()._repr_html_()
     assert html.count("h0") == 30

@@ -15,6 +15,8 @@ _WORDS_OF_NAME = 3
 _CLEAR_SHARE = 0.6
 _MOST_VALUES = 200
 _LONGEST_LABEL = 30
+_TELLING_LIFT = 1.25
+"""A trait that less than this many times the usual share of rows have says nothing: most pictures are wide."""
 _FEW_ROWS = 2000
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
@@ -150,7 +152,8 @@ def _by_traits(shares: dict[str, list[_Share]]) -> str | None:
     """Values of several fields that many rows of the cluster have, and more often than other rows."""
     traits = []
     for values in shares.values():
-        frequent = [each for each in values if isinstance(each.value, str) and each.share >= 0.2 and each.lift >= 1.05]
+        words = [each for each in values if isinstance(each.value, str)]
+        frequent = [each for each in words if each.share >= 0.2 and each.lift >= _TELLING_LIFT]
         traits += sorted((-each.share * np.log(each.lift), each.value) for each in frequent)[:1]
     return ", ".join(value for _, value in sorted(traits)[:_WORDS_OF_NAME]) or None
 

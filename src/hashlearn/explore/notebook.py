@@ -67,7 +67,11 @@ def shown_neighbors(
         Neighbor(
             id,
             str((payload or {}).get(TEXT_FIELD, "")),
-            [(str(name), str(value)[:80]) for name, value in (payload or {}).items() if name != TEXT_FIELD],
+            [
+                (str(name), str(value)[:80])
+                for name, value in (payload or {}).items()
+                if name != TEXT_FIELD and value != id
+            ],
             f"{distance:.4g}",
             1.0 if last == first else (last - distance) / (last - first),
             None if picture is None else picture(id),

@@ -36,7 +36,7 @@ def looks_of(folder: str | Path, names: list[str]) -> list[dict[str, str]]:
             "color": main_color(np.asarray(picture)),
             "shape": shape,
         }
-        found.append({**looks, "folder": name.rpartition("/")[0] or "."} if len(folders) > 1 else looks)
+        found.append({"folder": name.rpartition("/")[0] or ".", **looks} if len(folders) > 1 else looks)
     return found
 
 

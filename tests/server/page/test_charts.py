@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from hashlearn.server.page.charts import correlation_png, curve, histogram, strip
+from hashlearn.server.page.charts import correlation_png, curve, histogram, small_histogram, strip
 
 
 def test_a_strip_marks_every_bit_once_and_tells_what_differs():
@@ -24,6 +24,12 @@ def test_a_histogram_marks_the_radius_and_the_last_result():
     heights = [float(height) for height in re.findall(r' height="([\d.]+)" data', drawn)]
     assert heights[0] == 0
     assert heights[3] == max(heights)
+
+
+def test_a_small_histogram_has_one_bar_for_all_that_is_above_its_range():
+    drawn = small_histogram([4, 2], [0, 10, 20], (None, None), n_above=3)
+    assert re.findall(r"<title>(.*?)</title>", drawn) == ["0 to 10: 4", "10 to 20: 2", "over 20: 3"]
+    assert re.findall(r"<text.*?>(.*?)</text>", drawn) == ["0", "over 20"]
 
 
 def test_a_curve_of_one_point_is_drawn():

@@ -51,7 +51,7 @@ export function offerBasket() {
     form.action = "/page/export";
     form.innerHTML =
       '<input type="hidden" name="ids"><label class="sr" for="tag">Tag</label><input id="tag" name="tag" placeholder="tag (optional)">' +
-      ' <button name="format" value="csv">CSV</button> <button name="format" value="ids">Ids</button> <button name="format" value="parquet">Parquet</button>';
+      ' <button class="plain" name="format" value="csv">CSV</button> <button class="plain" name="format" value="ids">Ids</button> <button class="plain" name="format" value="parquet">Parquet</button>';
     form.elements.ids.value = JSON.stringify(ids);
     return form;
   };

@@ -1,6 +1,6 @@
 // The map: every item a point of its cluster's color, many items a shade. Drag to move, wheel or pinch to zoom.
 const MOST_PICTURES = 150;
-const WIDE = 66, TALL = 48;
+const WIDE = 78, TALL = 58;  // room of a picture where not all are drawn
 const MOST_LOOKED_AT = 20000;
 
 export async function drawMap(map) {
@@ -8,8 +8,10 @@ export async function drawMap(map) {
   const n = Number(map.dataset.map);
   const side = Number(map.dataset.side);
   const canvas = map.querySelector("canvas");
+  const tools = map.querySelector("[data-map-tools]");
   const [answer, masked] = await Promise.all([fetch(map.dataset.points), map.dataset.mask && fetch(map.dataset.mask)]);
   if (!answer.ok) return;
+  tools.hidden = false;
   const content = await answer.arrayBuffer();
   const xs = new Uint16Array(content, 0, n);
   const ys = new Uint16Array(content, 2 * n, n);
@@ -55,7 +57,8 @@ export async function drawMap(map) {
       }
     }
     paper.putImageData(image, 0, 0);
-    if ("pictures" in map.dataset) drawPictures(paper);
+    const named = placeNames();
+    if ("pictures" in map.dataset) drawPictures(paper, named);
     if (lasso?.length > 1) {
       paper.beginPath();
       for (const [x, y] of lasso) paper.lineTo(...toScreen(x, y).map(value => value * pixel));
@@ -65,14 +68,17 @@ export async function drawMap(map) {
       paper.setLineDash([6 * pixel, 4 * pixel]);
       paper.stroke();
     }
-    placeNames();
   }
 
-  // Where few items are seen, their pictures stand in for their points; of many, those that do not cover each other.
+  // Where few items are seen, their pictures stand in for their points; of many, those that do not cover each other
+  // and no name.
   const pictures = new Map();
-  function drawPictures(paper) {
+  function drawPictures(paper, named) {
     const all = [], apart = [];
-    const free = (x, y) => !apart.some(other => Math.abs(other[1] - x) < WIDE * pixel && Math.abs(other[2] - y) < TALL * pixel);
+    const wide = WIDE * pixel, tall = TALL * pixel;
+    const open = (x, y) => !named.some(([left, top, right, bottom]) =>
+      x > left * pixel - wide / 2 && x < right * pixel + wide / 2 && y > top * pixel - tall / 2 && y < bottom * pixel + tall / 2);
+    const free = (x, y) => open(x, y) && !apart.some(other => Math.abs(other[1] - x) < wide && Math.abs(other[2] - y) < tall);
     for (let i = 0; i < n; i++) {
       if (!isChosen(i)) continue;
       const [x, y] = toScreen(xs[i], ys[i]).map(value => value * pixel);
@@ -94,29 +100,34 @@ export async function drawMap(map) {
       if (!picture.naturalWidth) continue;
       const scale = Math.min(longest / picture.naturalWidth, tallest / picture.naturalHeight);
       const w = picture.naturalWidth * scale, h = picture.naturalHeight * scale;
-      paper.drawImage(picture, x - w / 2, y - h / 2, w, h);
+      // what lies at the edge is moved inside of the frame
+      const left = Math.min(Math.max(x - w / 2, 4), canvas.width - w - 4), top = Math.min(Math.max(y - h / 2, 4), canvas.height - h - 4);
+      paper.drawImage(picture, left, top, w, h);
       const color = colors[labels[i]];
       paper.strokeStyle = `rgb(${color & 255} ${(color >> 8) & 255} ${(color >> 16) & 255})`;
       paper.lineWidth = 2 * pixel;
-      paper.strokeRect(x - w / 2, y - h / 2, w, h);
+      paper.strokeRect(left, top, w, h);
     }
   }
 
-  // Names of large clusters first; one that would cover another waits for a closer look.
+  // Names of large clusters first; one that would cover another waits for a closer look. The boxes that they take.
   function placeNames() {
-    const taken = [];
+    const taken = [[tools.offsetLeft, 0, width, tools.offsetTop + tools.offsetHeight]];
     const names = [...map.querySelectorAll(".names a")].sort((a, b) => b.dataset.size - a.dataset.size);
     for (const name of names) {
       const [x, y] = toScreen(Number(name.dataset.x), Number(name.dataset.y));
       name.hidden = false;
-      const half = name.offsetWidth / 2, box = [x - half, y - 12, x + half, y + 12];
+      const half = name.offsetWidth / 2, middle = Math.min(Math.max(x, half), width - half);
+      const box = [middle - half, y - 12, middle + half, y + 12];
       const covered = taken.some(other => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1]);
       name.hidden = covered || x < 0 || y < 0 || x > width || y > height;
       if (name.hidden) continue;
       taken.push(box);
-      name.style.left = `${Math.min(Math.max(x, half), width - half)}px`;
+      name.style.left = `${middle}px`;
       name.style.top = `${y}px`;
+      name.style.borderColor = name.dataset.color;
     }
+    return taken;
   }
 
   let waiting = false;
@@ -238,8 +249,6 @@ export async function drawMap(map) {
     if (event.key === "Enter") choose([[0, 0], [width, 0], [width, height], [0, height]].map(corner => toMap(...corner)), side);
   });
 
-  const tools = document.querySelector("[data-map-tools]");
-  tools.hidden = false;
   tools.addEventListener("click", event => {
     const button = event.target.closest("button");
     if (button?.dataset.tool) {

@@ -1,14 +1,11 @@
 // The page works without this file; it adds what needs no new page: the map, endless lists, a basket, large pictures.
-import { watchRadius } from "./radius.js";
-import { acceptDrops } from "./drop.js";
-import { watchJob } from "./job.js";
-import { offerThemes } from "./themes.js";
 import { showItems } from "./items.js";
 import { offerBasket } from "./basket.js";
 import { enlarge } from "./large.js";
 import { drawMap } from "./map.js";
 
 const SETTINGS = "[data-settings] :is(select, input[type=number], input[type=checkbox], input[type=search], input[list])";
+const PAUSE = 400;  // milliseconds between two questions for how far work is
 const basket = offerBasket();
 
 function show(part) {
@@ -41,11 +38,109 @@ async function refresh(part) {
   show(part);
 }
 
+// Long work: ask how far it is, and say when it is done.
+async function watchJob(work, onDone) {
+  const bar = work.querySelector("progress");
+  const task = work.querySelector("[data-task]");
+  for (;;) {
+    await new Promise(resolve => setTimeout(resolve, PAUSE));
+    const answer = await fetch(`/page/progress?job=${encodeURIComponent(work.dataset.job)}`);
+    const progress = await answer.json();
+    if (progress.done) break;
+    task.textContent = progress.total ? `${progress.task}: ${progress.finished} of ${progress.total}` : progress.task;
+    if (progress.total) {
+      bar.max = progress.total;
+      bar.value = progress.finished;
+    }
+  }
+  onDone();
+}
+
+// The radius: how many items of the whole collection it holds, which results, which bars of the histogram.
+function watchRadius(slider) {
+  if (!slider) return;
+  const counts = slider.dataset.counts.split(" ").map(Number);
+  const within = counts.map((sum => count => (sum += count))(0));
+  const value = document.querySelector("[data-radius-value]");
+  const count = document.querySelector("[data-radius-count]");
+
+  const show = () => {
+    const radius = Number(slider.value);
+    value.textContent = radius;
+    count.textContent = within[radius].toLocaleString("en");
+    for (const result of document.querySelectorAll("[data-hamming]")) {
+      result.hidden = Number(result.dataset.hamming) > radius;
+    }
+    for (const bar of document.querySelectorAll("[data-distance]")) {
+      bar.classList.toggle("within", radius < counts.length - 1 && Number(bar.dataset.distance) <= radius);
+    }
+  };
+  // The address keeps the radius, so that it can be sent to somebody.
+  const remember = () => {
+    const address = new URL(location.href);
+    if (Number(slider.value) === counts.length - 1) address.searchParams.delete("radius");
+    else address.searchParams.set("radius", slider.value);
+    history.replaceState(null, "", address);
+  };
+  slider.addEventListener("input", show);
+  slider.addEventListener("change", remember);
+}
+
+// An image can be dropped anywhere on the page, or pasted; a chosen file is sent at once.
+function acceptDrops(form) {
+  if (!form) return;
+  const input = form.querySelector("input[type=file]");
+  form.classList.add("live");
+
+  const send = files => {
+    const image = [...files].find(file => file.type.startsWith("image/"));
+    if (!image) return;
+    const transfer = new DataTransfer();
+    transfer.items.add(image);
+    input.files = transfer.files;
+    form.requestSubmit();
+  };
+  input.addEventListener("change", () => input.files.length && form.requestSubmit());
+  document.addEventListener("paste", event => send(event.clipboardData.files));
+  document.addEventListener("dragover", event => {
+    event.preventDefault();
+    form.classList.add("over");
+  });
+  document.addEventListener("dragleave", event => event.relatedTarget || form.classList.remove("over"));
+  document.addEventListener("drop", event => {
+    event.preventDefault();
+    form.classList.remove("over");
+    send(event.dataTransfer.files);
+  });
+}
+
+// Light, dark, or what the system says.
+function offerThemes(button) {
+  const root = document.documentElement;
+  const isDark = () =>
+    root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    localStorage.setItem("theme", root.dataset.theme);
+  });
+}
+
 offerThemes(document.querySelector("[data-theme-switch]"));
 acceptDrops(document.querySelector("[data-drop]"));
 watchRadius(document.querySelector("[data-radius]"));
 enlarge();
 show(document);
+
+// Who goes back sees the filters of the address, not the boxes as they were left.
+addEventListener("pageshow", event => {
+  const isBack = event.persisted || performance.getEntriesByType("navigation")[0]?.type === "back_forward";
+  for (const form of isBack ? document.querySelectorAll("[data-panel] form") : []) {
+    for (const field of form.elements) field.disabled = false;
+    form.reset();
+  }
+});
 
 // On a narrow screen the answer comes first.
 const panel = document.querySelector("[data-panel]");

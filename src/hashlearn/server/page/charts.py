@@ -161,10 +161,15 @@ def _tick_step(n: int) -> int:
 
 
 def small_histogram(
-    counts: Sequence[float], edges: Sequence[float], limits: tuple[float | None, float | None]
+    counts: Sequence[float], edges: Sequence[float], limits: tuple[float | None, float | None], n_above: int = 0
 ) -> Markup:
-    """Bars of how many items have a number in each part of a range; those between the limits are marked."""
+    """Bars of how many items have a number in each part of a range; those between the limits are marked.
+
+    Items above the range, if there are any, have a bar of their own at the end.
+    """
     width, height = 240, 64
+    counts = [*counts, n_above] if n_above else counts
+    edges = [*edges, float("inf")] if n_above else edges
     most, step = max(counts) or 1, width / len(counts)
     bars = []
     for place, count in enumerate(counts):
@@ -174,16 +179,21 @@ def small_histogram(
         bars.append(
             f'<rect class="bar{" within" if inside else ""}" x="{place * step:.1f}" y="{height - 14 - tall:.1f}" '
             f'width="{step - 1:.1f}" height="{tall:.1f}">'
-            f"<title>{_shown(low)} to {_shown(high)}: {int(count):,}</title></rect>"
+            f"<title>{_range_shown(low, high)}: {int(count):,}</title></rect>"
         )
+    last = f"over {_shown(edges[-2])}" if n_above else _shown(edges[-1])
     ends = (
         f'<text x="0" y="{height - 1}">{_shown(edges[0])}</text>'
-        f'<text x="{width}" y="{height - 1}" text-anchor="end">{_shown(edges[-1])}</text>'
+        f'<text x="{width}" y="{height - 1}" text-anchor="end">{last}</text>'
     )
-    told = f"Histogram from {_shown(edges[0])} to {_shown(edges[-1])}"
+    told = f"Histogram from {_shown(edges[0])} to {last}"
     return Markup(
         f'<svg class="chart" viewBox="0 0 {width} {height}" role="img" aria-label="{told}">{"".join(bars)}{ends}</svg>'
     )
+
+
+def _range_shown(low: float, high: float) -> str:
+    return f"over {_shown(low)}" if high == float("inf") else f"{_shown(low)} to {_shown(high)}"
 
 
 def _shown(number: float) -> str:

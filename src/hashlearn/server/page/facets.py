@@ -17,6 +17,8 @@ OFFERED = 200
 _LOOKED_AT = 300
 _FEW_VALUES = 12
 _N_BINS = 24
+_NEARLY_ALL = 0.9
+_MOST_CLOSER_LOOKS = 2
 _MOST_DISTINCT = 0.5
 _FILTERS_KEPT = 64
 
@@ -105,9 +107,7 @@ class Fields:
         search, condition = self._collection.search, scope.filter(but=field)
         limits = scope.ranges.get(field, (None, None))
         if field in self._numeric:
-            found = search.histogram(field, _N_BINS, condition, subset=subset)
-            drawn = small_histogram(found.counts.tolist(), found.edges.tolist(), limits)
-            return FieldFilter(field, [], [], drawn, limits)
+            return FieldFilter(field, [], [], self._histogram(field, condition, subset, limits), limits)
         counts = search.facets(field, condition, OFFERED, subset=subset)
         chosen, known = set(scope.values.get(field, [])), {str(facet.value) for facet in counts}
         if chosen - known:  # chosen ones are shown, however rare they are
@@ -115,12 +115,34 @@ class Fields:
             both = own if condition is None else {"$and": [condition, own]}
             counts += [facet for facet in search.facets(field, both, subset=subset) if str(facet.value) not in known]
         texts = [(str(facet.value), facet.count) for facet in counts]
+        texts += [(text, 0) for text in sorted(chosen - {text for text, _ in texts})]
         listed = [
             ShownValue(text, count, text in chosen)
             for place, (text, count) in enumerate(texts)
             if place < LISTED or text in chosen
         ]
         return FieldFilter(field, listed, [text for text, _ in texts[LISTED:OFFERED]], None, limits)
+
+    def _histogram(
+        self,
+        field: str,
+        condition: dict[str, Any] | None,
+        subset: NDArray[np.bool_] | None,
+        limits: tuple[float | None, float | None],
+    ) -> Markup:
+        """The numbers of a field; where nearly all are in the first bar, those in it, and a bar for the rest."""
+        search = self._collection.search
+        found = search.histogram(field, _N_BINS, condition, subset=subset)
+        counts, edges, n_above = found.counts, found.edges, 0
+        for _ in range(_MOST_CLOSER_LOOKS):
+            if counts[0] < _NEARLY_ALL * counts.sum() or not edges[0] < edges[1] < edges[-1]:
+                break
+            n_above += int(counts[1:].sum())
+            near: dict[str, Any] = {field: {"$lte": float(edges[1])}}
+            below = near if condition is None else {"$and": [condition, near]}
+            found = search.histogram(field, _N_BINS, below, subset=subset)
+            counts, edges = found.counts, found.edges
+        return small_histogram(counts.tolist(), edges.tolist(), limits, n_above)
 
 
 def _is_worth(values: list[Any]) -> bool:

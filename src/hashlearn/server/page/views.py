@@ -31,7 +31,8 @@ VIEWS = {
     "/page/compare": "Compare",
 }
 K, MOST_K = 12, 100
-N_OF_A_PAGE = ranking.FIRST
+N_OF_A_PAGE = 24
+N_EXAMPLES = 8
 LAYOUTS = ("grid", "list")
 QUALITY_JOB, MAP_JOB, FILTERS_JOB = "quality", "map", "filters"
 FEW_ITEMS = 50_000
@@ -138,7 +139,7 @@ class Views:
         asked = self._asked(parameters)
         query = asked.query
         if query is None:
-            return self._render("inside.html", "/page/inside", asked, found=None)
+            return self._render("inside.html", "/page/inside", asked, found=None, examples=self._examples())
         collection = self.collection
         code = ranking.code_of(query)
         pairs = ranking.by_codes(collection, query, asked.k)
@@ -208,7 +209,9 @@ class Views:
             "trained_on": compare.TRAINED_ON,
             "columns": [],
         }
-        if query is None or not choices:
+        if query is None:
+            return self._render("compare.html", "/page/compare", asked, **shown, examples=self._examples())
+        if not choices:
             return self._render("compare.html", "/page/compare", asked, **shown)
         if query.vector is None or not self.collection.keeps_vectors:
             raise ValueError("other methods cannot be compared here: the search keeps no vectors")
@@ -292,6 +295,10 @@ class Views:
         shown = self._map_values(made)
         return self._render("home.html", "/", asked, **shown, job=None, alone=alone, groups=groups)
 
+    def _examples(self) -> list[Item]:
+        """Some items to begin with, the same ones at every visit."""
+        return self.collection.items(self.collection.random_ids(N_EXAMPLES, random_state=0))
+
     def _map_values(self, made: CollectionMap) -> dict[str, Any]:
         """What a template needs to show the map: clusters with their numbers, colors and examples."""
         clusters = [
@@ -348,7 +355,7 @@ class Views:
             if kept is not None and moment is not None and kept[0] is moment:
                 return kept[1]
         if asked.query.vector is not None and not asked.query.words and not asked.scope:
-            self.watch.asked(asked.query.vector, ranking.FIRST, {})
+            self.watch.asked(asked.query.vector, N_OF_A_PAGE, {})
         pairs = ranking.neighbors(self.collection, asked.query, self._among(asked.scope))
         with self._lock:
             self._answers[key] = moment, pairs
