@@ -66,7 +66,7 @@ def on_front(row: dict[str, Any], rivals: list[dict[str, Any]], measure: str) ->
 def mean_row(group: list[dict[str, Any]]) -> dict[str, Any]:
     """The mean of runs that differ in their seeds."""
     config, data = group[0]["config"], group[0]["data"]
-    setting = ", ".join(f"{name} {value}" for name, value in config["setting"].items())
+    setting = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in config["setting"].items())
     speed = float(np.mean([line["data"]["queries"] / max(line["seconds"]["search"], 1e-9) for line in group]))
     row = {
         "data": f"{data['name']}, {data['rows']:,} x {data['features']}, {data['metric']}",

@@ -186,7 +186,7 @@ class ABH(Hasher):
         for name in LEARNED_LEVELS:
             self.__dict__.pop(name, None)
         if self._takes_levels(rows.shape[1]):
-            D = self._learn_levels(sample, mean_square, rng)
+            D = self._learn_levels(sample, view.mean, mean_square, rng)
         else:
             D = self._signed_words(rows, view, sample, rng)
             if self._takes_free_words(len(rows)):
@@ -205,9 +205,11 @@ class ABH(Hasher):
         is_long = self.n_bits >= LEVEL_BITS * n_features
         return self.words == "levels" or (self.words == "auto" and fits and is_long and self.init is None)
 
-    def _learn_levels(self, sample: NDArray, mean_square: float, rng: np.random.RandomState) -> NDArray:
+    def _learn_levels(self, sample: NDArray, mean: NDArray, mean_square: float, rng: np.random.RandomState) -> NDArray:
         """The words of levels; their directions and levels are kept, for the bits of rows."""
-        levels = Levels.of(sample, self.n_bits, rng)
+        queries, nearest = _held_out(sample, MetricGeometry.named(self.metric, mean), rng)
+        differences = (sample[queries][:, None] - sample[nearest]).reshape(-1, sample.shape[1])
+        levels = Levels.of(sample, differences, self.n_bits, rng)
         self.n_iter_ = 1
         self.level_directions_, self.level_bits_, self.level_values_ = levels
         bits = LevelSearch(levels)(sample) > 0
@@ -252,8 +254,7 @@ class ABH(Hasher):
     def _learn_correction(self, X: NDArray, rng: np.random.RandomState) -> None:
         """E[q | x], the weights w and the range of the byte, from a sample that is seen from the mean."""
         geometry = MetricGeometry.named(self.metric, self.mean_)
-        queries = np.sort(rng.choice(len(X), min(HELD_OUT, len(X)), replace=False))
-        truth = nearest_of(X, queries, min(N_NEIGHBORS, len(X) - 1), geometry)
+        queries, truth = _held_out(X, geometry, rng)
         near = NearQueries.of(X, queries, truth, geometry.origin)
         self.directions_, self.shrinkage_ = near.directions, np.append(near.factors, near.rest)
 
@@ -461,6 +462,12 @@ class Corrector(NamedTuple):
         bits = unpack(codes, self.n_bits)
         terms = self.near.terms(self.view(block), self.parts.coefficients(bits), self.parts.words)
         return terms[:, : len(self.weights)] @ self.weights - self.parts.squares(bits)
+
+
+def _held_out(X: NDArray, geometry: MetricGeometry, rng: np.random.RandomState) -> tuple[NDArray, NDArray]:
+    """Numbers of some rows, which stand for queries, and of the nearest others of each."""
+    queries = np.sort(rng.choice(len(X), min(HELD_OUT, len(X)), replace=False))
+    return queries, nearest_of(X, queries, min(N_NEIGHBORS, len(X) - 1), geometry)
 
 
 def _check_spread(X: NDArray) -> None:

@@ -1,9 +1,11 @@
 """Rows as sums of levels: each of some orthogonal directions has 2^m levels, and m bits of a code choose one of them.
 
 From about three bits for each feature on, this leaves less of a row out than signed words do, and the bits of a row
-need no search: its component in a direction takes the nearest level. The directions are principal ones. The next bit
-always goes to the direction with the largest variance / 4^bits, and directions with the same number of bits are rotated
-at random, which makes their variances alike.
+need no search: its component in a direction takes the nearest level. The directions are principal ones. A code leaves
+out e = x - R, and a query q has its distance to R wrong by 2 (q - x).e, beside what a correction makes up for. So an
+error in a direction counts by the mean square w of q - x in it, for q and x near each other: the next bit always goes
+to the direction with the largest w variance / 4^bits. Directions with the same number of bits are rotated at random,
+which makes their variances alike.
 
 The bits of all directions lie end to end, and the code is cut after every fourth bit, so that it is one of free words
 (:mod:`hashlearn.linalg.abh.words`): the 16 words of a group are the sums of what its bits add in their directions. The
@@ -22,18 +24,20 @@ from hashlearn.linalg.abh.words import GROUP_BITS, GROUP_WORDS
 MOST_BITS = 8
 """Bits of a direction, at most."""
 
-_POINTS = 4096
+_LEAST_COUNT = 1e-3
+"""Of the mean over all directions; added to what an error counts in a direction."""
+
 _ROUNDS = 30
-"""The levels of a direction are learned from 4096 means of its sorted components, in 30 rounds."""
+"""Rounds in which the levels of a direction are learned."""
 
 _WIDTHS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0)
 """Of these, in standard deviations, the first levels take the half width that leaves least."""
 
 
-def shared_bits(variances: NDArray, n_bits: int) -> NDArray[np.intp]:
-    """Bits of every direction, each next one to the largest variance / 4^bits, of equal ones to the first."""
-    bits = np.zeros(len(variances), np.intp)
-    waiting = [(-float(variance), i) for i, variance in enumerate(variances)]
+def shared_bits(losses: NDArray, n_bits: int) -> NDArray[np.intp]:
+    """Bits of every direction, each next one to the largest loss / 4^bits, of equal ones to the first."""
+    bits = np.zeros(len(losses), np.intp)
+    waiting = [(-float(loss), i) for i, loss in enumerate(losses)]
     heapq.heapify(waiting)
     for _ in range(n_bits):
         left, i = heapq.heappop(waiting)
@@ -55,37 +59,49 @@ def fitted_levels(components: NDArray, pieces: list[int]) -> NDArray[np.float64]
     Rounds of nearest levels and of means, from levels at equal distances.
     """
     n_bits = sum(pieces)
-    points = np.sort(components.astype(np.float64))
-    if len(points) > _POINTS:
-        cuts = np.linspace(0, len(points), _POINTS + 1).astype(np.intp)
-        points = np.add.reduceat(points, cuts[:-1]) / np.diff(cuts)
+    points = SortedPoints.of(components)
+    middle, deviation = components.mean(dtype=np.float64), components.std(dtype=np.float64)
     steps = (2 * np.arange(1 << n_bits) + 1) / (1 << n_bits) - 1
-    starts = [points.mean() + width * points.std() * steps for width in _WIDTHS]
-    levels = min(starts, key=lambda start: _error(points, start))
+    levels = min((middle + width * deviation * steps for width in _WIDTHS), key=points.error)
     numbers, shift = np.arange(1 << n_bits), n_bits
     parts = []  # for each piece, the number that its bits write in every number of the direction
     for piece in pieces:
         shift -= piece
         parts.append((numbers >> shift) & ((1 << piece) - 1))
     for _ in range(_ROUNDS):
-        chosen = nearest_levels(points, levels)
+        counts, sums = points.of_levels(levels)
         for part, piece in zip(parts, pieces, strict=True):
-            own = part[chosen]
-            counts = np.bincount(own, minlength=1 << piece)
-            missed = np.bincount(own, points - levels[chosen], minlength=1 << piece)
-            levels = levels + (missed / np.maximum(counts, 1))[part]
+            counts_of_part = np.bincount(part, counts, minlength=1 << piece)
+            missed = np.bincount(part, sums - counts * levels, minlength=1 << piece)
+            levels = levels + (missed / np.maximum(counts_of_part, 1))[part]
     return levels
 
 
-def nearest_levels(components: NDArray, levels: NDArray) -> NDArray[np.intp]:
-    """The number of the nearest level of every component."""
-    order = np.argsort(levels, kind="stable")
-    ordered = levels[order]
-    return order[np.searchsorted((ordered[1:] + ordered[:-1]) / 2, components)]
+class SortedPoints(NamedTuple):
+    """Numbers in ascending order, and the sums of the first of them."""
 
+    points: NDArray[np.float64]
+    totals: NDArray[np.float64]
 
-def _error(points: NDArray, levels: NDArray) -> float:
-    return float(np.square(points - levels[nearest_levels(points, levels)]).sum())
+    @classmethod
+    def of(cls, components: NDArray) -> "SortedPoints":
+        points = np.sort(components.astype(np.float64))
+        return cls(points, np.append(0.0, np.cumsum(points)))
+
+    def of_levels(self, levels: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """How many points each level is the nearest of, and their sum."""
+        order = np.argsort(levels, kind="stable")
+        ordered = levels[order]
+        ends = np.searchsorted(self.points, (ordered[1:] + ordered[:-1]) / 2, side="right")
+        cuts = np.concatenate([[0], ends, [len(self.points)]])
+        counts, sums = np.empty(len(levels)), np.empty(len(levels))
+        counts[order], sums[order] = np.diff(cuts), np.diff(self.totals[cuts])
+        return counts, sums
+
+    def error(self, levels: NDArray) -> float:
+        """The sum of the squared distances of the points to their nearest levels, without the squares of the points."""
+        counts, sums = self.of_levels(levels)
+        return float((counts * levels**2 - 2 * sums * levels).sum())
 
 
 class Levels(NamedTuple):
@@ -105,11 +121,12 @@ class Levels(NamedTuple):
     values: NDArray
 
     @classmethod
-    def of(cls, X: NDArray, n_bits: int, rng: np.random.RandomState) -> "Levels":
-        """Of centered rows."""
+    def of(cls, X: NDArray, differences: NDArray, n_bits: int, rng: np.random.RandomState) -> "Levels":
+        """Of centered rows, and of some differences between rows that are near each other."""
         variances, V = np.linalg.eigh(X.T.astype(np.float64) @ X / len(X))
         variances, V = np.maximum(variances[::-1], 0), V[:, ::-1].copy()
-        bits = shared_bits(variances, n_bits)
+        counts = np.square(differences @ V).mean(axis=0)
+        bits = shared_bits(variances * (counts + (_LEAST_COUNT * counts.mean() or 1.0)), n_bits)
         for same in (np.flatnonzero(bits == count) for count in np.unique(bits[bits > 0])):
             V[:, same] = V[:, same] @ np.linalg.qr(rng.standard_normal((len(same), len(same))))[0]
         order = _order_with_few_cuts(bits)
