@@ -33,6 +33,8 @@ def main(arguments: list[str] | None = None) -> None:
         print(write_page(lines, options.out / "leaderboard.html"))
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"leaderboard: {error}")
+    except KeyboardInterrupt:
+        sys.exit("leaderboard: interrupted; the same command goes on")
 
 
 def run_all(options: argparse.Namespace) -> None:
