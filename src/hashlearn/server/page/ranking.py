@@ -10,8 +10,8 @@ from hashlearn.codes.results import Neighbors
 from hashlearn.server.page.collection import Collection, Item
 from hashlearn.server.page.queries import PageQuery
 
-DEPTH = 240
-"""Results of a query."""
+FIRST, DEPTH = 24, 240
+"""Results of a query: the first ones are those of a search for as many, and a search for all of them finds the rest."""
 MOST_EXACT = 50_000
 """Items of a collection whose vectors are compared with a query one by one before a page is shown, at most."""
 N_TRUE = 10
@@ -58,6 +58,15 @@ def neighbors(
     collection: Collection, query: PageQuery, among: LookedAt = EVERYTHING, k: int = DEPTH
 ) -> list[tuple[Any, float]]:
     """Ids and distances of the nearest items, as ``search()`` orders them; items of the query are left out."""
+    first = _nearest(collection, query, among, min(k, FIRST))
+    if len(first) < FIRST or k <= FIRST:
+        return first
+    known = {key for key, _ in first}
+    rest = _nearest(collection, query, among, k)
+    return (first + [pair for pair in rest if pair[0] not in known])[:k]
+
+
+def _nearest(collection: Collection, query: PageQuery, among: LookedAt, k: int) -> list[tuple[Any, float]]:
     search = collection.search
     wanted = min(k + len(query.items), len(search))
     if not wanted or (among.subset is not None and not among.subset.any()):

@@ -31,7 +31,7 @@ VIEWS = {
     "/page/compare": "Compare",
 }
 K, MOST_K = 12, 100
-N_OF_A_PAGE = 24
+N_OF_A_PAGE = ranking.FIRST
 N_EXAMPLES = 8
 LAYOUTS = ("grid", "list")
 QUALITY_JOB, MAP_JOB, FILTERS_JOB = "quality", "map", "filters"
