@@ -667,6 +667,10 @@ def serving() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
+WITH_AVX512, WITH_AVX2 = "Intel", "AMD"
+"""How the processors begin that engines were measured on."""
+
+
 class EnginePair(NamedTuple):
     """Curves of our index and of another engine that took turns with it, and the run that they are of."""
 
@@ -675,20 +679,20 @@ class EnginePair(NamedTuple):
     run: dict
 
 
-def engine_pairs(dataset: str) -> list[EnginePair]:
-    """Our index beside every other engine on one data set, of the last run with each."""
+def engine_pairs(dataset: str, processor: str = WITH_AVX512) -> list[EnginePair]:
+    """Our index beside every other engine on one data set and kind of processor, of the last run with each."""
     pairs: dict[str, EnginePair] = {}
     for run in benchmark_runs("engines"):
         ours = [curve for curve in run["curves"] if curve["engine"] == OUR_INDEX]
-        if run["dataset"] == dataset and ours:
+        if run["dataset"] == dataset and run["processor"].startswith(processor) and ours:
             others = (curve for curve in run["curves"] if not curve["engine"].startswith("hashlearn"))
             pairs |= {curve["engine"]: EnginePair(ours[0], curve, run) for curve in others}
     return list(pairs.values())
 
 
-def engines(dataset: str) -> str:
+def engines(dataset: str, processor: str = WITH_AVX512) -> str:
     """Queries a second at some recalls, one query a call and 1,000 a call, and how many times as fast ours is."""
-    pairs = engine_pairs(dataset)
+    pairs = engine_pairs(dataset, processor)
     rows = [["", "bytes", "built in, s", *(f"recall {level}" for level in ENGINE_RECALLS)]]
     rows.append(_engine_row(pairs[-1].ours, None))
     rows += [_engine_row(pair.other, pair.ours) for pair in pairs]
@@ -997,6 +1001,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "neighbors speed": neighbor_speed,
     "rates": rates,
     **{f"engines {dataset}": partial(engines, dataset) for dataset in ("glove", "sift", "cifar-10-cnn")},
+    "engines glove, AVX2": partial(engines, "glove", WITH_AVX2),
     "million": million,
     "engine filters": engine_filters,
     "engine recalls asked": partial(engine_asked, ENGINE_SETS),
