@@ -205,7 +205,7 @@ class Columns:
     _columns: dict[str, Column] = field(default_factory=dict, init=False)
     """The one that was used last stands last."""
     _absent: dict[str, int] = field(default_factory=dict, init=False)
-    """Fields that none of the first so many places has."""
+    """For a field that was asked for: the number of places, from the first, that were read and lack it."""
     _masks: dict[str, tuple[int, Mask]] = field(default_factory=dict, init=False)
     _filling: Any = field(default_factory=threading.RLock, init=False)
 
