@@ -26,7 +26,7 @@ _COSINE_ROUNDING = 1e-6
 """The cosine distance of two equal rows is up to this, because lengths and products are rounded to float32."""
 
 _REPLACED = 9
-"""Of the rows that are replaced together, this number may be nearer to a new row than the one that stays."""
+"""Rows that the same call replaces and that are passed over, at most, on the way to the nearest row that stays."""
 
 
 class NearRow(NamedTuple):

@@ -148,6 +148,7 @@ class SimilaritySearch:
         self._rows.keep_words(field)
 
     _follows = False
+    """Whether every call that reads rows refreshes first."""
 
     def _begin(self, rows: CatalogRows | StoreRows) -> None:
         self._rows = rows
@@ -249,7 +250,7 @@ class SimilaritySearch:
         >>> [(near.id, near.of) for near in search.near_rows]
         [('c', 'a')]
         """
-        guard = None if duplicates is None and max_distance is None else Guard.checked(duplicates, max_distance)
+        guard = Guard.checked(duplicates, max_distance)
         return self._put(self._of_images(X, images), ids, payloads, texts, column, guard, only_new=True)
 
     def upsert(
@@ -282,7 +283,7 @@ class SimilaritySearch:
         """
         if ids is None:
             raise TypeError("ids must be given to upsert")
-        guard = None if duplicates is None and max_distance is None else Guard.checked(duplicates, max_distance)
+        guard = Guard.checked(duplicates, max_distance)
         return self._put(self._of_images(X, images), ids, payloads, texts, column, guard, only_new=False)
 
     def remove(self, ids: ArrayLike) -> Self:

@@ -137,7 +137,7 @@ class Words:
             return known
         check_deadline()
         posting = self._read_posting(db, term)
-        if len(posting.places):  # of words that no row has there is no end
+        if len(posting.places):  # there is no limit to words that no row has
             postings[term] = posting
             self._n_kept += _SIZE_OF_POSTING + len(posting.places)
         while self._n_kept > _MOST_KEPT and len(postings) > 1:
