@@ -6,6 +6,7 @@ A search of string ids, payloads and kept vectors lies in a folder. One-row chan
 database of the same rows (write-ahead log, synchronous=FULL) that replaces one row with the same bytes and commits, in
 turn. Filters, opening in a new process and refreshing after a change by another process are timed on the same folder.
 ``--other PATH`` times the bulk add also with the package of another checkout, in a process of its own.
+``--folder PLACE`` keeps the rows for another run, and ``--only`` measures some parts: so it can be run in pieces.
 """
 
 import argparse
@@ -24,6 +25,7 @@ import numpy as np
 from hashlearn.experiments.results import provenance
 
 N_FEATURES, N_BITS = 64, 128
+PARTS = ("query", "bulk", "changes", "filters", "opening", "refresh")
 COLORS = ("red", "green", "blue", "white", "black")
 
 
@@ -92,7 +94,8 @@ def remove_one(db: sqlite3.Connection, id: str) -> None:
 def one_row_changes(search, db: sqlite3.Connection, n: int, n_changes: int) -> dict:
     rng = np.random.default_rng(1)
     _, ids, _ = rows_of(n)
-    chosen = rng.choice(n, 2 * n_changes, replace=False).tolist()
+    drawn = rng.choice(n, min(n, 10 * n_changes), replace=False).tolist()
+    chosen = [number for number in drawn if ids[number] in search][: 2 * n_changes]  # an earlier run has removed some
     times: dict[str, list[float]] = {name: [] for name in ("upsert", "sqlite replace", "remove", "sqlite delete")}
     vector = b"w" * N_FEATURES
     for turn, number in enumerate(chosen[:n_changes]):
@@ -209,6 +212,27 @@ def one_query(vectors: Path) -> dict:
     return {"rows": len(X), **{name: quantiles(seconds[20:]) for name, seconds in times.items()}}
 
 
+def prepared(place: Path, n: int) -> None:
+    """Make the search, a small one and the bare database, unless they are there."""
+    if (place / "bare.db").exists():
+        return
+    X, ids, payloads = rows_of(n)
+    fitted(X).add(X[:100], ids[:100], payloads[:100]).save(place / "small")
+    fitted(X).add(X, ids, payloads).save(place / "search")
+    bare_sqlite(place / "bare.db", n, N_FEATURES).close()
+
+
+def bulk_adds(n: int, other: str | None) -> dict:
+    found = {}
+    for name, source in {"bulk add": None, "bulk add, other": other}.items():
+        if name == "bulk add" or source:
+            environment = os.environ | ({"PYTHONPATH": source} if source else {})
+            command = [sys.executable, __file__, "--rows", str(n), "--bulk-only"]
+            run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+            found[name] = json.loads(run.stdout.splitlines()[-1])
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -216,6 +240,8 @@ def main() -> None:
     parser.add_argument("--other", help="the src folder of another checkout, for the bulk add")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--bulk-only", action="store_true")
+    parser.add_argument("--folder", type=Path, help="where the rows are kept for another run")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--vectors", type=Path, help="a .npy file of vectors, for the time of one query")
     options = parser.parse_args()
     n = options.rows
@@ -224,33 +250,35 @@ def main() -> None:
             print(json.dumps({"bulk_add_s": bulk_add(n, folder)}))
             return
         results: dict = {"rows": n, **provenance(("numpy", "numba"))}
-        if options.vectors:
-            results["one query"] = one_query(options.vectors)
-            print(json.dumps(results["one query"], indent=1), flush=True)
-        for name, source in {"bulk add": None, "bulk add, other": options.other}.items():
-            if name == "bulk add" or source:
-                environment = os.environ | ({"PYTHONPATH": source} if source else {})
-                command = [sys.executable, __file__, "--rows", str(n), "--bulk-only"]
-                run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-                results[name] = json.loads(run.stdout.splitlines()[-1])
-                print(name, results[name], flush=True)
-        X, ids, payloads = rows_of(n)
-        place = Path(folder)
-        search = fitted(X)
-        small = fitted(X).add(X[:100], ids[:100], payloads[:100])
-        small.save(place / "small")
-        search.add(X, ids, payloads)
-        search.save(place / "search")
-        results["folder_mb"] = round(sum(f.stat().st_size for f in (place / "search").rglob("*")) / 1e6, 1)
-        db = bare_sqlite(place / "bare.db", n, N_FEATURES)
-        results["one row"] = one_row_changes(search, db, n, options.changes)
-        print(json.dumps(results["one row"], indent=1), flush=True)
-        results["filters"] = filters(search, ids)
-        print(json.dumps(results["filters"], indent=1), flush=True)
-        results["opening"] = opening(place / "search", place / "small")
-        print(results["opening"], flush=True)
-        results["refresh"] = refreshing(search, place / "search")
-        print(results["refresh"], flush=True)
+
+        def keep(name: str, found: dict) -> None:
+            results[name] = found
+            print(json.dumps({name: found}, indent=1), flush=True)
+
+        if options.vectors and "query" in options.only:
+            keep("one query", one_query(options.vectors))
+        if "bulk" in options.only:
+            for name, found in bulk_adds(n, options.other).items():
+                keep(name, found)
+        if set(options.only) & {"changes", "filters", "opening", "refresh"}:
+            from hashlearn import SimilaritySearch
+
+            place = options.folder or Path(folder)
+            place.mkdir(exist_ok=True)
+            prepared(place, n)
+            results["folder_mb"] = round(sum(f.stat().st_size for f in (place / "search").rglob("*")) / 1e6, 1)
+            search, (_, ids, _) = SimilaritySearch.open(place / "search"), rows_of(n)
+            search.search(np.zeros((1, N_FEATURES), np.float32), 10)
+            if "changes" in options.only:
+                db = sqlite3.connect(place / "bare.db", isolation_level=None)
+                db.execute("PRAGMA synchronous = FULL")
+                keep("one row", one_row_changes(search, db, n, options.changes))
+            if "filters" in options.only:
+                keep("filters", filters(search, ids))
+            if "opening" in options.only:
+                keep("opening", opening(place / "search", place / "small"))
+            if "refresh" in options.only:
+                keep("refresh", refreshing(search, place / "search"))
         results["peak_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
     if options.out:
         with options.out.open("a") as file:

@@ -33,9 +33,9 @@ def test_auto_goes_over_to_tables_on_clustered_codes_and_returns_the_same():
     codes = clustered(20_000, 64, seed=0)
     index = HammingIndex(64).add(codes[1000:])
     flat = index.search(codes[:1000], 5, method="flat")
-    assert index._view.engines[0].tables is None
+    assert index.view.engines[0].tables is None
     found = index.search(codes[:1000], 5)
-    assert index._view.engines[0].tables is not None
+    assert index.view.engines[0].tables is not None
     np.testing.assert_array_equal(found.ids, flat.ids)
     ranges = [index.within(codes[:700], 4, method=method) for method in ("flat", "auto", "auto")]
     for result in ranges[1:]:
@@ -49,14 +49,14 @@ def test_auto_does_not_build_tables_that_random_codes_would_not_use():
     index = HammingIndex(128).add(codes)
     for _ in range(3):
         index.search(codes[:600] ^ 15, 10)
-    assert index._view.engines[0].tables is None
+    assert index.view.engines[0].tables is None
 
 
 @pytest.mark.usefixtures("cheap_tables")
 def test_tables_are_prepared_where_they_pay():
     codes = clustered(20_000, 64, seed=0)
     index = HammingIndex(64).add(codes).prepare(k=5)
-    assert index._view.engines[0].tables is not None
+    assert index.view.engines[0].tables is not None
     flat = index.search(codes[:100], 5, method="flat")
     np.testing.assert_array_equal(index.search(codes[:100], 5).ids, flat.ids)
 
@@ -64,8 +64,8 @@ def test_tables_are_prepared_where_they_pay():
 def test_tables_are_not_prepared_for_random_codes_or_none():
     codes = np.random.default_rng(0).integers(0, 256, (100_000, 16), dtype=np.uint8)
     index = HammingIndex(128).add(codes)
-    assert index._view.engines[0].model.worth_choosing
-    assert index.prepare()._view.engines[0].tables is None
+    assert index.view.engines[0].model.worth_choosing
+    assert index.prepare().view.engines[0].tables is None
     assert len(HammingIndex(64).prepare()) == 0
 
 
@@ -94,7 +94,7 @@ def test_auto_does_not_weigh_a_scan_that_is_over_sooner(monkeypatch):
     index = HammingIndex(64).add(codes)
     for _ in range(3):
         index.search(codes[:600], 5)
-    assert index._view.engines[0].tables is None
+    assert index.view.engines[0].tables is None
 
 
 @pytest.mark.parametrize("method", ["auto", "multi-index"])
@@ -102,8 +102,8 @@ def test_a_query_given_up_in_the_middle_is_answered_by_a_scan(method, monkeypatc
     monkeypatch.setattr(cost_model, "FEWEST_BYTES", 0)
     codes = clustered(10_000, 64, seed=0)
     index = HammingIndex(64).add(codes[500:])
-    index._view.engines[0].build(1)
-    tables, model, costs = index._view.engines[0].tables, index._view.engines[0].model, cost_model.PROBING
+    index.view.engines[0].build(1)
+    tables, model, costs = index.view.engines[0].tables, index.view.engines[0].model, cost_model.PROBING
     budget = float(np.median(tables.knn(as_words(codes[:500]), 7, Budget(np.inf, costs))[1].spent))
     monkeypatch.setattr(choose, "_PATIENCE", budget / model.scanning(1))
     monkeypatch.setattr(model, "budget", lambda kind, n_queries: budget)
@@ -145,7 +145,7 @@ def test_tables_that_pay_are_soon_tried_for_all_queries():
 def test_the_estimate_before_building_is_near_what_the_tables_then_cost():
     codes = clustered(50_000, 64, seed=0)
     index = HammingIndex(64).add(codes[100:])
-    model, tables = index._view.engines[0].model, index._view.engines[0].build(1)
+    model, tables = index.view.engines[0].model, index.view.engines[0].build(1)
     distances = index.search(codes[:100], 10, method="flat").distances[:, -1]
     sample = as_words(codes[100::25])
     estimated = np.array([model.probing(q, int(d), sample) for q, d in zip(as_words(codes[:100]), distances)])

@@ -61,7 +61,7 @@ def test_an_opened_index_can_be_changed_and_saved_over_itself(saved):
     again = HammingIndex.open(saved)
     np.testing.assert_array_equal(again.ids, ids)
     np.testing.assert_array_equal(again.codes(ids[-70:]), more)
-    assert not any(array.flags.writeable for array in again._view.engines[0].segment.tiles[:2])
+    assert not any(array.flags.writeable for array in again.view.engines[0].segment.tiles[:2])
 
 
 def test_opening_copies_nothing_and_reads_no_codes(saved, monkeypatch):
@@ -226,11 +226,12 @@ def test_the_model_is_saved_with_the_codes_whatever_is_done_to_them(tmp_path):
 
 @pytest.mark.parametrize("layout_of", [word_layout, byte_layout])
 def test_corrections_and_metadata_of_any_size_come_back(tmp_path, layout_of):
-    path, metadata = tmp_path / "codes.hli", {"scale": 0.1, "offset": -3.25, "notes": "x" * 10_000}
+    path, metadata = tmp_path / "codes.hli", {"corrections": [0.1, -3.25], "notes": "x" * 10_000}
     store = CodeTable.empty(100, layout_of(100), corrections=True, metadata=metadata)
     corrections = np.random.default_rng(0).integers(0, 256, 300, dtype=np.uint8)
     store = store.added(random_codes(300, 100), None, corrections)
-    write_table(store, path)
+    with path.open("wb") as file:
+        write_table(store, file)
     opened = read_table(path)
     assert opened.metadata == metadata
     assert opened.layout == layout_of(100)
@@ -272,10 +273,10 @@ def header_of(path):
     [
         ({"n_bits": "64"}, "n_bits must be an integer"),
         ({"n_bits": 10**9}, "laid out in a way"),
-        ({"n_codes": -1}, "n_codes must be at least 0"),
+        ({"n_codes": -1}, "n_codes must be an integer of at least 0"),
         ({"n_codes": 10**30}, "not as long as it has to be"),
         ({"n_codes": None}, "n_codes must be an integer"),
-        ({"next_id": -5}, "next_id must be at least 0"),
+        ({"next_id": -5}, "next_id must be an integer of at least 0"),
         ({"n_front": 7}, "laid out in a way"),
         ({"bit_order": "little"}, "laid out in a way"),
         ({"sections": {}}, "truncated or appended to"),

@@ -143,8 +143,8 @@ def test_a_copy_costs_nothing_and_changes_alone():
     codes = clustered(300, 64, seed=0)
     index = HammingIndex(64, model="digest").add(codes[:200]).add(codes[200:201])
     copies = [index.copy(), copy.copy(index)]
-    own = index._view.engines[0].segment.tiles.front
-    assert all(np.shares_memory(other._view.engines[0].segment.tiles.front, own) for other in copies)
+    own = index.view.engines[0].segment.tiles.front
+    assert all(np.shares_memory(other.view.engines[0].segment.tiles.front, own) for other in copies)
     copies[0].add(codes[201:202])
     index.add(codes[202:])
     copies[1].remove([0])
@@ -183,7 +183,7 @@ def test_an_index_can_be_pickled_copied_and_sent_to_a_process(tmp_path, kind):
         index = HammingIndex.open(tmp_path / "codes.hli")
     if kind == "with tables":
         index.search(queries, 3, method="multi-index")
-        assert index._view.engines[0].tables is not None
+        assert index.view.engines[0].tables is not None
     expected = index.search(queries, 3)
     for other in (pickle.loads(pickle.dumps(index)), copy.deepcopy(index), copy.copy(index)):
         np.testing.assert_array_equal(other.search(queries, 3).ids, expected.ids)

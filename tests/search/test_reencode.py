@@ -158,7 +158,7 @@ def test_what_was_done_for_other_rows_is_not_taken(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_FEW_ROWS", 0)
     search = made(tmp_path / "search")
     hasher = ITQ(n_bits=12, random_state=0).fit(rows(200, 2))
-    first = module.CodesInProgress(module.MetricHasher(hasher, "euclidean", None), search.folder, "elsewhere")
+    first = module.CodesInProgress(module.MetricHasher.of(hasher, "euclidean", None), search.folder, "elsewhere")
     first._append(np.zeros((300, 2), np.uint8))
     search.reencode(hasher)
     assert search.codes().tolist() == hasher.transform(np.stack([r.vector for r in search.get(search.ids)])).tolist()

@@ -105,8 +105,8 @@ def test_a_change_that_fails_leaves_everything_as_it_was(X, tmp_path, step, keep
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     place = {
-        "hasher": (folder, "save_hasher"),
-        "codes": (HammingIndex, "save"),
+        "hasher": (folder, "save_new_hasher"),
+        "codes": (folder, "write_table"),
         "vectors": (vectors, "write_at"),
         "catalog": (type(search._rows._catalog), "commit"),
     }[step]

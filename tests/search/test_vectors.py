@@ -318,8 +318,8 @@ def header(**said):
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ({"n_features": 6, "dtype": "int8", "id": "0" * 16}, "int8 vectors need a calibration"),
-        ({"n_features": 0, "dtype": "float32", "id": "0" * 16}, "n_features must be at least 1"),
+        ({"n_features": 6, "dtype": "int8", "id": "0" * 16}, "the header says no 'calibration'"),
+        ({"n_features": 0, "dtype": "float32", "id": "0" * 16}, "n_features must be an integer of at least 1"),
         ({"n_features": 6, "dtype": "int4", "id": "0" * 16}, "dtype must be one of"),
         ({"n_features": 6, "dtype": "float32"}, "the header says no 'id'"),
         ({"n_features": 6, "dtype": "float32", "id": 7}, "v: "),

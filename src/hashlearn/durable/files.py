@@ -181,6 +181,17 @@ def _take_places(beside: tuple[Beside, ...]) -> None:
         sync(folder)
 
 
+@contextmanager
+def writing_new(path: Path) -> Iterator[BinaryIO]:
+    """Write a file that is not there, under a name that nobody else knows; it is on the disk when the block ends."""
+    with naming(path):
+        with open(path, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        sync(path.parent)
+
+
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file in one step, as UTF-8."""
     write_bytes(path, text.encode())
@@ -354,8 +365,8 @@ class FileHeader(NamedTuple):
     digest: str
 
 
-def packed_header(magic: bytes, version: int, said: Mapping[str, Any]) -> bytes:
-    """The header of a file, with zeros up to a multiple of :data:`PAGE`.
+def packed_header(magic: bytes, version: int, said: Mapping[str, Any]) -> tuple[bytes, str]:
+    """The header of a file, with zeros up to a multiple of :data:`PAGE`, and its digest.
 
     It is the magic bytes (8), the version (4), the length of the text (4), the text, JSON, and the CRC-32 of all that
     (4). Numbers are little-endian.
@@ -365,11 +376,16 @@ def packed_header(magic: bytes, version: int, said: Mapping[str, Any]) -> bytes:
         raise ValueError(f"metadata must take less than {_LONGEST_HEADER} bytes as JSON, got {len(text)}")
     head = _PREFIX.pack(magic, version, len(text)) + text
     head += _CRC.pack(zlib.crc32(head))
-    return head.ljust(aligned(len(head)), b"\0")
+    return head.ljust(aligned(len(head)), b"\0"), hashlib.sha256(head).hexdigest()
 
 
-def read_header(file: BinaryIO | FileIO, path: Path | str, magic: bytes, version: int, kind: str) -> FileHeader:
-    """The header at the begin of an open file, once its checksum is seen to be right."""
+def read_header(
+    file: BinaryIO | FileIO, path: Path | str, magic: bytes, version: int, kind: str, least: Mapping[str, int]
+) -> FileHeader:
+    """The header at the begin of an open file, once its checksum is seen to be right.
+
+    ``least`` names the numbers that it must say, and how large they are at least.
+    """
     prefix = file.read(_PREFIX.size)
     if len(prefix) < _PREFIX.size or not prefix.startswith(magic):
         raise ValueError(f"{path}: not {kind} of hashlearn")
@@ -384,6 +400,11 @@ def read_header(file: BinaryIO | FileIO, path: Path | str, magic: bytes, version
         said = parsed_json(text)
     except ValueError as wrong:
         raise ValueError(f"{path}: {wrong}") from None
+    for name, low in least.items():
+        if not isinstance(said, dict) or name not in said:
+            raise ValueError(f"{path}: the header says no {name!r}")
+        if type(said[name]) is not int or said[name] < low:
+            raise ValueError(f"{path}: {name} must be an integer of at least {low}, got {said[name]!r:.60}")
     return FileHeader(said, aligned(len(prefix) + len(rest)), hashlib.sha256(prefix + rest).hexdigest())
 
 

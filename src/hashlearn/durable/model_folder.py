@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_safetensors
 
-from hashlearn.durable.files import LEFTOVER, json_digest, parsed_json, read_json, replacing
+from hashlearn.durable.files import LEFTOVER, json_digest, parsed_json, read_json, replacing, writing_new
 from hashlearn.durable.locks import LOCK, exclusive_folder
 from hashlearn.version import __version__
 
@@ -64,6 +64,33 @@ class SavedModel(NamedTuple):
         return json_digest(self.state.model, self.config["tensors_sha256"])
 
 
+class _Packed(NamedTuple):
+    """A model as the contents of its two files, and its digest."""
+
+    tensors: bytes
+    config: bytes
+    digest: str
+
+    @classmethod
+    def of(cls, state: ModelState) -> "_Packed":
+        checksum = _tensors_checksum(state.tensors)
+        digest = json_digest(state.model, checksum)
+        config = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "hashlearn_version": __version__,
+            "n_bits": state.n_bits,
+            "n_features": state.n_features,
+            "model": state.model,
+            "tensors": {name: _declaration(array) for name, array in state.tensors.items()},
+            "tensors_sha256": checksum,
+            "model_sha256": digest,
+        }
+        config["config_sha256"] = _config_checksum(config)
+        text = json.dumps(config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return cls(as_safetensors(state.tensors, metadata={"format": FORMAT, "config": text}), text.encode(), digest)
+
+
 def write_model(state: ModelState, folder: str | Path) -> str:
     """Write a model to a folder, in place of the model that may be there; returns its digest.
 
@@ -73,37 +100,29 @@ def write_model(state: ModelState, folder: str | Path) -> str:
     folder : str or Path
         New, empty or a model already; its parent exists.
     """
-    checksum = _tensors_checksum(state.tensors)
-    digest = json_digest(state.model, checksum)
-    config = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "hashlearn_version": __version__,
-        "n_bits": state.n_bits,
-        "n_features": state.n_features,
-        "model": state.model,
-        "tensors": {name: _declaration(array) for name, array in state.tensors.items()},
-        "tensors_sha256": checksum,
-        "model_sha256": digest,
-    }
-    config["config_sha256"] = _config_checksum(config)
-    text = json.dumps(config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-    content = as_safetensors(state.tensors, metadata={"format": FORMAT, "config": text})
-
-    target = check_target(folder)
+    packed, target = _Packed.of(state), check_target(folder)
     is_new = not target.exists()
     try:
         target.mkdir(exist_ok=True)
         with exclusive_folder(target), replacing(target / TENSORS, target / CONFIG) as (tensors_beside, config_beside):
-            tensors_beside.write_bytes(content)
-            config_beside.write_text(text)
+            tensors_beside.write_bytes(packed.tensors)
+            config_beside.write_bytes(packed.config)
     except BaseException:
         if is_new:
             with suppress(OSError):  # not empty: the arrays were in place already, or another saves here too
                 target.rmdir()
         raise
-    return digest
+    return packed.digest
+
+
+def write_new_model(state: ModelState, folder: Path) -> str:
+    """As :func:`write_model`, to a folder that is not there, under a name that nobody else knows."""
+    packed = _Packed.of(state)
+    folder.mkdir()
+    for name, content in ((TENSORS, packed.tensors), (CONFIG, packed.config)):
+        with writing_new(folder / name) as file:
+            file.write(content)
+    return packed.digest
 
 
 def read_model(folder: str | Path) -> SavedModel:

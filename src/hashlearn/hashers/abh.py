@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hashlearn.checks import Range
-from hashlearn.codes import Corrections, check_codes, unpack
+from hashlearn.codes import Corrections, bytes_per_code, check_codes, pack, unpack
 from hashlearn.hashers.base import ENCODE_PARTS, Hasher, all_or_nothing, starting_matrix
 from hashlearn.linalg.abh.levels import MOST_BITS, Levels, LevelSearch
 from hashlearn.linalg.abh.near_queries import MetricGeometry, NearQueries, best_weights
@@ -292,12 +292,37 @@ class ABH(Hasher):
             raise ValueError(f"codes must be as many as the rows of X, got {len(known)} for {len(rows)}")
         numbers = np.empty(len(rows))
         rows = rows.since(0, ENCODE_PARTS)
-        corrector = self._corrector(rows.dtype)
+        corrector = self._prepared(self._corrector, rows.dtype)
         for part, block in self._tracked(map_blocks(rows, _corrections_of_block, corrector, known), rows):
             numbers[part] = block
         return Corrections.of(numbers, self.correction_scale_, self.correction_offset_)
 
-    def query_weights(self, Q: ArrayLike) -> NDArray[np.float32]:
+    def codes_and_corrections(self, X: Any) -> tuple[NDArray[np.uint8], Corrections]:
+        """What :meth:`transform` and :meth:`corrections` return, from one pass over the rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or another source of rows as for ``fit``
+            The rows to encode.
+
+        Returns
+        -------
+        codes : ndarray of shape (n, ceil(n_bits / 8)), uint8
+            Packed codes.
+        corrections : Corrections
+            One for every code.
+        """
+        if self._is_small(X):
+            codes, numbers = _encoded_block(self._small_rows(X), 0, *self._encoders(X.dtype))
+        else:
+            rows = self._rows(X)
+            codes, numbers = np.empty((len(rows), bytes_per_code(self.n_bits)), np.uint8), np.empty(len(rows))
+            rows = rows.since(0, ENCODE_PARTS)
+            for part, block in self._tracked(map_blocks(rows, _encoded_block, *self._encoders(rows.dtype)), rows):
+                codes[part], numbers[part] = block
+        return codes, Corrections.of(numbers, self.correction_scale_, self.correction_offset_)
+
+    def query_weights(self, Q: Any) -> NDArray[np.float32]:
         """The weights that a query gives to the words of the codes it is compared with.
 
         Signed words: weights times bits, +1 or -1, plus the code's correction, estimate a distance. Free words: of the
@@ -317,10 +342,11 @@ class ABH(Hasher):
             For :meth:`hashlearn.AsymmetricIndex.search`.
         """
         if self._is_small(Q):
-            return self._small_weights(Q)
+            weigher = self._prepared(self._weigher, Q.dtype)
+            return weigher(self._small_rows(Q)).astype(np.float32, copy=False)
         rows = self._rows(Q)
         weights = np.empty((len(rows), len(self.words_)), np.float32)
-        for part, block in map_blocks(rows, _weights_of_block, self._weigher(rows.dtype)):
+        for part, block in map_blocks(rows, _weights_of_block, self._prepared(self._weigher, rows.dtype)):
             weights[part] = block
         return weights
 
@@ -370,13 +396,16 @@ class ABH(Hasher):
         return CodeScorer(self._view(real), self._search_in(real))
 
     def _weigher(self, real: np.dtype) -> "Weigher":
-        geometry = MetricGeometry.named(self.metric, self.mean_)
+        if self.metric == "dot":
+            return Weigher(
+                CenteredView(np.zeros_like(self.mean_, real), is_unit=False), -self.words_.astype(real).T, None
+            )
         squares = self._parts(real).word_squares
         added = None if squares is None else squares.astype(real)
-        return Weigher(self._view(real), geometry, self.words_.astype(real, copy=False), added)
+        return Weigher(self._view(real), -2 * self.words_.astype(real).T, added)
 
-    def _small_weights(self, Q: Any) -> NDArray[np.float32]:
-        return self._weigher(Q.dtype)(self._small_rows(Q)).astype(np.float32, copy=False)
+    def _encoders(self, real: np.dtype) -> tuple["CodeScorer", "Corrector"]:
+        return self.scorer(real), self._prepared(self._corrector, real)  # type: ignore[return-value]
 
     def _corrector(self, real: np.dtype) -> "Corrector":
         origin = MetricGeometry.named(self.metric, self.mean_).origin
@@ -413,9 +442,12 @@ class RowParts(NamedTuple):
 
     def coefficients(self, bits: NDArray) -> NDArray:
         """B with B @ words the rows that bits stand for, seen from the mean."""
-        if self.levels is None:
-            return coefficients_of(bits, len(self.words), self.words.dtype)
-        return self.levels.components(bits, self.words.dtype)
+        real = self.words.dtype
+        if self.levels is not None:
+            return self.levels.components(bits, real)
+        if len(self.words) == bits.shape[1]:
+            return 2 * bits.astype(real) - 1
+        return coefficients_of(bits, len(self.words), real)
 
     def squares(self, bits: NDArray) -> NDArray | float:
         """The sums of the squares of the words that bits choose."""
@@ -437,15 +469,14 @@ class CodeScorer(NamedTuple):
 
 
 class Weigher(NamedTuple):
-    """Weights of the queries of a block."""
+    """Weights of the queries of a block: -2 (q - mean).d_j, or -q.d_j, and what is added to each."""
 
     view: CenteredView
-    geometry: MetricGeometry
-    words: NDArray
+    projection: NDArray
     added: NDArray | None
 
     def __call__(self, block: NDArray) -> NDArray:
-        weights = self.geometry.products(self.view(block), self.words)
+        weights = self.view(block) @ self.projection
         return weights if self.added is None else weights + self.added
 
 
@@ -459,8 +490,11 @@ class Corrector(NamedTuple):
     weights: NDArray
 
     def __call__(self, block: NDArray, codes: NDArray[np.uint8]) -> NDArray:
-        bits = unpack(codes, self.n_bits)
-        terms = self.near.terms(self.view(block), self.parts.coefficients(bits), self.parts.words)
+        return self.of_bits(self.view(block), unpack(codes, self.n_bits))
+
+    def of_bits(self, X: NDArray, bits: NDArray) -> NDArray:
+        """As this object, of rows that are seen from the mean."""
+        terms = self.near.terms(X, self.parts.coefficients(bits), self.parts.words)
         return terms[:, : len(self.weights)] @ self.weights - self.parts.squares(bits)
 
 
@@ -493,6 +527,14 @@ def _weighted_sums_of_block(block: NDArray, first: int, scorer: CodeScorer, D: N
 
 def _corrections_of_block(block: NDArray, first: int, corrector: Corrector, codes: NDArray[np.uint8]) -> NDArray:
     return corrector(block, codes[first : first + len(block)])
+
+
+def _encoded_block(
+    block: NDArray, first: int, scorer: CodeScorer, corrector: Corrector
+) -> tuple[NDArray[np.uint8], NDArray]:
+    X = scorer.view(block)
+    bits = scorer.search(X) > 0
+    return pack(bits), corrector.of_bits(X, bits)
 
 
 def _weights_of_block(block: NDArray, first: int, weigher: Weigher) -> NDArray:

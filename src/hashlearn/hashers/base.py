@@ -36,9 +36,9 @@ SMALL_TYPES = (np.float32, np.float64)
 
 _OF_THE_INPUT = {"n_features_in_", "feature_names_in_"}
 
-_scorers: WeakKeyDictionary["Hasher", dict[np.dtype, tuple[list[Any], Any]]] = WeakKeyDictionary()
-"""The scorers of hashers whose learned arrays are read-only (:func:`lock_learned`), and the values they were made of.
-They are no part of a hasher: saving, copying and comparing hashers leave them out."""
+_prepared: WeakKeyDictionary["Hasher", dict[tuple[str, np.dtype], tuple[list[Any], Any]]] = WeakKeyDictionary()
+"""What hashers whose learned arrays are read-only (:func:`lock_learned`) have prepared, and the values it was made of.
+It is no part of a hasher: saving, copying and comparing hashers leave it out."""
 
 _SMALLEST = np.finfo(np.float32).tiny
 
@@ -56,8 +56,8 @@ def check_hasher(name: str, value: Any) -> Any:
 
 def has_learned(hasher: Any) -> bool:
     """Whether a hasher is fitted: it has learned something, and not only seen how wide the rows are."""
-    learned = [name for name in vars(hasher) if name.endswith("_") and not name.startswith("_")]
-    return not set(learned) <= _OF_THE_INPUT
+    learned = {name for name in vars(hasher) if name.endswith("_") and not name.startswith("_")}
+    return not learned <= _OF_THE_INPUT
 
 
 def lock_learned(hasher: Any) -> None:
@@ -243,14 +243,19 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         if type(self)._scorer is Hasher._scorer:
             return self._scores  # nothing is prepared; kept below, it would keep this object for ever
+        return self._prepared(self._scorer, dtype)
+
+    def _prepared(self, prepare: Callable[[np.dtype], Any], dtype: np.dtype) -> Any:
+        """What a method of this hasher prepares for blocks of a type; kept where the learned arrays are read-only."""
+        key = prepare.__name__, dtype
         learned = [value for name, value in vars(self).items() if name.endswith("_")]
-        made_of, scorer = _scorers.get(self, {}).get(dtype, ((), None))
-        if scorer is not None and len(made_of) == len(learned) and all(a is b for a, b in zip(made_of, learned)):
-            return scorer
-        scorer = self._scorer(dtype)
+        made_of, made = _prepared.get(self, {}).get(key, ((), None))
+        if made is not None and len(made_of) == len(learned) and all(a is b for a, b in zip(made_of, learned)):
+            return made
+        made = prepare(dtype)
         if not any(isinstance(value, np.ndarray) and value.flags.writeable for value in learned):
-            _scorers.setdefault(self, {})[dtype] = (learned, scorer)
-        return scorer
+            _prepared.setdefault(self, {})[key] = (learned, made)
+        return made
 
     def fit_codes(self, X: ArrayLike, y: Any = None) -> NDArray[np.uint8]:
         """Learn from the rows of X and return their packed codes, as the method's authors put them in a database.
@@ -315,7 +320,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self._scorer(block.dtype)(block)
 
     def _tracked(self, blocks: Iterator[Any], rows: RowBlocks) -> Iterator[Any]:
-        return track(blocks, f"{type(self).__name__} encode", rows.n_blocks)
+        n = rows.n_blocks
+        return blocks if n == 1 else track(blocks, f"{type(self).__name__} encode", n)
 
     def _rows_to_fit(self, X: Any) -> RowBlocks:
         check_parameters(

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
-from hashlearn.durable.model_folder import ModelState, read_model, write_model
+from hashlearn.durable.model_folder import ModelState, read_model, write_model, write_new_model
 from hashlearn.hashers.registry import METHODS
 
 TENSOR_KINDS = "biuf"
@@ -68,6 +67,11 @@ def save_hasher(hasher: Any, folder: str | Path) -> str:
     return write_model(state_of(hasher), folder)
 
 
+def save_new_hasher(hasher: Any, folder: Path) -> str:
+    """As :func:`save_hasher`, to a folder that is not there, under a name that nobody else knows."""
+    return write_new_model(state_of(hasher), folder)
+
+
 def load_hasher(folder: str | Path) -> Any:
     """Read what :func:`save_hasher` wrote to a folder.
 
@@ -97,11 +101,10 @@ def load_with_digest(folder: str | Path) -> tuple[Any, str]:
 
 def state_of(hasher: Any) -> ModelState:
     """All that is saved of a fitted hasher or pipeline."""
-    check_is_fitted(hasher)
-    if not hasattr(hasher, "n_features_in_"):
-        raise NotFittedError(f"{hasher!r:.80} must be fitted as a whole before it is saved")
     tensors: dict[str, NDArray] = {}
     model = encode_estimator(hasher, tensors)
+    if not tensors or not all(hasattr(part, "n_features_in_") for part in (hasher, last_step(hasher))):
+        raise NotFittedError(f"{hasher!r:.80} is not fitted yet: it must be fitted as a whole before it is saved")
     return ModelState(model, tensors, n_bits_of(hasher), int(hasher.n_features_in_))
 
 

@@ -5,7 +5,7 @@ and the distance is the sum of the weights with the signs of the code's bits, pl
 :mod:`hashlearn.index.kernels.rounding` for how exact that is.
 """
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
@@ -48,14 +48,11 @@ class Affine(NamedTuple):
 NO_CORRECTIONS = Affine(0.0, 0.0)
 
 
+@dataclass(eq=False)
 class RealEngine:
     """Search over the codes of a segment: quantized weights in, positions out, as kernels give them."""
 
-    def __init__(self, segment: Segment, affine: Affine):
-        self.segment, self.affine = segment, affine
-
-    def quantize(self, weights: NDArray[np.float32]) -> QuantizedQueries:
-        return quantize(weights, self.segment.n_bits, *self.affine)
+    segment: Segment
 
     def knn(self, weights: QuantizedQueries, k: int, n_jobs: int, shown: Shown) -> Keys:
         """The k nearest codes, of at least k that are shown, as sorted keys ``sum << 36 | position``."""
@@ -77,12 +74,14 @@ class RealEngine:
         distances, positions = queries.read_keys(keys)
         return Neighbors(distances, self.segment.ids_at(positions))
 
-    def within(self, weights: NDArray[np.float32], distance: float, n_jobs: int, shown: Shown) -> RangeResult:
+    def within(
+        self, weights: NDArray[np.float32], affine: Affine, distance: float, n_jobs: int, shown: Shown
+    ) -> RangeResult:
         """All codes that are shown at a distance or less."""
         counts = np.zeros(len(weights), np.int64)
         distances, ids = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
         for start in range(0, len(weights), QUERIES_PER_BLOCK):
-            quantized = self.quantize(weights[start : start + QUERIES_PER_BLOCK])
+            quantized = quantize(weights[start : start + QUERIES_PER_BLOCK], self.segment.n_bits, *affine)
             hits, sums = self._range(quantized, distance, n_jobs, shown)
             query = hits >> QUERY_SHIFT
             counts[start : start + QUERIES_PER_BLOCK] = np.bincount(query, minlength=len(quantized.units))
@@ -160,16 +159,15 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
     array([[1. , 1.5]], dtype=float32)
     """
 
-    def _empty_table(self, n_bits: int, metadata: Mapping[str, Any]) -> CodeTable:
-        return CodeTable.empty(n_bits, byte_layout(n_bits or 1), metadata=metadata)
-
-    def _engine_of(self, segment: Segment, table: CodeTable) -> RealEngine:
-        return RealEngine(segment, _affine_of(table))
+    _layout = staticmethod(byte_layout)
+    _engine = RealEngine
+    _purpose = "real queries"
+    _takes_corrections = True
 
     @property
     def corrections(self) -> Corrections | None:
         """The corrections of all codes, in the order of :attr:`ids`, or None where they were added without."""
-        table = self._view.table
+        table = self.view.table
         values = table.live().corrections
         return None if values is None else Corrections(values, *_affine_of(table))
 
@@ -248,10 +246,11 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
         distances, ids : float32 and int64 arrays of shape (n_queries, k)
             Nearest first, ties by the lowest id.
         """
-        checked = _check_weights(weights, self._view.table)
+        checked = _check_weights(weights, self.view.table)
         view = self._looked_at(subset, len(checked))
         parts = view.parts()
-        k, threads = check_k(k, sum(shown.n_shown for _, shown in parts)), check_n_jobs(n_jobs)
+        k = check_k(k, sum(shown.n_shown for _, shown in parts))
+        threads = 1 if n_jobs is None else check_n_jobs(n_jobs)
         if not parts or not len(checked):
             nothing = Neighbors(np.empty((len(checked), 0), np.float32), np.empty((len(checked), 0), np.int64))
             return filled_up(nothing, k, np.inf)
@@ -278,21 +277,15 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
         RangeResult
             ``result[q]`` has distances and ids of query q, nearest first, ties by the lowest id. A hit takes 12 bytes.
         """
-        checked = _check_weights(weights, self._view.table)
+        checked = _check_weights(weights, self.view.table)
         distance = check_number("distance", distance)
         view = self._looked_at(subset, len(checked))
         threads = check_n_jobs(n_jobs)
-        found = [engine.within(checked, distance, threads, shown) for engine, shown in view.parts()]
+        affine = _affine_of(view.table)
+        found = [engine.within(checked, affine, distance, threads, shown) for engine, shown in view.parts()]
         if not found:
             return RangeResult(np.zeros(len(checked) + 1, np.int64), np.empty(0, np.float32), np.empty(0, np.int64))
         return joined_ranges(found, in_order=view.table.in_order)
-
-    @classmethod
-    def _check_opened(cls, table: CodeTable) -> None:
-        if table.layout != byte_layout(table.n_bits):
-            raise ValueError("an index of another kind, not of codes for real queries")
-        if table.corrected:
-            _check_affine(*table.metadata.get("corrections", ()))
 
 
 def _check_weights(weights: ArrayLike, table: CodeTable) -> NDArray[np.float32]:

@@ -2,10 +2,10 @@
 
 import copy
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_integer, plain_array
 from hashlearn.codes import check_codes
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
+from hashlearn.durable.files import replacing
 from hashlearn.index.choose import Shown
 from hashlearn.index.code_table import CodeTable, Segment, packed_mask, unpacked_mask
 from hashlearn.index.file import read_table, write_table
@@ -62,41 +63,46 @@ class Pairs(NamedTuple):
 
 
 class CodeIndex(ABC, Generic[Engine]):
-    """Codes by id; :class:`~hashlearn.HammingIndex` says what users rely on."""
+    """Codes by id; :class:`~hashlearn.HammingIndex` says what users rely on.
+
+    Attributes
+    ----------
+    view : View
+        All codes. A search needs this one reference alone, which a change replaces at its end.
+    """
+
+    _layout: ClassVar[Any]
+    """How codes lie in memory: a function from their bits to a layout."""
+    _engine: ClassVar[type[Any]]
+    """What searches a segment."""
+    _purpose: ClassVar[str]
+    _takes_corrections: ClassVar[bool] = False
 
     def __init__(self, n_bits: int | None = None, *, model: str | None = None):
         if model is not None and not isinstance(model, str):
             raise TypeError(f"model must be the digest of a model, a string, got {model!r}")
         length = 0 if n_bits is None else check_integer("n_bits", n_bits, low=1, high=MAX_BITS)
-        self._begin(self._whole(self._empty_table(length, {} if model is None else {"model": model})))
-
-    @abstractmethod
-    def _empty_table(self, n_bits: int, metadata: Mapping[str, Any]) -> CodeTable:
-        """A table laid out for this kind of index."""
-
-    @abstractmethod
-    def _engine_of(self, segment: Segment, table: CodeTable) -> Engine:
-        """What searches a segment of a table."""
+        metadata = {} if model is None else {"model": model}
+        self._begin(self._whole(CodeTable.empty(length, self._layout(length or 1), metadata=metadata)))
 
     def _begin(self, view: View[Engine]) -> None:
-        # All that a search needs hangs on this one reference, which a change replaces at its end.
-        self._view = view
+        self.view = view
         # Reentrant: an exception inside __exit__ must not deadlock this thread.
         self._changing = threading.RLock()
 
     def __getstate__(self) -> CodeTable:
-        return self._view.table
+        return self.view.table
 
     def __setstate__(self, table: CodeTable) -> None:
         self._begin(self._whole(table))
 
     def __copy__(self) -> Self:
         other = type(self).__new__(type(self))
-        other._begin(self._view)
+        other._begin(self.view)
         return other
 
     def __len__(self) -> int:
-        return len(self._view.table)
+        return len(self.view.table)
 
     def __contains__(self, key: Any) -> bool:
         """Is there a code with this id?"""
@@ -104,7 +110,7 @@ class CodeIndex(ABC, Generic[Engine]):
             return False
         if not 0 <= key < 2**63:
             return False
-        return bool(self._view.table.find(np.array([key], np.int64))[2][0])
+        return bool(self.view.table.find(np.array([key], np.int64))[2][0])
 
     def __iter__(self) -> Iterator[int]:
         """The ids, ascending, as they are when the iteration begins."""
@@ -116,12 +122,12 @@ class CodeIndex(ABC, Generic[Engine]):
     @property
     def n_bits(self) -> int:
         """Length of a code; 0 while neither the constructor nor a code has told it."""
-        return self._view.table.n_bits
+        return self.view.table.n_bits
 
     @property
     def model(self) -> str | None:
         """The digest of the model that made the codes, if it was given."""
-        return self._view.table.metadata.get("model")
+        return self.view.table.metadata.get("model")
 
     @model.setter
     def model(self, digest: str | None) -> None:
@@ -130,17 +136,17 @@ class CodeIndex(ABC, Generic[Engine]):
     @property
     def ids(self) -> NDArray[np.int64]:
         """All ids, ascending."""
-        return self._view.table.live_ids()
+        return self.view.table.live_ids()
 
     @property
     def next_id(self) -> int:
         """One more than the largest id there has ever been."""
-        return self._view.table.next_id
+        return self.view.table.next_id
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory, or of the mapped file, that codes and ids take."""
-        return self._view.table.nbytes
+        return self.view.table.nbytes
 
     def remove(self, ids: ArrayLike) -> Self:
         """Remove codes. They are marked, and all codes are copied once half of them are removed.
@@ -180,7 +186,7 @@ class CodeIndex(ABC, Generic[Engine]):
         ndarray of shape (n, ceil(n_bits / 8)), uint8
             Packed codes, in the order of the ids.
         """
-        table = self._view.table
+        table = self.view.table
         return table.live().codes if ids is None else table.codes_of(ids)
 
     def save(self, path: str | Path) -> None:
@@ -194,10 +200,11 @@ class CodeIndex(ABC, Generic[Engine]):
         path : str or Path
             The file.
         """
-        table = self._view.table
+        table = self.view.table
         if not table.n_bits:
             raise ValueError("the index must have codes to be saved, or be made with n_bits")
-        write_table(table, path)
+        with replacing(path) as (beside,), beside.open("wb") as file:
+            write_table(table, file)
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -218,18 +225,11 @@ class CodeIndex(ABC, Generic[Engine]):
             An index over the file.
         """
         table = read_table(path)
-        try:
-            cls._check_opened(table)
-        except ValueError as wrong:
-            raise ValueError(f"{path}: {wrong}") from None
+        if table.layout != cls._layout(table.n_bits) or (table.corrected and not cls._takes_corrections):
+            raise ValueError(f"{path}: an index of another kind, not of codes for {cls._purpose}")
         index = cls.__new__(cls)
         index._begin(index._whole(table))
         return index
-
-    @classmethod
-    @abstractmethod
-    def _check_opened(cls, table: CodeTable) -> None:
-        """Raise ValueError where a file holds codes of another kind."""
 
     def verify(self) -> Self:
         """Compare the codes of an opened file with their checksum now instead of on first use.
@@ -239,32 +239,33 @@ class CodeIndex(ABC, Generic[Engine]):
         CodeIndex
             This object. ValueError is raised where the file was truncated, edited or damaged.
         """
-        self._view.table.verify()
+        self.view.table.verify()
         return self
 
     def _change(self, change: Callable[[CodeTable], CodeTable], codes: ArrayLike | None = None) -> Self:
         """Put what the change makes of the table in its place; the codes tell how long a code is, if nothing has."""
         with self._changing:
-            table = self._view.table
+            table = self.view.table
             if codes is not None and not table.n_bits:
-                table = self._empty_table(_bits_of(codes), table.metadata)
+                n_bits = _bits_of(codes)
+                table = CodeTable.empty(n_bits, self._layout(n_bits), metadata=table.metadata)
             changed = change(table)
-            if changed is not self._view.table:
-                self._view = self._whole(changed, self._view.engines)
+            if changed is not self.view.table:
+                self.view = self._whole(changed, self.view.engines)
         return self
 
     def _whole(self, table: CodeTable, before: tuple[Engine, ...] = ()) -> View[Engine]:
         """All codes of a table; what was learned of those that were there before is kept."""
-        engines = tuple(
-            next((engine for engine in before if engine.segment.has_codes_of(segment)), None)
-            or self._engine_of(segment, table)
-            for segment in table.segments
-        )
-        return View(table, engines, tuple(Shown(part.alive, len(part) - part.n_removed) for part in table.segments))
+        engines = []
+        for segment in table.segments:
+            known = [engine for engine in before if engine.segment.has_codes_of(segment)]
+            engines.append(known[0] if known else self._engine(segment))
+        shown = [Shown(segment.alive, len(segment) - segment.n_removed) for segment in table.segments]
+        return View(table, tuple(engines), tuple(shown))
 
     def _looked_at(self, subset: ArrayLike | None, n_queries: int) -> View[Engine]:
         """The codes of a subset, or all of them."""
-        view = self._view
+        view = self.view
         if subset is None:
             return view
         masks = _masks(view.table, subset)

@@ -248,6 +248,8 @@ class CodeTable:
         Base and tail, or one of them, or none; none is empty.
     next_id : int
         Above every id there has ever been.
+    fingerprint : str or None
+        That of the file with all these codes, if they are as they were read from it.
     """
 
     def __init__(
@@ -258,10 +260,11 @@ class CodeTable:
         metadata: Mapping[str, Any],
         segments: tuple[Segment, ...] = (),
         next_id: int = 0,
+        fingerprint: str | None = None,
     ):
         self.n_bits, self.layout, self.corrected = n_bits, layout, corrected
         self.n_bytes = -(-n_bits // 8)
-        self.metadata, self.segments, self.next_id = metadata, segments, next_id
+        self.metadata, self.segments, self.next_id, self.fingerprint = metadata, segments, next_id, fingerprint
         self.n_removed = sum(segment.n_removed for segment in segments)
         self._n_codes = sum(map(len, segments)) - self.n_removed
 

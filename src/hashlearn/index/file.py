@@ -52,21 +52,21 @@ import os
 import sys
 import zlib
 from collections.abc import Collection, Mapping, Sequence
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.checks import check_integer
-from hashlearn.durable.files import aligned, check_regular, packed_header, read_header, replacing
+from hashlearn.durable.files import aligned, check_regular, packed_header, read_header
 from hashlearn.index.code_table import CodeTable, Once, Segment
 from hashlearn.index.kernels.tiles import TILE, Layout, Tiles, byte_layout, n_tiles, word_layout
 
 MAGIC = b"HLINDEX\n"
 VERSION = 3
 
+_LEAST = {"n_bits": 1, "n_codes": 0, "next_id": 0}
 _CHUNK = 1 << 24
 _TYPES = ("|u1", "<u2", "<u4", "<u8", "<i4", "<i8", "<f4", "<f8")
 
@@ -100,8 +100,8 @@ class Sections(NamedTuple):
             _check(self.path, name, self.arrays[name], crc32)
 
 
-def write_table(table: CodeTable, path: str | Path) -> None:
-    """Write an index's codes so that ``path`` holds, whatever happens, either the old file or the new one."""
+def write_table(table: CodeTable, file: BinaryIO) -> str:
+    """Write an index's codes to an open file; returns the fingerprint of the file."""
     table = table.compacted()
     layout = table.layout
     header = {
@@ -117,12 +117,13 @@ def write_table(table: CodeTable, path: str | Path) -> None:
     }
     widths = _widths(layout)
     arrays = {name: _pieces(array, widths[name], len(table)) for name, array in _arrays_of(table).items()}
-    write_sections(path, MAGIC, VERSION, header, arrays)
+    return write_sections(file, MAGIC, VERSION, header, arrays)
 
 
 def read_table(path: str | Path) -> CodeTable:
     """Map a file into memory as the codes of an index; nothing is read but the header."""
-    sections = read_sections(path, MAGIC, VERSION, "an index file", on_demand=("front", "back", "ids", "corrections"))
+    on_demand = ("front", "back", "ids", "corrections")
+    sections = read_sections(path, MAGIC, VERSION, "an index file", on_demand, _LEAST)
     try:
         return _table(sections)
     except KeyError as missing:
@@ -134,9 +135,7 @@ def read_table(path: str | Path) -> CodeTable:
 def _table(sections: Sections) -> CodeTable:
     """The codes of a file; raises if the header contradicts itself."""
     said, arrays = sections.header, sections.arrays
-    n_bits = check_integer("n_bits", said["n_bits"], low=1)
-    n = check_integer("n_codes", said["n_codes"], low=0)
-    next_id = check_integer("next_id", said["next_id"], low=0)
+    n_bits, n, next_id = said["n_bits"], said["n_codes"], said["next_id"]
     layout = _layout(n_bits, said)
     dtypes = {"front": layout.dtype, "back": layout.dtype, "ids": np.dtype(np.int64), "corrections": np.dtype(np.uint8)}
     widths = _widths(layout)
@@ -144,13 +143,19 @@ def _table(sections: Sections) -> CodeTable:
         if name not in widths or array.dtype != dtypes[name] or array.shape != (n_tiles(n) * TILE * widths[name],):
             raise ValueError(f"the section {name!r} is not as long as it has to be, or not known")
     corrected, metadata = "corrections" in arrays, dict(said.get("metadata", {}))
+    if corrected and not _is_affine(*metadata["corrections"]):
+        raise ValueError("the scale and the offset of corrections are no finite numbers")
     if not n:
-        return CodeTable(n_bits, layout, corrected, metadata, (), next_id)
+        return CodeTable(n_bits, layout, corrected, metadata, (), next_id, sections.fingerprint)
     tiles = Tiles(arrays["front"], arrays["back"], layout.n_front, layout.n_back, n)
     ids = arrays["ids"][:n] if "ids" in arrays else None
     check = Once(sections.verify)
     segment = Segment(n_bits, layout, tiles, ids, 0, arrays.get("corrections"), room=None, check=check)
-    return CodeTable(n_bits, layout, corrected, metadata, (segment,), next_id)
+    return CodeTable(n_bits, layout, corrected, metadata, (segment,), next_id, sections.fingerprint)
+
+
+def _is_affine(scale: float, offset: float) -> bool:
+    return scale > 0 and isfinite(scale) and isfinite(offset)
 
 
 def _arrays_of(table: CodeTable) -> dict[str, NDArray]:
@@ -195,21 +200,28 @@ def _layout(n_bits: int, said: dict[str, Any]) -> Layout:
 
 
 def write_sections(
-    path: str | Path, magic: bytes, version: int, header: Mapping[str, Any], arrays: Mapping[str, Pieces]
-) -> None:
-    """Write arrays so that ``path`` holds, whatever happens, either the old file or the new one."""
+    file: BinaryIO, magic: bytes, version: int, header: Mapping[str, Any], arrays: Mapping[str, Pieces]
+) -> str:
+    """Write arrays to an open file; returns the fingerprint of the file."""
     _require_little_endian()
     pieces = {name: _as_pieces(array) for name, array in arrays.items()}
     sections = {name: _described(parts) for name, parts in pieces.items()}
-    head = packed_header(magic, version, {**header, "sections": sections})
-    with replacing(path) as (beside,), beside.open("wb") as file:
-        file.write(head)
-        for parts in pieces.values():
-            _write(file, parts)
+    head, digest = packed_header(magic, version, {**header, "sections": sections})
+    file.write(head)
+    for parts in pieces.values():
+        _write(file, parts)
+    return digest
 
 
 def read_sections(
-    path: str | Path, magic: bytes, version: int, kind: str, on_demand: Collection[str], *, in_parts: bool = False
+    path: str | Path,
+    magic: bytes,
+    version: int,
+    kind: str,
+    on_demand: Collection[str],
+    least: Mapping[str, int],
+    *,
+    in_parts: bool = False,
 ) -> Sections:
     """Map a file; the checksums of all arrays are compared, but for those ``on_demand``.
 
@@ -218,7 +230,7 @@ def read_sections(
     _require_little_endian()
     path = check_regular(path)
     with path.open("rb") as file:
-        said, offset, digest = read_header(file, path, magic, version, kind)
+        said, offset, digest = read_header(file, path, magic, version, kind, least)
         size = os.fstat(file.fileno()).st_size
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if in_parts and hasattr(mmap, "MADV_RANDOM"):
@@ -241,12 +253,6 @@ def read_sections(
     if size != offset:
         raise ValueError(f"{path}: {size} bytes long instead of {offset}; the file was truncated or appended to")
     return Sections(path, said, arrays, later, digest, mapped)
-
-
-def fingerprint(path: str | Path) -> str:
-    """A digest of the header of an index, and so of the whole file: it has the checksums of what follows."""
-    with check_regular(path).open("rb") as file:
-        return read_header(file, path, MAGIC, VERSION, "an index file").digest
 
 
 def _mapped(mapped: mmap.mmap, size: int, offset: int, name: str, section: dict[str, Any]) -> NDArray:

@@ -1,7 +1,7 @@
 """The index: codes in, nearest codes out, exactly."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Self, cast
+from collections.abc import Iterator
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,7 @@ from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes.results import NO_DISTANCE, Neighbors, RangeResult
 from hashlearn.index.base import CodeIndex, Pairs, check_k, filled_up, joined_ranges, nearest_of, packed
 from hashlearn.index.choose import SEARCH_METHODS, Engine, RangeSearch, SearchMethod, Shown, split_hits
-from hashlearn.index.code_table import CodeTable, Segment
+from hashlearn.index.code_table import Segment
 from hashlearn.index.kernels.scan import POSITION_BITS, POSITION_MASK, QUERIES_PER_BLOCK
 from hashlearn.index.kernels.tiles import word_layout
 from hashlearn.index.scan import Keys
@@ -51,16 +51,14 @@ class HammingIndex(CodeIndex[Engine]):
     array([0, 1])
     """
 
-    def _empty_table(self, n_bits: int, metadata: Mapping[str, Any]) -> CodeTable:
-        return CodeTable.empty(n_bits, metadata=metadata)
-
-    def _engine_of(self, segment: Segment, table: CodeTable) -> Engine:
-        return Engine(segment)
+    _layout = staticmethod(word_layout)
+    _engine = Engine
+    _purpose = "Hamming distances"
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory, or of the mapped file, that codes, ids and tables take."""
-        view = self._view
+        view = self.view
         return view.table.nbytes + sum(engine.nbytes for engine in view.engines)
 
     def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> Self:
@@ -132,7 +130,7 @@ class HammingIndex(CodeIndex[Engine]):
         array([[1]])
         """
         k, n_jobs = check_integer("k", k, low=1), check_n_jobs(n_jobs)
-        for engine in self._view.engines:
+        for engine in self.view.engines:
             engine.prepare(min(k, len(engine.segment)), n_jobs)
         return self
 
@@ -167,7 +165,7 @@ class HammingIndex(CodeIndex[Engine]):
         distances, ids : int32 and int64 arrays of shape (n_queries, k)
             Nearest first, ties by the lowest id.
         """
-        codes = packed(queries, self._view.table, "queries")
+        codes = packed(queries, self.view.table, "queries")
         method = _check_method(method, subset)
         view = self._looked_at(subset, len(codes))
         parts = view.parts()
@@ -207,7 +205,7 @@ class HammingIndex(CodeIndex[Engine]):
         RangeResult
             ``result[q]`` has distances and ids of query q, nearest first, ties by the lowest id. A hit takes 12 bytes.
         """
-        table = self._view.table
+        table = self.view.table
         codes = packed(queries, table, "queries")
         radius = min(check_integer("radius", radius, low=0), table.n_bits)
         method = _check_method(method, subset)
@@ -244,16 +242,11 @@ class HammingIndex(CodeIndex[Engine]):
         >>> [(pairs.first, pairs.second, pairs.distances) for pairs in index.pairs_within(radius=1)]
         [(array([0, 1]), array([2, 2]), array([1, 1], dtype=int32))]
         """
-        table = self._view.table
+        table = self.view.table
         radius = min(check_integer("radius", radius, low=0), table.n_bits)
         method, threads = _check_method(method, None), check_n_jobs(n_jobs)
-        whole = self._view if not table.n_removed and len(table.segments) == 1 else self._whole(table.compacted())
+        whole = self.view if not table.n_removed and len(table.segments) == 1 else self._whole(table.compacted())
         return _pairs(whole.engines[0], radius, method, threads) if whole.engines else iter(())
-
-    @classmethod
-    def _check_opened(cls, table: CodeTable) -> None:
-        if table.layout != word_layout(table.n_bits) or table.corrected:
-            raise ValueError("an index of another kind, not of codes for Hamming distances")
 
 
 def _within(

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from hashlearn.checks import check_choice, check_integer, check_number, plain_array
 from hashlearn.codes import bytes_per_code
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
+from hashlearn.durable.files import replacing
 from hashlearn.index.base import MAX_BITS, check_k
 from hashlearn.index.file import Sections, read_sections, write_sections
 from hashlearn.index.frontier import N_QUERIES, Frontier, ListPlan, measured, nearest_rows
@@ -604,7 +605,8 @@ class PartitionedIndex:
         if state.frontier is not None:
             sections |= state.frontier.sections
         header = {"n_bits": self.n_bits, "metric": self.metric, "next_row": table.next_row, "tile": TILE}
-        write_sections(path, MAGIC, VERSION, header, sections)
+        with replacing(path) as (beside,), beside.open("wb") as out:
+            write_sections(out, MAGIC, VERSION, header, sections)
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -624,7 +626,7 @@ class PartitionedIndex:
             An index over the file.
         """
         read_later = ("tiles", "rows")
-        file = read_sections(path, MAGIC, VERSION, "a partitioned index", on_demand=read_later, in_parts=True)
+        file = read_sections(path, MAGIC, VERSION, "a partitioned index", read_later, {}, in_parts=True)
         try:
             partition, table, frontier = _opened(file)
         except KeyError as missing:

@@ -353,8 +353,8 @@ class Threads(NamedTuple):
 @contextmanager
 def threads_for(rows: RowBlocks) -> Iterator[Threads]:
     """The threads of a pass over the rows, at most one for each block."""
-    n = min(n_threads(), rows.n_blocks)
-    if n <= 1:
+    n = 1 if rows.n_blocks <= 1 else min(n_threads(), rows.n_blocks)
+    if n == 1:
         yield Threads(1, None)
         return
     with ThreadPoolExecutor(n) as pool:

@@ -258,6 +258,8 @@ def is_plain(text: str) -> bool:
 
 def _values(ids: Any, name: str) -> NDArray[Any] | list[Any]:
     """An array of integers, or a list of anything."""
+    if isinstance(ids, list):
+        return ids
     if is_table(ids):
         raise TypeError(f"{name} must be one column, got a {type(ids).__name__}; pass {name}[{_a_column(ids)!r:.40}]")
     if isinstance(ids, (str, bytes, Mapping)) or not isinstance(ids, Iterable):

@@ -43,7 +43,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.durable.files import canonical_json, json_digest, parsed_json
-from hashlearn.durable.locks import status_of
 from hashlearn.search.ids import Ids
 from hashlearn.search.kernels.texts import parse_numbers, row_sums
 from hashlearn.search.word_query import spaced
@@ -432,8 +431,12 @@ class Catalog:
         """Raise where the file has been removed or replaced since it was opened: a change would be lost with it."""
         if self.path is None or self._inode is None:
             return
-        status = status_of(self.path)
-        if status is None or (status.st_dev, status.st_ino) != self._inode:
+        try:
+            status = os.lstat(self.path)
+            is_there = (status.st_dev, status.st_ino) == self._inode
+        except FileNotFoundError:
+            is_there = False
+        if not is_there:
             raise FileNotFoundError(
                 errno.ENOENT,
                 "removed or replaced since it was opened; nothing was changed: save the search to another folder",

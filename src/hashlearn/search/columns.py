@@ -283,12 +283,12 @@ class Columns:
 
     def _mask(self, condition: Condition, sums: NDArray[np.uint32]) -> Mask:
         if isinstance(condition, Joined):
-            masks = [self._mask(part, sums) for part in condition.parts]
-            joined = masks[0].copy()
-            for mask in masks[1:]:
+            joined = self._mask(condition.parts[0], sums)
+            for part in condition.parts[1:]:
+                check_deadline()
+                mask = self._mask(part, sums)
                 joined = joined & mask if condition.word == "and" else joined | mask
             return joined
-        check_deadline()
         column = self._column(condition.field, sums)
         if not isinstance(condition, Differs):  # every row differs from a value that it does not have
             self._warn_if_unknown(condition.field, column, sums)
@@ -310,7 +310,8 @@ class Columns:
         blocks = self.catalog.payload_blocks(self.first_row + first, self.first_row + len(sums))
         # A catalog in memory has one lock, which the thread of an open transaction holds.
         for rows, payloads in blocks if self.catalog.path is None else _read_ahead(blocks):
-            check_deadline()
+            if n_read:
+                check_deadline()
             places = rows - self.first_row
             self.catalog.check_texts(payloads, sums[places])
             # A row whose sum is 0 has no payload, whatever the catalog has under its number.

@@ -27,17 +27,17 @@ import zlib
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import Corrections
-from hashlearn.durable.files import naming, sync
-from hashlearn.hashers.saving import load_with_digest, save_hasher
+from hashlearn.durable.files import naming, sync, writing_new
+from hashlearn.hashers.saving import load_with_digest, save_new_hasher
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import packed_mask, unpacked_mask
-from hashlearn.index.file import fingerprint
+from hashlearn.index.file import write_table
 from hashlearn.index.partitioned import PartitionedIndex
 from hashlearn.search.catalog import Catalog, Facts, LoadedRows
 from hashlearn.search.columns import Columns
@@ -46,6 +46,7 @@ from hashlearn.search.lists import Covered, SearchLists
 from hashlearn.search.metric_hasher import Lengths, MetricHasher
 from hashlearn.search.snapshot import Index, Snapshot, empty_index
 from hashlearn.search.tune import Tuning
+from hashlearn.search.vector_records import VectorView
 from hashlearn.search.vectors import VectorFile
 
 try:
@@ -56,6 +57,8 @@ except ImportError:  # Windows
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 _CRC = struct.Struct("<I")
 _ACKNOWLEDGED = struct.Struct("<Q16s")
+Vectors = TypeVar("Vectors", VectorView, VectorFile)
+
 CATALOG = "catalog.db"
 ACKNOWLEDGED = "acknowledged"
 OLD_MANIFEST = "search.json"
@@ -143,7 +146,7 @@ class SearchFolder:
     def save_hasher(self, hasher: Any) -> tuple[str, str]:
         """Write a hasher; returns the name of its folder and its digest."""
         name = self._new("hasher-{}")
-        digest = save_hasher(hasher, self.path / name)
+        digest = save_new_hasher(hasher, self.path / name)
         sync(self.path)
         return name, digest
 
@@ -160,18 +163,17 @@ class SearchFolder:
     def save_codes(self, index: HammingIndex | AsymmetricIndex, n_places: int) -> dict[str, Any]:
         """Write the codes of an index, whose ids are places; returns what the facts say of them."""
         path = self.path / self._new("codes-{}.hli")
-        index.save(path)
-        return {"file": path.name, "fingerprint": fingerprint(path), "places": n_places}
+        with writing_new(path) as file:
+            fingerprint = write_table(index.view.table, file)
+        return {"file": path.name, "fingerprint": fingerprint, "places": n_places}
 
     def open_codes(self, facts: Facts, hasher: MetricHasher) -> HammingIndex | AsymmetricIndex:
         assert facts.codes is not None
         path = self.path / facts.codes["file"]
         kind = HammingIndex if hasher.query == "code" else AsymmetricIndex
         index = kind.open(path)
-        if fingerprint(path) != facts.codes["fingerprint"]:
+        if index.view.table.fingerprint != facts.codes["fingerprint"]:
             raise ValueError(f"{path} has other codes than were saved there (the checksum does not fit)")
-        if index.n_bits != hasher.n_bits:
-            raise ValueError(f"{path} has codes of {index.n_bits} bits, the hasher is of {hasher.n_bits}")
         return index
 
     # -- lists ------------------------------------------------------------------------------------------------------
@@ -199,14 +201,22 @@ class SearchFolder:
     def new_vectors_path(self) -> Path:
         return self.path / self._new("vectors-{}.hlv")
 
-    def open_vectors(self, facts: Facts) -> VectorFile | None:
-        if facts.vectors is None:
+    def open_vectors(self, facts: Facts, before: VectorView | None = None) -> VectorView | None:
+        """The kept vectors of all places; ``before`` are those of a state before."""
+        if facts.vectors is None or not facts.n_places:
             return None
+        if before is not None and before.layout.id == facts.vectors["id"]:
+            longer = before.first(facts.n_places)
+            if longer is not None:
+                return longer
         path = self.path / facts.vectors["file"]
-        file = VectorFile.open(path)
-        if file.layout.id != facts.vectors["id"]:
-            raise ValueError(f"{path} is the vector file of another search")
-        return file
+        return _of_search(VectorView.open(path, facts.n_places), facts, path)
+
+    def open_vector_file(self, facts: Facts) -> VectorFile:
+        """The file of the kept vectors, to be written to."""
+        assert facts.vectors is not None
+        path = self.path / facts.vectors["file"]
+        return _of_search(VectorFile.open(path), facts, path)
 
     # -- all --------------------------------------------------------------------------------------------------------
 
@@ -283,12 +293,18 @@ def _check_locks(folder: Path) -> None:
             ) from error
 
 
+def _of_search(vectors: Vectors, facts: Facts, path: Path) -> Vectors:
+    """Raise where vectors are those of another search than the facts are of."""
+    if facts.vectors is None or vectors.layout.id != facts.vectors["id"]:
+        raise ValueError(f"{path} is the vector file of another search")
+    return vectors
+
+
 class Loaded(NamedTuple):
-    """A snapshot of a folder, the facts it is of, and the file of its vectors."""
+    """A snapshot of a folder, and the facts it is of."""
 
     snapshot: Snapshot
     facts: Facts
-    vectors: VectorFile | None
 
 
 def load(folder: SearchFolder, catalog: Catalog) -> Loaded:
@@ -334,9 +350,7 @@ def _load(folder: SearchFolder, catalog: Catalog, facts: Facts) -> Loaded:
     sums = np.zeros(n, np.uint32)
     sums[places] = rows.payload_sums
     index = _index(folder, catalog, facts, hasher, alive)
-    vectors = folder.open_vectors(facts)
-    if vectors is not None:
-        _restore_vectors(catalog, facts, vectors)
+    _restore_vectors(folder, catalog, facts)
     snapshot = Snapshot(
         hasher=hasher,
         index=index,
@@ -347,11 +361,11 @@ def _load(folder: SearchFolder, catalog: Catalog, facts: Facts) -> Loaded:
         first_row=facts.first_row,
         change=facts.change,
         columns=Columns(catalog, facts.first_row),
-        vectors=None if vectors is None or not n else vectors.first(n),
+        vectors=folder.open_vectors(facts),
         tuning=None if facts.tuning is None else Tuning.from_dict(facts.tuning),
         lists=folder.open_lists(facts, alive),
     )
-    return Loaded(snapshot, facts, vectors)
+    return Loaded(snapshot, facts)
 
 
 def _check_rows(catalog: Catalog, facts: Facts, rows: LoadedRows) -> None:
@@ -361,18 +375,24 @@ def _check_rows(catalog: Catalog, facts: Facts, rows: LoadedRows) -> None:
         )
 
 
-def _restore_vectors(catalog: Catalog, facts: Facts, vectors: VectorFile) -> None:
+def _restore_vectors(folder: SearchFolder, catalog: Catalog, facts: Facts) -> None:
     """Write vectors of the catalog that have not reached the vector file, as after a failure of the power."""
     places = catalog.rows_with_vectors() - facts.first_row
-    if catalog.read_only or not len(places):
+    if catalog.read_only or facts.vectors is None or not len(places):
         return
     if places.min() < 0 or places.max() >= facts.n_places:
         raise ValueError(f"{catalog.path}: a vector is of a row that never was; it was edited or damaged")
-    if not vectors.has_room_for(facts.n_places) or not vectors.first(facts.n_places).is_whole(places):
+    try:
+        view = folder.open_vectors(facts)
+        if view is not None and view.is_whole(places):
+            return
+    except ValueError:  # too short for its vectors
+        pass
+    with closing(folder.open_vector_file(facts)) as file:
         loaded = catalog.load_vectors()
-        if any(not isinstance(record, bytes) or len(record) != vectors.layout.record_bytes for _, record in loaded):
+        if any(not isinstance(record, bytes) or len(record) != file.layout.record_bytes for _, record in loaded):
             raise ValueError(f"{catalog.path}: a vector was edited or damaged")
-        vectors.write_again((row - facts.first_row, record) for row, record in loaded)
+        file.write_again((row - facts.first_row, record) for row, record in loaded)
 
 
 def _index(
@@ -388,36 +408,28 @@ def _index(
             index.remove(gone)
         if len(index) != np.count_nonzero(alive[:n_in_file]):
             raise ValueError(f"{folder.path / facts.codes['file']} lacks codes of rows that are there")
-    fresh_rows, codes, corrections = _fresh_codes(catalog, facts.first_row + n_in_file, hasher)
-    fresh = fresh_rows - facts.first_row
-    here = (fresh < len(alive)) & alive[np.minimum(fresh, len(alive) - 1)] if len(fresh) else np.empty(0, bool)
-    if np.count_nonzero(here) != np.count_nonzero(alive[n_in_file:]):
+    rows = facts.first_row + n_in_file + np.flatnonzero(alive[n_in_file:])
+    with_fresh = _with_codes(index, catalog, rows, facts.first_row, hasher)
+    if with_fresh is None:
         raise ValueError(f"{catalog.path} lacks codes of rows that are there; it was edited or damaged")
-    return _with_codes(index, fresh[here], codes[here], None if corrections is None else corrections[here], hasher)
-
-
-def _fresh_codes(
-    catalog: Catalog, first_row: int, hasher: MetricHasher
-) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8] | None]:
-    n_bytes = -(-hasher.n_bits // 8)
-    rows, codes = catalog.load_codes(first_row, n_bytes + hasher.has_weights)
-    return rows, codes[:, :n_bytes], codes[:, n_bytes] if hasher.has_weights else None
+    return with_fresh
 
 
 def _with_codes(
-    index: Index,
-    places: NDArray[np.int64],
-    codes: NDArray[np.uint8],
-    corrections: NDArray[np.uint8] | None,
-    hasher: MetricHasher,
-) -> Index:
-    if not len(places):
+    index: Index, catalog: Catalog, rows: NDArray[np.int64], first_row: int, hasher: MetricHasher
+) -> Index | None:
+    """The index with the codes of rows that are in no code file; None where the catalog lacks one of them."""
+    if not len(rows):
         return index
-    if isinstance(index, AsymmetricIndex):
-        affine = hasher.affine
-        own = None if affine is None or corrections is None else Corrections(corrections.copy(), *affine)
-        return index.add(np.ascontiguousarray(codes), places, own)
-    return index.add(np.ascontiguousarray(codes), places)
+    n_bytes, affine = -(-hasher.n_bits // 8), hasher.affine
+    fresh, codes = catalog.load_codes(int(rows[0]), n_bytes + hasher.has_weights)
+    here = np.isin(fresh, rows)
+    if np.count_nonzero(here) != len(rows):
+        return None
+    codes, corrections = np.ascontiguousarray(codes[here, :n_bytes]), codes[here, n_bytes:].ravel()
+    if isinstance(index, AsymmetricIndex) and affine is not None:
+        return index.add(codes, rows - first_row, Corrections(corrections, *affine))
+    return index.add(codes, rows - first_row)
 
 
 def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Facts) -> Loaded:
@@ -431,14 +443,9 @@ def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Fac
     if len(buried) and not unpacked_mask(snapshot.alive, n_before)[buried].all():
         raise _ReadAll
     snapshot = snapshot.without(np.unique(buried))
-    index = snapshot.index.copy()
-    if len(new):
-        fresh_rows, codes, corrections = _fresh_codes(catalog, known.next_row, snapshot.hasher)
-        here = np.isin(fresh_rows, rows.rows)
-        if np.count_nonzero(here) != len(new):
-            raise _ReadAll
-        corrections = None if corrections is None else corrections[here]
-        index = _with_codes(index, fresh_rows[here] - facts.first_row, codes[here], corrections, snapshot.hasher)
+    index = _with_codes(snapshot.index.copy(), catalog, rows.rows, facts.first_row, snapshot.hasher)
+    if index is None:
+        raise _ReadAll
     sums = np.zeros(n - n_before, np.uint32)
     sums[new - n_before] = rows.payload_sums
     alive = np.zeros(n, bool)
@@ -448,9 +455,6 @@ def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Fac
     if n > n_before:
         added = IdColumn.with_gaps(rows.ids, new - n_before, n - n_before)
         ids = added if ids is None else ids.appended(added.ids, added.digests)
-    vectors = before.vectors
-    if facts.vectors != known.vectors:
-        vectors = folder.open_vectors(facts)
     lists = snapshot.lists if facts.lists == known.lists else folder.open_lists(facts, alive)
     changed = replace(
         snapshot,
@@ -460,10 +464,10 @@ def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Fac
         alive=packed_mask(alive),
         n_rows=facts.n_rows,
         change=facts.change,
-        vectors=None if vectors is None or not n else vectors.first(n),
+        vectors=folder.open_vectors(facts, snapshot.vectors),
         tuning=None if facts.tuning is None else Tuning.from_dict(facts.tuning),
         lists=lists,
     )
     if np.count_nonzero(alive) != facts.n_rows:
         raise _ReadAll
-    return Loaded(changed, facts, vectors)
+    return Loaded(changed, facts)

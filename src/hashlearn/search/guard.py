@@ -44,12 +44,10 @@ class Guard(NamedTuple):
     max_distance: float
 
     @classmethod
-    def checked(cls, duplicates: Any, max_distance: Any) -> "Guard | None":
-        """The guard that a caller asks for; None for none."""
+    def checked(cls, duplicates: Any, max_distance: Any) -> "Guard":
+        """The guard that a caller asks for."""
         if duplicates is None:
-            if max_distance is not None:
-                raise ValueError("max_distance must be None without duplicates='skip', 'flag' or 'error'")
-            return None
+            raise ValueError("max_distance must be None without duplicates='skip', 'flag' or 'error'")
         check_choice("duplicates", duplicates, ACTIONS)
         if max_distance is None:
             raise ValueError("duplicates needs max_distance, the largest distance of two rows that are the same thing")

@@ -197,7 +197,7 @@ class MirroredRows(CatalogRows):
     def _write_vectors(self, pending: Pending, X: Any, first: int) -> tuple[Any, Iterable[None]]:
         return pending.snapshot.vectors, repeat(None)
 
-    def _vectors_of(self, file: Any, n: int, ids: Any) -> Any:
+    def _vectors_of(self, pending: Any, n: int, ids: Any) -> Any:
         store = self._link.store
         return None if store is None or store.n_features is None else StoreVectors(store, ids)
 

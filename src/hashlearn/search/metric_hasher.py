@@ -1,6 +1,7 @@
 """From vectors to what an index wants: a hasher and the metric it serves."""
 
 import warnings
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from hashlearn.checks import check_choice
 from hashlearn.codes import Corrections, pack
 from hashlearn.hashers.base import SMALL_ROWS, Hasher, check_hasher, has_learned, lock_learned
 from hashlearn.hashers.pipelines import PipelineHasher
-from hashlearn.hashers.saving import is_pipeline, last_step, n_bits_of
+from hashlearn.hashers.saving import last_step
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import RowBlocks, as_rows, check_holds_rows
 from hashlearn.rows.blocks import Source, dense
@@ -53,47 +54,61 @@ class Encoded(NamedTuple):
     corrections: Corrections | None
 
 
+@dataclass(frozen=True, eq=False)
 class MetricHasher:
-    """A hasher with a metric. It does not change.
+    """A hasher with a metric, as they were checked by :meth:`of`. It does not change.
 
-    Parameters
+    Attributes
     ----------
     hasher : Hasher, or a pipeline that ends in one
-    metric : {"euclidean", "cosine", "dot"} or None
-        For "cosine" the hasher sees rows of length one. None is the metric of the hasher if it has one, otherwise
-        "euclidean".
-    query : {"code", "real"} or None
-        Whether a query is compared by its code or by its scores. None is "real" for a hasher with ``query_weights``.
+    metric : {"euclidean", "cosine", "dot"}
+        For "cosine" the hasher sees rows of length one.
+    query : {"code", "real"}
+        Whether a query is compared by its code or by its scores.
     lengths : Lengths or None
         Of the rows that the hasher was fitted to, if they are known.
     """
 
-    def __init__(self, hasher: Any, metric: str | None, query: str | None, lengths: Lengths | None = None):
-        self.hasher = check_hasher("hasher", hasher)
-        last = last_step(hasher)
-        own = getattr(last, "metric", None)
-        self.has_weights = hasattr(last, "query_weights")
-        self.metric = check_choice("metric", (own or "euclidean") if metric is None else metric, METRICS)
-        if own is not None and own != self.metric:
-            hasher = self.hasher = _with_metric(hasher, last, self.metric)
-        self.query = check_choice(
-            "query", ("real" if self.has_weights else "code") if query is None else query, QUERIES
-        )
-        if self.has_weights and self.query == "code":
+    hasher: Any
+    metric: str
+    query: str
+    lengths: Lengths | None = None
+
+    @classmethod
+    def of(cls, hasher: Any, metric: str | None, query: str | None) -> "MetricHasher":
+        """With the metric of the hasher, if it has one, or "euclidean"; and "real" for one with ``query_weights``."""
+        last = last_step(check_hasher("hasher", hasher))
+        own, has_weights = getattr(last, "metric", None), hasattr(last, "query_weights")
+        metric = check_choice("metric", (own or "euclidean") if metric is None else metric, METRICS)
+        query = check_choice("query", ("real" if has_weights else "code") if query is None else query, QUERIES)
+        if has_weights and query == "code":
             raise ValueError(
                 f"query must be 'real' for {type(last).__name__}: its codes are not compared by their bits"
             )
-        self.lengths = lengths
-        if has_learned(last):
-            lock_learned(last)
-        self._is_pipeline = is_pipeline(hasher)
-        self.reader: Hasher = PipelineHasher(hasher) if self._is_pipeline else hasher
-        # A hasher that knows the metric scales rows itself; the other steps of a pipeline do not.
-        self._is_unit = self.metric == "cosine" and (own is None or self._is_pipeline)
+        return cls(hasher if own in (None, metric) else _with_metric(hasher, last, metric), metric, query)
 
     @cached_property
+    def last(self) -> Any:
+        """The hasher that a pipeline ends in, or the hasher; what it has learned is read-only."""
+        last = self.hasher if isinstance(self.hasher, Hasher) else self.hasher[-1]
+        lock_learned(last)
+        return last
+
+    @property
+    def _is_pipeline(self) -> bool:
+        return self.last is not self.hasher
+
+    @property
+    def reader(self) -> Hasher:
+        return PipelineHasher(self.hasher) if self._is_pipeline else self.hasher
+
+    @property
+    def has_weights(self) -> bool:
+        return hasattr(self.last, "query_weights")
+
+    @property
     def n_bits(self) -> int:
-        return n_bits_of(self.hasher)
+        return int(self.last.n_bits)
 
     @property
     def n_features(self) -> int:
@@ -101,15 +116,14 @@ class MetricHasher:
 
     @property
     def is_fitted(self) -> bool:
-        return has_learned(last_step(self.hasher))
+        return has_learned(self.last)
 
     @property
     def affine(self) -> tuple[float, float] | None:
         """Scale and offset of the corrections of its codes; None where they have none."""
         if not self.has_weights:
             return None
-        last = last_step(self.hasher)
-        return float(last.correction_scale_), float(last.correction_offset_)
+        return float(self.last.correction_scale_), float(self.last.correction_offset_)
 
     def fitted(self, X: Any) -> "MetricHasher":
         """An encoder with a copy of the hasher that has learned from these rows."""
@@ -128,11 +142,9 @@ class MetricHasher:
     def encode(self, X: Any) -> Encoded:
         """What is kept of rows."""
         rows = self._seen(X)
-        codes = self.reader.transform(rows)
         if not self.has_weights:
-            return Encoded(codes, None)
-        last, rows = self._before_last(rows)
-        return Encoded(codes, last.corrections(rows, codes))
+            return Encoded(self.reader.transform(rows), None)
+        return Encoded(*self.last.codes_and_corrections(self._before_last(rows)))
 
     def codes(self, X: Any) -> NDArray[np.uint8]:
         """Packed codes of queries."""
@@ -146,8 +158,7 @@ class MetricHasher:
         rows = self._seen(X)
         if not self.has_weights:
             return -self.reader.decision_function(rows)
-        last, rows = self._before_last(rows)
-        return last.query_weights(rows)
+        return self.last.query_weights(self._before_last(rows))
 
     def check_lengths(self, X: Any) -> bool:
         """Warn where rows contradict the metric; returns whether they do."""
@@ -167,19 +178,19 @@ class MetricHasher:
         return True
 
     def _seen(self, X: Any) -> Any:
-        """The rows as the hasher sees them."""
-        if not self._is_unit:
+        """The rows as the hasher sees them: one that knows the metric scales them itself, a pipeline does not."""
+        if self.metric != "cosine" or (hasattr(self.last, "metric") and not self._is_pipeline):
             return X
         if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind == "f":
             return unit_rows(X)
         return RowBlocks(_UnitRows(as_rows(_checked(X))))
 
-    def _before_last(self, rows: Any) -> tuple[Any, Any]:
-        """The hasher that a pipeline ends in, and the rows as it sees them."""
+    def _before_last(self, rows: Any) -> Any:
+        """The rows as the hasher that a pipeline ends in sees them."""
         if not self._is_pipeline:
-            return self.hasher, rows
+            return rows
         array = as_rows(rows)
-        return self.hasher[-1], self.hasher[:-1].transform(array.take(np.arange(len(array))))
+        return self.hasher[:-1].transform(array.take(np.arange(len(array))))
 
 
 class _UnitRows(Source):

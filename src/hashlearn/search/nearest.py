@@ -171,7 +171,8 @@ def nearest_candidates(
     queries, step = as_array(query_vectors), max(1, _PAIRS_AT_A_TIME // max(1, wanted.shape[1]))
     parts = []
     for start in range(0, max(1, len(wanted)), step):
-        check_deadline()
+        if start:
+            check_deadline()
         part = slice(start, start + step)
         parts.append(view.nearest(queries[part], wanted[part], k, metric))
     return Neighbors(*(parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts))))

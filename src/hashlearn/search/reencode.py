@@ -29,7 +29,6 @@ from hashlearn.search.lists import VectorsAt
 from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.rows import CatalogRows, with_corrections
 from hashlearn.search.snapshot import Index, Snapshot, empty_index
-from hashlearn.search.vectors import VectorFile
 
 _HEAD = struct.Struct("<QI")
 """Before each block: its first place, and how many codes it has."""
@@ -44,17 +43,17 @@ def reencode(rows: CatalogRows, hasher: Any, changing: AbstractContextManager) -
     """Give all rows codes of another hasher, in one change; ``changing`` lets one thread at a time change the rows."""
     new = _fitted(rows.reader, hasher)
     while True:
-        snapshot, _, file = rows.loaded
-        vectors = _name_of(file)
+        snapshot = rows.reader
+        vectors = _name_of(snapshot)
         made = CodesInProgress(new, rows.folder, vectors)
         for _ in range(_ROUNDS):  # in each of them fewer rows are left, unless others add them as fast
-            if snapshot.n_places - made.n_done <= _FEW_ROWS or _name_of(rows.loaded.vectors) != vectors:
+            if snapshot.n_places - made.n_done <= _FEW_ROWS or _name_of(rows.reader) != vectors:
                 break
             made.extend(snapshot)
             snapshot = rows.reader
         with changing, rows.changing() as pending:
             # Rows that were compacted or restored meanwhile are in another file, at other places.
-            is_same = _name_of(pending.vectors) == vectors
+            is_same = _name_of(pending.snapshot) == vectors
             if is_same:
                 made.extend(pending.snapshot)
                 rows.use_hasher(pending, new)
@@ -69,9 +68,9 @@ def reencode(rows: CatalogRows, hasher: Any, changing: AbstractContextManager) -
 def _fitted(snapshot: Snapshot, hasher: Any) -> MetricHasher:
     """The hasher for the metric of a snapshot, learned from its vectors where it is not fitted."""
     own = snapshot.hasher
-    new = own if hasher is None else MetricHasher(hasher, own.metric, None)
+    new = own if hasher is None else MetricHasher.of(hasher, own.metric, None)
     if not new.has_weights and not own.has_weights and new.query != own.query:
-        new = MetricHasher(hasher, own.metric, own.query)
+        new = MetricHasher.of(hasher, own.metric, own.query)
     if hasher is not None and new.is_fitted:
         if new.n_features != own.n_features:
             raise ValueError(f"hasher must be fitted to {own.n_features} features, got one of {new.n_features}")
@@ -81,8 +80,9 @@ def _fitted(snapshot: Snapshot, hasher: Any) -> MetricHasher:
     return new.fitted(RowBlocks(VectorsAt(snapshot.places, own.n_features, snapshot.vectors_at)))
 
 
-def _name_of(file: VectorFile | None) -> str:
-    return "" if file is None else file.layout.id
+def _name_of(snapshot: Snapshot) -> str:
+    """The file of the vectors."""
+    return "" if snapshot.vectors is None else snapshot.vectors.layout.id
 
 
 class CodesInProgress:

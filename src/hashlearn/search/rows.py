@@ -54,7 +54,10 @@ class NewRows(NamedTuple):
 
 @dataclass
 class Pending:
-    """A change that is under way: what the rows will be once it is committed."""
+    """A change that is under way: what the rows will be once it is committed.
+
+    ``vectors`` is the file that vectors are written to, once one was made or opened.
+    """
 
     snapshot: Snapshot
     facts: Facts
@@ -84,6 +87,7 @@ class CatalogRows:
 
     reader: Snapshot
     _now: Loaded
+    _vectors: VectorFile | None = None
 
     def __init__(self, hasher: MetricHasher, keep: str | None, index: str = "auto"):
         self._keep = keep
@@ -93,7 +97,7 @@ class CatalogRows:
         self._process = os.getpid()
         self._pending: Pending | None = None
         facts = Facts(hasher.metric, hasher.query, hasher.lengths, keep, index)
-        self._show(Loaded(_empty_snapshot(hasher, self._catalog, 0, 0), facts, None))
+        self._show(Loaded(_empty_snapshot(hasher, self._catalog, 0, 0), facts))
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -116,14 +120,9 @@ class CatalogRows:
         vars(self).update(_now=now, reader=now.snapshot, **others)
 
     @property
-    def loaded(self) -> Loaded:
-        """The rows as they are now, their facts, and the file of their vectors."""
-        return self._now
-
-    @property
     def clipped_share(self) -> float | None:
         """The share of int8 values that were beyond the range of the fit; None where vectors are not int8."""
-        snapshot, facts, _ = self._now
+        snapshot, facts = self._now
         if self._keep != "int8" or not snapshot.n_places:
             return None
         return min(1.0, facts.n_clipped / (snapshot.n_places * snapshot.hasher.n_features))
@@ -180,7 +179,7 @@ class CatalogRows:
 
     def tune_lists(self, queries: Any) -> None:
         """Measure with these queries what a recall needs in the lists."""
-        snapshot, facts, _ = self._now
+        snapshot, facts = self._now
         if snapshot.lists is None:
             return
         asked = as_rows(queries)
@@ -208,7 +207,7 @@ class CatalogRows:
         try:
             self._catalog.begin()
             self._catch_up()
-            pending = self._pending = Pending(*self._now)
+            pending = self._pending = Pending(*self._now, self._vectors)
             before = pending.snapshot, pending.facts
             yield pending
             if (pending.snapshot, pending.facts) == before:
@@ -249,7 +248,7 @@ class CatalogRows:
         facts = pending.facts._replace(change=pending.facts.change + 1)
         snapshot = replace(pending.snapshot, change=facts.change)
         self._catalog.commit(None if self._folder is None else facts)
-        self._show(Loaded(snapshot, facts, pending.vectors))
+        self._show(Loaded(snapshot, facts), _vectors=pending.vectors)
         if self._folder is not None:
             with suppress(OSError):  # the change is made; a number that lags behind does no harm
                 self._folder.acknowledge(facts)
@@ -271,7 +270,7 @@ class CatalogRows:
 
     def _keep_lists(self) -> None:
         """Make lists where there are enough rows for them, and put new rows into the lists that there are."""
-        snapshot, facts, _ = self._now
+        snapshot, facts = self._now
         if facts.n_rows < LEAST_ROWS.get(facts.index_kind, np.inf) or not isinstance(snapshot.vectors, VectorView):
             return
         if snapshot.lists is not None:
@@ -380,17 +379,15 @@ class CatalogRows:
         if self._keep is None:
             return None, repeat(None)
         rows = as_rows(X)
-        file = pending.vectors
+        file = self._vector_file(pending)
         if file is None:
             calibration = self._calibration
             if self._keep == "int8" and calibration is None:
                 calibration = Calibration.of(X)
             path = None if self._folder is None else self._folder.new_vectors_path()
-            file = VectorFile.create(path, rows.shape[1], self._keep, calibration)
-            if path is not None:
-                sync(path.parent)
+            file = VectorFile.new(path, rows.shape[1], self._keep, calibration)
         elif file.path is None and self._process != os.getpid():  # a nameless file is of the process that was forked
-            file = file.copied(None, _blocks(np.arange(first)), file.first(first))
+            file = VectorFile.copied(None, _blocks(np.arange(first)), file.first(first))
             self._process = os.getpid()
         if rows.shape[1] != file.n_features:
             raise ValueError(f"X must have {file.n_features} features, got {rows.shape[1]}")
@@ -433,8 +430,9 @@ class CatalogRows:
         assert self._folder is not None
         snapshot = pending.snapshot
         codes = self._folder.save_codes(snapshot.index, snapshot.n_places)
-        if pending.vectors is not None:
-            pending.vectors.sync()
+        file = self._vector_file(pending)
+        if file is not None:
+            file.sync()
         self._catalog.drop_codes()
         pending.facts = pending.facts._replace(codes=codes)
         pending.snapshot = replace(snapshot, index=self._folder.open_codes(pending.facts, snapshot.hasher))
@@ -452,15 +450,13 @@ class CatalogRows:
             ids = None if snapshot.id_column is None or not n else IdColumn.of(snapshot.id_column.ids.take(places))
             sums = snapshot.payload_sums.values[places]
             index = _renumbered(snapshot.index, places)
-            vectors = pending.vectors
-            if vectors is not None:
+            if isinstance(snapshot.vectors, VectorView):
                 path = None if self._folder is None else self._folder.new_vectors_path()
-                vectors = vectors.copied(path, _blocks(places), snapshot.vectors)
+                pending.vectors = VectorFile.copied(path, _blocks(places), snapshot.vectors)
             self._catalog.renumber(snapshot.first_row + places, first)
             total = 0
             if self._folder is not None and ids is not None:
                 total = self._catalog.put_rows(first + np.arange(n), ids.ids, sums)
-            pending.vectors = vectors
             pending.snapshot = replace(
                 snapshot,
                 index=index,
@@ -469,7 +465,7 @@ class CatalogRows:
                 alive=with_bits(np.empty(0, np.uint64), 0, n),
                 first_row=first,
                 columns=snapshot.columns.taken(self._catalog, first, places),
-                vectors=self._vectors_of(vectors, n, ids),
+                vectors=self._vectors_of(pending, n, ids),
                 lists=None,
             )
             pending.facts = facts._replace(
@@ -478,13 +474,21 @@ class CatalogRows:
                 n_rows=n,
                 sum=total,
                 codes=None,
-                vectors=_vector_facts(vectors),
+                vectors=facts.vectors if snapshot.vectors is None else _vector_facts(pending.vectors),
                 lists=None,
             )
             pending.must_flush = self._folder is not None and n > 0
 
-    def _vectors_of(self, file: VectorFile | None, n: int, ids: IdColumn | None) -> Any:
-        return None if file is None else file.first(n)
+    def _vectors_of(self, pending: Pending, n: int, ids: IdColumn | None) -> Any:
+        """The kept vectors of rows that were numbered anew."""
+        return None if pending.vectors is None or pending.snapshot.vectors is None else pending.vectors.first(n)
+
+    def _vector_file(self, pending: Pending) -> VectorFile | None:
+        """The file that vectors of the rows are written to; None where there is none yet."""
+        said, file = pending.facts.vectors, pending.vectors
+        if self._folder is not None and (file is None or said is None or file.layout.id != said["id"]):
+            file = pending.vectors = None if said is None else self._folder.open_vector_file(pending.facts)
+        return file
 
     # -- the folder -------------------------------------------------------------------------------------------------
 
@@ -504,7 +508,7 @@ class CatalogRows:
             pending.facts = pending.facts._replace(next_id=0, n_clipped=0)
             pending.snapshot = _empty_snapshot(hasher, self._catalog, pending.facts.first_row, pending.facts.change)
             if calibration is not None:  # kept with the vectors, of which there are none yet
-                file = VectorFile.create(self._folder.new_vectors_path(), hasher.n_features, "int8", calibration)
+                file = VectorFile.new(self._folder.new_vectors_path(), hasher.n_features, "int8", calibration)
                 pending.vectors = file
                 pending.facts = pending.facts._replace(vectors=_vector_facts(file))
 
@@ -552,21 +556,24 @@ class CatalogRows:
         if self._folder is not None and self._folder.path != target.path:
             catalog.close()
             return
-        self._show(loaded, _folder=target, _catalog=catalog)
+        self._show(loaded, _folder=target, _catalog=catalog, _vectors=None)
 
     def _copy_to(self, target: SearchFolder, catalog: Catalog) -> Loaded:
         """Put all rows into another folder, in one change of its catalog; returns them as they are there."""
         with self._catalog.reading():
-            snapshot, facts, source = self._now
+            snapshot, facts = self._now
             try:
                 catalog.begin()
                 known = catalog.known_facts()
                 hasher, model = target.save_hasher(snapshot.hasher.hasher)
                 codes = target.save_codes(snapshot.index, facts.n_places) if facts.n_rows else None
                 vectors = None
-                if source is not None:
+                view = snapshot.vectors
+                if view is None and self._folder is not None and facts.vectors is not None:
+                    view = self._folder.open_vector_file(facts).first(0)  # it says what bytes of rows to come mean
+                if view is not None:
                     every = _blocks(np.arange(facts.n_places))
-                    vectors = source.copied(target.new_vectors_path(), every, source.first(facts.n_places))
+                    vectors = VectorFile.copied(target.new_vectors_path(), every, view)
                 catalog.clear(snapshot.first_row)
                 catalog.keep_words(self._catalog.text_field(), snapshot.first_row)
                 places, total = snapshot.places, 0
@@ -603,9 +610,9 @@ class CatalogRows:
             change=facts.change,
             payload_sums=Growing(sums),
             columns=Columns(catalog, snapshot.first_row),
-            vectors=None if vectors is None else vectors.first(snapshot.n_places),
+            vectors=None if vectors is None or not snapshot.n_places else vectors.first(snapshot.n_places),
         )
-        return Loaded(copied, facts, vectors)
+        return Loaded(copied, facts)
 
     def _copy_payloads(self, snapshot: Snapshot, target: Catalog) -> None:
         """Write the payloads of the rows that are there."""
@@ -645,7 +652,7 @@ class CatalogRows:
         """A function and its arguments that make these rows in another process."""
         if self._folder is not None:
             return type(self).open, (self._folder.path,)
-        snapshot, facts, _ = self._now
+        snapshot, facts = self._now
         if snapshot.vectors is not None:
             raise TypeError("cannot copy or pickle vectors that are not saved; save the search to a folder first")
         places, sums = snapshot.places, snapshot.payload_sums.values[snapshot.places]
@@ -658,8 +665,8 @@ class CatalogRows:
     def close(self) -> None:
         """Close files and connections."""
         self._catalog.close()
-        if self._now.vectors is not None:
-            self._now.vectors.close()
+        if self._vectors is not None:
+            self._vectors.close()
 
 
 def _empty_snapshot(hasher: MetricHasher, catalog: Catalog, first_row: int, change: int) -> Snapshot:

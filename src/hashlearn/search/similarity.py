@@ -132,7 +132,7 @@ class SimilaritySearch:
             raise ValueError(
                 "index='lists' needs keep_vectors and no store: candidates of lists are compared by vectors"
             )
-        own = MetricHasher(hasher, metric, query)
+        own = MetricHasher.of(hasher, metric, query)
         self._wanted_folder = folder
         if store is not None:
             if folder is not None:
@@ -186,7 +186,8 @@ class SimilaritySearch:
         SimilaritySearch
             This object.
         """
-        X = self._of_images(X, images)
+        if images is not None:
+            X = self._of_images(X, images)
         if texts is not None:
             X = self._learned(X, texts)
         with self._changing:
@@ -250,8 +251,8 @@ class SimilaritySearch:
         >>> [(near.id, near.of) for near in search.near_rows]
         [('c', 'a')]
         """
-        guard = Guard.checked(duplicates, max_distance)
-        return self._put(self._of_images(X, images), ids, payloads, texts, column, guard, only_new=True)
+        rows = X if images is None else self._of_images(X, images)
+        return self._put(rows, ids, payloads, texts, column, duplicates, max_distance, only_new=True)
 
     def upsert(
         self,
@@ -283,8 +284,8 @@ class SimilaritySearch:
         """
         if ids is None:
             raise TypeError("ids must be given to upsert")
-        guard = Guard.checked(duplicates, max_distance)
-        return self._put(self._of_images(X, images), ids, payloads, texts, column, guard, only_new=False)
+        rows = X if images is None else self._of_images(X, images)
+        return self._put(rows, ids, payloads, texts, column, duplicates, max_distance, only_new=False)
 
     def remove(self, ids: ArrayLike) -> Self:
         """Remove rows.
@@ -458,7 +459,7 @@ class SimilaritySearch:
             The rows as they are now.
         """
         search = cls.__new__(cls)
-        search._follows = check_flag("follow", follow)
+        search._follows = follow is not False and check_flag("follow", follow)
         search._wanted_folder = None
         search._encoder = None if encoder is None else as_encoder(encoder)
         search._begin(CatalogRows.open(folder))
@@ -487,10 +488,13 @@ class SimilaritySearch:
         payloads: Any,
         texts: Any,
         column: str | None,
-        guard: Guard | None,
+        duplicates: str | None,
+        max_distance: float | None,
         *,
         only_new: bool,
     ) -> Self:
+        is_guarded = duplicates is not None or max_distance is not None
+        guard = Guard.checked(duplicates, max_distance) if is_guarded else None
         listed = None if texts is None else check_texts("texts", texts)
         if X is None and listed is None:
             raise TypeError("X, texts or images must be given")
@@ -528,9 +532,7 @@ class SimilaritySearch:
             self._write(rows, ids, with_texts(payloads, TEXT_FIELD, texts), only_new, guard)
 
     def _of_images(self, X: Any, images: Any) -> Any:
-        """X, or the vectors of the images where these are given."""
-        if images is None:
-            return X
+        """The vectors of images."""
         if X is not None:
             raise TypeError("X must be None where images are given")
         return encoded_images(self.encoder, images)

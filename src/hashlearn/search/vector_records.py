@@ -1,4 +1,26 @@
-"""Kept vectors as records: what their bytes mean, and how they are read where they lie in mapped memory."""
+"""Kept vectors as records of a file, and how a few at a time are read where they lie in mapped memory.
+
+The file is only appended to (:class:`~hashlearn.search.VectorFile`):
+
+===============  =======================================================================================================
+bytes            content
+===============  =======================================================================================================
+8                ``HLVECTS`` and a line feed
+4, 4             version of this format (3); length of the header
+as told          the header, JSON: ``n_features``, ``dtype`` (``float32``, ``float16`` or ``int8``), ``id`` (16
+                 hexadecimal digits, drawn for this file), and for int8 the ``calibration``: ``offset`` and ``scale`` of
+                 every feature; a value is offset + scale * byte
+4                CRC-32 of all that stands before
+8, 4             number of records, and the CRC-32 of these 8 bytes
+records          the values of a vector, zeros up to a multiple of 4 bytes, and the checksum of the record (4 bytes)
+===============  =======================================================================================================
+
+Numbers are little-endian. The number of records begins at the first multiple of 4096 behind the header, the records
+4096 bytes later. The file may be longer than its records. Where a file belongs to a search, the catalog of the search
+says how many records count. :mod:`hashlearn.search.kernels.records` says how checksums are computed; the id, read as
+a number, is the state that their multipliers come from. The checksum of a record is compared whenever it is read: a
+damaged vector, or one of another file, is an error, and never a wrong distance.
+"""
 
 import ctypes
 import mmap
@@ -8,13 +30,12 @@ import time
 from collections.abc import Iterable
 from io import FileIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.checks import check_choice
-from hashlearn.durable.files import PAGE
+from hashlearn.durable.files import PAGE, check_regular, read_header
 from hashlearn.index.code_table import check_ids
 from hashlearn.index.kernels.rerank import METRIC_NUMBERS
 from hashlearn.linalg.projections import unit_rows
@@ -22,6 +43,8 @@ from hashlearn.rows import as_rows, fold
 from hashlearn.rows.blocks import Source
 from hashlearn.search.kernels.records import FIRST, RecordArrays, copy_checked, nearest_records, write_checksums
 
+MAGIC = b"HLVECTS\n"
+VERSION = 3
 DTYPES = ("float32", "float16", "int8")
 
 _LARGEST_BYTE = 127
@@ -95,6 +118,24 @@ class VectorLayout:
         self.row_words = -(-n_features * self.stored_dtype.itemsize // 4)
         self.record_bytes = 4 * (self.row_words + 1)
         self.multipliers = _multipliers(int(id, 16), self.row_words)
+
+    @classmethod
+    def read(cls, file: FileIO, path: Path) -> Self:
+        """The layout of an open file, as its header says."""
+        said, end, _ = read_header(file, path, MAGIC, VERSION, "a vector file", {"n_features": 1})
+        n_features, calibration = said["n_features"], None
+        try:
+            dtype = said["dtype"]
+            if dtype not in DTYPES:
+                raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
+            if dtype == "int8":
+                arrays = (np.array(said["calibration"][name], np.float32) for name in Calibration._fields)
+                calibration = checked_calibration(n_features, Calibration(*arrays))
+            return cls(n_features, dtype, calibration, said["id"], end)
+        except KeyError as missing:
+            raise ValueError(f"{path}: the header says no {missing}") from None
+        except (TypeError, AttributeError, ValueError) as wrong:
+            raise ValueError(f"{path}: {wrong}") from None
 
     def size(self, n_records: int) -> int:
         """Bytes of a file with room for ``n_records``."""
@@ -195,9 +236,19 @@ class VectorView(Source):
     dtype = np.dtype(np.float32)
 
     def __init__(self, mapping: VectorMapping, n: int):
-        self._mapping = mapping
-        self.n_features = mapping.layout.n_features
+        self._mapping, self.layout = mapping, mapping.layout
+        self.n_features = self.layout.n_features
         self.shape = (n, self.n_features)
+
+    @classmethod
+    def open(cls, path: Path, n: int) -> Self:
+        """The first n vectors of a file."""
+        with FileIO(check_regular(path)) as file:
+            return cls(VectorMapping(path, file, VectorLayout.read(file, path), n), n)
+
+    def first(self, n: int) -> "VectorView | None":
+        """The first n vectors of the file; None where more are wanted than were mapped."""
+        return VectorView(self._mapping, n) if n <= self._mapping.n_records else None
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -206,7 +257,7 @@ class VectorView(Source):
         raise TypeError(f"cannot copy or pickle a view of {self._mapping.name}; take its VectorFile")
 
     def __repr__(self) -> str:
-        layout = self._mapping.layout
+        layout = self.layout
         return f"VectorView({self._mapping.name}, {len(self)} vectors of {layout.n_features} x {layout.dtype})"
 
     def places_of(self, rows: ArrayLike, name: str = "rows") -> NDArray[np.int64]:
@@ -230,7 +281,7 @@ class VectorView(Source):
 
     def read(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
         """The vectors at these places."""
-        return self._mapping.layout.floats(self.stored(places))
+        return self.layout.floats(self.stored(places))
 
     def is_whole(self, places: NDArray[np.int64]) -> bool:
         """Whether the vectors at these places match their checksums."""
@@ -242,7 +293,7 @@ class VectorView(Source):
 
     def stored(self, places: NDArray[np.int64]) -> NDArray:
         """The vectors at these places as they are kept, once they are seen to match their checksums."""
-        layout = self._mapping.layout
+        layout = self.layout
         words = np.empty((len(places), layout.row_words), "<u4")
         if len(places):
             self._refuse(copy_checked(self._mapping.records, places, layout.multipliers, words))
@@ -358,12 +409,8 @@ def mapping_of(array: Any) -> tuple[mmap.mmap, int] | None:
     return base, int(array.ctypes.data - begin)
 
 
-def checked_calibration(n_features: int, dtype: Any, calibration: Any) -> Calibration | None:
-    """Raise unless int8 has a calibration of ``n_features`` features, and the others have none."""
-    if check_choice("dtype", dtype, DTYPES) != "int8":
-        if calibration is not None:
-            raise ValueError(f"calibration must be None with dtype={dtype!r}: only int8 has one")
-        return None
+def checked_calibration(n_features: int, calibration: Any) -> Calibration:
+    """Raise unless int8 vectors have a calibration of ``n_features`` features."""
     if not isinstance(calibration, Calibration):
         raise ValueError(f"int8 vectors need a calibration, Calibration.of(training vectors), got {calibration!r}")
     offset, scale = (np.asarray(values, np.float32) for values in calibration)

@@ -1,26 +1,4 @@
-"""The file of kept vectors, from which a few at a time are read to rerank candidates by.
-
-The file is only appended to:
-
-===============  =======================================================================================================
-bytes            content
-===============  =======================================================================================================
-8                ``HLVECTS`` and a line feed
-4, 4             version of this format (3); length of the header
-as told          the header, JSON: ``n_features``, ``dtype`` (``float32``, ``float16`` or ``int8``), ``id`` (16
-                 hexadecimal digits, drawn for this file), and for int8 the ``calibration``: ``offset`` and ``scale`` of
-                 every feature; a value is offset + scale * byte
-4                CRC-32 of all that stands before
-8, 4             number of records, and the CRC-32 of these 8 bytes
-records          the values of a vector, zeros up to a multiple of 4 bytes, and the checksum of the record (4 bytes)
-===============  =======================================================================================================
-
-Numbers are little-endian. The number of records begins at the first multiple of 4096 behind the header, the records
-4096 bytes later. The file may be longer than its records. Where a file belongs to a search, the catalog of the search
-says how many records count. :mod:`hashlearn.search.kernels.records` says how checksums are computed; the id, read as
-a number, is the state that their multipliers come from. The checksum of a record is compared whenever it is read: a
-damaged vector, or one of another file, is an error, and never a wrong distance.
-"""
+"""The file of kept vectors: made, appended to and copied. :mod:`hashlearn.search.vector_records` reads it."""
 
 import os
 import secrets
@@ -38,24 +16,29 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.checks import check_integer
+from hashlearn.checks import check_choice, check_integer
 from hashlearn.durable.files import (
     PAGE,
     check_regular,
     naming,
     opened_within,
     packed_header,
-    read_header,
     replacing,
-    sync,
     write_at,
+    writing_new,
 )
 from hashlearn.durable.locks import exclusive
 from hashlearn.rows import RowBlocks, as_rows
-from hashlearn.search.vector_records import Calibration, VectorLayout, VectorMapping, VectorView, checked_calibration
-
-MAGIC = b"HLVECTS\n"
-VERSION = 3
+from hashlearn.search.vector_records import (
+    DTYPES,
+    MAGIC,
+    VERSION,
+    Calibration,
+    VectorLayout,
+    VectorMapping,
+    VectorView,
+    checked_calibration,
+)
 
 _COUNT = struct.Struct("<QI")
 
@@ -122,24 +105,29 @@ class VectorFile:
             For int8 what its bytes mean, learned from training vectors: :meth:`Calibration.of`.
         """
         n_features = check_integer("n_features", n_features, low=1)
-        return cls._made(path, n_features, dtype, checked_calibration(n_features, dtype, calibration))
-
-    @classmethod
-    def _made(cls, path: str | Path | None, n_features: int, dtype: str, calibration: Calibration | None) -> Self:
-        said: dict[str, Any] = {"n_features": n_features, "dtype": dtype, "id": secrets.token_hex(8)}
-        if calibration is not None:
-            said["calibration"] = {name: array.tolist() for name, array in calibration._asdict().items()}
-        head = packed_header(MAGIC, VERSION, said)
-        layout = VectorLayout(n_features, dtype, calibration, said["id"], len(head))
-        head += _packed_count(0).ljust(PAGE, b"\0")
+        if check_choice("dtype", dtype, DTYPES) == "int8":
+            calibration = checked_calibration(n_features, calibration)
+        elif calibration is not None:
+            raise ValueError(f"calibration must be None with dtype={dtype!r}: only int8 has one")
         if path is None:
-            with _naming_temporary_folder():
-                file = _temporary_file()
-                write_at(file, 0, head)
-            return cls(None, file, layout)
+            return cls.new(None, n_features, dtype, calibration)
+        head, layout = _head_and_layout(n_features, dtype, calibration)
         with replacing(path) as (beside,):
             beside.write_bytes(head)
         path = Path(os.path.realpath(path))
+        return cls(path, FileIO(path), layout)
+
+    @classmethod
+    def new(cls, path: Path | None, n_features: int, dtype: str, calibration: Calibration | None) -> Self:
+        """As :meth:`create`, where no file is and nobody else knows the path."""
+        if path is None:  # nobody opens it, so that it needs no header
+            with _naming_temporary_folder():
+                file, layout = _temporary_file(), VectorLayout(n_features, dtype, calibration, _new_id(), 0)
+                file.truncate(layout.size(0))
+                return cls(None, file, layout)
+        head, layout = _head_and_layout(n_features, dtype, calibration)
+        with writing_new(path) as out:
+            out.write(head)
         return cls(path, FileIO(path), layout)
 
     @classmethod
@@ -153,7 +141,7 @@ class VectorFile:
         path = Path(os.path.realpath(check_regular(path)))
         file = FileIO(path)
         try:
-            return cls(path, file, _read_layout(file, path))
+            return cls(path, file, VectorLayout.read(file, path))
         except BaseException:
             file.close()
             raise
@@ -170,11 +158,11 @@ class VectorFile:
         return f"VectorFile({self.path}, {len(self)} vectors of {self.n_features} x {self.dtype})"
 
     @property
-    def view(self) -> "VectorView":
+    def view(self) -> VectorView:
         """The vectors that were added."""
         return self.first(len(self))
 
-    def first(self, n: int) -> "VectorView":
+    def first(self, n: int) -> VectorView:
         """The first n vectors. The view stays as it is, whatever is appended.
 
         Raises ValueError where the file is too short for them.
@@ -184,10 +172,6 @@ class VectorFile:
             if mapping is None or mapping.n_records < n:
                 mapping = self._mapping = VectorMapping(self.path or _NAMELESS, self._file, self.layout, n)
         return VectorView(mapping, n)
-
-    def has_room_for(self, n: int) -> bool:
-        """Whether the file is long enough for n records."""
-        return os.fstat(self._file.fileno()).st_size >= self.layout.size(n)
 
     def take(self, rows: ArrayLike) -> NDArray[np.float32]:
         """The vectors of these rows, in their order, shape (n, n_features)."""
@@ -262,19 +246,19 @@ class VectorFile:
             with self._named():
                 getattr(os, "fdatasync", os.fsync)(out.fileno())
 
-    def copied(self, path: Path | None, rows: Iterable[NDArray[np.int64]], view: "VectorView") -> "VectorFile":
-        """Another file, with an id of its own, of blocks of rows of a view; they become its first records."""
-        other = VectorFile._made(path, self.n_features, self.dtype, self.calibration)
+    @classmethod
+    def copied(cls, path: Path | None, rows: Iterable[NDArray[np.int64]], view: VectorView) -> Self:
+        """A file that is not there yet, with an id of its own: blocks of rows of a view are its first records."""
+        like = view.layout
+        copy = cls.new(path, like.n_features, like.dtype, like.calibration)
         n = 0
-        with other._writable() as out, other._named():
+        with copy._writable() as out, copy._named():
             for block in rows:
                 view.expect(block)
-                write_at(out, other.layout.size(n), other.layout.records_of(view.stored(block), n))
+                write_at(out, copy.layout.size(n), copy.layout.records_of(view.stored(block), n))
                 n += len(block)
-            os.fsync(out.fileno())
-        if path is not None:
-            sync(path.parent)
-        return other
+            copy._sync(out)
+        return copy
 
     def verify(self) -> Self:
         """Read everything, and raise ValueError if something does not match its checksum."""
@@ -339,19 +323,18 @@ def _packed_count(n: int) -> bytes:
     return count + struct.pack("<I", zlib.crc32(count))
 
 
-def _read_layout(file: FileIO, path: Path) -> VectorLayout:
-    said, end, _ = read_header(file, path, MAGIC, VERSION, "a vector file")
-    try:
-        n_features = check_integer("n_features", said["n_features"], low=1)
-        calibration = None
-        if "calibration" in said:
-            calibration = Calibration(*(np.array(said["calibration"][name], "f4") for name in Calibration._fields))
-        calibration = checked_calibration(n_features, said["dtype"], calibration)
-        return VectorLayout(n_features, said["dtype"], calibration, said["id"], end)
-    except KeyError as missing:
-        raise ValueError(f"{path}: the header says no {missing}") from None
-    except (TypeError, AttributeError, ValueError) as wrong:
-        raise ValueError(f"{path}: {wrong}") from None
+def _new_id() -> str:
+    return secrets.token_hex(8)
+
+
+def _head_and_layout(n_features: int, dtype: str, calibration: Calibration | None) -> tuple[bytes, VectorLayout]:
+    """What a new file begins with, and the layout that this says."""
+    said: dict[str, Any] = {"n_features": n_features, "dtype": dtype, "id": _new_id()}
+    if calibration is not None:
+        said["calibration"] = {name: array.tolist() for name, array in calibration._asdict().items()}
+    head, _ = packed_header(MAGIC, VERSION, said)
+    layout = VectorLayout(n_features, dtype, calibration, said["id"], len(head))
+    return head + _packed_count(0).ljust(PAGE, b"\0"), layout
 
 
 def _read_count(file: FileIO, layout: VectorLayout) -> int:
