@@ -152,8 +152,11 @@ def test_fit_add_and_tune_report(seen):
     search = SimilaritySearch(ITQ(n_bits=8, max_iter=2, random_state=0)).fit(X)
     assert ("ITQ rounds", 2, 2) in seen
     seen.clear()
-    search.add(X)
-    assert ("ITQ encode", 1, 1) in seen
+    search.add(np.tile(X, (50, 1)))
+    (total,) = {total for task, _, total in seen if task == "ITQ encode"}
+    assert total > 1, "a single block is done before anybody could look"
+    assert ("ITQ encode", total, total) in seen
+    search.remove(np.arange(len(X), len(search)))
     seen.clear()
     tune(search, vectors=X, other_n_bits=[4], n_queries=20)
     assert {"nearest vectors", "tune other lengths"} <= {task for task, _, _ in seen}

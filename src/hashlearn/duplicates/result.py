@@ -279,7 +279,7 @@ class Duplicates:
         """Write everything, the vectors too, to a folder: new, empty, or one that duplicates were saved to before.
 
         The folder holds a complete state at every moment, also while others read it or save to it; see
-        :mod:`hashlearn.durable.generations`.
+        :mod:`hashlearn.duplicates.generations`.
 
         Parameters
         ----------

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file
 from safetensors.numpy import save as as_safetensors
 
 from hashlearn.duplicates.candidates import Finder, Projection, SignCodes
+from hashlearn.duplicates.generations import FolderFormat
 from hashlearn.duplicates.groups import Contents, Grouping, Keep, NearPairs
 from hashlearn.duplicates.plan import Plan
 from hashlearn.duplicates.state import State
@@ -19,7 +20,6 @@ from hashlearn.duplicates.texts import RareWords, Rarity, TextRows, TextWords
 from hashlearn.duplicates.vectors import MetricRows, RowFacts, facts_of_block
 from hashlearn.duplicates.verify import Curve
 from hashlearn.durable.files import naming, new_file, sync, write_all
-from hashlearn.durable.generations import FolderFormat
 from hashlearn.rows import RowBlocks
 from hashlearn.rows.blocks import dense
 

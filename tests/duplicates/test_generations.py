@@ -7,9 +7,9 @@ import stat
 
 import pytest
 
-from hashlearn.durable import generations
+from hashlearn.duplicates import generations
+from hashlearn.duplicates.generations import FolderFormat
 from hashlearn.durable.files import LEFTOVER
-from hashlearn.durable.generations import FolderFormat
 from hashlearn.durable.locks import LOCK, exclusive_folder
 
 FORMAT = FolderFormat(title="test state", version=2, manifest="state.json")
