@@ -92,6 +92,23 @@ def test_a_damaged_cache_and_one_that_is_full_cost_time_only(nowhere, tmp_path):
     assert (full.returncode, full.stdout) == (0, "[3 5]\n"), full.stderr
 
 
+def test_a_change_of_a_helper_compiles_the_kernels_that_import_it_and_no_others(nowhere, tmp_path):
+    package = copy_kernels(tmp_path / "kernels")
+    place = nowhere | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    code = USE + "print(sum(read_tiles.stats.cache_misses.values()))"
+
+    def misses_after_a_change_of(name):
+        with (package / "index" / "kernels" / name).open("a", encoding="utf-8") as file:
+            file.write("\nUNUSED = 1\n")
+        done = run(["-c", code], package, **place)
+        assert done.stderr == ""
+        return int(done.stdout.splitlines()[1])
+
+    assert misses_after_a_change_of("tiles.py") == 1
+    assert misses_after_a_change_of("rerank.py") == 0
+    assert misses_after_a_change_of("simd.py") == 1  # tiles.py imports it
+
+
 def test_of_two_processes_of_the_tests_one_compiles_a_kernel(nowhere, tmp_path):
     package = copy_kernels(tmp_path / "kernels")
     code = (

@@ -1,6 +1,7 @@
 """One way to compile a kernel, and to keep it compiled between processes."""
 
 import hashlib
+import re
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
@@ -54,19 +55,31 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 
 @cache
-def source_stamp() -> bytes:
-    """A digest of every source file of the folders that have kernels.
+def source_stamp(module: str) -> bytes:
+    """A digest of the source of a module and of the modules it imports that lie in folders with kernels.
 
-    numba's disk cache notices a change of the file that holds a kernel, and no change of the helpers that the file
-    imports: it would keep old machine code. With this stamp, a change of any file beside a kernel compiles all anew.
+    numba's disk cache notices a change of the file that holds a kernel. It does not notice a change of the helpers that
+    the file imports, and would keep old machine code. With this stamp, such a change compiles the kernel again.
     """
-    sources = {path: path.read_bytes() for path in sorted(_PACKAGE.rglob("*.py"))}
-    folders = {path.parent for path, source in sources.items() if b"from hashlearn.compiled import" in source}
-    digest = hashlib.sha256()
-    for path, source in sources.items():
-        if path.parent in folders or path == Path(__file__):
-            digest.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + source + b"\0")
+    digest, sources = hashlib.sha256(), _sources()
+    found, names = {__name__}, [module]
+    while names:
+        name = names.pop()
+        if name in sources and name not in found:
+            found.add(name)
+            names += re.findall(r"^from (hashlearn[\w.]*) import", sources[name], re.MULTILINE)
+    for name in sorted(found):
+        digest.update(name.encode() + b"\0" + sources[name].encode() + b"\0")
     return digest.digest()
+
+
+@cache
+def _sources() -> dict[str, str]:
+    """The source of each module of the folders that have kernels."""
+    sources = {path: path.read_text(encoding="utf-8") for path in sorted(_PACKAGE.rglob("*.py"))}
+    folders = {path.parent for path, source in sources.items() if "from hashlearn.compiled import" in source}
+    names = {path: ".".join(path.relative_to(_PACKAGE.parent).with_suffix("").parts) for path in sources}
+    return {names[path]: source for path, source in sources.items() if path.parent in folders | {_PACKAGE}}
 
 
 def _kept(dispatcher: Any) -> Any:
@@ -78,7 +91,7 @@ def _kept(dispatcher: Any) -> Any:
         return dispatcher
     kept: Any = getattr(dispatcher, "_cache", None)  # no public name for it; without it, numba's own rules apply
     if hasattr(kept, "_cache_file"):
-        kept._cache_file._source_stamp = source_stamp()
+        kept._cache_file._source_stamp = source_stamp(dispatcher.py_func.__module__)
         index = Path(kept._cache_file._index_path)
         kept.load_overload = partial(_or_nothing, index, kept.load_overload)
         kept.save_overload = partial(_or_nothing, index, kept.save_overload)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.compiled import compiled, inlined, lean
+from hashlearn.compiled import inlined, lean
 from hashlearn.index.kernels.look_up import TABLE, least_sums, near_by_bounds, near_by_sums
-from hashlearn.index.kernels.simd import TILE, lowest_bit, popcount, prefetch
+from hashlearn.index.kernels.simd import TILE, lowest_bit, prefetch
 from hashlearn.index.kernels.tiles import ALL_ALIVE
 
 POSITION_BITS = 36
@@ -87,7 +87,6 @@ class Scratch(NamedTuple):
     histogram: NDArray[np.int32]
 
 
-@compiled
 def knn_scan(codes, first_tile, last_tile, queries, bounds, k, largest, keys):
     """The k nearest codes among the tiles ``first_tile:last_tile``, for each query.
 
@@ -111,34 +110,79 @@ def knn_scan(codes, first_tile, last_tile, queries, bounds, k, largest, keys):
         Gets the results in no order, filled with -1 where there are fewer than k.
     """
     n_queries = len(keys)
+    found = _nothing_found(n_queries, k, largest)
+    scratch = Scratch(np.zeros(_GROUP, np.uint64), np.empty(_N_DIGITS, np.int32))
+    sample = _sample(first_tile, min(last_tile, codes.n_codes // TILE), k)
+    is_guessed = sample.rank > 0 and _mostly_alive(codes)
+    if is_guessed:
+        _guess_limits(codes, sample, queries, np.empty(sample.n_tiles, np.int64), found, scratch)
+
+    def scan_for_one(query: int, found: Found) -> None:
+        one = _of_one(queries, codes.n_bytes, query)
+        part = keys[query : query + 1]
+        _scan_for_one(codes, first_tile, last_tile, one, bounds, found, scratch, k, largest, part)
+
+    # Two kernels, because many programs need only one of them: a first call compiles no more than it uses.
+    n_grouped = n_queries - (n_queries % _GROUP == 1)
+    if n_grouped:
+        part = keys[:n_grouped]
+        _scan_for_many(codes, first_tile, last_tile, queries, bounds, found, scratch, k, largest, part)
+    if n_grouped < n_queries:
+        scan_for_one(n_grouped, Found(*(array[n_grouped:] for array in found)))
+    if is_guessed:
+        for query in np.flatnonzero((found.counts < k) & (found.limits < _NO_LIMIT)):
+            scan_for_one(query, _nothing_found(1, k, largest))
+
+
+def _nothing_found(n_queries: int, k: int, largest: np.unsignedinteger) -> Found:
     found = Found(
         np.empty((n_queries, 2 * k + TILE), np.int64),
         np.zeros(n_queries, np.int64),
-        np.full(n_queries, _NO_LIMIT),
-        np.full(n_queries, largest),
+        np.empty(n_queries, np.int64),
+        np.empty(n_queries, largest.dtype),
     )
-    scratch = Scratch(np.zeros(_GROUP, np.uint64), np.zeros(_N_DIGITS, np.int32))
-    sample = _sample(first_tile, min(last_tile, codes.n_codes // TILE), k)
-    if sample.rank > 0 and _mostly_alive(codes):
-        _guess_limits(codes, sample, queries, np.empty(sample.n_tiles, np.int64), found, scratch)
+    found.limits.fill(_NO_LIMIT)
+    found.thresholds.fill(largest)
+    return found
+
+
+def _of_one(queries: Queries, n_bytes: int, query: int) -> Queries:
+    """The tables of one query."""
+    n_entries = n_bytes * 2 * TABLE
+    entries, number = slice(query * n_entries, (query + 1) * n_entries), slice(query, query + 1)
+    return Queries(
+        queries.tables[entries],
+        queries.factors[number],
+        queries.coarse[entries],
+        queries.coarse_factors[number],
+        queries.divisors[number],
+    )
+
+
+@lean
+def _scan_for_one(codes, first_tile, last_tile, queries, bounds, found, scratch, k, largest, keys):
+    _aim(found, 0, codes.n_bytes, queries, bounds, largest)
+    _scan(codes, first_tile, last_tile, queries, bounds, (0,), 1, found, scratch, k)
+    _write_keys(found, k, scratch, keys)
+
+
+@lean
+def _scan_for_many(codes, first_tile, last_tile, queries, bounds, found, scratch, k, largest, keys):
+    n_queries = len(keys)
     for query in range(n_queries):
         _aim(found, query, codes.n_bytes, queries, bounds, largest)
-    block = max(1, _CACHE_BYTES // (TILE * codes.n_bytes))
-    last = n_queries - 1
+    block, last = max(1, _CACHE_BYTES // (TILE * codes.n_bytes)), n_queries - 1
     for start in range(first_tile, last_tile, block):
         end = min(start + block, last_tile)
-        for first in range(0, n_queries, _GROUP):
-            if first == last:
-                _scan(codes, start, end, queries, bounds, (first,), 1, found, scratch, k)
-            else:  # the last query fills the group up
-                group = (first, first + 1, min(first + 2, last), min(first + 3, last))
-                _scan(codes, start, end, queries, bounds, group, n_queries - first, found, scratch, k)
-    for query in range(n_queries):
-        if found.counts[query] < k and found.limits[query] < _NO_LIMIT:
-            found.counts[query] = 0
-            found.limits[query] = _NO_LIMIT
-            _aim(found, query, codes.n_bytes, queries, bounds, largest)
-            _scan(codes, first_tile, last_tile, queries, bounds, (query,), 1, found, scratch, k)
+        for first in range(0, n_queries, _GROUP):  # the last query fills the last group up
+            group = (first, min(first + 1, last), min(first + 2, last), min(first + 3, last))
+            _scan(codes, start, end, queries, bounds, group, n_queries - first, found, scratch, k)
+    _write_keys(found, k, scratch, keys)
+
+
+@inlined
+def _write_keys(found, k, scratch, keys):
+    for query in range(len(keys)):
         count = found.counts[query]
         if count > k:
             _keep_smallest(found.keys[query], count, k, scratch.histogram)
@@ -160,15 +204,9 @@ def _aim(found, query, n_bytes, queries, bounds, largest):
     _fill_bounds(bounds, n_bytes, queries, query, found.limits[query])
 
 
-@inlined
-def _mostly_alive(codes):
+def _mostly_alive(codes: Codes) -> bool:
     """Whether a search looks at nearly all codes: a guess from all of them is then one for these."""
-    if codes.alive.size == 0:
-        return True
-    n_alive = 0
-    for word in codes.alive:
-        n_alive += popcount(word)
-    return 16 * n_alive >= 15 * codes.n_codes
+    return codes.alive.size == 0 or 16 * int(np.bitwise_count(codes.alive).sum()) >= 15 * codes.n_codes
 
 
 class Sample(NamedTuple):
@@ -183,8 +221,7 @@ class Sample(NamedTuple):
     rank: int
 
 
-@inlined
-def _sample(first_tile, last_tile, k):
+def _sample(first_tile: int, last_tile: int, k: int) -> Sample:
     """Choose a sample so that at least k codes have a sum up to the guess.
 
     Of the tiles that hold one of the k nearest codes, at most k / step are in the sample on average. The rank is above
@@ -390,7 +427,8 @@ def _keep_smallest(keys, count, k, histogram):
         shift += 1
     room_at_limit, n_bins = k, np.uint64(_N_DIGITS)
     while True:
-        histogram[:] = 0
+        for digit in range(_N_DIGITS):
+            histogram[digit] = 0
         for i in range(count):
             digit = np.uint64((keys[i] >> POSITION_BITS) - limit) >> np.uint64(shift)  # of lower sums it is large
             histogram[digit & np.uint64(_N_DIGITS - 1)] += digit < n_bins

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hashlearn.compiled import compiled, inlined
+from hashlearn.compiled import inlined, lean
 from hashlearn.linalg.moments import Moments
 from hashlearn.linalg.projections import principal_directions, projected
 from hashlearn.linalg.rotations import quantizing_rotation, random_rotation
@@ -169,7 +169,8 @@ class SignSearch:
             to_whole_numbers(products)
             # p - G s of the guess; whole numbers, exact in double precision
             residuals = products - signs_of(scores[part]).astype(np.float64) @ gram
-            search_signs(scores[part], residuals.astype(np.int32), self.gram, self.patience, self.restarts)
+            room = np.empty((8, len(gram)), np.int32)
+            search_signs(scores[part], residuals.astype(np.int32), self.gram, self.patience, self.restarts, room)
         scores *= scores.dtype.type(4 / self.scale)
         return scores
 
@@ -198,14 +199,13 @@ class _Flips(NamedTuple):
     fixed: NDArray[np.int32]
 
 
-@compiled
-def search_signs(scores, residuals, gram, patience, restarts):
+@lean
+def search_signs(scores, residuals, gram, patience, restarts, room):
     """Tabu search for the signs of every row, from those of its scores; the scores become those of what is found.
 
-    ``residuals`` are p - G s of the signs to start from.
+    ``residuals`` are p - G s of the signs to start from; ``room`` is memory to work with, 8 numbers for each bit.
     """
     n, b = scores.shape
-    room = np.empty((8, b), np.int32)
     now, best, flips = _Signs(room[0], room[1]), _Signs(room[2], room[3]), _Flips(room[4], room[5])
     numbers, recent = room[6], room[7, : max(1, min(TENURE, b // 2))]
     for k in range(b):
@@ -256,7 +256,7 @@ def _copy(source, target):
     copy_numbers(source.residual, target.residual)
 
 
-@compiled
+@lean
 def copy_numbers(source, target):
     """``target[:] = source``. Of an assignment of slices numba compiles the error's words too, in two seconds."""
     for k in range(len(source)):
@@ -270,7 +270,7 @@ def _allow_all(gram, now, flips):
         flips.raised[k] = ((now.residual[k] ^ now.signs[k]) - now.signs[k]) + gram[k, k]
 
 
-@compiled
+@lean
 def _flip(j, gram, now, flips):
     """Flip sign j; return what that adds to a quarter of the error."""
     sign, word, added = now.signs[j], gram[j], flips.raised[j]
