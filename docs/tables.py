@@ -939,8 +939,28 @@ def texts(part: str) -> str:
 
 def inputs() -> str:
     """How long ``add`` takes with vectors in other forms, as a multiple of the array's time; the newest runs count."""
-    times = {form: ratio for run in benchmark_runs("inputs") for form, ratio in run["times"].items()}
+    times = {form: ratio for run in benchmark_runs("inputs") for form, ratio in run.get("times", {}).items()}
     return markdown([["form", "times the array"], *([form, f"{ratio:.2f}"] for form, ratio in times.items())])
+
+
+def input_forms() -> str:
+    """The forms that are passed to every entry point; the newest run counts."""
+    run = [run for run in benchmark_runs("inputs") if "matrix" in run][-1]
+    rows = [[str(value) for value in row.values()] for row in run["matrix"]]
+    torch = f", those of torch {run['torch']} among them" if run["torch"] else ""
+    table = markdown([list(run["matrix"][0]), *rows])
+    return f"{table}\n\n{run['passed']:,} of {run['tests']:,} tests passed{torch}."
+
+
+def adapters() -> str:
+    """How many tests of the frameworks' own suites pass; the newest run counts."""
+    rows = [["framework", "suite", "tests", "passed", "not applicable, and why"]]
+    for suite in benchmark_runs("adapters")[-1]["suites"]:
+        reasons = Counter(reason.removeprefix("Skipped: ") for reason in suite["left out"])
+        left_out = "; ".join(f"{n}: {reason}" for reason, n in reasons.items()) or "none"
+        framework = suite["framework"] + (f" ({suite['version']})" if "version" in suite else "")
+        rows.append([framework, suite["suite"], str(suite["tests"]), str(suite["passed"]), left_out])
+    return markdown(rows)
 
 
 def guard() -> str:
@@ -991,6 +1011,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "duplicates": duplicate_contenders,
     "guard": guard,
     "inputs": inputs,
+    "input forms": input_forms,
+    "adapters": adapters,
     "faults": faults,
     "serving": serving,
     "soak": soak,

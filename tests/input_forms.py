@@ -129,10 +129,16 @@ VECTORS: dict[str, Callable[[np.ndarray], Any]] = {
     "pyarrow FixedSizeList": fixed_size,
     "pyarrow FixedSizeList, a part": lambda X: fixed_size(np.vstack([X[:1], X, X[:2]]))[1:-2],
     "pyarrow List": lambda X: pa.array(X.tolist(), pa.list_(pa.float32())),
+    "pyarrow List, a part": lambda X: pa.array([[9.0] * WIDTH, *X.tolist(), [7.0] * WIDTH], pa.list_(pa.float32()))[
+        1:-1
+    ],
     "pyarrow LargeList": lambda X: pa.array(X.tolist(), pa.large_list(pa.float64())),
     "pyarrow tensors": lambda X: pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(X)),
     "pyarrow in pieces": pieces,
     "pyarrow table with a column": lambda X: pa.table(with_other_columns(fixed_size(X))),
+    "pyarrow table in pieces": lambda X: pa.concat_tables(
+        pa.table({"embedding": fixed_size(part)}) for part in (X[:5], X[5:6], X[6:])
+    ),
     "pyarrow table, wide": lambda X: pa.table({f"f{place}": X[:, place] for place in range(X.shape[1])}),
     "memoryview": memoryview,
     "datasets.Dataset": lambda X: datasets.Dataset.from_dict(with_other_columns(X)),
@@ -140,6 +146,10 @@ VECTORS: dict[str, Callable[[np.ndarray], Any]] = {
         range(len(X) - 1, -1, -1)
     ),
     "datasets column": lambda X: datasets.Dataset.from_dict(with_other_columns(X))["embedding"],
+    "datasets.Dataset, numpy format": lambda X: datasets.Dataset.from_dict(with_other_columns(X)).with_format("numpy"),
+    "datasets column, numpy format": lambda X: datasets.Dataset.from_dict(with_other_columns(X)).with_format("numpy")[
+        "embedding"
+    ],
     "a tensor of bfloat16": TensorOfBfloat16,
     "__array__": HasArray,
     "__dlpack__": HasDlpack,
@@ -155,6 +165,15 @@ if find_spec("torch") is not None:  # not among the test's packages: 540 MB
     VECTORS |= {
         "torch": lambda X: torch.tensor(X),
         "torch with a gradient": lambda X: torch.tensor(X, requires_grad=True),
+        "torch half": lambda X: torch.tensor(X).half(),
+        "torch transposed": lambda X: torch.tensor(np.ascontiguousarray(X.T)).T,
+        "datasets.Dataset, torch format": lambda X: datasets.Dataset.from_dict(with_other_columns(X)).with_format(
+            "torch"
+        ),
+        "datasets column, torch format": lambda X: datasets.Dataset.from_dict(with_other_columns(X)).with_format(
+            "torch"
+        )["embedding"],
+        "pandas Series of tensors": lambda X: pd.Series(list(torch.tensor(X))),
         "torch bfloat16": lambda X: torch.tensor(X).bfloat16(),
         "list of torch rows": lambda X: [torch.tensor(row, requires_grad=True) for row in X],
     }

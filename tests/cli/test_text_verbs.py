@@ -49,3 +49,14 @@ def test_bad_arguments_get_a_line(refused, texts):
     (texts / "other.txt").write_text("9 0 a 1\n")
     assert "got none of them" in refused("evaluate", "texts", "--texts", "queries.tsv", "--relevance", "other.txt")
     assert "queries.tsv" in refused("evaluate", "texts", "--texts", "queries.tsv", "--relevance", "queries.tsv")
+
+
+def test_judgements_of_rows_that_are_not_there(run, refused, texts):
+    (texts / "some.txt").write_text("1 0 a 1\n1 0 zz 1\n")
+    judged = run("evaluate", "texts", "--texts", "queries.tsv", "--relevance", "some.txt", "--by", "words")
+    assert "some.txt: 1 of 2 judged rows are not in the search, such as 'zz'; they count as not found" in judged.err
+    assert judged.out.split()[-3:] == ["0.5000", "MRR", "1.0000"]
+    (texts / "none.txt").write_text("1 0 zz 1\n")
+    assert "must judge rows of the search" in refused(
+        "evaluate", "texts", "--texts", "queries.tsv", "--relevance", "none.txt"
+    )

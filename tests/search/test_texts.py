@@ -200,6 +200,8 @@ def test_a_list_alone_keeps_its_order():
         ({"text": "a", "by": "sound"}, "by must be"),
         ({"text": 7}, "text must be a string"),
         ({"text": ["a", 7]}, "text must be a string"),
+        ({"text": ["a", None]}, "got NoneType among them"),
+        ({"text": {"a": 1}}, "text must be a string or a list of strings, got dict"),
         ({"text": "a", "weights": {"sound": 1}}, "weights must be a dict"),
         ({"text": "a", "weights": {"words": 0, "meaning": 0}}, "weights must not all be 0"),
         ({"text": "a", "diversity": 2}, "diversity must be"),
@@ -251,7 +253,7 @@ def test_texts_of_a_column(column):
     assert search.search(text=column(["chess", "apple"]), by="words", k=1).ids.tolist() == [[0], [1]]
 
 
-@pytest.mark.parametrize("query", ["", "?!", "the of and", "☃", "\0", "a" * 1_000_000, "NEAR(a b) AND *"])
+@pytest.mark.parametrize("query", ["", "?!", "the of and", "☃", "\0", "\ud800", "a" * 1_000_000, "NEAR(a b) AND *"])
 def test_odd_queries_have_an_answer(search, query):
     assert search.search(text=query, k=3).ids.shape == (3,)
 

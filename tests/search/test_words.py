@@ -4,6 +4,7 @@ import json
 import math
 import re
 import sqlite3
+import unicodedata
 from collections import Counter
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from hashlearn.deadline import Deadline, DeadlineExceeded, until
 from hashlearn.search.catalog import Catalog, OutdatedError
-from hashlearn.search.word_query import Term, parse_words, spaced, tokens_of
+from hashlearn.search.word_query import TOKENIZER, Term, parse_words, spaced, tokens_of
 from hashlearn.search.word_tables import check_text_field
 from hashlearn.search.words import K1, MOST_TERMS, B, Posting, Words, best_places
 
@@ -112,6 +113,54 @@ def test_case_and_accents_do_not_matter():
     assert places(TEXTS, "ECOUTEZ Cafe") == [4]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("café", "cafe\u0301", "CAFE"),
+        ("Straße", "STRASSE", "STRA\u1e9eE"),
+        ("ﬁnal 123 Ⅷ", "final １２３ viii"),
+        ("İstanbul Iğdır", "istanbul ığdır", "ISTANBUL IĞDIR"),
+        ("Ёлка", "елка"),
+        ("Άλφα", "αλφα"),
+        ("العَرَبِيَّة", "العربية", "العـــربية"),
+        ("שָׁלוֹם", "שלום"),
+        ("한국어", unicodedata.normalize("NFD", "한국어")),
+        ("ガス", "ｶﾞｽ", unicodedata.normalize("NFD", "ガス")),
+        ("Daten\u00adbank", "datenbank"),
+        ("C++", "Ｃ＋＋"),
+    ],
+)
+def test_a_word_is_found_however_it_is_written(words):
+    for text in words:
+        for query in words:
+            assert places(["another text", text], query) == [1], (text, query)
+
+
+@pytest.mark.parametrize("text", ["हिन्दी भाषा", "தமிழ் மொழி", "বাংলা ভাষা"])
+def test_vowel_signs_do_not_end_a_word(text):
+    assert tokens_of([text]) == [tuple(text.split())]
+
+
+def test_a_stem_finds_korean_words_with_endings():
+    assert places(["공유 라이브러리", "사용자는 게임을 한다"], "게임") == [1]
+
+
+def test_two_characters_that_stand_together_count_more_than_apart():
+    texts = ["据的数了库", "新的数据", "库房"]
+    assert places(texts, "打开数据库") == [1, 0, 2]
+
+
+def test_a_thai_word_is_found_inside_a_run():
+    assert places(["โปรแกรมแก้ไขข้อความ", "ฐานข้อมูล"], "แก้ไข")[0] == 0
+
+
+def test_a_long_query_keeps_its_telling_phrases(monkeypatch):
+    monkeypatch.setattr("hashlearn.search.words.MOST_TERMS", 4)
+    texts = ["one two", "two one", *["one"] * 5, *["two"] * 5]
+    assert places(texts, "one-two")[0] == 0
+    assert places(texts, "x y z one-two v w")[0] == 0
+
+
 def test_scripts_without_spaces_are_found_by_a_part_of_a_run():
     assert places(TEXTS, "据库") == [6]
     assert places(TEXTS, "タ") == [6]
@@ -134,7 +183,7 @@ def test_a_name_with_marks_is_found_whole_first_and_in_its_parts():
     assert places(["dev of libfoo", "for libfoo dev use", "libfoo_dev"], "libfoo-dev")[0] == 2
 
 
-@pytest.mark.parametrize("query", ["", "  ", "?!...", "☃", "\0", '"', "*", "(", "^"])
+@pytest.mark.parametrize("query", ["", "  ", "?!...", "☃", "❤\ufe0f", "👩\u200d💻", "\ud800", "\0", '"', "*", "(", "^"])
 def test_a_query_without_a_letter_finds_nothing(query):
     assert places(TEXTS, query) == []
     assert places(TEXTS, query, operators=True) == []
@@ -262,7 +311,7 @@ def test_fields_with_marks_in_their_names():
 def test_the_tokenizer_splits_as_the_table_does():
     text = "Don't stop_here: İstanbul e-mail x86_64 C++ C# ﬁne 12.5€"
     db = sqlite3.connect(":memory:")
-    db.execute("CREATE VIRTUAL TABLE t USING fts5(text, tokenize='unicode61 remove_diacritics 2')")
+    db.execute(f"CREATE VIRTUAL TABLE t USING fts5(text, tokenize='{TOKENIZER}')")
     db.execute("INSERT INTO t VALUES (?)", (spaced(text),))
     for (token,) in ((token,) for tokens in tokens_of([text]) for token in tokens):
         assert db.execute("SELECT count(*) FROM t WHERE t MATCH ?", (Term((token,)).match,)).fetchone() == (1,)

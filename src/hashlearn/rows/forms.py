@@ -298,7 +298,8 @@ def _of_arrow(column: Any, argument: str) -> Any:
     if hasattr(column, "as_py"):  # one row of a column of lists
         column = column.values
     if not is_list_type(column.type):
-        return np.asarray(column)
+        is_decimal = require("pyarrow", "parquet").types.is_decimal(column.type)
+        return np.asarray(column.cast("float64") if is_decimal else column)
     pieces = list(column.chunks) if hasattr(column, "chunks") else [column]
     try:
         matrices = [matrix_of_lists(piece) for piece in pieces if len(piece)]
@@ -337,13 +338,13 @@ def is_list_type(kind: Any) -> bool:
     check = require("pyarrow", "parquet").types
     kind = getattr(kind, "storage_type", kind)  # an extension, such as a tensor of a fixed shape
     lists = check.is_list(kind) or check.is_large_list(kind) or check.is_fixed_size_list(kind)
-    return lists and is_number_type(kind.value_type)
+    return lists and is_number_type(kind.value_type) and not check.is_decimal(kind.value_type)
 
 
 def is_number_type(kind: Any) -> bool:
     """Whether an Arrow type is a number."""
     check = require("pyarrow", "parquet").types
-    return check.is_integer(kind) or check.is_floating(kind)
+    return check.is_integer(kind) or check.is_floating(kind) or check.is_decimal(kind)
 
 
 def matrix_of_lists(lists: Any) -> NDArray:

@@ -16,6 +16,7 @@ from hashlearn.rows.forms import is_missing, rows_of_table
 from hashlearn.rows.inputs import as_payloads, as_vectors, payload_of
 from hashlearn.search.hybrid import check_weights
 from hashlearn.search.question import WAYS, Question
+from hashlearn.search.word_query import typed
 
 TEXT_FIELD = "text"
 """The payload field that texts are kept in, unless another one is named."""
@@ -126,7 +127,7 @@ class Asked(NamedTuple):
             return Question(None, queries, None, by, weights, diversity=diversity), was_one_row
         was_one = isinstance(self.text, str)
         takes_texts = encoder is not None and encoder.kind == "text"
-        texts = [text.replace("\0", " ") for text in ([self.text] if was_one else _strings(self.text))]
+        texts = [typed(text) for text in ([self.text] if was_one else _strings(self.text))]
         by = way_to_ask(self.by, has_words=has_words, has_vectors=self.X is not None or takes_texts)
         queries = None
         if by != "words":
@@ -137,12 +138,12 @@ class Asked(NamedTuple):
 
 
 def _strings(texts: Any) -> list[str]:
-    if not hasattr(texts, "__iter__") or isinstance(texts, bytes):
+    if not hasattr(texts, "__iter__") or isinstance(texts, (bytes, Mapping)):
         raise TypeError(f"text must be a string or a list of strings, got {type(texts).__name__}")
     listed = _as_list(texts)
-    other = next((text for text in listed if not isinstance(text, str)), None)
-    if other is not None:
-        raise TypeError(f"text must be a string or a list of strings, got {type(other).__name__} among them")
+    others = [type(text).__name__ for text in listed if not isinstance(text, str)]
+    if others:
+        raise TypeError(f"text must be a string or a list of strings, got {others[0]} among them")
     return listed
 
 

@@ -18,12 +18,23 @@ import sqlite3
 import threading
 from collections import Counter
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
+from unicodedata import normalize
 
-TOKENIZER = "unicode61 remove_diacritics 2"
-"""Of FTS5: words are runs of letters and digits, in lower case and without accents."""
-_NO_SPACES_BETWEEN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-"""Characters of Chinese and Japanese, each of which is a word of its own: their texts have no spaces."""
+TOKENIZER = "unicode61 remove_diacritics 2 categories ''L* N* Co M*''"
+"""Of FTS5: words are runs of letters, digits and the vowel signs of letters, in lower case and without accents."""
+_NO_SPACES_BETWEEN = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
+"""Characters of Thai, Lao, Burmese, Khmer, Japanese and Chinese, whose texts have no spaces, and of Korean, whose words
+have endings. Each is a word of its own, and a query looks for two neighbors as a phrase, too."""
+_ACCENTS = re.compile(
+    "[\u00ad\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u20d0-\u20f0\ufe00-\ufe0f]"
+)
+"""Of Latin, Greek and Cyrillic letters, the vowel points of Hebrew and Arabic, the line that stretches a word, the soft
+hyphen, and the marks that choose how a sign is drawn."""
 _LONGEST_PHRASE, _MOST_SIGNS = 64, 64
 """Words of a phrase; words and phrases with a sign."""
 _LETTER_WITH_MARKS = re.compile(r"(?<!\w)([A-Za-z])(\+\+|#)")
@@ -52,12 +63,24 @@ class WordQuery(NamedTuple):
     without: tuple[Term, ...] = ()
 
 
+def typed(text: str) -> str:
+    """A text as databases and models take it: without NUL, and with ``?`` for half a surrogate pair."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode()
+
+
 def spaced(text: str) -> str:
     """A text as the tokenizer gets it."""
-    text = text.replace("\0", " ")
+    text = typed(text)
+    if not text.isascii():
+        text = _NO_SPACES_BETWEEN.sub(r" \g<0> ", _folded(text))
     if "++" in text or "#" in text:
         text = _LETTER_WITH_MARKS.sub(lambda found: f"{found[1]}{_NAMES_OF_MARKS[found[2]]} ", text)
-    return text if text.isascii() else _NO_SPACES_BETWEEN.sub(r" \g<0> ", text)
+    return text
+
+
+def _folded(text: str) -> str:
+    """The same letters however they are written: case, accents, ligatures, wide letters, and the dotless i."""
+    return normalize("NFKC", _ACCENTS.sub("", normalize("NFKD", text))).casefold().replace("\u0131", "i")
 
 
 class _Tokenizer:
@@ -129,17 +152,19 @@ def parse_words(text: str, *, operators: bool = False) -> WordQuery:
 
 
 def _plain(text: str) -> WordQuery:
-    pieces = Counter(text.replace("\0", " ").split())
+    pieces = Counter(typed(text).split())
     counts: dict[Term, int] = {}
     for (_, count), tokens in zip(pieces.items(), tokens_of(list(pieces))):
-        parts = [(token,) for token in tokens]
+        parts: list[tuple[str, ...]] = [(token,) for token in tokens]
+        if len(tokens) > 2:
+            parts += [pair for pair in pairwise(tokens) if all(map(_NO_SPACES_BETWEEN.match, pair))]
         for each in [tokens, *parts] if 1 < len(tokens) <= _LONGEST_PHRASE else parts:
             counts[Term(each)] = counts.get(Term(each), 0) + count
     return WordQuery(counts)
 
 
 def _with_operators(text: str) -> WordQuery:
-    parts = _OPERATORS.findall(text.replace("\0", " "))
+    parts = _OPERATORS.findall(typed(text))
     counts: dict[Term, int] = {}
     must, without = [], []
     for (sign, _, word), tokens in zip(parts, tokens_of([phrase or word for _, phrase, word in parts])):

@@ -172,9 +172,11 @@ class Words:
         worth: dict[Term, float] = {}
         for term, count in nlargest(_MOST_LOOKED_UP, counts.items(), key=lambda item: item[1]):
             check_deadline()
-            found = db.execute("SELECT doc FROM temp.words_in WHERE term = ?", (term.tokens[0],)).fetchone()
-            if found is not None and len(term.tokens) == 1:
-                worth[term] = count * _idf(self._texts.n_texts, found[0])
+            found = db.execute(
+                f"SELECT doc FROM temp.words_in WHERE term IN ({', '.join('?' * len(term.tokens))})", term.tokens
+            ).fetchall()
+            if len(found) == len(set(term.tokens)):  # a phrase has at most the rows of its rarest word
+                worth[term] = count * _idf(self._texts.n_texts, min(n for (n,) in found))
         return {term: counts[term] for term in sorted(worth, key=lambda term: -worth[term])[:MOST_TERMS]}
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -229,19 +228,13 @@ def test_payloads(entry, form, tmp_path):
     assert PAYLOAD_ENTRIES[entry](PAYLOADS[form](), tmp_path) == PLAIN_PAYLOADS
 
 
-def test_the_page_says_how_many_cases_there_are():
-    forms = [form for form in VECTORS if "torch" not in form]
-    sizes = [(forms, ENTRIES), (SLICED, RARE_ENTRIES), (ONE_VECTOR, ONE_VECTOR_ENTRIES), (PAYLOADS, PAYLOAD_ENTRIES)]
-    sizes += [(INTEGERS, ID_ENTRIES), (STRINGS, ID_ENTRIES)]
-    page = (Path(__file__).parents[3] / "docs/howto/input.md").read_text(encoding="utf-8")
-    assert f"{len(forms)} forms of vectors, {len(ENTRIES)} entry points" in page
-    assert f"{sum(len(forms) * len(entries) for forms, entries in sizes):,} cases" in page
-
-
-def test_recommend_takes_a_frame():
+@cache
+def recommended(form: str) -> Any:
     rows = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
-    plain = recommend(rows, n_bytes=2, sample=150)
-    assert (
-        recommend(VECTORS["pandas Series of arrays"](rows), n_bytes=2, sample=150).by_neighborhood.measures
-        == plain.by_neighborhood.measures
-    )
+    rows = VECTORS[form](rows) if form in VECTORS else rows
+    return recommend(rows, n_bytes=2, sample=150).by_neighborhood.measures
+
+
+@pytest.mark.parametrize("form", ["float64", "pandas Series of arrays", "pyarrow in pieces"])
+def test_recommend(form):
+    assert recommended(form) == recommended("the plain array")

@@ -1,6 +1,7 @@
 """Texts as queries of a saved search: printed, or judged."""
 
 import json
+import warnings
 from typing import Any
 
 import typer
@@ -39,6 +40,7 @@ def evaluate_texts(folder: str, texts: str, relevance: str, by: str | None, out:
     if not asked:
         raise ValueError(f"--relevance must judge queries of {texts}, got none of them in {relevance}")
     search = SimilaritySearch.open(folder)
+    _check_known(set(map(str, search.ids.tolist())), {row for query in asked for row in judged[query]}, relevance)
     depth = min(RECALL_DEPTH, max(1, len(search)))
     with progress_bars():
         found = search.search(text=[queries[query] for query in asked], by=by, k=depth)
@@ -47,3 +49,17 @@ def evaluate_texts(folder: str, texts: str, relevance: str, by: str | None, out:
     if out is not None:
         write_text(out, json.dumps(scores._asdict()) + "\n")
     typer.echo(scores.table())
+
+
+def _check_known(ids: set[str], judged: set[str], relevance: str) -> None:
+    """Judgements of rows that the search does not have would count as rows that it did not find."""
+    unknown = sorted(judged - ids)
+    if len(unknown) == len(judged):
+        raise ValueError(f"--relevance must judge rows of the search, got none of them, but {unknown[0]!r:.60}")
+    if unknown:
+        warnings.warn(
+            f"{relevance}: {len(unknown):,} of {len(judged):,} judged rows are not in the search, such as "
+            f"{unknown[0]!r:.60}; they count as not found",
+            UserWarning,
+            stacklevel=1,
+        )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.extras import require
-from hashlearn.rows.formats.format import Format, listing, objects_of
+from hashlearn.rows.formats.format import ID_NAMES, Format, listing, objects_of
 from hashlearn.rows.formats.limits import check_expansion
 from hashlearn.rows.formats.problems import FileProblem
 from hashlearn.rows.forms import is_list_type, is_number_type, matrix_of_lists
@@ -58,8 +58,11 @@ class ArrowTable(NamedTuple):
         return self._values(chosen[0])
 
     def describe(self) -> dict[str, str]:
-        """The columns, as a line."""
-        return {"columns": listing([f"{name} ({kind})" for name, kind in self.types.items()])}
+        """The columns, as a line, and those that are no part of the vectors."""
+        taken = [name for name, kind in self.types.items() if is_list_type(kind)] or self._columns_of_numbers()
+        left_out = [name for name in self.types if name not in taken] if len(taken) > 1 else []
+        hint = f"; no numbers of a vector: {listing(left_out)}" if left_out else ""
+        return {"columns": listing([f"{name} ({kind})" for name, kind in self.types.items()]) + hint}
 
     def _choose(self, column: str | None) -> list[str]:
         if column is not None:
@@ -67,7 +70,7 @@ class ArrowTable(NamedTuple):
                 raise FileProblem(self.path, f"no column named {column!r}; it has {listing(list(self.types))}")
             return [column]
         lists = [name for name, kind in self.types.items() if is_list_type(kind)]
-        numbers = [name for name, kind in self.types.items() if is_number_type(kind)]
+        numbers = self._columns_of_numbers()
         if len(lists) > 1:
             raise FileProblem(self.path, f"several columns of vectors; name one with array=: {listing(lists)}")
         if not lists and not numbers and len(self.types) == 1:
@@ -75,6 +78,13 @@ class ArrowTable(NamedTuple):
         if not lists and not numbers:
             raise FileProblem(self.path, "no column of vectors or numbers")
         return lists or numbers
+
+    def _columns_of_numbers(self) -> list[str]:
+        """The columns of numbers, without a column of integers whose name says that they are ids."""
+        check = require("pyarrow", "parquet").types
+        numbers = [name for name, kind in self.types.items() if is_number_type(kind)]
+        others = [name for name in numbers if name.lower() not in ID_NAMES or not check.is_integer(self.types[name])]
+        return others or numbers
 
     def _vectors(self, column: str, kind: Any) -> NDArray:
         dtype = np.dtype(getattr(kind, "storage_type", kind).value_type.to_pandas_dtype())
@@ -92,13 +102,16 @@ class ArrowTable(NamedTuple):
         return vectors
 
     def _numbers(self, columns: list[str]) -> NDArray:
-        dtype = np.result_type(*(self.types[name].to_pandas_dtype() for name in columns))
+        check = require("pyarrow", "parquet").types
+        decimals = {name for name in columns if check.is_decimal(self.types[name])}
+        dtype = np.result_type(*(float if each in decimals else self.types[each].to_pandas_dtype() for each in columns))
         matrix = self._room(len(columns), dtype)
         for rows, batch in self._filled(columns):
             for place, name in enumerate(columns):
                 values = batch.column(batch.schema.get_field_index(name))
                 if values.null_count:
                     raise FileProblem(self.path, f"column {name!r} has missing values")
+                values = values.cast("float64") if name in decimals else values
                 matrix[rows, place] = values.to_numpy(zero_copy_only=False)
         return matrix
 

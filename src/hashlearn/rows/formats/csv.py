@@ -4,6 +4,7 @@ The names may be numbers: ``pandas.DataFrame(X).to_csv()`` writes 0, 1, 2 and so
 """
 
 import csv
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -11,7 +12,7 @@ from typing import NamedTuple, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.rows.formats.format import Format, choose, is_number, listing, values_of_texts
+from hashlearn.rows.formats.format import ID_NAMES, Format, choose, is_number, listing, values_of_texts
 from hashlearn.rows.formats.problems import FileProblem, reading
 
 DELIMITERS = ("\t", ";")
@@ -19,6 +20,14 @@ DELIMITERS = ("\t", ";")
 
 MANY_COLUMNS = 8
 """A first line of 0, 1, 2 and so on names the columns if there are this many, also where all values are integers."""
+
+_MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-")
+_WRITTEN_NUMBER = re.compile(r"[$€£]?[+-]?\d{1,3}([.,' ]\d{3})*([.,]\d+)?\s*[%$€£]?")
+"""A number as people write it: 1,234.5 or 12 % or 0,5."""
+_PARTS_OF_ARRAYS = re.compile(r"(?:np\.|numpy\.)?(?:float|int|uint)\d+\(([^()]*)\)")
+_BRACKETS = re.compile(r"(?:(?:np\.)?array|tensor)?\(?\s*[\[({](.*?)[\])}]\s*(?:,\s*dtype=[\w.]+\s*)?\)?", re.DOTALL)
+_FEWEST_BETWEEN_SPACES = 8
+"""So many numbers between spaces, without brackets, are a vector and not a text."""
 
 
 class CsvLayout(NamedTuple):
@@ -47,7 +56,8 @@ class Csv(Format):
     A column of vectors between brackets, which pandas writes for a column of lists, is a matrix, float32. Without a
     name it is taken before columns of numbers. The only column of a table needs no name.
 
-    A first column without a name holds the labels of the rows, as pandas writes them, and is not a feature.
+    A first column without a name holds the labels of the rows, as pandas writes them, and is not a feature; nor is a
+    first column of integers with one of the names ID_NAMES.
 
     Parameters
     ----------
@@ -71,10 +81,7 @@ class Csv(Format):
             if name is not None:
                 values = _column(path, file, layout, name)
                 return _matrix(path, name, values) if name in vectors else values
-            if not layout.numbers:
-                has_commas = any(is_number(field.replace(",", ".", 1)) for field in layout.first_row)
-                hint = "; write decimal points instead of decimal commas" if has_commas else ""
-                raise FileProblem(path, f"no column of numbers; it has {listing(layout.titles)}{hint}")
+            _check_numbers(path, layout)
             everything = len(layout.numbers) == len(layout.first_row)
             columns = None if everything else layout.numbers
             return np.loadtxt(file, delimiter=layout.delimiter, quotechar='"', comments=None, ndmin=2, usecols=columns)
@@ -99,23 +106,29 @@ class Csv(Format):
     def _layout(self, path: Path, file: TextIO, name: str | None = None) -> CsvLayout:
         """How to read the file, whose first line has this name; the file is then at its first row."""
         line = file.readline()
+        while line and not line.strip():
+            line = file.readline()
         delimiter = next((each for each in DELIMITERS if each in line), ",")
         titles = [field.strip() for field in next(csv.reader([line], delimiter=delimiter), [])]
         second = _first_row(file, delimiter)
         has_names = name in titles or _are_names(titles, second) if self.header is None else self.header
-        if not has_names:
+        if not has_names or (self.header is None and any(map(_is_vector, titles))):
             file.seek(0)
             first = _first_row(file, delimiter)
             if not first:
                 raise FileProblem(path, "no row of numbers in it")
+            if any(map(_is_vector, first)):
+                raise FileProblem(path, "the first line must name the columns where a column has vectors in brackets")
             return CsvLayout(delimiter, [], list(range(len(first))), first)
         if not second:
             raise FileProblem(path, "no row of numbers in it")
         if len(second) != len(titles):
             raise FileProblem(path, f"the first line names {len(titles)} columns, the first row has {len(second)}")
-        labels = 1 if titles[0] == "" and len(titles) > 1 else 0
+        has_labels = titles[0] == "" or (titles[0].lower() in ID_NAMES and _is_integer(second[0]))
         numbers = [
-            place for place in range(labels, len(second)) if not second[place].strip() or is_number(second[place])
+            place
+            for place in range(1 if has_labels and len(titles) > 1 else 0, len(second))
+            if second[place].strip().lower() in _MISSING or is_number(second[place])
         ]
         return CsvLayout(delimiter, titles, numbers, second)
 
@@ -168,21 +181,41 @@ def _column(path: Path, file: TextIO, layout: CsvLayout, name: str) -> NDArray:
     return values_of_texts(texts)
 
 
+def _check_numbers(path: Path, layout: CsvLayout) -> None:
+    """Refuse a table that has no numbers, or numbers that only people can read."""
+    if not layout.numbers and any(is_number(field.replace(",", ".", 1)) for field in layout.first_row):
+        hint = "; write decimal points instead of decimal commas"
+        raise FileProblem(path, f"no column of numbers; it has {listing(layout.titles)}{hint}")
+    for place, field in enumerate(layout.first_row if layout.titles else []):
+        if place not in layout.numbers and not is_number(field) and _WRITTEN_NUMBER.fullmatch(field.strip()):
+            hint = "write numbers as 1234.5, without separators of thousands and signs of currency or percent"
+            raise FileProblem(path, f"column {layout.titles[place]!r} has {field!r}; {hint}")
+    if not layout.numbers:
+        raise FileProblem(path, f"no column of numbers; it has {listing(layout.titles)}")
+
+
 def _is_vector(field: str) -> bool:
-    """Whether a field is a list of numbers between brackets, as pandas writes a column of lists or arrays."""
-    return field.startswith("[") and field.endswith("]") and is_number(_numbers_in(field).partition(" ")[0])
+    """Whether a field is a vector: numbers in brackets, as Python, numpy and databases write them, or many numbers."""
+    numbers = _numbers_in(field)
+    if _BRACKETS.fullmatch(field.strip()):
+        return not numbers or is_number(numbers[0])
+    return len(numbers) >= _FEWEST_BETWEEN_SPACES and "," not in field and all(map(is_number, numbers))
 
 
-def _numbers_in(field: str) -> str:
-    """The numbers of a vector with spaces between them."""
-    return " ".join(field[1:-1].replace(",", " ").split())
+def _numbers_in(field: str) -> list[str]:
+    """The numbers of a vector, as texts."""
+    field = _PARTS_OF_ARRAYS.sub(r"\1", field.strip())
+    inside = _BRACKETS.fullmatch(field)
+    return (inside[1] if inside else field).replace(",", " ").split()
 
 
 def _matrix(path: Path, name: str, fields: NDArray) -> NDArray[np.float32]:
-    width = len(_numbers_in(fields[0]).split())
+    width = len(_numbers_in(fields[0]))
+    if not width:
+        raise FileProblem(path, f"row 0 has no numbers in {name!r}")
     vectors = np.empty((len(fields), width), np.float32)
     for row, field in enumerate(fields):
-        numbers = _numbers_in(field).split() if _is_vector(field) else []
+        numbers = _numbers_in(field) if _is_vector(field) else []
         if "..." in numbers:
             raise FileProblem(path, f"{name!r} has ... in place of lost numbers; save it as .npy or .parquet")
         if len(numbers) != width:

@@ -11,6 +11,9 @@ from hashlearn.rows.formats.problems import FileProblem
 USUAL_NAMES = ("X", "features", "vectors", "embeddings", "data", "train", "traindata", "embedding", "vector")
 """Usual names of an array of vectors: one of them is taken if a file holds several arrays and no name is given."""
 
+ID_NAMES = ("id", "ids", "index", "unnamed: 0")
+"""Names, in lower case, of a column of integers that says which row this is and is no number of a vector."""
+
 
 class Format(Protocol):
     """A format of files with arrays in them. Every error about a file is a FileProblem."""

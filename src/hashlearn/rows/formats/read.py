@@ -72,6 +72,21 @@ FORMATS: dict[str, Format] = {
 """The format of a file, by the ending of its name."""
 
 SUFFIXES = tuple(FORMATS)
+_ADVICE = {
+    (".gz", ".bz2", ".xz", ".zst", ".zip"): "decompress it first",
+    (".json",): "write JSON lines, an object a line, as .jsonl",
+    (
+        ".pkl",
+        ".pickle",
+        ".pt",
+        ".pth",
+        ".ckpt",
+        ".joblib",
+    ): "files are never unpickled; save it as .npy or .safetensors",
+    (".xlsx", ".xls", ".ods"): "save the sheet as .csv",
+    (".bin", ".dat", ".raw"): "its type and shape are unknown; save it as .npy",
+}
+"""What to do with a file of another format."""
 
 
 def read_vectors(
@@ -114,7 +129,10 @@ def read_vectors(
     """
     values = read_array(path, array, max_bytes=max_bytes, header=header)
     if values.ndim != 2:
-        raise FileProblem(path, f"vectors must have shape (n, d), got shape {values.shape} of {values.dtype}")
+        hint = f": one column of texts, such as {values[0]!r:.40}" if values.dtype == object and len(values) else ""
+        if hint and isinstance(format_of(Path(path)), Csv):
+            hint += "; the delimiter of a table is a comma, a semicolon or a tab"
+        raise FileProblem(path, f"vectors must have shape (n, d), got shape {values.shape} of {values.dtype}{hint}")
     reason = why_no_numbers(values.dtype)
     if reason is not None:
         raise FileProblem(path, f"vectors must be {reason}")
@@ -180,7 +198,8 @@ def check_file(path: str | Path) -> Path:
     if path.is_dir():
         raise FileProblem(path, "a folder, not a file of vectors")
     if not has_known_suffix(path):
-        raise FileProblem(path, f"unknown format {path.suffix!r}; known are {' '.join(SUFFIXES)}")
+        advice = next((f"; {line}" for endings, line in _ADVICE.items() if path.suffix.lower() in endings), "")
+        raise FileProblem(path, f"unknown format {path.suffix!r}{advice}; known are {' '.join(SUFFIXES)}")
     if path.stat().st_size == 0:
         raise FileProblem(path, "empty")
     return path

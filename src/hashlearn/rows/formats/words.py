@@ -16,14 +16,18 @@ WORD = "word"
 
 BLOCK_LINES = 4096
 """Lines that are parsed at a time."""
+_LOOKED_AT = 100
+"""Lines that say whether a word comes first: the first word may be a number."""
 
 
 class TextLayout(NamedTuple):
-    """How a file is to be read: numbers of a vector, whether a word comes before them, lines before the first row."""
+    """How a file is to be read: numbers of a vector, whether a word comes before them, lines before the first row, and
+    how many words the file says it has."""
 
     width: int
     has_words: bool
     n_skipped: int
+    n_words: int | None = None
 
 
 class WordVectors(Format):
@@ -59,16 +63,20 @@ class WordVectors(Format):
 
 
 def _layout(path: Path) -> TextLayout:
-    with path.open(encoding="utf-8") as file:
-        lines = [line.split() for line in islice(file, 2)]
+    with path.open(encoding="utf-8-sig") as file:
+        lines = [line.split() for line in islice(file, _LOOKED_AT)]
     if not lines or not lines[0]:
         raise FileProblem(path, "no vectors in its first line")
     first, second = lines[0], lines[1] if len(lines) > 1 else []
     if len(first) == 2 and all(field.isdecimal() for field in first) and len(second) > int(first[1]) >= 1:
-        return TextLayout(int(first[1]), True, 1)
+        return TextLayout(int(first[1]), True, 1, int(first[0]))
     n_numbers = sum(is_number(field) for field in first)
     if n_numbers == 0 and len(first) == 1 and len(second) <= 1:
         return TextLayout(0, True, 0)
+    if n_numbers == len(first) > 1 and any(
+        len(line) == len(first) and not is_number(line[0]) and all(map(is_number, line[1:])) for line in lines
+    ):
+        return TextLayout(n_numbers - 1, True, 0)
     if n_numbers == len(first):
         return TextLayout(len(first), False, 0)
     if n_numbers == 0 or not all(is_number(field) for field in first[-n_numbers:]):
@@ -78,7 +86,8 @@ def _layout(path: Path) -> TextLayout:
 
 def _parts(path: Path, layout: TextLayout) -> Iterator[tuple[int, str, str]]:
     """The number of every line, from 1, with its word and the text of its numbers."""
-    with path.open(encoding="utf-8", newline="\n") as file:
+    n_read = 0
+    with path.open(encoding="utf-8-sig", newline="\n") as file:
         for number, line in enumerate(file, start=1):
             if number <= layout.n_skipped or not line.strip():
                 continue
@@ -86,7 +95,10 @@ def _parts(path: Path, layout: TextLayout) -> Iterator[tuple[int, str, str]]:
             if len(fields) != layout.width + layout.has_words:
                 wanted = f"{'a word and ' if layout.has_words else ''}{layout.width} numbers"
                 raise FileProblem(path, f"line {number} must have {wanted}")
+            n_read += 1
             yield number, fields[0], " ".join(fields[layout.has_words :])
+    if layout.n_words is not None and n_read != layout.n_words:
+        raise FileProblem(path, f"its first line says {layout.n_words} words, and it has {n_read}")
 
 
 def _vectors(path: Path, layout: TextLayout) -> NDArray[np.float32]:
