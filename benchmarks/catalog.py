@@ -22,8 +22,6 @@ from pathlib import Path
 
 import numpy as np
 
-from hashlearn.experiments.results import provenance
-
 N_FEATURES, N_BITS = 64, 128
 PARTS = ("query", "bulk", "changes", "filters", "opening", "refresh")
 COLORS = ("red", "green", "blue", "white", "black")
@@ -249,6 +247,8 @@ def main() -> None:
         if options.bulk_only:
             print(json.dumps({"bulk_add_s": bulk_add(n, folder)}))
             return
+        from hashlearn.experiments.results import provenance  # --other may be without
+
         results: dict = {"rows": n, **provenance(("numpy", "numba"))}
 
         def keep(name: str, found: dict) -> None:

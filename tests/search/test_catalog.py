@@ -436,6 +436,7 @@ for name, change in CHANGES.items():
             refused += 1
             assert "\\n" not in str(error) and str(disk) in str(error), str(error)
             assert content(search) == before, (name, free)
+            assert not (disk / "copy").exists(), (name, free)
             os.unlink(disk / "ballast")
             assert content_of(folder) == before, (name, free)
             change(search)

@@ -296,7 +296,7 @@ class Catalog:
         if self._must_connect:
             with self._connecting:
                 if self._must_connect and not self._is_closed:
-                    self._refuse_if_gone()
+                    self.refuse_if_gone()
                     self._connect()
                     self._must_connect = False
 
@@ -403,10 +403,10 @@ class Catalog:
             self._changing.acquire()
             self._changer = threading.get_ident()
             with self.naming_errors():
-                self._refuse_if_gone()
+                self.refuse_if_gone()
                 self._connect_again()
                 self._writer.execute("BEGIN IMMEDIATE")
-                self._refuse_if_gone()
+                self.refuse_if_gone()
         except BaseException:
             self.roll_back()
             raise
@@ -427,7 +427,7 @@ class Catalog:
         found = self._writer.execute("SELECT count(*) FROM sqlite_master WHERE name = 'facts'").fetchone()
         return found[0] > 0
 
-    def _refuse_if_gone(self) -> None:
+    def refuse_if_gone(self) -> None:
         """Raise where the file has been removed or replaced since it was opened: a change would be lost with it."""
         if self.path is None or self._inode is None:
             return
@@ -602,7 +602,7 @@ class Catalog:
             self._connect_again()
             if self._scanner is None:
                 with suppress(FileNotFoundError):
-                    self._refuse_if_gone()
+                    self.refuse_if_gone()
                     self._scanner = self._connection(_uri(self.path, "rw"))
         return self._scanner is not None
 

@@ -78,7 +78,7 @@ class SearchFolder:
         self.path = Path(os.path.realpath(path))
         self.catalog_path = self.path / CATALOG
         self._acknowledged = self.path / ACKNOWLEDGED
-        self._is_made = False
+        self._is_made = self._is_new = False
         self._written: list[str] = []
         """Files that were written and that no change may name yet."""
 
@@ -106,7 +106,7 @@ class SearchFolder:
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"folder must lie in an existing folder, got {self.path}: no {self.path.parent}")
         _check_locks(self.path if self.path.exists() else self.path.parent)
-        self._is_made = not self.path.exists()
+        self._is_made, self._is_new = not self.path.exists(), not self.is_search
         self.path.mkdir(exist_ok=True)
         foreign = [name for name in os.listdir(self.path) if not _OWN.match(name) and not _BESIDE.match(name)]
         if foreign and not self.is_search:
@@ -233,18 +233,29 @@ class SearchFolder:
                 self._remove(self.path / name)
         self._written = []
 
-    def give_back(self, catalog: Catalog) -> None:
+    def give_back(self, catalog: Catalog | None) -> None:
         """Remove what a save has left that failed, if nothing was ever saved here."""
         with suppress(OSError, ValueError):
-            if catalog.remove_if_empty():
+            if self._is_given_back(catalog):
                 self._acknowledged.unlink(missing_ok=True)
-                self.remove_if_made()
+                if self._is_made:
+                    self.path.rmdir()
 
-    def remove_if_made(self) -> None:
-        """Remove the folder if it was made here and is empty."""
-        with suppress(OSError):
-            if self._is_made:
-                self.path.rmdir()
+    def _is_given_back(self, catalog: Catalog | None) -> bool:
+        """Remove the catalog if nothing was ever saved in it; returns whether it was removed."""
+        try:
+            if catalog is not None:
+                return catalog.remove_if_empty()
+        except TimeoutError:  # another process saves here
+            return False
+        except OSError:  # such as on a full disk, where SQLite cannot begin a change
+            pass
+        # A search is acknowledged before its first change is committed.
+        if not self._is_new or self._acknowledged.exists():
+            return False
+        for ending in ("-shm", "-wal", ""):
+            self.catalog_path.with_name(CATALOG + ending).unlink(missing_ok=True)
+        return True
 
     def collect(self, facts: Facts) -> None:
         """Remove files of searches that the facts do not name; what cannot be removed now is left."""

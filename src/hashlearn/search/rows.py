@@ -540,7 +540,7 @@ class CatalogRows:
         try:
             catalog = Catalog(target.catalog_path)
         except BaseException:
-            target.remove_if_made()
+            target.give_back(None)
             raise
         try:
             catalog.make_tables()
@@ -597,6 +597,7 @@ class CatalogRows:
                 if known is None:
                     target.acknowledge(facts._replace(change=0))
                 catalog.commit(facts)
+                catalog.refuse_if_gone()
             except BaseException:
                 catalog.roll_back()
                 raise

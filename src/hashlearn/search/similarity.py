@@ -252,7 +252,7 @@ class SimilaritySearch:
         [('c', 'a')]
         """
         rows = X if images is None else self._of_images(X, images)
-        return self._put(rows, ids, payloads, texts, column, duplicates, max_distance, only_new=True)
+        return self._put(rows, ids, payloads, texts, column, _guard_of(duplicates, max_distance), only_new=True)
 
     def upsert(
         self,
@@ -285,7 +285,7 @@ class SimilaritySearch:
         if ids is None:
             raise TypeError("ids must be given to upsert")
         rows = X if images is None else self._of_images(X, images)
-        return self._put(rows, ids, payloads, texts, column, duplicates, max_distance, only_new=False)
+        return self._put(rows, ids, payloads, texts, column, _guard_of(duplicates, max_distance), only_new=False)
 
     def remove(self, ids: ArrayLike) -> Self:
         """Remove rows.
@@ -488,13 +488,10 @@ class SimilaritySearch:
         payloads: Any,
         texts: Any,
         column: str | None,
-        duplicates: str | None,
-        max_distance: float | None,
+        guard: Guard | None,
         *,
         only_new: bool,
     ) -> Self:
-        is_guarded = duplicates is not None or max_distance is not None
-        guard = Guard.checked(duplicates, max_distance) if is_guarded else None
         listed = None if texts is None else check_texts("texts", texts)
         if X is None and listed is None:
             raise TypeError("X, texts or images must be given")
@@ -1132,6 +1129,11 @@ class SimilaritySearch:
         self._length_checks -= 1
         if self._rows.reader.hasher.check_lengths(X):
             self._length_checks = 0
+
+
+def _guard_of(duplicates: Any, max_distance: Any) -> Guard | None:
+    """The guard that a caller asks for; None for none."""
+    return None if duplicates is None and max_distance is None else Guard.checked(duplicates, max_distance)
 
 
 def _with_rows(found: Neighbors, payloads: Any, vectors: Any, parts: Any, was_one: bool) -> NeighborsWithRows:
