@@ -1,4 +1,4 @@
-"""What a code is: packed bytes, and the distance between them."""
+"""Codes: packed bytes, and the distance between them."""
 
 from hashlearn.codes.hamming import hamming_distances, paired_distances
 from hashlearn.codes.packing import (

@@ -1,4 +1,4 @@
-"""A code as bits, as bytes and as 64-bit words, and the number that may stand beside it.
+"""A code as bits, as bytes and as 64-bit words, and the correction that can be kept with it.
 
 All packages exchange **packed** codes: C-contiguous ``uint8`` of shape ``(n, ceil(n_bits / 8))``, the first bit in the
 most significant position of the first byte, padding bits zero. This is the order of numpy, sentence-transformers and
@@ -154,7 +154,7 @@ class Corrections(NamedTuple):
     scale : float
         Above 0.
     offset : float
-        What the byte 0 stands for.
+        The number for byte 0.
 
     Examples
     --------
@@ -180,7 +180,7 @@ class Corrections(NamedTuple):
         scale : float
             Above 0.
         offset : float
-            What the byte 0 stands for.
+            The number for byte 0.
 
         Returns
         -------

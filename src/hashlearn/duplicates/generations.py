@@ -1,11 +1,11 @@
-"""Folders whose state is several files: a reader always has a whole state, whoever saves meanwhile.
+"""Folders whose state is several files. A reader always gets a whole state, also while others save.
 
-Every save makes a folder of its own, a generation, inside the folder that the user names; then the manifest, one small
-JSON file, is replaced and names the new generation. So there is no moment without a whole state, and two savers never
-write to the same place. Generations that the manifest does not name any more are removed by whoever saves next, unless
-their writer still lives. A reader whose generation was removed before all of it was open reads the manifest again.
+Every save makes a new folder, a generation, inside the folder that the user names. Then it replaces the manifest, one
+small JSON file, which names the new generation. So there is always a whole state, and two savers never write to the
+same place. The next save removes generations that the manifest no longer names, unless their writer is still running.
+If a generation is removed before a reader has opened all of it, the reader reads the manifest again.
 
-Nothing is removed but folders of the name that a generation has; and a save that fails removes its own only.
+Only folders with the name of a generation are removed. A save that fails removes only its own folder.
 """
 
 import json
@@ -34,9 +34,9 @@ class FolderFormat(NamedTuple):
     Attributes
     ----------
     title : str
-        What the manifest says as its ``format``.
+        The ``format`` in the manifest.
     version : int
-        What this program writes, and the newest that it reads.
+        The version that this program writes, and the newest version that it reads.
     manifest : str
         The manifest's name.
     """
@@ -57,9 +57,9 @@ class FolderFormat(NamedTuple):
         return target
 
     def save(self, folder: str | Path, write: Callable[[Path], dict[str, Any]]) -> None:
-        """Have ``write`` put a new state into an empty folder; what it returns goes into the manifest.
+        """Call ``write`` to put a new state into an empty folder; its result goes into the manifest.
 
-        Where it raises, the folder is as it was before.
+        If it raises, the folder is not changed.
         """
         target = self.check_target(folder)
         is_new = not target.exists()
@@ -74,7 +74,7 @@ class FolderFormat(NamedTuple):
         self.collect(target)
 
     def open(self, folder: str | Path, read: Callable[[Path, dict[str, Any]], Opened]) -> Opened:
-        """What ``read`` makes of the folder of the newest generation and of its manifest."""
+        """The result of ``read`` for the folder of the newest generation and its manifest."""
         folder = Path(folder)
         while True:
             manifest = self.read_manifest(folder)
@@ -85,7 +85,7 @@ class FolderFormat(NamedTuple):
                     raise
 
     def read_manifest(self, folder: str | Path) -> dict[str, Any]:
-        """What the manifest says, once it is known to be of this format, unchanged, and of no newer version."""
+        """The content of the manifest, after its format, version and checksum were checked."""
         path = Path(folder) / self.manifest
         if not path.is_file():
             raise FileNotFoundError(f"{folder} is no saved {self.title}: it has no {self.manifest}")
@@ -126,7 +126,7 @@ class FolderFormat(NamedTuple):
         write_text(generation.parent / self.manifest, json.dumps(manifest, indent=2) + "\n")
 
     def _before(self, folder: Path) -> Path | None:
-        """The generation to be replaced, if the folder has one and it can be told."""
+        """The generation to replace, if the folder has one and its manifest can be read."""
         with suppress(ValueError):
             return self._current(folder)
         return None
@@ -154,7 +154,7 @@ class FolderFormat(NamedTuple):
         return None if name is None else folder / name
 
     def _refuse_others(self, folder: Path) -> None:
-        """Raise where something of others would be lost by saving here."""
+        """Raise if saving here would overwrite files of other programs."""
         try:
             self.read_manifest(folder)
         except _NewerVersion:
@@ -171,7 +171,7 @@ class FolderFormat(NamedTuple):
 
 
 class _NewerVersion(ValueError):
-    """Nothing is known of what else such a folder holds."""
+    """The other files of such a folder are unknown."""
 
 
 def _new_generation(folder: Path, stack: ExitStack) -> Path:
@@ -182,7 +182,7 @@ def _new_generation(folder: Path, stack: ExitStack) -> Path:
             generation.mkdir(parents=True)
             stack.enter_context(exclusive_folder(generation))
             return generation
-        except FileNotFoundError:  # another took it for a leftover before it was locked
+        except FileNotFoundError:  # another process removed it as a leftover before it was locked
             continue
         except BaseException:
             shutil.rmtree(generation, ignore_errors=True)
@@ -196,7 +196,7 @@ def _new_name(folder: Path) -> Path:
 def _remove_folder(generation: Path) -> None:
     """Remove a folder that this process has locked.
 
-    It gets another name first: whoever has made it, and waits for its lock, must not lock it again while it goes.
+    The folder is renamed first, so that its maker, who may wait for its lock, does not lock it during the removal.
     """
     doomed = generation
     with suppress(OSError):  # Windows renames no folder in which the lock is open
@@ -206,7 +206,7 @@ def _remove_folder(generation: Path) -> None:
 
 @contextmanager
 def _closed_to_others(generation: Path, before: Path | None) -> Iterator[None]:
-    """Let nobody else read while files are written, and then those who may read the files that they replace."""
+    """While files are written only this user may read them; then they get the permissions of the files they replace."""
     mode = stat.S_IMODE(generation.stat().st_mode)
     generation.chmod(stat.S_IRWXU)
     yield

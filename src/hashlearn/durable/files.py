@@ -1,9 +1,9 @@
-"""One way to change files, so that nobody ever sees half of one and nothing of others is lost.
+"""Safe changes of files: readers never see half a file, and files of other programs are not lost.
 
-A file is written beside its target under a name that says whose it is, synced, and renamed over the target; then the
-folder is synced. While its writer lives, an unfinished file is locked. One without a lock is of a process that was
-killed: the next that writes the same target removes it. Where something is read, changed and written back,
-:func:`hashlearn.durable.locks.exclusive` keeps others from doing the same meanwhile.
+A file is written beside its target, under a name that contains the target's name. Then it is synced and renamed over
+the target, and the folder is synced. A writer locks its unfinished file. An unfinished file without a lock was left by
+a killed process, and the next writer of the same target removes it. For changes that read, modify and write back,
+:func:`hashlearn.durable.locks.exclusive` excludes other processes.
 """
 
 import errno
@@ -25,10 +25,10 @@ from typing import Any, BinaryIO, NamedTuple
 from hashlearn.durable.locks import NO_LINKS, exclusive, hidden_name, is_at, lock_now, status_of
 
 LEFTOVER = ".hashlearn-tmp"
-"""How the name of a file ends while it is written."""
+"""The ending of a file's name while it is written."""
 
 PAGE = 4096
-"""What follows a header begins at a multiple of this."""
+"""The data after a header begin at a multiple of this number of bytes."""
 
 _IS_WINDOWS = os.name == "nt"
 _PREFIX = struct.Struct("<8sII")
@@ -38,13 +38,13 @@ _LONGEST_HEADER = 1 << 24
 
 def check_regular(path: str | Path) -> Path:
     """The path of a file that can be read to its end; a pipe or a device may have none."""
-    if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # of a folder, the reader says so
+    if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # for a folder the reader raises the error
         raise ValueError(f"{path} must be a regular file, got a pipe or a device")
     return Path(path)
 
 
 def check_writable(path: str | Path, name: str = "path") -> Path:
-    """The file that ``path`` names, links followed, or one line why it cannot be written."""
+    """The file that ``path`` names, with links followed; raises one line if it cannot be written."""
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise ValueError(f"{name} must be a file, got the folder {path}")
@@ -75,7 +75,7 @@ class Beside:
     __str__ = __fspath__
 
     def open(self, mode: str = "wb", encoding: str = "utf-8") -> Any:
-        """A file object, binary or text, that begins at the start; an error of it names the target."""
+        """A binary or text file object at the start of the file. Its errors name the target."""
         if mode not in ("wb", "xb", "w"):
             raise ValueError(f"mode must be 'wb', 'xb' or 'w', got {mode!r}")
         self._is_written = True
@@ -92,9 +92,9 @@ class Beside:
         self.write_bytes(text.encode(encoding))
 
     def finish(self) -> None:
-        """Give the file the owner and the permissions of what it replaces, and wait until it is on the disk."""
+        """Give the file the owner and permissions of the file it replaces, and wait until it is on the disk."""
         with naming(self.target):
-            if not is_at(self.path, self._file):  # one that was written by its path, and renamed to it
+            if not is_at(self.path, self._file):  # a program may have written another file and renamed it to this path
                 self._file = FileIO(self.path, "r+", opener=_without_links)
             if not self._is_written and os.fstat(self._file.fileno()).st_size == 0:
                 raise FileNotFoundError(errno.ENOENT, "nothing was written", str(self.target))
@@ -121,7 +121,7 @@ class Beside:
         while True:
             path = self.target.with_name(f"{hidden_name(self.target)}.{os.getpid()}-{secrets.token_hex(8)}{LEFTOVER}")
             file = new_file(path, like=self._before)
-            # Another that collects leftovers may have taken the file for one before it was locked.
+            # Before it was locked, another process may have removed the file as a leftover.
             if _IS_WINDOWS or (lock_now(file, if_unknown=True) and is_at(path, file)):
                 return file, path
             file.close()
@@ -129,11 +129,11 @@ class Beside:
 
 @contextmanager
 def replacing(*paths: str | Path) -> Iterator[tuple[Beside, ...]]:
-    """Yield one unfinished file for each target; what was written there takes the targets' places at the end.
+    """Yield one unfinished file for each target; at the end these files replace the targets.
 
-    If the block raises, the targets are as they were and the unfinished files are gone. Everything that can fail for
-    lack of space has happened before the first rename. Several targets are renamed in their order: where a process is
-    killed meanwhile, the first are new and the others old. See :func:`replacing_together` where that must not be.
+    If the block raises, the targets stay as they were and the unfinished files are removed. All steps that need space
+    on the disk come before the first rename. Several targets are replaced in their order, so if the process is killed
+    then, the first are new and the others old. Where this is not acceptable, use :func:`replacing_together`.
     """
     with _unfinished([check_writable(path) for path in paths]) as beside:
         yield beside
@@ -143,10 +143,10 @@ def replacing(*paths: str | Path) -> Iterator[tuple[Beside, ...]]:
 
 @contextmanager
 def replacing_together(*paths: str | Path) -> Iterator[tuple[Beside, ...]]:
-    """As :func:`replacing`, for files that mean nothing without each other and do not say to whom they belong.
+    """As :func:`replacing`, for files that are only valid together and cannot be told apart from other versions.
 
-    All targets but the first are removed before the first rename. Where a process is killed meanwhile, a file is
-    missing, and there are never two that do not belong together.
+    All targets except the first are removed before the first rename. If the process is killed then, a file is missing,
+    but files of two versions are never mixed.
     """
     targets = [check_writable(path) for path in paths]
     with exclusive(targets[0]), _unfinished(targets) as beside:
@@ -198,7 +198,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_own_text(path: Path, text: str) -> None:
-    """As :func:`write_text`, for a file whose name the user did not choose: a link there is replaced, not followed."""
+    """As :func:`write_text` for a name that the user did not choose: a link there is replaced and not followed."""
     with _unfinished([path]) as (beside,):
         beside.write_text(text)
         beside.finish()
@@ -213,7 +213,7 @@ def write_bytes(path: str | Path, content: Any) -> None:
 
 @contextmanager
 def writing(contents: Mapping[str, bytes]) -> Iterator[None]:
-    """Write files, by their paths, all or none: they take their places once the block has done its work."""
+    """Write files by their paths, all or none: they replace their targets when the block has ended."""
     with replacing(*contents) as files:
         for file, content in zip(files, contents.values()):
             file.write_bytes(content)
@@ -221,10 +221,13 @@ def writing(contents: Mapping[str, bytes]) -> Iterator[None]:
 
 
 def collect_leftovers(target: Path) -> None:
-    """Remove the unfinished files of a target whose writers are dead; what cannot be told or removed is left."""
+    """Remove the unfinished files of a target whose writers have ended.
+
+    Files that cannot be checked or removed are left.
+    """
     for path in _leftovers(target):
         with suppress(OSError):
-            if _IS_WINDOWS:  # what is open cannot be removed there
+            if _IS_WINDOWS:  # Windows does not remove open files
                 path.unlink()
                 continue
             with FileIO(path, "r+", opener=_without_links) as file:
@@ -235,7 +238,7 @@ def collect_leftovers(target: Path) -> None:
 
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Have errors of the operating system name the file the user knows."""
+    """Let errors of the operating system name the file that the user knows."""
     try:
         yield
     except BlockingIOError:
@@ -251,21 +254,21 @@ def naming(path: str | Path) -> Iterator[None]:
 
 
 def new_file(path: Path, like: os.stat_result | None = None) -> FileIO:
-    """Make a file that is not there, no easier to read than the one it is ``like``."""
+    """Create a file with permissions no wider than those of the file ``like``."""
     mode = 0o666 if like is None else stat.S_IMODE(like.st_mode) | stat.S_IWUSR
     return FileIO(path, "x", opener=lambda name, flags: os.open(name, flags | NO_LINKS, mode))
 
 
 def read_without_links(path: Path) -> FileIO:
-    """Open a file to read it, and raise where it is a link."""
+    """Open a file for reading; raise if it is a link."""
     return FileIO(path, "r", opener=_without_links)
 
 
 def opened_within(path: str | Path) -> FileIO:
-    """Open a file that is there, and no link, to write to places in it while others write to other places.
+    """Open an existing file, not a link, to write to parts of it while other processes write to other parts.
 
-    It is for writing alone: where it may also read, NFS reads the pages at both ends of what is written and sends them
-    back whole, which undoes what another machine has put there meanwhile.
+    The file is opened for writing only. If it could also read, NFS would read the pages at both ends of a write and
+    send them back whole. That would undo writes of other machines to these pages.
     """
 
     def opener(name: str, flags: int) -> int:
@@ -281,7 +284,7 @@ def write_at(file: FileIO, position: int, content: Any) -> None:
 
 
 def write_all(file: FileIO, content: Any) -> int:
-    """Write all bytes of the content, however many the operating system takes at once; returns how many."""
+    """Write all bytes of the content, in several system calls if necessary; returns their number."""
     rest = memoryview(content).cast("B")
     length = len(rest)
     while len(rest):
@@ -295,7 +298,7 @@ def keep_permissions(file: int | Path, before: os.stat_result) -> None:
         return
     now = os.stat(file)
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
-        for owner in (before.st_uid, -1):  # only root may give files away; the group may still be one of ours
+        for owner in (before.st_uid, -1):  # only root may change the owner, but the group may be one of ours
             with suppress(PermissionError):
                 os.chown(file, owner, before.st_gid)
                 break
@@ -303,7 +306,7 @@ def keep_permissions(file: int | Path, before: os.stat_result) -> None:
 
 
 def rename_over(path: Path, target: Path) -> None:
-    """As os.replace. On Windows that fails while another program reads the target: there it is tried for a second."""
+    """As os.replace. On Windows it is tried for a second, because it fails while another program reads the target."""
     for _ in range(50 if _IS_WINDOWS else 0):
         with suppress(PermissionError):
             os.replace(path, target)
@@ -319,7 +322,7 @@ def sync(path: Path) -> None:
             return
         flags = os.O_RDONLY
     else:
-        flags = os.O_RDWR  # what is open for reading only cannot be synced on Windows
+        flags = os.O_RDWR  # Windows cannot sync a file that is open for reading only
     descriptor = os.open(path, flags)
     try:
         with naming(path):
@@ -340,7 +343,7 @@ def read_json(path: str | Path) -> Any:
 
 
 def parsed_json(text: str | bytes) -> Any:
-    """As json.loads, with a ValueError for what is nested too deeply too."""
+    """As json.loads, with a ValueError also for values that are nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -353,12 +356,12 @@ def json_digest(*values: Any) -> str:
 
 
 def canonical_json(value: Any) -> str:
-    """The text of a JSON value that its digest is of."""
+    """The text from which the digest of a JSON value is computed."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 class FileHeader(NamedTuple):
-    """What the header of a file says, where its end is, and a digest of it."""
+    """The content of a file's header, the place of its end, and its digest."""
 
     said: dict[str, Any]
     end: int
@@ -382,7 +385,7 @@ def packed_header(magic: bytes, version: int, said: Mapping[str, Any]) -> tuple[
 def read_header(
     file: BinaryIO | FileIO, path: Path | str, magic: bytes, version: int, kind: str, least: Mapping[str, int]
 ) -> FileHeader:
-    """The header at the begin of an open file, once its checksum is seen to be right.
+    """The header at the beginning of an open file, after its checksum was compared.
 
     ``least`` names the numbers that it must say, and how large they are at least.
     """
@@ -409,14 +412,15 @@ def read_header(
 
 
 def aligned(n_bytes: int) -> int:
-    """The first multiple of :data:`PAGE` that is not less."""
+    """The number rounded up to a multiple of :data:`PAGE`."""
     return -(-n_bytes // PAGE) * PAGE
 
 
 class _Unfinished(io.RawIOBase):
     """An unfinished file as a file object that writes whole pieces, and whose errors name the target.
 
-    It has no ``fileno``: numpy would write past it, with errors that say neither the file nor the reason.
+    It has no ``fileno``, because numpy would then write around this object, and its errors name neither file nor
+    reason.
     """
 
     def __init__(self, file: FileIO, target: Path):

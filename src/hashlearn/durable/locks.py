@@ -10,7 +10,7 @@ from pathlib import Path
 from filelock import lock_descriptor
 
 LOCK = ".hashlearn-lock"
-"""How the name of a lock ends; one that stays behind is of a process that was killed, and does no harm."""
+"""The ending of a lock's name. A killed process leaves its lock file, which does no harm."""
 
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """Flags to open a file with that follow no link and do not wait for the other end of a pipe."""
@@ -22,14 +22,14 @@ _LONGEST_NAME = 180
 
 @contextmanager
 def exclusive(path: str | Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold the lock of a file, which is beside it; nobody else holds it meanwhile, in this process or another.
+    """Hold the lock of a file. The lock is a file beside it, and only one thread of one process can hold it.
 
     Parameters
     ----------
     path : str or Path
-        It need not be there yet, but its folder must.
+        The file need not exist, but its folder must.
     wait : bool
-        Wait until the lock is free; otherwise BlockingIOError says that it is not.
+        Whether to wait until the lock is free. Without waiting, a lock that is held raises BlockingIOError.
     """
     path = Path(path)
     with _lock(path.with_name(hidden_name(path) + LOCK), path, wait):
@@ -38,14 +38,17 @@ def exclusive(path: str | Path, *, wait: bool = True) -> Iterator[None]:
 
 @contextmanager
 def exclusive_folder(folder: str | Path, *, wait: bool = True) -> Iterator[None]:
-    """As :func:`exclusive`, of a folder, whose lock is inside; FileNotFoundError if it is not there, or no longer."""
+    """As :func:`exclusive`, for a folder, whose lock is inside.
+
+    Raises FileNotFoundError if the folder does not exist.
+    """
     folder = Path(folder)
     with _lock(folder / LOCK, folder, wait):
         yield
 
 
 def lock_now(file: FileIO, *, if_unknown: bool) -> bool:
-    """Lock an open file if nobody has; ``if_unknown`` is the answer where the file system has no locks."""
+    """Lock an open file if nobody holds its lock; ``if_unknown`` is the answer if the file system has no locks."""
     try:
         return lock_descriptor(file.fileno(), blocking=False)
     except OSError:
@@ -59,7 +62,7 @@ def is_at(path: Path, file: FileIO) -> bool:
 
 
 def status_of(path: Path) -> os.stat_result | None:
-    """As os.lstat, of a link itself; None if there is no such file."""
+    """As os.lstat, which does not follow a link; None if there is no such file."""
     try:
         return os.lstat(path)
     except FileNotFoundError:
@@ -67,7 +70,7 @@ def status_of(path: Path) -> os.stat_result | None:
 
 
 def hidden_name(path: Path) -> str:
-    """How the names of hidden files begin that belong to a file."""
+    """The beginning of the names of hidden files that belong to a file."""
     name = os.fsencode(path.name)
     return f".{path.name}" if len(name) <= _LONGEST_NAME else f".{hashlib.sha256(name).hexdigest()[:16]}"
 
@@ -108,11 +111,11 @@ def _opened(place: Path, path: Path) -> FileIO:
 
 def _release(place: Path, lock: FileIO) -> None:
     with suppress(OSError):
-        if _IS_WINDOWS:  # an open file cannot be removed there; where another has opened it, that one removes it
+        if _IS_WINDOWS:  # Windows cannot remove an open file: if another process has opened it, that process removes it
             lock.close()
             place.unlink()
-        # Removed before it is released: who waits for it then sees that it is no longer at its place. One that is not
-        # at its place now was removed with its folder.
+        # Removed before it is released, so that a waiting process sees that the file is gone. If it is gone already, it
+        # was removed with its folder.
         elif is_at(place, lock):
             place.unlink()
     lock.close()

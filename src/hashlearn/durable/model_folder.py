@@ -1,11 +1,11 @@
 """A model as a folder: ``config.json`` for people and tools, ``model.safetensors`` for the arrays.
 
-This module knows JSON values and arrays only; what they mean is the business of :mod:`hashlearn.hashers.saving`. Both
-files carry checksums: a folder that was cut, edited or mixed is refused.
+This module handles only JSON values and arrays; :mod:`hashlearn.hashers.saving` knows their meaning. Both files have
+checksums, so a truncated, edited or mixed folder is refused.
 
-A save is one rename. The whole config is also in the header of ``model.safetensors``; replacing that file is the moment
-the new model is there, and ``config.json`` follows. Where a process dies between the two, ``config.json`` is intact
-but of the model before, and the header is believed.
+A save takes effect with one rename. The whole config is also in the header of ``model.safetensors``. When that file is
+replaced, the new model is there; ``config.json`` follows. If the process dies between the two steps, ``config.json`` is
+that of the old model, and the header is used.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ TENSORS = "model.safetensors"
 
 
 class ModelState(NamedTuple):
-    """What a model folder holds of an estimator.
+    """The state of an estimator in a model folder.
 
     Attributes
     ----------
@@ -48,19 +48,19 @@ class ModelState(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What tells this model from every other. It depends on parameters and arrays only, not on who saved them."""
+        """A digest that identifies this model. It depends only on parameters and arrays."""
         return json_digest(self.model, _tensors_checksum(self.tensors))
 
 
 class SavedModel(NamedTuple):
-    """What was read from a folder, and its config: method, sizes, versions, checksums."""
+    """The state read from a folder, and its config: method, sizes, versions, checksums."""
 
     state: ModelState
     config: dict[str, Any]
 
     @property
     def digest(self) -> str:
-        """As that of the state, of whose arrays the checksum was compared when they were read."""
+        """The digest of the state. The checksum of its arrays was compared when they were read."""
         return json_digest(self.state.model, self.config["tensors_sha256"])
 
 
@@ -109,7 +109,7 @@ def write_model(state: ModelState, folder: str | Path) -> str:
             config_beside.write_bytes(packed.config)
     except BaseException:
         if is_new:
-            with suppress(OSError):  # not empty: the arrays were in place already, or another saves here too
+            with suppress(OSError):  # not empty: the arrays are there already, or another process saves here too
                 target.rmdir()
         raise
     return packed.digest
@@ -167,7 +167,7 @@ def _opened(folder: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
 
 
 def _parsed(folder: Path, text: str, name: str) -> dict[str, Any]:
-    """The config in ``text``, once it is known to be one of ours and unchanged since it was written."""
+    """The config in ``text``, after its format, version and checksum were checked."""
     try:
         config = parsed_json(text)
     except ValueError:
@@ -212,7 +212,7 @@ def _tensors_checksum(tensors: Mapping[str, NDArray]) -> str:
 
 
 def _config_checksum(config: Mapping[str, Any]) -> str:
-    """Of everything but the checksum itself; layout and order of the keys do not matter."""
+    """The checksum of everything but the checksum itself; layout and order of the keys do not matter."""
     return json_digest({key: value for key, value in config.items() if key != "config_sha256"})
 
 
@@ -231,7 +231,7 @@ def check_target(folder: str | Path) -> Path:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether nothing is lost by saving here: no files, or a model, whole or not."""
+    """Whether saving here loses no other files: the folder is empty or holds a model, whole or damaged."""
     with suppress(OSError, ValueError, AttributeError):
         if read_json(folder / CONFIG).get("format") == FORMAT:
             return True

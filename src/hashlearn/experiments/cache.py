@@ -1,8 +1,8 @@
-"""What the runs on one dataset share, made once and kept in the results' ``cache`` folder.
+"""Data that the runs on one dataset share, made once and kept in the ``cache`` folder of the results.
 
-The vectors and labels as mapped files, from a dataset with a name or from files of your own; the true neighbors of the
-queries; and what the methods with anchors share: the centers of k-means, the same for every method and length, and the
-sums over the data, the same for every length. The folder can be deleted at any time; it is made again.
+The cache has the vectors and labels as mapped files, and the true neighbors of the queries. For the methods with
+anchors it has the centers of k-means, which are the same for every method and length, and the sums over the data, which
+are the same for every length. You can delete the folder at any time; the next run makes it again.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ BLOCK_ROWS = 4096
 
 @dataclass(frozen=True, eq=False)
 class SourceRows:
-    """Some rows of an array, with their labels; of a mapped file nothing is read yet.
+    """Some rows of an array, with their labels. A mapped file is not read yet.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class SourceData:
     ----------
     database, queries : SourceRows
     digest : str
-        Of features, labels, queries and scale: results of other data have another one.
+        The digest of features, labels, queries and scale. Results of other data have another digest.
     """
 
     database: SourceRows
@@ -141,7 +141,7 @@ class CachedData:
     ----------
     folder : Path
     digest : str
-        Of features, labels, queries and scale. Results of other data have another one.
+        The digest of features, labels, queries and scale. Results of other data have another digest.
     """
 
     def __init__(self, folder: str | Path):
@@ -188,7 +188,7 @@ class CachedData:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a result says of its data."""
+        """The description of its data in a result."""
         n, d = self.database.shape
         return {"digest": self.digest, "n_database": n, "n_queries": len(self.queries), "n_features": d}
 
@@ -219,7 +219,7 @@ class CachedData:
 
 
 def _write(source: SourceRows, scale: float | str, path: Path, label_path: Path) -> None:
-    # Not through a mapped file: on a full disk the operating system would end the process where it writes there.
+    # Not through a mapped file: on a full disk, a write to a mapped file ends the process.
     header = {"descr": "<f4", "fortran_order": False, "shape": (len(source.rows), source.features.shape[1])}
     with replacing(path) as (beside,), beside.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
@@ -237,14 +237,12 @@ def _save(path: Path, array: NDArray) -> None:
 
 
 class AnchorSet(NamedTuple):
-    """What names a set of anchors.
+    """The settings that identify a set of anchors.
 
     Attributes
     ----------
     n_anchors : their number
-    seed : of the draws
-    rounds : of k-means
-    n_sampled : rows that k-means goes over; None for all
+    seed : seed of the random draws rounds : rounds of k-means n_sampled : number of rows for k-means; None for all
     """
 
     n_anchors: int
@@ -266,14 +264,14 @@ class Timed(NamedTuple):
 
 
 class AnchoredPart(NamedTuple):
-    """A hasher that takes the centers of k-means, a union's part or a whole method, and the anchors it shares."""
+    """A hasher that uses the centers of k-means, alone or as a part of a union, and the anchors it shares."""
 
     hasher: AnchoredHasher
     anchors: AnchorSet
 
 
 def anchored_parts(task: Task, n_rows: int) -> list[AnchoredPart]:
-    """What shares anchors among the hashers of a task."""
+    """The hashers of a task that share anchors."""
     if task.method is None:
         return []
     hasher = task.hasher()
@@ -286,7 +284,7 @@ def anchors_of(hasher: Any, seed: int, n_rows: int) -> AnchorSet | None:
     """The shared anchors a hasher works with, if it takes the centers of k-means."""
     if not isinstance(hasher, AnchoredHasher) or not isinstance(hasher.anchors, str) or hasher.anchors != "kmeans":
         return None
-    with suppress(ValueError):  # more anchors than rows: the fit will say so
+    with suppress(ValueError):  # more anchors than rows: the fit raises the error
         n_sampled = hasher.n_kmeans_rows_for(n_rows)
         sample = n_sampled if n_sampled < n_rows else None
         return AnchorSet(hasher.n_anchors_for(n_rows), seed, hasher.kmeans_max_iter, sample)
@@ -296,7 +294,8 @@ def anchors_of(hasher: Any, seed: int, n_rows: int) -> AnchorSet | None:
 def shared_anchors(data: CachedData, wanted: AnchorSet) -> Timed:
     """Centers of k-means and the seconds it took to find them.
 
-    They start from rows drawn with the seed, as the methods' own anchors do, and serve every method and length.
+    K-means starts from rows drawn with the seed, as in the methods themselves. All methods and lengths use these
+    centers.
     """
     if not data.has(wanted.name):
         start = time.perf_counter()
@@ -305,25 +304,28 @@ def shared_anchors(data: CachedData, wanted: AnchorSet) -> Timed:
             rows = RowBlocks(rows.draw(wanted.n_sampled, rng))
         centers = kmeans(rows, rows.draw(wanted.n_anchors, rng), wanted.rounds).centers
         seconds = time.perf_counter() - start
-        # The seconds lie beside the centers in one file, so that a kill cannot part them.
+        # The seconds are in the same file as the centers, so that a kill cannot separate them.
         data.save(wanted.name, np.append(centers.ravel().astype(np.float64), seconds))
     kept = data.read(wanted.name)
     return Timed(np.array(kept[:-1]).reshape(wanted.n_anchors, -1), float(kept[-1]))
 
 
 def sums_path(part: AnchoredPart, data: CachedData) -> Path:
-    """The file of the sums that a hasher shares with those of other lengths."""
+    """The file of the sums that a hasher shares with hashers of other lengths."""
     return _path(part.hasher, data, part.anchors)
 
 
 def make_sums(part: AnchoredPart, data: CachedData) -> None:
-    """Have the sums made that a hasher shares with those of other lengths."""
-    with suppress(ValueError):  # the fit will say so
+    """Make the sums that a hasher shares with hashers of other lengths."""
+    with suppress(ValueError):  # the fit raises the error
         _summary(part.hasher, data, part.anchors, {})
 
 
 def fit_from_sums(hasher: Any, data: CachedData, wanted: AnchorSet) -> dict[str, float]:
-    """Fit on the database with what is shared, and say in seconds what each step takes or took when it was made."""
+    """Fit on the database with the shared data.
+
+    Returns the seconds of each step, also of steps that were done before.
+    """
     seconds: dict[str, float] = {}
     summary = _summary(hasher, data, wanted, seconds)
     start = time.perf_counter()
@@ -333,7 +335,7 @@ def fit_from_sums(hasher: Any, data: CachedData, wanted: AnchorSet) -> dict[str,
 
 
 def _summary(hasher: Any, data: CachedData, wanted: AnchorSet, seconds: dict[str, float]) -> AnchorSummary:
-    """What the hasher learns from, through the shared anchors, which it is given."""
+    """The summary from which the hasher learns. It also gives the hasher the shared anchors."""
     anchors = shared_anchors(data, wanted)
     hasher.set_params(anchors=anchors.values)
     path = _path(hasher, data, wanted)

@@ -1,6 +1,6 @@
-"""What ``hashlearn demo`` measures: the experiment ``demo.toml``, with codes and times of searches for its page.
+"""The measurements of ``hashlearn demo``: the experiment ``demo.toml``, with codes and search times for its page.
 
-Its runs are few and small. They are done here and not stored, and the page also pictures codes and what they find.
+The runs are few and small. They are done here and not stored. The page also shows codes and their search results.
 """
 
 import time
@@ -54,7 +54,7 @@ class DigitsSplit:
 
 @dataclass(frozen=True, eq=False)
 class DigitCodes:
-    """What a method made of the split: packed codes."""
+    """The packed codes of a split by one method."""
 
     method: str
     n_bits: int
@@ -68,7 +68,7 @@ class DigitCodes:
 
 @dataclass(frozen=True, eq=False)
 class DemoRun:
-    """One method at one length; ``problem`` says why there is no evaluation."""
+    """One method at one length; ``problem`` is the reason if there is no evaluation."""
 
     method: str
     n_bits: int | None
@@ -85,7 +85,7 @@ class DemoRun:
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """All runs, and the Euclidean ranking of the float vectors they are held against."""
+    """All runs, and the Euclidean ranking of the float vectors for comparison."""
 
     split: DigitsSplit
     runs: tuple[DemoRun, ...]
@@ -142,7 +142,7 @@ def run_demo(methods: Sequence[str] | None = None, bits: Sequence[int] | None = 
     jobs = [replace(task, run=seed).hasher() for task in tasks]
     classes = dict.fromkeys(map(type, jobs))
     split = digits_split(seed)
-    # Matrices this small are slower on many threads than on one, the more so on a busy machine.
+    # For matrices of this size one thread is faster than many, above all on a busy machine.
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         neighbors, reference = _reference(split)
@@ -162,13 +162,13 @@ def _reference(split: DigitsSplit) -> tuple[NDArray[np.int64], DemoRun]:
 
 
 def _warm_up(cls: Any, split: DigitsSplit) -> None:
-    """Have the compiled loops of a method compiled, which happens once on a machine and is no part of a fit's time."""
+    """Compile the loops of a method, which happens once on a machine and does not belong to the time of a fit."""
     with suppress(ValueError):
         cls(n_bits=8, random_state=0).fit(split.vectors[:200])
 
 
 def _run(hasher: Any, split: DigitsSplit, neighbors: NDArray[np.int64]) -> DemoRun:
-    """Fit, encode, search, judge; data a method cannot work on is a result too."""
+    """Fit, encode, search, judge. If a method cannot use the data, that is a result too."""
     title, n_bits = type(hasher).__name__, hasher.n_bits
     start = time.perf_counter()
     try:
@@ -203,7 +203,10 @@ def _of_real_queries(
 
 
 def _search_seconds(codes: DigitCodes) -> float:
-    """Seconds a query, of the fastest of a few searches; a first one is not counted, since it may compile."""
+    """Seconds for each query in the fastest of a few searches.
+
+    The first search is not counted, because it may compile.
+    """
     index = codes.index()
     index.search(codes.queries, K)
     return _fastest(lambda: index.search(codes.queries, K)) / len(codes.queries)

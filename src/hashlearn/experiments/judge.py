@@ -5,9 +5,9 @@ a query and one correction c a code, the distance of a query to a code is estima
 
     c + sum_j t_j b_j
 
-where b_j are the signs of the code, or, with 16 weights for each four bits, a one for each weight that they choose.
-That is the order of the Euclidean distances between ``(-t / 2, 0)`` and ``(b, sqrt(c - min c))``, so whatever judges
-vectors judges this ranking too.
+where b_j are the signs of the code. With 16 weights for each four bits, b has a one for each weight that the bits
+choose. The Euclidean distances between ``(-t / 2, 0)`` and ``(b, sqrt(c - min c))`` have the same order. So the code
+that judges rankings of vectors judges this ranking too.
 """
 
 from dataclasses import replace
@@ -31,10 +31,10 @@ from hashlearn.metrics.ties import Ties, check_ties
 from hashlearn.search.code_search import hasher_and_rows
 
 Line = dict[str, Any]
-"""What is kept of a run, as JSON keeps it."""
+"""The stored numbers of a run, as JSON values."""
 
 N_NEIGHBORS = 10
-"""True neighbors of a query that recall counts."""
+"""Number of true neighbors of a query that recall counts."""
 
 DIGITS = 6
 CURVE_DIGITS = 4
@@ -155,12 +155,12 @@ def by_neighborhood(hits: NDArray) -> dict[str, float | None]:
 
 
 def rounded(values: Any, digits: int = CURVE_DIGITS) -> list[float | None]:
-    """Numbers of a curve, as short as a result keeps them."""
+    """Numbers of a curve, rounded to the digits that results keep."""
     return [short(value, digits) for value in values]
 
 
 def short(value: float | None, digits: int = DIGITS) -> float | None:
-    """As many digits as the results keep; what is not defined as null."""
+    """Numbers rounded to the digits that results keep; undefined numbers become null."""
     if value is None or not np.isfinite(value):
         return None
     return float(f"{float(value):.{digits}g}")
@@ -174,8 +174,8 @@ def has_real_queries(hasher: Any) -> bool:
 def estimate_vectors(hasher: Any, codes: NDArray[np.uint8], database: NDArray, queries: NDArray) -> EstimateVectors:
     """The vectors of the estimates of a fitted hasher.
 
-    A method without weights of its own for queries gets minus its scores: a bit counts the more, the farther the query
-    is from changing it.
+    For a method without query weights, minus the scores are the weights. A bit counts more if the query's score is
+    farther from zero.
     """
     if has_real_queries(hasher):
         corrections = hasher.corrections(database, codes).numbers()

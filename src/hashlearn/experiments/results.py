@@ -1,7 +1,7 @@
-"""The results of an experiment: where they are stored, what they were made with, and their means.
+"""The results of an experiment: their storage, their origin, and their means.
 
-Each run is a JSON line; each dataset has a file of lines. A line is appended in one write and synced. What a killed
-process left of a line has no line end: readers pass over it, and the next writer cuts it off.
+Each run is a JSON line; each dataset has a file of lines. A line is appended in one write and synced. If a process is
+killed, the rest of its line has no line end. Readers skip such a rest, and the next writer removes it.
 """
 
 import json
@@ -37,7 +37,7 @@ class ResultFolder:
         self.folder = Path(folder)
 
     def lines(self, datasets: Iterable[str]) -> Iterator[Line]:
-        """All whole lines of these datasets, oldest first; of a dataset without a file none."""
+        """All whole lines of these datasets, oldest first. A dataset without a file has none."""
         for path in map(self._path, datasets):
             if path.is_file():
                 yield from read_lines(path)
@@ -58,7 +58,10 @@ class ResultFolder:
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """The lines of a file that are whole; a damaged one in the middle is an error, since nothing writes such."""
+    """The whole lines of a file.
+
+    A damaged line before the last is an error, because no interrupted write leaves one.
+    """
     with check_regular(path).open("rb") as file:
         for number, raw in enumerate(file, start=1):
             if not raw.endswith(b"\n"):
@@ -73,7 +76,7 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 def _cut_torn_end(file: BinaryIO) -> None:
-    """Remove what follows the last line end; appending then starts a line of its own."""
+    """Remove everything after the last line end, so that appending starts a new line."""
     size = file.seek(0, os.SEEK_END)
     end = size
     while end > 0:
@@ -90,7 +93,7 @@ def _cut_torn_end(file: BinaryIO) -> None:
 
 
 def provenance(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
-    """What a result says of its origin, as JSON keeps it.
+    """The origin of a result, as JSON values.
 
     Parameters
     ----------
@@ -122,7 +125,7 @@ def commit() -> str | None:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    """What git prints; nothing where it fails."""
+    """The output of git; an empty text if git fails."""
     done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
     return done.stdout.strip()
 
@@ -206,7 +209,10 @@ class MeasureTable(NamedTuple):
 
 
 class Results:
-    """Stored lines, found by task. Of runs on several versions of a dataset, those on the one stored last count."""
+    """Stored lines, found by task.
+
+    If there are runs on several versions of a dataset, only those on the last stored version count.
+    """
 
     def __init__(self, lines: Iterable[Line]):
         lines = list(lines)
@@ -220,7 +226,7 @@ class Results:
         return None if line is None or "problem" in line else line
 
     def problem(self, task: Task) -> str | None:
-        """Why a task that was done has no result."""
+        """The reason why a finished task has no result."""
         return self._lines.get(key_of(task.config), {}).get("problem")
 
     def data(self, dataset: DatasetSettings) -> dict[str, Any] | None:
@@ -228,12 +234,12 @@ class Results:
         return self._data.get((dataset.name, dataset.scale))
 
     def origins(self, tasks: Iterable[Task]) -> dict[str, str]:
-        """What the lines of these tasks were made with, by their keys."""
+        """The origins of the lines of these tasks, by their keys."""
         lines = [line for task in tasks if (line := self._lines.get(key_of(task.config)))]
         return {line["key"]: _origin(line) for line in lines}
 
     def has_published_features(self, dataset: DatasetSettings) -> bool:
-        """Whether the features are, by their number, those of the publication."""
+        """Whether the number of features is that of the publication."""
         data = self.data(dataset)
         return data is not None and data["n_features"] == dataset.published_features
 
@@ -249,12 +255,12 @@ def measure_tables(experiment: Experiment, results: Results) -> list[MeasureTabl
 
 
 def remarks(experiment: Experiment, results: Results) -> list[str]:
-    """What a reader must know of these numbers: other data than the published, gaps and why, runs still missing."""
+    """Notes on these numbers: data other than the published, gaps and their reasons, missing runs."""
     return [text for tasks in by_dataset(experiment.parts) for text in _remarks(tasks, results)]
 
 
 def agreement(experiment: Experiment, results: Results) -> list[str]:
-    """How far our numbers are from the published on average, a sentence for every dataset and compared measure."""
+    """The mean difference from the published numbers, one sentence for every dataset and measure."""
     said = []
     for table in measure_tables(experiment, results):
         apart = distances(table)
@@ -273,7 +279,7 @@ def distances(table: MeasureTable) -> list[float]:
 
 
 def stat(values: Iterable[float | None]) -> Stat | None:
-    """Mean, sample standard deviation and range of the values there are."""
+    """Mean, sample standard deviation and range of the values that exist."""
     known = [value for value in values if value is not None]
     if not known:
         return None
@@ -289,7 +295,7 @@ def number(line: Line, measure: Measure) -> float | None:
 
 
 def by_dataset(parts: Iterable[RunGrid]) -> list[list[Task]]:
-    """The tasks of these parts, a list for every dataset; one that belongs to several parts is there once."""
+    """The tasks of these parts, one list for every dataset. A task of several parts is listed once."""
     groups: dict[str, dict[tuple[str, str], Task]] = {}
     for part in parts:
         for task in tasks_of_part(part):
@@ -327,7 +333,7 @@ def _remarks(tasks: list[Task], results: Results) -> list[str]:
 
 
 def _runs_there_are(tasks: list[Task], results: Results) -> list[str]:
-    """Which numbers are means over how many runs, the most first; none where all are single runs."""
+    """The numbers of runs that the means are over, with the most frequent first; empty if all are single runs."""
     done = Counter((task.title, task.bits) for task in tasks if task.method is not None and results.line(task))
     counts = sorted(set(done.values()), reverse=True)
     if counts in ([], [1]):

@@ -1,4 +1,4 @@
-"""Run an experiment: plan, leave out what is stored, do the rest on all cores, store every line as it comes.
+"""Run an experiment: plan the tasks, skip those that are stored, do the others on all cores, store each result at once.
 
 A task is done by :func:`execute`: fit, encode, judge. Tasks are done by several processes, each on one thread, that end
 when the process that started them ends.
@@ -61,8 +61,8 @@ from hashlearn.progress import track
 CACHE = "cache"
 MOST_WARNINGS = 3
 ZERO_WEIGHT = 1e-3
-"""A feature whose weights are smaller than this share of the largest feature's is drawn as one without weight: the
-reweighting of eq. 11 drives rows toward zero without ever reaching it."""
+"""A feature is drawn as one without weight if its weights are below this share of the largest feature's weights. The
+reweighting of eq. 11 moves rows toward zero but never reaches it."""
 
 Result = TypeVar("Result")
 Do = Callable[[list[Callable[[], Result]]], Iterator[Result]]
@@ -71,7 +71,7 @@ Do = Callable[[list[Callable[[], Result]]], Iterator[Result]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did: lines that are new, lines that were there, and the problems among the new ones."""
+    """The result of a run: new lines, lines that were stored before, and the problems among the new ones."""
 
     n_new: int
     n_stored: int
@@ -85,9 +85,9 @@ def run_experiment(
     workers: int = 2,
     on_line: Callable[[Task, Line], None] | None = None,
 ) -> Outcome:
-    """Do what is not yet stored of an experiment.
+    """Do the tasks of an experiment that are not stored yet.
 
-    It may be interrupted or killed at any time; started again, it goes on where it was.
+    You can interrupt or kill it at any time. Started again, it continues with the remaining tasks.
 
     Parameters
     ----------
@@ -130,13 +130,13 @@ def run_experiment(
 
 
 def _has_stable(line: Line) -> bool:
-    """Whether the line of an earlier run has what only some experiments ask for; without labels nothing is missing."""
+    """Whether an earlier line has the measures that only some experiments need. Without labels nothing is missing."""
     measures = line.get("measures", {})
     return "mAP" not in measures or all(name in measures for name in STABLE_MEASURES)
 
 
 def _done(do: Do, tasks: list[Task], cached: dict[str, CachedData], stable: bool) -> Iterator[tuple[Task, Line]]:
-    """Dataset by dataset: first what its tasks share, then the tasks, in the order they are done."""
+    """The jobs in their order: for each dataset first the data that its tasks share, then the tasks."""
     for name in dict.fromkeys(task.dataset.name for task in tasks):
         data, here = cached[name], [task for task in tasks if task.dataset.name == name]
         parts = [part for task in here for part in anchored_parts(task, len(data.database))]
@@ -190,9 +190,9 @@ class EncodedData(NamedTuple):
 
 
 def execute(task: Task, folder: str | Path, stable: bool = True) -> Line:
-    """Do a task on the data cached in ``folder``. Data a method cannot work on is a result too: a ``problem``.
+    """Do a task on the data cached in ``folder``. If the method cannot use the data, the result is a ``problem``.
 
-    With ``stable`` the measures of the ranking with equal distances in the order of the database are there as well.
+    ``stable`` adds the measures that rank equal distances in the order of the database.
     """
     data = _opened(str(folder))
     line: Line = {
@@ -245,7 +245,7 @@ def _encoded(task: Task, hasher: Any, data: CachedData) -> EncodedData:
     with knowing_moments(moments):
         codes, seconds = _fit(hasher, task.run, data)
     if moments.n_uses > n_uses:
-        seconds["moments"] = known_seconds  # what they took when they were found; if that was now, "fit" has it
+        seconds["moments"] = known_seconds  # if they were made in this task, "fit" includes it
     start = time.perf_counter()
     query_codes = hasher.transform(data.queries)
     seconds["encode"] += time.perf_counter() - start
@@ -287,7 +287,7 @@ def _fitted(hasher: Any, data: CachedData) -> dict[str, float]:
 
 @cache
 def _warm_up(method: str, folder: str) -> None:
-    """Have a method's compiled loops compiled, which happens once in a process and is no part of a fit's time."""
+    """Compile the loops of a method, which happens once in a process and does not belong to the time of a fit."""
     with suppress(ValueError):
         rows = np.array(_opened(folder).database[:200])
         make: Any = hasher_class(method)
@@ -318,7 +318,7 @@ def processes(workers: int) -> Iterator[Do]:
     try:
         yield partial(_in_pool, pool)
     except BaseException:
-        # Nobody waits for what is under way: it is done again by the next run.
+        # Jobs that have begun are not waited for: the next run does them again.
         for child in set(active_children()) - others:
             child.terminate()
         pool.shutdown(cancel_futures=True)
@@ -338,7 +338,7 @@ def _in_pool(pool: ProcessPoolExecutor, jobs: list[Callable[[], Result]]) -> Ite
 
 
 def _start_worker() -> None:
-    """One thread for the matrices, and an end when the parent ends, however that happens."""
+    """Use one thread for matrices, and end this process when its parent ends for any reason."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     globals()["_limits"] = threadpool_limits(limits=1)
     parent: Any = parent_process()

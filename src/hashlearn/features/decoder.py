@@ -1,4 +1,4 @@
-"""Pictures of strangers are decoded in a process of their own: what goes wrong there stays there."""
+"""Decoding of untrusted pictures in a separate process, so that a crash or an attack stays in that process."""
 
 import subprocess
 import sys
@@ -21,8 +21,8 @@ MOST_SECONDS = 10.0
 class PictureDecoder:
     """Decodes one picture at a time in another process, whose memory and time are limited.
 
-    The process is started for the first picture, and again where one has ended it. On systems other than Linux its
-    memory is not limited; the limits of :mod:`~hashlearn.features.picture_gate` hold everywhere.
+    The process starts with the first picture, and again if a picture has ended it. Its memory is limited on Linux only.
+    The limits of :mod:`~hashlearn.features.picture_gate` hold on every system.
     """
 
     def __init__(self) -> None:
@@ -37,12 +37,12 @@ class PictureDecoder:
         content : bytes
             An image file.
         side : int
-            The shorter side becomes less than two of these where it is longer.
+            A picture whose shorter side is at least twice this long is made smaller.
 
         Raises
         ------
         FileProblem
-            One line: no picture, a damaged one, or one that is larger than strangers may send.
+            One line: no picture, a damaged one, or one above the limits for untrusted pictures.
         """
         with self._one_at_a_time:
             check_deadline()
@@ -58,7 +58,7 @@ class PictureDecoder:
                 self.close()
                 reason = f"it takes too much memory, or more than {seconds:.0f} s, to decode"
                 raise FileProblem("image", reason) from None
-            except BaseException:  # an interrupt: the answer would be taken for that to the next picture
+            except BaseException:  # after an interrupt, the next picture would get the answer to this one
                 self.close()
                 raise
             finally:
@@ -89,7 +89,7 @@ class PictureDecoder:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the server, which ends this process
+                start_new_session=True,  # Ctrl-C stops the server, and the server ends this process
             )
         return self._process
 

@@ -1,4 +1,4 @@
-"""Encoders: pictures or texts to vectors, by name. A saved encoder encodes queries as it encoded the collection.
+"""Encoders turn pictures or texts into vectors. A saved encoder encodes queries as it encoded the collection.
 
 ========================  =======  =========================================================================
 name                      takes    what it is
@@ -87,7 +87,7 @@ def encoder_named(name: str | None, kind: str | None, model_folder: str | Path |
         ``"gist"``, ``"spectrum"``, ``"tfidf"``, ``"shingles"``, or a model that fastembed knows, such as
         ``"Qdrant/clip-ViT-B-32-vision"``. None is ``"gist"`` or ``"tfidf"``.
     kind : "image", "text" or None
-        What the encoder must take; None allows both kinds, and then the name must be given.
+        The kind of input the encoder must take. None allows both kinds, but then the name is required.
     model_folder : str, Path or None
         The folder with the files of a model of fastembed, which is then not downloaded.
 
@@ -124,7 +124,7 @@ def as_encoder(encoder: Any) -> Encoder:
     Returns
     -------
     Encoder
-        Saved by its name, where it has one.
+        It is saved by its name if it has one.
     """
     return encoder_named(encoder, None) if isinstance(encoder, str) else held_model(encoder)
 

@@ -119,8 +119,8 @@ def _prefiltered(grey: NDArray[np.float32]) -> NDArray[np.float32]:
 def _energies(images: NDArray[np.float32], filters: NDArray[np.float32], n_blocks: int) -> NDArray[np.float32]:
     """Mean magnitude per filter and cell, shape (n, n_filters, n_blocks**2): steps 3 and 4.
 
-    Only the columns a filter lets through are transformed back, and of the reflected plane only the rows of the image
-    itself: a third of the work of whole inverse transforms.
+    Only the columns that a filter passes are transformed back, and only the rows of the image without its reflection.
+    This takes a third of the work of whole inverse transforms.
     """
     n, side = images.shape[:2]
     padded = np.pad(images, ((0, 0), (BORDER, BORDER), (BORDER, BORDER)), mode="symmetric")

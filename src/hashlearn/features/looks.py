@@ -1,4 +1,4 @@
-"""What a picture looks like, in words that people filter by: its brightness, its main color and its shape."""
+"""The look of a picture in words for filters: its brightness, its main color and its shape."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ _GRAY = 0.18
 """Below this mean saturation a picture has no main color."""
 _DARK, _BRIGHT = 0.3, 0.62
 _HUES = ("red", "orange", "yellow", "green", "green", "cyan", "cyan", "blue", "blue", "purple", "pink", "red")
-"""By twelfths of the wheel of colors, each around its hue: 0 is red, 4 is green, 8 is blue."""
+"""Names of the twelve parts of the color wheel; 0 is red, 4 is green, 8 is blue."""
 
 
 def looks_of(folder: str | Path, names: list[str]) -> list[dict[str, str]]:

@@ -1,7 +1,8 @@
-"""Text models that a user holds, or names: sentence-transformers, model2vec, fastembed, or any function.
+"""Text models that a user passes, as an object or by name: sentence-transformers, model2vec, fastembed, or any
+function.
 
-A model is saved by its name. Where a search or a server needs it again, it is loaded by that name; a function has none
-that it could be loaded by, and must be passed again.
+A model is saved by its name, and a search or a server loads it by that name. A function has no such name and must be
+passed again.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ class ModelEncoder:
     Parameters
     ----------
     library : "sentence-transformers", "model2vec" or None
-        What loads the model; None where nothing can.
+        The library that loads the model; None if no library can.
     model_name : str or None
         A name or a folder that the library loads the model by.
     description : str
@@ -125,7 +126,7 @@ def held_model(model: Any) -> Any:
 
 
 def _name_of(model: Any) -> str | None:
-    """The name or folder that a model was loaded by, where it says so."""
+    """The name or folder from which a model was loaded, if the model tells it."""
     for path in (("model_card_data", "base_model"), ("base_model_name",)):
         found = model
         for part in path:

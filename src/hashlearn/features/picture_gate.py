@@ -1,7 +1,7 @@
-"""The one gate that every picture passes: what it would take is known from its header, before anything is decoded.
+"""The check of every picture before it is decoded: its header tells how much memory it would take.
 
-A picture of a stranger may be damaged, may be something else, and may promise far more pixels than the file has bytes.
-Only formats without programs in them are opened.
+An untrusted picture may be damaged or another kind of file, or its header may declare far more pixels than the file has
+bytes. Formats that can contain programs are not opened.
 
 Run as a script, this file decodes the pictures that its standard input brings, in a process whose memory is limited
 (:class:`~hashlearn.features.decoder.PictureDecoder`). It imports nothing but Pillow, so that the process is small.
@@ -20,12 +20,11 @@ _TURNS = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}
 """EXIF's orientation -> the constant of Pillow's ``transpose`` that makes the picture upright."""
 _ONE_BYTE_MODES = frozenset({"1", "L", "P"})
 _MOST_SHOWN = 8
-"""Of a stranger's picture that is longer than 8 times its shorter side, the middle is decoded: no encoder looks at
-more."""
+"""If an untrusted picture is longer than 8 times its shorter side, only its middle is decoded: encoders use no more."""
 
 
 class PictureLimits(NamedTuple):
-    """What a picture may be.
+    """Limits for a picture.
 
     Attributes
     ----------
@@ -34,7 +33,8 @@ class PictureLimits(NamedTuple):
     ratio : int
         The longer side in shorter sides.
     decoded_bytes : int
-        What the decoder holds at once; a JPEG file that is decoded at a fraction of its size counts as this fraction.
+        The memory that the decoder needs at once. A JPEG file that is decoded at a fraction of its size counts as this
+        fraction.
     """
 
     pixels: int = 80_000_000
@@ -75,8 +75,8 @@ def opened(source: Any, limits: PictureLimits) -> Iterator[Any]:
 def decoded(image: Any, side: int | None, limits: PictureLimits) -> Any:
     """An opened picture, upright and in color.
 
-    Where the shorter side need not be longer than ``side``, it becomes less than two sides long: a JPEG file is decoded
-    at a fraction of its size, which is many times faster, and other pictures are reduced.
+    If the shorter side is at least twice ``side``, the picture is made smaller. A JPEG file is decoded at a fraction of
+    its size, which is many times faster; other pictures are reduced after decoding.
     """
     if side is not None:
         scale = side / min(image.size)

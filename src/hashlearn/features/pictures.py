@@ -1,4 +1,4 @@
-"""Pictures as people have them: read upright and within limits, cut to squares, made small."""
+"""Pictures from files: read upright and within limits, cut to squares, made small."""
 
 import io
 from collections.abc import Iterator
@@ -68,9 +68,9 @@ def read_picture(source: str | Path | bytes, side: int | None = None) -> Any:
     Parameters
     ----------
     source : path, or the bytes of a file
-        Of your own. Those of strangers: :class:`~hashlearn.features.decoder.PictureDecoder`.
+        A trusted picture. For untrusted ones see :class:`~hashlearn.features.decoder.PictureDecoder`.
     side : int or None
-        Where the shorter side need not be longer than this, it becomes less than two of these.
+        A picture whose shorter side is at least twice this long is made smaller.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def thumbnail(picture: Any, side: int = THUMBNAIL_SIDE) -> bytes:
 
 @contextmanager
 def _refusing(source: str | Path | bytes) -> Iterator[None]:
-    """Turn what is wrong with a picture into one line that names its file."""
+    """Turn every problem of a picture into an error of one line that names its file."""
     name = Path("image") if isinstance(source, bytes) else Path(source)
     with reading(name, "image"):
         try:

@@ -2,8 +2,9 @@
 
 1. A text is the set of its words, in lower case and between spaces, and of its pairs of neighboring words (shingles: A.
    Broder, On the resemblance and containment of documents, 1997).
-2. Each of them adds 1 or -1 to one of a few hundred numbers; a hash says which (feature hashing: K. Weinberger et al.,
-   ICML 2009). The cosine of two such vectors is, up to chance, ``|A and B| / sqrt(|A| |B|)`` of the two sets.
+2. Each word and each pair adds 1 or -1 to one of a few hundred numbers, chosen by a hash (feature hashing: K.
+Weinberger et al., ICML 2009). The cosine of two such vectors is, up to chance, ``|A and B| / sqrt(|A| |B|)`` of the two
+sets.
 
 Nothing is learned: a word that was never seen counts like any other, and a text's vector depends on that text alone.
 """
@@ -28,8 +29,8 @@ class ShingleEncoder:
     Parameters
     ----------
     n_features : int
-        Numbers of a vector. The cosine of two texts is off by about ``1 / sqrt(n_features)`` where they share
-        nothing, and by less the more they share.
+        Length of a vector. The error of the cosine is about ``1 / sqrt(n_features)`` for two texts that share nothing,
+        and less for texts that share words.
 
     Examples
     --------

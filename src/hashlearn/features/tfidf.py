@@ -4,8 +4,8 @@
    rare the word is in the collection. The vector is scaled to length 1 (scikit-learn's ``TfidfVectorizer``).
 2. The largest singular vectors V of a sample of texts are topics (latent semantic analysis: S. Deerwester et al.,
    Indexing by latent semantic analysis, JASIS 1990). They tell what a text is about, and lose rare words.
-3. What the topics leave over is projected on random directions P, of which every word has a few (sparse
-   Johnson-Lindenstrauss: D. Kane and J. Nelson, JACM 2014). They keep rare words apart::
+3. The part of x that the topics do not represent is projected on random directions P. Every word has a few directions
+(sparse Johnson-Lindenstrauss: D. Kane and J. Nelson, JACM 2014). They keep rare words apart::
 
        y = [TOPIC_WEIGHT V'x, P'(x - V V'x)],  scaled to length 1
 """
@@ -50,7 +50,8 @@ class TfidfEncoder:
     name = "tfidf"
     metric = "cosine"
     weights = {"words": 10, "meaning": 1}  # noqa: RUF012
-    """Of the lists of words and of these vectors, joined: the vectors know nothing that the words do not say."""
+    """Weights of the lists of words and of these vectors when a search joins both. The vectors contain nothing that the
+    words do not."""
 
     def __init__(self, n_topics: int = N_TOPICS, n_directions: int = N_DIRECTIONS):
         self.n_topics = check_integer("n_topics", n_topics, low=1)
@@ -109,7 +110,7 @@ def _vectorizer(**options: Any) -> Any:
 
 
 def _random_directions(n_terms: int, n_directions: int) -> csr_matrix:
-    """Of each word, a few directions with signs; they are the same in every process, and are not saved."""
+    """A few directions with signs for each word. They are the same in every process and are not saved."""
     rng = np.random.RandomState(0)  # its stream is the same in every version of numpy
     n = n_terms * _DIRECTIONS_OF_A_WORD
     columns = rng.randint(0, n_directions, n)

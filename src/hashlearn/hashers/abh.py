@@ -4,21 +4,21 @@ A row is a sum of signed words, one word d_j for every bit::
 
     min_{B, D}  ||X - 1 mean' - B D||_F^2     B in {-1, +1}^{n x b},  D in R^{b x d}
 
-For given bits the words D are those of least squares; for given words the bits of a row are found by search. Short
-codes have free words instead, 16 for each four bits, which start as all sums of the four signed words
-(:mod:`hashlearn.linalg.abh.words`): B then has a one for each word that is chosen, and D four times the rows. Long
-codes, from 2.5 bits for each feature on, have levels of orthogonal directions (:mod:`hashlearn.linalg.abh.levels`),
-which are free words too, and whose bits need no search. Queries are not encoded.
-With R = b D, the row that a code stands for, and t = -2 D (q - mean), the numbers of a query::
+For given bits, least squares gives the words D. For given words, a search finds the bits of a row. Short codes have
+free words instead, 16 for each four bits (:mod:`hashlearn.linalg.abh.words`). They start as all sums of the four signed
+words. B then has a one for each word that is chosen, and D has four times as many rows. Long codes, from 2.5 bits for
+each feature on, have levels of orthogonal directions (:mod:`hashlearn.linalg.abh.levels`). Levels are free words too,
+and their bits need no search. Queries are not encoded. With R = b D, the row that a code stands for, and t = -2 D (q -
+mean), the numbers of a query::
 
     ||q - x||^2 - ||q - mean||^2   ~   c + sum_j t_j b_j
 
-The correction c is one number for every code, kept in one byte. It makes up for the error x - R as far as that can be
-expected of the queries near x (:mod:`hashlearn.linalg.abh.near_queries`)::
+The correction c is one number for every code, kept in one byte. It removes the part of the error x - R that can be
+predicted for the queries near x (:mod:`hashlearn.linalg.abh.near_queries`)::
 
     c = w_1 |x|^2 + w_2 |R|^2 + (w_3 E[q | x] + w_4 R).(x - R),      x and q seen from the mean
 
-The weights w are those with which held-out rows of the sample find most of their true neighbors.
+The weights w are chosen so that held-out rows of the sample find most of their true neighbors.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -40,7 +40,7 @@ from hashlearn.progress import track
 from hashlearn.rows import RowBlocks, added, fold, map_blocks
 
 START_ROWS = 20_000
-"""Rows that the start and the correction are learned from, at most."""
+"""The largest number of rows used to learn the start and the correction."""
 
 START_ROUNDS = 20
 HELD_OUT = 500
@@ -48,33 +48,33 @@ N_NEIGHBORS = 10
 PLACES = (10, 100)
 
 FREE_BITS = 64
-"""Length of the codes, at most, that have free words: longer ones gain little, and take longer to find."""
+"""The longest code that has free words. Longer codes gain little from them and take longer to search for."""
 
 LEVEL_BITS = 2.5
-"""Bits for each feature, at least, of the codes that have levels."""
+"""The smallest number of bits for each feature in a code that has levels."""
 
 LEARNED_LEVELS = ("level_directions_", "level_bits_", "level_values_")
-"""What a fit to words of another kind must not leave behind."""
+"""Attributes that a fit deletes when it uses another kind of words."""
 
 ROWS_PER_WORD = 8
-"""Training rows for each free word, at least; signed words need fewer."""
+"""The smallest number of training rows for each free word. Signed words need fewer."""
 
 FREE_ROUNDS = 4
 """Rounds with free words, for each round with signed words."""
 
 BYTE_RANGE = (0.001, 0.999)
-"""Shares of the corrections of the sample below and above which the byte has its ends."""
+"""The range of the byte covers the sample's corrections between these two quantiles."""
 
 PATIENCE = 20
 """Flips without a lower error after which the search for a row's bits ends."""
 
 
 SPREADS = (1e-15, 1e15)
-"""How far the farthest row may be from the mean, at least and at most: squared distances are single precision."""
+"""Limits for the distance of the farthest row from the mean, because squared distances are single precision."""
 
 
 class ABH(Hasher):
-    """Learn codes that tell real-valued queries their distances.
+    """Learn codes from which a real-valued query estimates its distances.
 
     Compare these codes with :meth:`query_weights` of a query, not with each other: their Hamming distances mean little.
 
@@ -86,13 +86,13 @@ class ABH(Hasher):
         What is near: a small Euclidean distance, a small angle, or a large inner product.
     words : {"auto", "signed", "free", "levels"}, default="auto"
         "signed": a signed word for each bit. "free": 16 free words for each four bits; they fit clusters better, and
-        take longer to learn and to search for. "levels": up to 256 levels for each of some orthogonal directions; they
-        are quick, and are for long codes of up to 8 bits for each feature. With "free" and "levels" n_bits must be a
-        multiple of 4. "auto" is "levels" from 2.5 bits for each feature on where that can be (and ``init`` is None),
-        "free" for codes of up to 64 bits if there are at least 32 * n_bits rows to learn from, and "signed" otherwise.
+        take longer to learn and to search for. "levels": up to 256 levels for each of some orthogonal directions; fast,
+        for long codes of up to 8 bits for each feature. With "free" and "levels" n_bits must be a multiple of 4. "auto"
+        is "levels" from 2.5 bits for each feature on if n_bits allows it and ``init`` is None. It is "free" for codes
+        of up to 64 bits if there are at least 32 * n_bits rows to learn from, and "signed" otherwise.
     max_iter : int (at least 0), default=5
-        Rounds of the alternation between words and bits, at most: it ends where the error rises, as it may with more
-        bits than features. With free words four times as many rounds follow.
+        The largest number of rounds of the alternation between words and bits. The alternation ends when the error
+        rises, which can happen with more bits than features. Free words get four times as many rounds after these.
     ridge : float (at least 0), default=1e-4
         Added to B'B, times the number of rows, in the least squares of the words.
     restarts : int (at least 0), default=0
@@ -112,11 +112,11 @@ class ABH(Hasher):
         D. Free words are in the order of the groups of four bits; within a group the four bits, the first the highest,
         are the number of their word.
     reconstruction_error_ : list of float
-        The share of the variance that the codes of the training rows leave out, with the words at the start of each
-        round with signed words; of levels one number, from a sample.
+        The share of the variance that the codes of the training rows do not represent: one number for each round with
+        signed words, measured with the words at its start. For levels it is one number, measured on a sample.
     level_directions_, level_bits_, level_values_ : ndarray
-        Of "levels" alone: the directions, shape (n_features, k), the bits of each, and the levels of the first
-        direction, of the second, and so on.
+        Only with "levels": the directions, shape (n_features, k), the number of bits of each, and the levels of the
+        first direction, then of the second, and so on.
     directions_ : ndarray of shape (n_features, n_directions)
         The leading principal directions.
     shrinkage_ : ndarray of shape (n_directions + 1,)
@@ -252,7 +252,7 @@ class ABH(Hasher):
         return D
 
     def _learn_correction(self, X: NDArray, rng: np.random.RandomState) -> None:
-        """E[q | x], the weights w and the range of the byte, from a sample that is seen from the mean."""
+        """Learn E[q | x], the weights w and the range of the byte from a centered sample."""
         geometry = MetricGeometry.named(self.metric, self.mean_)
         queries, truth = _held_out(X, geometry, rng)
         near = NearQueries.of(X, queries, truth, geometry.origin)
@@ -270,7 +270,7 @@ class ABH(Hasher):
         self.correction_offset_, self.correction_scale_ = float(low), float(high - low) / 255 or 1.0
 
     def corrections(self, X: ArrayLike, codes: ArrayLike | None = None) -> Corrections:
-        """What is added to every estimate of a code, in one byte.
+        """The number that is added to every distance estimated from a code, kept in one byte.
 
         The scale and the offset of the bytes are learned, so corrections of different rows go into one index.
 
@@ -279,7 +279,7 @@ class ABH(Hasher):
         X : array of shape (n, n_features), or another source of rows as for ``fit``
             The rows that the codes are of.
         codes : array of shape (n, ceil(n_bits / 8)), uint8, or None
-            The codes of these rows where you have them already; found by :meth:`transform` if None.
+            The codes of these rows, if you have them already; if None, :meth:`transform` computes them.
 
         Returns
         -------
@@ -325,11 +325,11 @@ class ABH(Hasher):
     def query_weights(self, Q: Any) -> NDArray[np.float32]:
         """The weights that a query gives to the words of the codes it is compared with.
 
-        Signed words: weights times bits, +1 or -1, plus the code's correction, estimate a distance. Free words: of the
-        16 weights of each group, the one that the group's four bits choose is added up. What is the same for all codes
-        is left out:
-        the squared Euclidean distance (for "cosine" that of rows of length one) lacks the query's own to ``mean_``, and
-        the negative inner product lacks that with ``mean_``.
+        Signed words: the estimate of a distance is the sum of weights times bits (+1 or -1), plus the code's
+        correction. Free words: the four bits of a group choose one of its 16 weights, and the chosen weights are added
+        up. Terms that are the same for all codes are left out. For the squared Euclidean distance (for "cosine", of
+        rows of length one) this is the query's squared distance to ``mean_``; for the negative inner product it is the
+        one with ``mean_``.
 
         Parameters
         ----------
@@ -414,7 +414,7 @@ class ABH(Hasher):
 
 
 class CenteredView(NamedTuple):
-    """Rows as the method sees them: from the mean, of length one before if the angle counts."""
+    """Rows as the method uses them: centered, and before that scaled to length one if the metric is the angle."""
 
     mean: NDArray
     is_unit: bool
@@ -429,11 +429,12 @@ class CenteredView(NamedTuple):
 
 
 class RowParts(NamedTuple):
-    """What rows are sums of: the words or, which is the same with fewer products, the directions of levels.
+    """The vectors whose sums stand for rows: the words or, with fewer products and the same result, the directions of
+    levels.
 
-    ``word_squares`` is what the weights of words have beside products, None for nothing: with levels, where distances
-    count, what the word adds to the squared length of a row. So corrections, without that, are small, and their byte
-    is exact enough for long codes.
+    ``word_squares`` is added to the products to give the weights of words; None adds nothing. With levels and distances
+    it is the part that a word adds to the squared length of a row. Corrections leave this part out, so they are small,
+    and one byte is exact enough for long codes.
     """
 
     words: NDArray
@@ -499,7 +500,7 @@ class Corrector(NamedTuple):
 
 
 def _held_out(X: NDArray, geometry: MetricGeometry, rng: np.random.RandomState) -> tuple[NDArray, NDArray]:
-    """Numbers of some rows, which stand for queries, and of the nearest others of each."""
+    """Numbers of some rows that stand for queries, and of the nearest other rows of each."""
     queries = np.sort(rng.choice(len(X), min(HELD_OUT, len(X)), replace=False))
     return queries, nearest_of(X, queries, min(N_NEIGHBORS, len(X) - 1), geometry)
 

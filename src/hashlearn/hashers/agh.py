@@ -1,7 +1,7 @@
 """AGH: anchor graph hashing (Liu, Wang, Kumar and Chang, ICML 2011).
 
 Spectral hashing on a real graph of the data, made affordable by anchors. A row z(x) holds the weights of the s nearest
-anchors, summing to one; two points are as similar as their anchors overlap::
+anchors, which sum to one. Two points are similar if they share anchors::
 
     min_Y  tr(Y'(I - S) Y)     Y'Y = n I,  Y'1 = 0,     S = Z L^-1 Z',  L = diag(Z'1)
 
@@ -11,8 +11,8 @@ eigenvalues s_k the solution is Y = Z W, which also serves new points::
     W = sqrt(n) L^-1/2 [v_1 / sqrt(s_1), v_2 / sqrt(s_2), ...]
 
 Eigenvalues of one belong to constant vectors, one for every connected component, and are left out. One layer takes b
-eigenvectors and cuts them at zero. Two layers take the b/2 smoothest and cut each half of a cut once more, where the
-cut of the graph is least: at theta+ above zero, at theta- below.
+eigenvectors and cuts each at zero. Two layers take the b/2 smoothest eigenvectors. They cut each half once more where
+the cut of the graph is least: at theta+ above zero and at theta- below.
 """
 
 from typing import ClassVar, NamedTuple
@@ -43,16 +43,17 @@ class AGH(AnchoredHasher):
     n_anchors : int (at least 1) or "auto", default="auto"
         Number of anchors m; "auto" takes 500, or all the rows if they are fewer.
     n_neighbors : int (at least 1), default=5
-        Nearest anchors a row is described by (s).
+        Number of nearest anchors that describe a row (s).
     max_eigenvalue : float (0 to 1), default=0.999
-        Eigenvectors with an eigenvalue from here on tell connected components of the graph apart and are left out.
+        Eigenvectors with at least this eigenvalue only separate connected components of the graph, and are left out.
     anchors : {"kmeans", "random"} or ndarray of shape (n_anchors, n_features), default="kmeans"
         Where the anchors come from.
     kmeans_max_iter : int (at least 1), default=10
         Rounds of k-means.
     kmeans_sample : int (at least 2) or None, default=None
-        Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
-        a round, a sample is held in memory. For ``n_anchors="auto"`` the sample has a row for each anchor at least.
+        Number of rows, drawn at random, from which the anchors are found; None for all. All rows are read once in every
+        round of k-means; a sample is held in memory. For ``n_anchors="auto"`` the sample has at least one row for each
+        anchor.
     random_state : int, RandomState instance or None, default=None
         Determines the anchors.
 
@@ -60,7 +61,7 @@ class AGH(AnchoredHasher):
     ----------
     mean_ : ndarray of shape (n_features,)
     anchors_ : ndarray of shape (n_anchors, n_features)
-        Distinct ones, without those that are near to no row.
+        The distinct anchors that are near to at least one row.
     sigma_ : float
         Width of the weights ``exp(-d^2 / sigma_^2)``: mean distance to the last of the ``n_neighbors`` anchors.
     n_blended_ : int
@@ -137,7 +138,7 @@ class AGH(AnchoredHasher):
         return min(n, AUTO_ANCHORS) if self.n_anchors == "auto" else super().n_anchors_for(n)
 
     def _find_anchors(self, rows, mean, scale, rng):
-        """The anchors without repetitions: copies would take all the places among a row's nearest."""
+        """The anchors without copies, because copies could be all of a row's nearest anchors."""
         anchors, anchors_of_data = super()._find_anchors(rows, mean, scale, rng)
         _, first = np.unique(anchors, axis=0, return_index=True)
         first.sort()
@@ -163,7 +164,7 @@ class AGH(AnchoredHasher):
 
 
 class TwoLayerScorer(NamedTuple):
-    """The sign of every eigenfunction, then on which side of a second cut the row lies."""
+    """The bits of the first cut, which are the signs of the eigenfunctions, then those of the second cut."""
 
     eigenfunctions: OffsetScorer
     above: NDArray
@@ -185,7 +186,7 @@ def second_cuts(rows, anchors, graph, scale, W):
     n_above, sum_above, share_above, magnitude = fold(rows, _sums_above, added, anchors, graph, W)
     kept = (share_above * magnitude * inverse_mass).sum(axis=0)
     across = n_above - (share_above**2 * inverse_mass).sum(axis=0)
-    # No row has anchors on both sides of the cut: moving one side against the other costs nothing and is left alone.
+    # No row has anchors on both sides of the cut: a shift between the sides costs nothing, so there is none.
     ratio = np.where(across > RANK_LIMIT * n, (sum_above - kept) / np.maximum(across, RANK_LIMIT * n), 0)
     return np.array([2 * sum_above + (n - n_above) * ratio, n_above * ratio - 2 * sum_above]) / n
 

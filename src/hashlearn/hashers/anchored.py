@@ -1,8 +1,8 @@
-"""What the methods with anchors share: a summary of the data, and encoding by the nearest anchors.
+"""Shared code of the methods with anchors: a summary of the data, and encoding by the nearest anchors.
 
-A method with anchors learns in two steps. :meth:`AnchoredHasher.summarize` goes over the data a few times and leaves an
-:class:`AnchorSummary`: anchors, distances and sums, none of which grow with the rows or depend on the number of bits.
-:meth:`AnchoredHasher.fit_summary` learns from that alone.
+A method with anchors learns in two steps. :meth:`AnchoredHasher.summarize` reads the data a few times and returns an
+:class:`AnchorSummary` of anchors, distances and sums. Its size depends neither on the number of rows nor on the number
+of bits. :meth:`AnchoredHasher.fit_summary` learns from the summary alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ AUTO_ROWS_PER_ANCHOR = 10
 
 
 class SpectralSums(NamedTuple):
-    """What the spectrum of an anchor graph Z (rows sum to one) is computed from.
+    """The sums that give the spectrum of an anchor graph Z whose rows sum to one.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class SpectralSums(NamedTuple):
 
 
 class AnchorSummary(NamedTuple):
-    """All that training sees of the data.
+    """Everything that training needs from the data.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class AnchorSummary(NamedTuple):
         ``"pairwise"``: :class:`~hashlearn.linalg.anchors.graph.PairwiseSums`, and ``"spectral"``:
         :class:`SpectralSums`, as far as the method asked for them.
     random_state : state of a RandomState
-        The state of the random numbers after the passes; learning goes on from here.
+        The state of the random numbers after the passes over the data. Learning continues from this state.
     """
 
     rows: RowBlocks
@@ -92,7 +92,7 @@ class AnchorSummary(NamedTuple):
         return np.hstack([self.anchors, np.ones((len(self.anchors), 1))])
 
     def to_arrays(self) -> dict[str, NDArray]:
-        """All but the rows, to be kept in a file."""
+        """Everything except the rows, as arrays for a file."""
         _, keys, place, *_ = self.random_state
         parts: dict[str, Any] = {
             "mean": self.mean,
@@ -181,8 +181,8 @@ def summarize(
 class AnchoredHasher(Hasher):
     """A hasher that sees the data through anchors.
 
-    The scores of a row are the offsets of its nearest anchors, weighted by ``exp(-d^2 / sigma_^2)`` if they are
-    several. A method with a projection adds ``(x - mean_) @ projection_ + intercept_``.
+    The scores of a row are the offsets of its nearest anchors. If there are several, they are weighted by ``exp(-d^2 /
+    sigma_^2)``. A method with a projection adds ``(x - mean_) @ projection_ + intercept_``.
     """
 
     _ranges: ClassVar = {

@@ -29,7 +29,7 @@ from hashlearn.rows.forms import is_frame_of_numbers
 from hashlearn.threads import one_blas_thread
 
 _CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
-"""What is asked of an array before it is read; whether it is finite shows in the first pass over its rows."""
+"""The checks of an array before it is read. The first pass over its rows checks that all numbers are finite."""
 
 SMALL_ROWS = 16
 SMALL_TYPES = (np.float32, np.float64)
@@ -55,7 +55,7 @@ def check_hasher(name: str, value: Any) -> Any:
 
 
 def has_learned(hasher: Any) -> bool:
-    """Whether a hasher is fitted: it has learned something, and not only seen how wide the rows are."""
+    """Whether a hasher is fitted. A hasher that only knows the number of features is not."""
     learned = {name for name in vars(hasher) if name.endswith("_") and not name.startswith("_")}
     return not learned <= _OF_THE_INPUT
 
@@ -63,7 +63,8 @@ def has_learned(hasher: Any) -> bool:
 def lock_learned(hasher: Any) -> None:
     """Make the learned arrays of a hasher read-only, so that it prepares its scorer once, and not in every call.
 
-    For a hasher that encodes few rows often and must not change, as that of a search. Arrays can still be replaced.
+    For a hasher that encodes few rows often and must not change, such as the hasher of a search. Arrays can still be
+    replaced.
     """
     for name, value in list(vars(hasher).items()):
         if name.endswith("_") and isinstance(value, np.ndarray) and value.flags.writeable:
@@ -77,8 +78,8 @@ def lock_learned(hasher: Any) -> None:
 def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator for methods that learn: if they fail or are interrupted, the hasher is as it was before.
 
-    Such a method works on a copy, which takes the place of the hasher in one step when the method returns. BLAS has one
-    thread meanwhile: passes have threads of their own, and sums do not depend on how many threads BLAS has.
+    Such a method works on a copy of the hasher. When the method returns, the copy replaces the hasher in one step. BLAS
+    uses one thread meanwhile: passes have their own threads, and sums must not depend on the number of BLAS threads.
     """
 
     @wraps(learn)
@@ -114,7 +115,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     random_state: Any
 
     _ranges: ClassVar[dict[str, Any]] = {}
-    """What the parameters may be; :func:`~hashlearn.checks.check_parameters` looks at them before the data are read."""
+    """The allowed values of the parameters; :func:`~hashlearn.checks.check_parameters` checks them before the data are
+    read."""
 
     _not_saved: tuple[str, ...] = ()
     """Learned attributes that a saved model leaves out."""
@@ -147,7 +149,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n, n_bits), float32
-            The farther from zero, the surer the bit.
+            A bit is more certain if its score is farther from zero.
         """
         if self._is_small(X):
             return self._small_scores(X).astype(np.float32, copy=False)
@@ -170,7 +172,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n, ceil(n_bits / 8)), uint8
-            A DataFrame where ``set_output(transform="pandas")`` asks for one, one column for each byte.
+            After ``set_output(transform="pandas")`` a DataFrame with one column for each byte.
         """
         if self._is_small(X):
             return pack(self._small_scores(X) > 0)
@@ -288,11 +290,14 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         save_hasher(self, folder)
 
     def _scorer(self, real: np.dtype) -> Callable[[NDArray], NDArray]:
-        """The function that scores blocks of this precision; what is the same for all blocks is prepared here, once."""
+        """The function that scores blocks of this precision.
+
+        Work that is the same for all blocks is done here, once.
+        """
         return self._scores
 
     def _is_small(self, X: Any) -> bool:
-        """Whether X is a plain array of a few rows: checks, blocks and threads would take longer than its codes."""
+        """Whether X is a plain array with so few rows that checks and threads would take longer than the encoding."""
         return (
             type(X) is np.ndarray
             and X.ndim == 2
@@ -309,7 +314,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """A few rows, which must be finite, as a contiguous array."""
         rows = np.ascontiguousarray(X)
         values = rows.ravel()
-        if not isfinite(values @ values):  # one number for the common case; it may also be too large
+        if not isfinite(values @ values):  # the sum tells the common case; it may also overflow
             check_finite(X, 0)
         return rows
 
@@ -338,7 +343,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return rows
 
     def _sampled(self, rows: RowBlocks, rng: np.random.RandomState) -> RowBlocks:
-        """As many rows as ``train_sample`` says, drawn at random and held in memory; all of them if it is None."""
+        """A random sample of ``train_sample`` rows, held in memory; all rows if it is None."""
         count = getattr(self, "train_sample", None)
         if count is None or check_integer("train_sample", count, low=2) >= len(rows):
             return rows
@@ -394,8 +399,9 @@ def _checkable(X: Any) -> Any:
 class LinearHasher(Hasher):
     """A hasher whose scores are ``(x - mean_) @ projection_``.
 
-    The published ITQ, SP and CH give a bit one at a score of zero, the others do not; ``_zero_is_one`` says which, and
-    such a zero is returned as the smallest positive score, so that "above zero" stays the rule for every caller.
+    In the published ITQ, SP and CH a score of zero gives the bit one; in other methods it gives zero. ``_zero_is_one``
+    says which. Where it gives one, the score is returned as the smallest positive number, so that for every caller a
+    bit is one where its score is above zero.
     """
 
     _zero_is_one = False

@@ -1,7 +1,7 @@
 """CH: concatenation hashing (Weng and Zhu, Pattern Recognition 2020).
 
-One frame of reference fits all the data badly, so every cluster of the data gets its own and contributes a part of the
-code. The bits of cluster c look at any point x from the cluster's center, along projections fitted to its members::
+One coordinate system fits all the data badly. So every cluster of the data has its own and gives a part of the code.
+The bits of cluster c describe any point x relative to the cluster's center, along projections fitted to its members::
 
     min  sum_c sum_{i in c} ||x_i - mu_c||^2,  then for every c   min_{B, R}  ||B - (X_c - mu_c) U_c R||_F^2
 
@@ -32,8 +32,8 @@ class CH(Hasher):
     Parameters
     ----------
     n_bits : int (at least 1), default=64
-        Length of a code. Every cluster has ``n_bits / n_clusters`` bits, at most the number of features; where that is
-        no whole number the first clusters have one bit more.
+        Length of a code. Every cluster has ``n_bits / n_clusters`` bits, at most the number of features. If this is not
+        a whole number, the first clusters have one bit more.
     n_clusters : int (at least 1) or "auto", default="auto"
         Clusters, at most ``n_bits``; "auto" takes 2 up to 32 bits and 4 beyond, as published.
     max_iter : int (at least 0), default=50

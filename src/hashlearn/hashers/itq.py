@@ -29,10 +29,12 @@ class ITQ(LinearHasher):
     center : bool, default=True
         Subtract the training mean before projecting. The published comparison code does not.
     init : ndarray of shape (n_bits, n_bits) or None, default=None
-        The rotation to start from; a random one if None. Of fewer ``directions`` than bits its first rows count.
+        The rotation to start from; a random one if None. With fewer ``directions`` than bits, only its first rows are
+        used.
     directions : ndarray of shape (n_features, at most n_bits) or None, default=None
-        What is rotated; the leading principal directions if None. Fewer than ``n_bits``, orthonormal ones, are rotated
-        into a space of ``n_bits`` dimensions: this is how a code can have more bits than there are features.
+        The directions to rotate; the leading principal directions if None. If there are fewer than ``n_bits``, they
+        must be orthonormal and are rotated into a space of ``n_bits`` dimensions. So a code can have more bits than
+        features.
     train_sample : int (at least 2) or None, default=None
         Number of rows, drawn at random and held in memory, to learn the rotation from; None for all.
     random_state : int, RandomState instance or None, default=None

@@ -38,10 +38,11 @@ from hashlearn.linalg.rotations import nearest_rotation
 from hashlearn.progress import track
 
 NEEDS_TWO_ROUNDS = ("lambda1", "lambda2", "n_anchor_neighbors", "max_imbalance")
-"""Parameters that act from the second round on: in the first the identity stands in place of the penalties."""
+"""Parameters that have an effect only from the second round on: the first round uses the identity instead of the
+penalties."""
 
 SOLVER_NEEDS_TWO_ROUNDS = ("graph_ridge", "epsilon", "solver_tol", "tol")
-"""Entries of ``solver`` that act from the second round on."""
+"""Entries of ``solver`` that have an effect only from the second round on."""
 
 TOLERANCES = {"tol": Range(float, 0, none=True), "epsilon": Range(float, 0)}
 SOLVER_RANGES = {
@@ -61,19 +62,19 @@ PERSONALIZED_RANGES = {
 
 
 class Solver(NamedTuple):
-    """What the parameter ``solver`` of JPSH and PSH may hold, and what stands for an entry that is left out.
+    """The entries of the parameter ``solver`` of JPSH and PSH, with their defaults.
 
     Attributes
     ----------
     tol : float (at least 0) or None
         Stop when the objective changes by less than this share of itself; None for exactly ``max_iter`` rounds.
     epsilon : float (at least 0)
-        Keeps divisions by small norms safe: added to the norm in eqs. 11 and 13, to the squared norm under the root in
-        eq. 17. It is absolute: compare it with the data's scale where ``rescale`` is off.
+        Keeps divisions by small norms safe. It is added to the norm in eqs. 11 and 13, and to the squared norm under
+        the root in eq. 17. It is an absolute number: with ``rescale=False`` choose it for the scale of the data.
     graph_ridge : float (at least 0)
         Added to the diagonal of G (eq. 13), which is a Laplacian and singular without it.
     solver_tol : float (1e-14 to 0.1)
-        Relative residual to which the personalized weights are solved for.
+        Relative residual at which the solution for the personalized weights is accepted.
     keep_weights : bool
         Keep the personalized weights P, m x d x b numbers that encoding does not need.
     """
@@ -98,8 +99,8 @@ PAPER_SETTINGS: dict[str, dict[str, Any]] = {
     "nus-wide": {**_DEEP_FEATURES, "n_anchors": 1000, "max_iter": 5},
     "flickr25k": {**_DEEP_FEATURES, "n_anchors": 500, "max_iter": 10},
 }
-"""The settings of the published implementation. It has n_anchor_neighbors (psi) of the two groups the other way round
-than the paper's text; the numbers of the paper were made by the program."""
+"""The settings of the published implementation. In the paper's text n_anchor_neighbors (psi) of the two groups is
+exchanged. The numbers in the paper were made by the published program, so its values are used here."""
 
 
 class JPSH(AnchoredHasher):
@@ -114,15 +115,14 @@ class JPSH(AnchoredHasher):
       :class:`~hashlearn.SAH`. In one round ``lambda1``, ``lambda2``, ``n_anchor_neighbors``, ``max_imbalance`` and
       ``solver`` change no bit; setting one of them then warns.
 
-    "Many" means that the local dimension, in which the rows spread around one of them, is above 14.5, or above
-    ``2 sqrt(n_features)`` if that is less; and that it is not above the effective number of directions of all rows,
-    ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the covariance. Both starts are compared for data that use
-    many of their features alike: whitened data, and texts as weighted words in their singular directions.
-    ``init_`` says which start was taken.
+    "Many" means two things. The local dimension, which is that of the rows around one of them, is above 14.5, or above
+    ``2 sqrt(n_features)`` if that is less. And it is not above the effective number of directions of all rows, ``(sum
+    l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the covariance. Both starts are compared for data that use many of
+    their features alike: whitened data, and texts as weighted words in their singular directions. ``init_`` says which
+    start was taken.
 
     ``JPSH.paper("mnist")`` is the paper's method, ``JPSH(anchors="random")`` its ablation JPSH0. ``bias``,
-    ``normalize_graph`` and ``solver`` are there to compare with other programs and to look inside; leave them as they
-    are.
+    ``normalize_graph`` and ``solver`` exist for comparisons with other programs; leave them at their defaults.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class JPSH(AnchoredHasher):
         Length of a code.
     n_anchors : int (at least 1) or "auto", default="auto"
         Number of anchors m, from 1 to the number of rows; "auto" takes one for every ten rows and at most 800, but at
-        least ``n_bits + 1`` (as far as there are rows), for m anchors have at most m - 1 directions between them.
+        least ``n_bits + 1`` (as far as there are rows), because m anchors span at most m - 1 directions.
     n_neighbors : int (at least 1), default=7
         Nearest anchors a sample is tied to in the anchor graph (k).
     n_anchor_neighbors : int (at least 1), default=5
@@ -145,8 +145,9 @@ class JPSH(AnchoredHasher):
         Rounds of the alternation, at most; "auto" is one from a spectral start, which further rounds do not improve,
         and three from any other.
     max_imbalance : float (0 to 1) or None, default=0.2
-        Stop, without labels, when the bits lose their balance: a round after which the mean over the bits of
-        ``|share of ones - share of zeros|`` exceeds this is taken back, unless it is the first. None is the paper's.
+        Stop when the bits lose their balance, which needs no labels. The balance is the mean over the bits of ``|share
+        of ones - share of zeros|``. A round after which it exceeds this limit is undone, unless it is the first round.
+        None, as in the paper, sets no limit.
     rescale : bool, default=True
         Center the data and divide them by their spread first, so that their unit does not matter.
     anchors : {"kmeans", "random"} or ndarray of shape (n_anchors, n_features), default="kmeans"
@@ -154,8 +155,9 @@ class JPSH(AnchoredHasher):
     kmeans_max_iter : int (at least 1), default=10
         Rounds of k-means.
     kmeans_sample : int (at least 2) or None, default=None
-        Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
-        a round, a sample is held in memory. For ``n_anchors="auto"`` the sample has a row for each anchor at least.
+        Number of rows, drawn at random, from which the anchors are found; None for all. All rows are read once in every
+        round of k-means; a sample is held in memory. For ``n_anchors="auto"`` the sample has at least one row for each
+        anchor.
     init : {"auto", "spectral", "itq", "random"} or ndarray of shape (n_bits, n_anchors), default="auto"
         The anchors' codes to start from: those of SAH, those of ITQ (with more bits than features, of ITQ's rotation
         into more dimensions), or random ones (the paper). "auto" takes one of the first two, as said above.
@@ -165,8 +167,8 @@ class JPSH(AnchoredHasher):
         Weight of the projection against the offsets when encoding; 1 is the paper's. "auto" is 0.1 from a spectral
         start and 4 from any other.
     bias : bool, default=True
-        Append a one to every sample. Its row in every P_j is not penalized by ``lambda1``, so P puts as much weight on
-        it as the fit asks for, and it is not part of ``objective_``.
+        Append a one to every sample. ``lambda1`` does not penalize its row in P_j, so this row gets the weight that
+        fits best, and ``objective_`` leaves it out.
     normalize_graph : bool, default=False
         Let the weights of a sample sum to one, as eq. 2 says; the published implementation does not.
     solver : dict or None, default=None
@@ -319,10 +321,10 @@ class JPSH(AnchoredHasher):
     def fit_summary(self, summary):
         """Algorithm 1 of the paper, from the summary that :meth:`summarize` returned.
 
-        The order is that of the paper's box. The box has no line for K and G of eq. 14 (eqs. 11 and 13): they follow
-        B here and, like Q, act in the next round. The published program orders the steps otherwise, with the same
-        result. Eq. 16 has X X' where this program has X D X', D the row sums of A: they are the same where the rows of
-        A sum to one (``normalize_graph``).
+        The steps have the order of the paper's box. The box has no line for K and G of eq. 14 (eqs. 11 and 13): they
+        are computed after B here and, like Q, used in the next round. The published program has another order with the
+        same result. Eq. 16 has X X' where this code has X D X', with D the row sums of A. Both are the same if the rows
+        of A sum to one (``normalize_graph``).
 
         Parameters
         ----------
@@ -384,7 +386,7 @@ class JPSH(AnchoredHasher):
         return JointScorer(search, (self.offsets_ + self.intercept_).astype(real), self.n_blended_, self.sigma_)
 
     def _asked(self, best: Recipe) -> Recipe:
-        """The parameters that are set, and for those that are "auto" what measured best."""
+        """The given parameters; "auto" is replaced by the value that measured best."""
         asked = {name: getattr(self, name) for name in Recipe._fields}
         return best._replace(**{name: value for name, value in asked.items() if not _is_auto(value)})
 
@@ -413,7 +415,7 @@ def pairwise_weights(sums: PairwiseSums, T: NDArray, penalty: NDArray) -> NDArra
     try:
         return scipy.linalg.solve(left, right, assume_a="pos", check_finite=False)
     except np.linalg.LinAlgError:
-        # Without a penalty a feature that is always zero leaves the system singular.
+        # Without a penalty, a feature that is always zero makes the system singular.
         return scipy.linalg.lstsq(left, right, check_finite=False)[0]
 
 

@@ -1,6 +1,6 @@
 """JSH: jointly sparse hashing (Lai et al., IEEE TIP 2018).
 
-Regress the codes of anchors on the samples near them, with a projection whose rows are switched off together::
+Predict the codes of anchors from the samples near them. The penalty sets whole rows of the projection to zero::
 
     min_{B, W, V}  sum_ij A_ij ||b_j - V W'x_i||^2 + lambda3 ||W||_{2,1}      B in {-1, +1}^{b x m},  V'V = I
 
@@ -30,7 +30,7 @@ from hashlearn.linalg.rotations import nearest_rotation
 
 
 class PairwiseSolver(NamedTuple):
-    """What the parameter ``solver`` of JSH may hold, and what stands for an entry that is left out.
+    """The entries of the parameter ``solver`` of JSH, with their defaults.
 
     Attributes
     ----------
@@ -72,8 +72,9 @@ class JSH(AnchoredHasher):
     kmeans_max_iter : int (at least 1), default=10
         Rounds of k-means.
     kmeans_sample : int (at least 2) or None, default=None
-        Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
-        a round, a sample is held in memory. For ``n_anchors="auto"`` the sample has a row for each anchor at least.
+        Number of rows, drawn at random, from which the anchors are found; None for all. All rows are read once in every
+        round of k-means; a sample is held in memory. For ``n_anchors="auto"`` the sample has at least one row for each
+        anchor.
     init : {"random", "itq", "spectral"} or ndarray of shape (n_bits, n_anchors), default="random"
         The anchors' codes to start from.
     solver : dict or None, default=None

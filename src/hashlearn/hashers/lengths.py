@@ -1,4 +1,4 @@
-"""Several code lengths from one look at the data."""
+"""Hashers of several code lengths from the same passes over the data."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -15,17 +15,17 @@ AnyHasher = TypeVar("AnyHasher", bound=Hasher)
 
 
 def fit_lengths(hasher: AnyHasher, X: Any, bits: Iterable[int]) -> list[AnyHasher]:
-    """Fit one hasher for every code length, with as few passes over the data as one of them takes.
+    """Fit one hasher for every code length, with no more passes over the data than one hasher needs.
 
-    The methods with anchors (JPSH, JSH, PSH, SAH, AGH) need of the data the anchors and sums over the rows, which are
-    the same for all lengths; where ``n_anchors="auto"`` depends on the length, it is that of the longest. Each hasher
-    is then the one that its own ``fit`` would give with these anchors. Other methods are fitted one after the other.
+    The methods with anchors (JPSH, JSH, PSH, SAH, AGH) learn from the anchors and from sums over the rows. These are
+    the same for all lengths. Where ``n_anchors="auto"`` depends on the length, the longest code decides. Each hasher is
+    the one that its own ``fit`` would give with these anchors. Other methods are fitted one after the other.
 
     Parameters
     ----------
     hasher : Hasher
-        What to fit; it is cloned, and its own ``n_bits`` does not matter. A parameter that holds an array of the shape
-        of one length (``init``) fits that length only.
+        The hasher to fit. It is cloned, and its own ``n_bits`` does not matter. An array whose shape depends on the
+        length (``init``) fits one length only.
     X : array, path, paths or function
         As for ``fit``.
     bits : iterable of int

@@ -1,8 +1,9 @@
 """LSH: signs of random projections (Charikar, STOC 2002).
 
-The chance that two points differ in a bit is their angle seen from the mean, divided by pi. It learns nothing but the
-mean. Compare learned methods with it: one that is not better is not worth its training. The literature cites Datar et
-al. (SoCG 2004) for it, whose p-stable scheme has buckets instead of signs; every published comparison computes signs.
+The chance that two points differ in a bit is their angle seen from the mean, divided by pi. LSH learns only the mean.
+Compare learned methods with LSH: a method that is not better is not worth its training. The literature cites Datar et
+al. (SoCG 2004) for LSH. Their p-stable scheme has buckets instead of signs, but every published comparison computes
+signs.
 """
 
 import numpy as np

@@ -13,9 +13,9 @@ the Stiefel manifold by gradient steps with Armijo's rule::
 
     Z = W G'W - G,    W <- polar(W + gamma Z)    where    f(W) - f(polar(W + gamma Z)) >= 1e-4 gamma <G, -Z>
 
-The implementation that the authors released differs. Each of its steps takes the triplets of one landmark, in k-means
-order instead of neighbor order. It accepts a step by a discrete objective tr(Y'LY) / 2, Y = sgn(x W), which is constant
-almost everywhere. So nearly all steps get length zero, and W stays the random projection of the start.
+The implementation that the authors released differs. Each step uses the triplets of one landmark, in the order of
+k-means instead of the order of neighbors. A step is accepted by a discrete objective tr(Y'LY) / 2, Y = sgn(x W), which
+is constant almost everywhere. So nearly all steps get length zero, and W remains the random projection of the start.
 ``as_released=True`` does the same.
 """
 
@@ -65,8 +65,8 @@ class OCH(LinearHasher):
     directions : ndarray of shape (n_features, n_components) or None, default=None
         The principal directions, where they are known already.
     as_released : bool, default=False
-        Train as the authors' released code does: in effect a random orthonormal projection. The published comparisons
-        were made with it.
+        Train as the authors' released code does, which gives almost a random orthonormal projection. The published
+        comparisons used that code.
     random_state : int, RandomState instance or None, default=None
         Determines the sample, the landmarks and the starting projection.
 
@@ -209,7 +209,7 @@ def _released_descent(
 ) -> tuple[NDArray, list[float]]:
     """Steps from one landmark's triplets, accepted by a discrete objective; ends after 11 steps that change nothing.
 
-    Where no triplet of a landmark is violated the released loop never ends; here it goes on to the next.
+    If no triplet of a landmark is violated, the released loop never ends. This loop continues with the next landmark.
     """
     laplacian = np.diag(affinity.sum(axis=1)) - affinity
     values, still = [_discrete_objective(points, laplacian, W)], 0

@@ -55,9 +55,9 @@ class OEH(LinearHasher):
     directions : ndarray of shape (n_features, n_components) or None, default=None
         The principal directions, where they are known already.
     as_released : bool, default=False
-        Train as the authors' released code does, with its errors: relaxed codes come from the landmarks in k-means
-        order while the points come from the sorted list, the gradient of every T_rj goes to point number k, and an
-        anchor whose affinities underflow need not be first in its own list. The published comparisons were made so.
+        Train as the authors' released code does, with its three errors. Relaxed codes come from the landmarks in the
+        order of k-means, but points come from the sorted list. The gradient of every T_rj goes to point number k. An
+        anchor whose affinities underflow may not be first in its own list. The published comparisons used that code.
     random_state : int, RandomState instance or None, default=None
         Determines the sample, the landmarks and the starting projection.
 

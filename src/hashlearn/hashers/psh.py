@@ -3,9 +3,9 @@
     min_{B, P, R}  sum_j ||b_j - R P_j'c_j||^2 + lambda1 sum_j ||P_j||_{2,1}^2 + lambda2 sum_ij S_ij ||P_i - P_j||_F
 
 A sample gets the code of its nearest anchor, so there are at most as many codes as anchors. P_j has d b unknowns for
-one target of b numbers: the fit is nearly perfect from any start, and only the smoothness over S makes neighboring
-anchors agree. The paper shows it as an ablation (Table 1), without a formula for encoding; this is the out-of-sample
-rule of JPSH without its projection.
+one target of b numbers, so every start leads to a nearly perfect fit. Only the smoothness over S makes neighboring
+anchors agree. The paper shows PSH as an ablation (Table 1), without a formula for encoding. This code encodes by JPSH's
+rule for new samples, without the projection.
 """
 
 from typing import ClassVar

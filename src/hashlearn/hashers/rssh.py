@@ -12,8 +12,8 @@ Rows that were not there are then encoded by a kernel regression of B::
 
     code(x) = sgn(phi(x) W),   phi(x) = [exp(-||x^ - a_j||^2 / (2 sigma^2))_j, 1],   W = (Phi'Phi + eta I)^-1 Phi'B
 
-with x^ = x / ||x|| and the a_j random training rows of unit length. In a database the training rows have their learned
-codes B (:meth:`RSSH.fit_codes`); queries go through the hash function (:meth:`RSSH.transform`).
+with x^ = x / ||x|| and the a_j random training rows of unit length. In a database the training rows keep their learned
+codes B (:meth:`RSSH.fit_codes`). Queries are encoded by the hash function (:meth:`RSSH.transform`).
 """
 
 import numpy as np

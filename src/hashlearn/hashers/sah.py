@@ -10,8 +10,8 @@ directly, weighted by how much of the data they explain, and rotated toward the 
     O    = E r,   r the rotation of iterative quantization for Z E
     bits   z(x) O > 0
 
-A code says where in the data's clusters a row lies, not which corner of its cluster it is in: codes by meaning.
-After k-means the fit needs Z'Z (m x m) and a sample of the rows only.
+A code tells in which clusters of the data a row lies, and not where in its cluster: these are codes by meaning. After
+k-means the fit needs only Z'Z (m x m) and a sample of the rows.
 """
 
 from typing import ClassVar
@@ -41,8 +41,9 @@ class SAH(AnchoredHasher):
     kmeans_max_iter : int (at least 1), default=10
         Rounds of k-means.
     kmeans_sample : int (at least 2) or None, default=None
-        Number of rows, drawn at random, that anchors are found among; None for all. With n rows k-means reads n rows
-        a round, a sample is held in memory. For ``n_anchors="auto"`` the sample has a row for each anchor at least.
+        Number of rows, drawn at random, from which the anchors are found; None for all. All rows are read once in every
+        round of k-means; a sample is held in memory. For ``n_anchors="auto"`` the sample has at least one row for each
+        anchor.
     random_state : int, RandomState instance or None, default=None
         Determines the anchors and the rotation to start from.
 

@@ -1,8 +1,9 @@
 """A hasher, or a pipeline that ends in one, to a model folder and back.
 
-Arrays become ``{"$tensor": name}`` and lie in a table of their own; the few other things JSON has no word for get a tag
-too. A random generator is not a value: it becomes null. No code is run from what is read: a class is one of the
-registry or of :data:`OTHER_CLASSES`, its parameters and learned attributes are plain values and arrays.
+An array becomes ``{"$tensor": name}``, and its numbers are kept in a separate table. Other values that JSON cannot
+express get a tag too. A random generator is not a value and becomes null. Reading runs no code from the file: a class
+must be in the registry or in :data:`OTHER_CLASSES`, and its parameters and learned attributes are plain values and
+arrays.
 """
 
 import math
@@ -38,7 +39,8 @@ OTHER_CLASSES = {
 def is_pipeline(value: Any) -> bool:
     """Whether a value is a pipeline of scikit-learn.
 
-    Who has one has imported its module. It takes long to import, and most searches need none.
+    A caller with a pipeline has imported scikit-learn's module already. The import is slow, and most searches do not
+    need it.
     """
     module = sys.modules.get("sklearn.pipeline")
     return module is not None and isinstance(value, module.Pipeline)
@@ -62,7 +64,7 @@ def save_hasher(hasher: Any, folder: str | Path) -> str:
     Returns
     -------
     str
-        The digest of the model, as that of :func:`digest_of`.
+        The digest of the model, as :func:`digest_of` gives it.
     """
     return write_model(state_of(hasher), folder)
 
@@ -80,7 +82,7 @@ def load_hasher(folder: str | Path) -> Any:
     FileNotFoundError
         There is no such folder.
     ValueError
-        The folder is no model, or a truncated, edited or newer one.
+        The folder holds no model, or the model is truncated, edited or from a newer version.
     """
     return load_with_digest(folder)[0]
 
@@ -100,7 +102,7 @@ def load_with_digest(folder: str | Path) -> tuple[Any, str]:
 
 
 def state_of(hasher: Any) -> ModelState:
-    """All that is saved of a fitted hasher or pipeline."""
+    """The saved parts of a fitted hasher or pipeline."""
     tensors: dict[str, NDArray] = {}
     model = encode_estimator(hasher, tensors)
     if not tensors or not all(hasattr(part, "n_features_in_") for part in (hasher, last_step(hasher))):
@@ -109,7 +111,10 @@ def state_of(hasher: Any) -> ModelState:
 
 
 def digest_of(hasher: Any) -> str:
-    """What tells a fitted hasher from every other; codes of hashers with different digests cannot be compared."""
+    """A digest that is different for every fitted hasher.
+
+    Codes of hashers with different digests cannot be compared.
+    """
     return state_of(hasher).digest
 
 
@@ -144,7 +149,7 @@ def encode(value: Any, path: str, tensors: MutableMapping[str, NDArray]) -> Any:
 
 
 def decode(value: Any, tensors: Mapping[str, NDArray]) -> Any:
-    """What :func:`encode` was given."""
+    """The inverse of :func:`encode`."""
     if isinstance(value, list):
         return [decode(item, tensors) for item in value]
     if not isinstance(value, dict):
@@ -222,6 +227,6 @@ def _encode_array(array: NDArray, path: str, tensors: MutableMapping[str, NDArra
 
 
 def _is_learned(name: str, cls: Any) -> bool:
-    """Learned attributes end in one underscore; what the class itself defines is not data."""
+    """Learned attributes: names that end in one underscore and are not defined by the class itself."""
     is_public = name.isidentifier() and name.endswith("_") and not name.startswith("_")
     return is_public and name not in getattr(cls, "_not_saved", ()) and not callable(getattr(cls, name, None))

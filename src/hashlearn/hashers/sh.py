@@ -25,7 +25,7 @@ class SH(Hasher):
     n_bits : int (at least 1), default=64
         Length of a code. It may exceed the number of features: long axes carry several waves.
     random_state : int, RandomState instance or None, default=None
-        Not used, since nothing here is drawn; accepted so that all methods are made alike.
+        Not used, because SH draws nothing at random. It exists so that all methods have the same parameter.
 
     Attributes
     ----------
@@ -87,7 +87,8 @@ def slowest_modes(lengths, n_modes):
     """The axes and the numbers of half waves of the slowest standing waves in a box.
 
     An axis of no length carries no wave, unless all are such. Equally slow waves come in the order of their axes.
-    The published code never looks past ceil((b + 1) R / max R) half waves of an axis; the b slowest lie below that.
+    The published code tries at most ceil((b + 1) R / max R) half waves for an axis. The b slowest are always among
+    these.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ def slowest_modes(lengths, n_modes):
     number = np.arange(1, n_modes + 1)
     longest = lengths.max()
     relative = lengths / longest if longest > 0 else np.ones_like(lengths)
-    # A length of mere rounding (rank below p) must not overflow: the floor puts it behind every real axis.
+    # A length that is only rounding (rank below p) must not overflow: the floor puts it after every real axis.
     slowness = number / np.maximum(relative, 1e-12)[:, None]
     chosen = np.argsort(slowness, axis=None, kind="stable")[:n_modes]
     axis, position = np.unravel_index(chosen, slowness.shape)

@@ -38,8 +38,9 @@ class SP(LinearHasher):
     center : bool, default=True
         Subtract the training mean before projecting. The published comparison code does not.
     rescale : bool, default=True
-        Divide the data by their spread while learning, so that their unit does not matter. Without it data of large
-        values outweigh the codes in Y, and the projection hardly learns from them; the published code does not rescale.
+        Divide the data by their spread while learning, so that their unit does not matter. Without it, large values in
+        the data outweigh the codes in Y, and the projection hardly learns from the codes. The published code does not
+        rescale.
     init : ndarray of shape (n_features, n_bits) or None, default=None
         The projection to start from; Gaussian if None.
     train_sample : int (at least 2) or None, default=None

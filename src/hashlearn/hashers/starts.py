@@ -16,17 +16,17 @@ as well.
 Two kinds of data leave it in doubt. There both starts are made with a few bits, and the spectral one is taken if the
 codes of neighboring anchors agree much better in it:
 
-- Whitened data spread alike in all directions, whatever they are: with fewer bits than features, ITQ's choice of
-  directions is arbitrary.
+- Whitened data spread equally in all directions. With fewer bits than features, ITQ's choice of directions is then
+  arbitrary.
 - Weighted words in their singular directions spread in many of them, but a text may have near copies: a low local
   dimension is no sign of a bent surface there.
 
 Why not one quantity and one limit: on the 63 datasets of ``benchmarks/results/starts.jsonl`` this rule loses more than
 1 % of the better start's mAP on 7. The best single limit on the local dimension, the directions, their ratio, their
 product or the share of variance that anchors explain loses as much on 12 or more, and three times as much in all
-(``python benchmarks/starts.py --rules``). No number separates whitened pixels from whitened embeddings, or tags from
-weighted words: there the two starts must be compared. And the comparison alone is not enough: it takes ITQ for a bent
-surface of two dimensions in a hundred features.
+(``python benchmarks/starts.py --rules``). No single number separates whitened pixels from whitened embeddings, or tags
+from weighted words. For such data the two starts must be compared. The comparison alone is not enough either: for a
+bent surface of two dimensions in a hundred features it chooses ITQ.
 """
 
 from math import sqrt
@@ -49,7 +49,7 @@ LOCAL_ROWS, LOCAL_QUERIES, LOCAL_NEIGHBORS = 5_000, 1_000, 20
 the sample size: more rows look closer."""
 
 EQUALLY_FAR = 1e-3
-"""Squared distances that differ by a smaller share than this, in the mean, are equal but for rounding."""
+"""Squared distances whose mean relative difference is below this number differ only by rounding."""
 
 HIGH_DIMENSION = 14.5
 """Data with a larger local dimension start from ITQ codes..."""
@@ -79,7 +79,7 @@ ROUGHNESS_NEIGHBORS = 7
 
 
 class Recipe(NamedTuple):
-    """The rounds after a start, and the encoding, that measured best (docs: explanation/defaults)."""
+    """The rounds after a start, and the settings of the encoding, that measured best (docs: explanation/defaults)."""
 
     max_iter: int
     soft_offsets: int
@@ -127,9 +127,8 @@ def local_dimension(X: NDArray, n_queries: int, k: int) -> float:
     """In how many dimensions the rows spread around one of them (Levina and Bickel, NIPS 2004).
 
     Of a row it is ``1 / mean_j log(r_k / r_j)``, j < k, with r_j the distance of the j-th nearest other row: in D
-    dimensions their number within r grows as r^D. The median over some rows is returned. Rows that are there many times
-    count as zero. A row whose neighbors are all equally far says nothing and does not count: texts that share no word
-    are such rows.
+    dimensions their number within r grows as r^D. The median over some rows is returned. Rows with many copies count as
+    zero. Rows whose neighbors are all equally far are left out, for example texts that share no word.
 
     Parameters
     ----------
@@ -181,7 +180,7 @@ class Start(NamedTuple):
     codes : ndarray of shape (n_bits, m)
         B of round zero.
     recipe : Recipe
-        What measured best from there.
+        The settings that measured best from this start.
     """
 
     name: str

@@ -1,7 +1,8 @@
 """Several hashers side by side: a code whose parts are learned by different methods.
 
-Methods err differently. Half the bits from one that follows meaning and half from one that follows the neighborhood
-(:class:`ITQ`) rank the first hundred neighbors better than the whole code of either.
+Methods make different errors. Take half the bits from a method that keeps meaning, and half from a method that keeps
+neighborhoods (:class:`ITQ`). Such a code ranks the first hundred neighbors better than a code of the same length from
+either method.
 """
 
 from collections import Counter

@@ -6,10 +6,10 @@ With D = lambda1 K + lambda2 G (x) I, one matrix M_f = diag(k_f) - E for each fe
 
 Every M_f is diagonally dominant. A few rounds of Jacobi-preconditioned conjugate gradients solve it in cache, a share
 of the features on each thread. A feature without a penalty of its own (the bias: K = 0) has the bare Laplacian as its
-matrix and makes I + S ill-conditioned. Such features are few (without lambda1 they are all, with one matrix for all).
-They are inverted densely. Their inverses and the first three Neumann terms of the other features make a preconditioner.
-If lambda2 is huge, these terms miss mostly the vectors that are constant over a component of the graph; for these
-vectors there is a closed form.
+matrix and makes I + S ill-conditioned. Such features are few, and are inverted densely. Without lambda1 all features
+are such, with the same matrix. Their inverses and the first three Neumann terms of the other features make a
+preconditioner. If lambda2 is huge, these terms are inexact mainly for vectors that are constant over a component of the
+graph. For such vectors a closed form is used.
 """
 
 from collections.abc import Iterator
@@ -29,10 +29,10 @@ from hashlearn.threads import n_threads
 _MAX_INNER = 500
 _MAX_OUTER = 200
 _GOOD_STEP = 0.1
-"""A correction by the preconditioner that leaves less than this share of the residual is followed by another; where it
-does not, conjugate gradients go on."""
+"""While a correction by the preconditioner reduces the residual to less than this share, another one follows. Then
+conjugate gradients take over."""
 _SHARES = 16
-"""Shares the features are cut into; fixed, so that the sums, and with them the codes, do not depend on the machine."""
+"""Number of parts of the features. It is fixed, so that the sums and the codes do not depend on the machine."""
 
 
 class WeightSums(NamedTuple):
@@ -97,9 +97,9 @@ class FeatureSystem:
         self.factor = scipy.linalg.cho_factor(np.eye(m) + S)
 
     def solve(self, T) -> tuple[NDArray, WeightSums, float]:
-        """The U with (I + S) U = T, the sums that belong to it, and the relative residual."""
+        """The solution U of (I + S) U = T, its sums, and the relative residual."""
         U = self._precondition(T)
-        # The preconditioner alone is often enough: a look at the residual also sums up what is wanted of P.
+        # The preconditioner alone is often enough. The residual's computation also gives the sums over P.
         sums, before = self._weights(U), np.inf
         residual = self._residual(U, sums, T)
         while residual > self.tol:
@@ -140,7 +140,7 @@ class FeatureSystem:
         return out
 
     def _weights(self, U) -> WeightSums:
-        """What is wanted of the P that belongs to U."""
+        """The sums over the P that belongs to U."""
         responses, m = self._dense_responses(U), len(U)
         row_norms = np.zeros((len(self.anchors), m))
         edge_squares = np.zeros(self.edges.nnz)
@@ -237,7 +237,7 @@ def _row_products(X: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
 def _add_constant_vectors(S, edges, anchors, k):
     """Add to S what three Neumann terms miss of the vectors that are constant over a component of the graph.
 
-    E maps such a vector to the share r of k times itself, about; the terms left out sum to r^3 of the whole.
+    E multiplies such a vector by about r k, with a share r. The terms that are left out sum to r^3 of the whole.
     """
     n_components, component = scipy.sparse.csgraph.connected_components(edges, directed=False)
     degree = np.asarray(edges.sum(axis=1)).ravel()
@@ -277,7 +277,8 @@ class RowAndEdgeSums(NamedTuple):
 def _solve_feature(k, edges, arrays, tol, max_iter):
     """Jacobi-preconditioned CG for (diag(k) - E) x = rhs from x = 0, all columns under common scalars.
 
-    Sums are kept in double, the arrays' own type does the rest: a stray double in an inner loop halves its speed.
+    Sums are in double precision. Everything else has the type of the arrays, because one double in an inner loop halves
+    its speed.
     """
     indptr, indices, w = edges
     rhs, x, r, p, q = arrays

@@ -1,4 +1,4 @@
-"""What a pass over the data leaves behind: sums that merge, so that blocks may be summed anywhere and in any number."""
+"""Sums over the rows of the data. Sums of several blocks can be merged, so blocks can be processed anywhere."""
 
 import time
 from collections.abc import Iterator
@@ -22,9 +22,8 @@ class KnownMoments:
 
     Attributes
     ----------
-    values : the array; whoever makes this object must not change it
-    seconds : what it took to find them
-    n_uses : how often they were asked for
+    values : the array; it must not be changed after this object is made seconds : what it took to find them n_uses :
+    how often they were asked for
     """
 
     values: NDArray
@@ -39,7 +38,7 @@ class KnownMoments:
 
 
 def _is_same(values: Any, others: NDArray) -> bool:
-    """Whether two arrays are the same numbers in memory, which a view of an array is."""
+    """Whether two arrays are the same memory. A view of a whole array is."""
     return isinstance(values, np.ndarray) and values.__array_interface__ == others.__array_interface__
 
 
@@ -48,7 +47,7 @@ _known: ContextVar[KnownMoments | None] = ContextVar("known moments", default=No
 
 @contextmanager
 def knowing_moments(known: KnownMoments) -> Iterator[None]:
-    """Within this context the moments of an array are found when they are first asked for, and then known."""
+    """In this context the moments of an array are computed once, at their first use, and then kept."""
     token = _known.set(known)
     try:
         yield
@@ -75,8 +74,8 @@ class Moments:
     def of(cls, rows: RowBlocks) -> "Moments":
         """Moments of all the rows, in one pass.
 
-        Each block is centered by its own mean before its product is taken: sums of squares of raw values would lose the
-        variance of a feature that lies far from zero.
+        Each block is centered by its own mean before its product is computed. Sums of squares of raw values would lose
+        the variance of a feature far from zero.
         """
         if len(rows) == 0:
             return cls(0, np.zeros(rows.shape[1]), np.zeros((rows.shape[1], rows.shape[1])))

@@ -1,6 +1,6 @@
 """The nearest other rows of rows, by comparing each with all.
 
-:func:`nearest_others` is for all rows by Euclidean distance, on all threads; :func:`nearest_of` for some of them and
+:func:`nearest_others` is for all rows, by Euclidean distance, on all threads. :func:`nearest_of` is for some rows, by
 the distance of a :class:`~hashlearn.linalg.abh.near_queries.MetricGeometry`.
 """
 
@@ -18,7 +18,7 @@ def nearest_others(V: NDArray, k: int) -> NDArray[np.intp]:
     neighbors = np.empty((len(V), k), np.intp)
     for part, nearest in map_blocks(RowBlocks(V), _nearest, AnchorSearch(V), k + 1):
         itself = nearest == np.arange(part.start, part.stop)[:, None]
-        itself[~itself.any(axis=1), -1] = True  # a row that is there many times may not be among its nearest
+        itself[~itself.any(axis=1), -1] = True  # a row with many copies may be missing among its own nearest
         neighbors[part] = nearest[~itself].reshape(-1, k)
     return neighbors
 

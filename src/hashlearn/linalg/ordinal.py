@@ -85,8 +85,8 @@ def _sample(n: int, train_sample: int, rng: np.random.RandomState) -> NDArray[np
 def affinity(landmarks: NDArray) -> NDArray[np.float64]:
     """How near landmarks are to each other: a bell curve of their distance, shape (L, L), with a zero diagonal.
 
-    For the pair (u, v) the curve is the normal density with standard deviation 0.35 s_uv. The mean distance of u and of
-    v to their 16 nearest landmarks is s_uv, so that dense and sparse regions each have their own scale.
+    For the pair (u, v) the curve is the normal density with standard deviation 0.35 s_uv. Here s_uv is the mean
+    distance of u and v to their 16 nearest landmarks. So dense and sparse regions have different scales.
     """
     squared = squared_distances(landmarks, landmarks)
     np.fill_diagonal(squared, 0)

@@ -10,8 +10,8 @@ into a small system for U (m x b)::
 
     (I + S) U = T,     S = sum_f diag(c_f) M_f^-1 diag(c_f),     P_f = M_f^-1 (c_f * U)
 
-The systems M_f are in :mod:`hashlearn.linalg.feature_system`. P itself is not held: what the alternation needs of it
-(Y'P, the norms of its rows and of P_i - P_j) is summed feature by feature.
+The systems M_f are in :mod:`hashlearn.linalg.feature_system`. P itself is not kept. The alternation needs only Y'P and
+the norms of its rows and of P_i - P_j, which are summed feature by feature.
 """
 
 import warnings
@@ -29,7 +29,7 @@ from hashlearn.linalg.feature_system import FeatureSystem, outer_product_sums
 
 
 class PersonalizedWeights(NamedTuple):
-    """What is known of P.
+    """Sums over P, and P itself on request.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class PersonalizedWeights(NamedTuple):
     residual : float
         How far eq. 14 is from being solved: ||T - (I + S) U|| / ||T||.
     in_full : function without arguments
-        Gives P itself, shape (m, d, b): numbers that the alternation does not need.
+        Returns P itself, shape (m, d, b), which the alternation does not need.
     """
 
     responses: NDArray
@@ -53,7 +53,7 @@ class PersonalizedWeights(NamedTuple):
 
 
 class IdentityPenalty(NamedTuple):
-    """lambda1 K + lambda2 G of the first round, in whose place the identity stands.
+    """The identity, which the first round uses instead of lambda1 K + lambda2 G.
 
     Attributes
     ----------
@@ -88,7 +88,8 @@ class Penalty(NamedTuple):
     unpenalized: tuple[int, ...] = ()
 
     def solve(self, anchors: NDArray, T: NDArray, tol: float) -> PersonalizedWeights:
-        """Eq. 14 to a relative residual of ``tol``; where single precision does not reach it, double precision does.
+        """Solve eq. 14 to a relative residual of ``tol``, in single precision or, if that is not exact enough, in
+        double precision.
 
         ``anchors`` has shape (m, d), ``T`` (m, b).
         """
@@ -114,7 +115,7 @@ class Penalty(NamedTuple):
 
 
 class PenaltyRule(NamedTuple):
-    """The two penalties of P in eq. 7: their weights, and what keeps their division safe.
+    """The two penalties of P in eq. 7: their weights, and the constants that keep their divisions safe.
 
     Attributes
     ----------

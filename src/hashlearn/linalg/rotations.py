@@ -20,8 +20,8 @@ def random_rotation(n: int, rng: np.random.RandomState) -> NDArray[np.float64]:
 def nearest_rotation(M: NDArray) -> NDArray[np.float64]:
     """The orthogonal R that maximizes tr(R'M): the polar factor of M (eqs. 19 and 21).
 
-    The decomposition is that of M' because the published implementations take that one: where M is singular (two bits
-    constant over the data) R is not unique, and the two decompositions choose differently.
+    M' is decomposed, as in the published implementations. If M is singular (two bits constant over the data), R is not
+    unique, and the decompositions of M and M' give different results.
     """
     left, _, right = scipy.linalg.svd(M.T, full_matrices=False, check_finite=False)
     return (left @ right).T
@@ -70,7 +70,7 @@ def _correlation(block: NDArray, first: int, rotation: NDArray) -> NDArray[np.fl
     for start in range(0, len(block), _PIECE_ROWS):
         piece = block[start : start + _PIECE_ROWS]
         scores = np.matmul(piece, rotation, out=all_scores[: len(piece)])
-        # Several times faster than a choice between -1 and +1.
+        # several times faster than np.where with -1 and +1
         np.greater_equal(scores, 0, out=scores)
         scores *= 2
         scores -= 1
@@ -81,7 +81,7 @@ def _correlation(block: NDArray, first: int, rotation: NDArray) -> NDArray[np.fl
 def with_positive_peaks(vectors: NDArray) -> NDArray:
     """Each column times the sign that makes its entry of largest magnitude positive.
 
-    Of entries that are equally large but for rounding the first counts: symmetric data have such columns.
+    If several entries are equally large up to rounding, the first decides. Symmetric data have such columns.
     """
     magnitude = np.abs(vectors)
     first = (magnitude >= (1 - 1e-6) * magnitude.max(axis=0)).argmax(axis=0)

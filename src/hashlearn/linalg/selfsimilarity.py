@@ -1,9 +1,9 @@
 """Rows as mixtures of each other, and the similarity that follows, without a matrix of n x n.
 
 The self-representation X ~ U V X of rank r is found by alternating least squares, ``U = V'(VV')^-1`` and
-``V = (U'XX'U)^-1 U'XX'``. With P = X'U every V is X P (P'P)^-1, transposed: after the first round U and V are the data
-times d x r matrices, and only the subspace of P matters, which a round multiplies by X'X. So the rounds cost O(d^2 r)
-each whatever n is; they are subspace iteration toward the leading right singular vectors of X.
+``V = (U'XX'U)^-1 U'XX'``. With P = X'U every V is the transpose of X P (P'P)^-1. After the first round U and V are the
+data times d x r matrices, and only the subspace of P matters. Each round multiplies this subspace by X'X. So a round
+costs O(d^2 r) for any n. The rounds are a subspace iteration toward the leading right singular vectors of X.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ def gram_matrix(rows: RowBlocks) -> NDArray[np.float64]:
 
 
 def numerical_rank(gram: NDArray[np.float64]) -> int:
-    """How many eigenvalues are above the rounding of the largest; at least one."""
+    """Number of eigenvalues above the rounding error of the largest; at least one."""
     values = scipy.linalg.eigvalsh(gram)
     return max(1, int(np.count_nonzero(values > len(gram) * np.finfo(np.float64).eps * values[-1])))
 
@@ -109,7 +109,7 @@ def _pair_products(rows: NDArray) -> NDArray:
 def balanced_orthogonal(C: NDArray, rng: np.random.RandomState) -> NDArray[np.float64]:
     """The A that maximizes tr(A'C) subject to A'1 = 0 and A'A = n I, shape (n, b).
 
-    Where the centered C lacks rank, random directions complete it, as far as n - 1 of them can be orthogonal.
+    If the centered C has too low a rank, random directions complete it. At most n - 1 directions can be orthogonal.
     """
     n, b = C.shape
     centered = C - C.mean(axis=0)
@@ -127,6 +127,6 @@ def _orthogonal_to(left: NDArray, count: int, rng: np.random.RandomState) -> NDA
     """Random orthonormal columns that sum to zero and are orthogonal to ``left``."""
     basis = np.hstack([np.full((len(left), 1), len(left) ** -0.5), left])
     columns = rng.standard_normal((len(left), count))
-    for _ in range(2):  # the second time removes what rounding left of the first
+    for _ in range(2):  # the second time removes the rounding error of the first
         columns = np.linalg.qr(columns - basis @ (basis.T @ columns))[0]
     return columns

@@ -94,8 +94,9 @@ def groups_hits(groups: TieGroups, positions: NDArray[np.int64], ties: Ties = "e
 def _expected_sum(groups: TieGroups) -> Floats:
     """Expectation of the group's part of ``sum_t t / p_t`` over all orders of its n items, r of them relevant.
 
-    After a items, h of them relevant, place s of the group holds a relevant item with probability r/n, and then
-    (s-1) c of the group's other relevant items are expected before it, where c = (r-1)/(n-1), and 0 for n = 1::
+    There are a items before the group, h of them relevant. Place s of the group holds a relevant item with probability
+    r/n. If it does, (s-1) c other relevant items of the group are expected before it, with c = (r-1)/(n-1), and 0 for n
+    = 1::
 
         sum_{s=1..n} (r/n) (h + 1 + (s-1) c) / (a+s)  =  (r/n) (c n + (h + 1 - c (a+1)) sum_{s=1..n} 1/(a+s))
 

@@ -1,4 +1,4 @@
-"""Which method, length and search to take for some vectors: the sensible ones tried on a sample of them."""
+"""Recommendation of a method, a length and a search for some vectors, from trials on a sample of them."""
 
 from hashlearn.recommend.trials import Recommendation, Trial, recommend
 

@@ -1,9 +1,9 @@
-"""Which method, length and search to take for some vectors: the sensible ones tried on a sample of them.
+"""Recommendation of a method, a length and a search for some vectors, from trials on a sample of them.
 
-Two jobs are judged apart. *By meaning*: are the results of the query's kind? This needs labels. *By neighborhood*: are
-the results the query's nearest vectors? A method is recommended for each, and the shortest of its lengths that is
-nearly as good as its best. What is recommended by neighborhood is then built on the sample as the printed line of
-Python builds it, and its recall is measured: of its codes, and after reranking by the vectors that it keeps.
+Two jobs are judged separately. *By meaning*: do the results have the query's label? This needs labels. *By
+neighborhood*: are the results the query's nearest vectors? For each job one method is recommended, with its shortest
+length that is nearly as good as its best. The search recommended by neighborhood is then built on the sample, by the
+same line of Python that is printed. Its recall is measured by codes alone, and after reranking by the kept vectors.
 """
 
 import json
@@ -43,16 +43,16 @@ from hashlearn.search.rerank import METRICS
 SAMPLE_ROWS = 10_000
 MOST_QUERIES = 500
 CANDIDATES_PER_RESULT = 4
-"""Codes that are reranked for each result: what a search takes by itself."""
+"""Codes reranked for each result: the default of a search."""
 
 NEARLY = 0.005
-"""A shorter code is taken if it loses no more than this against the best."""
+"""A shorter code is recommended if it loses at most this much against the best."""
 
 CLEARLY_ABOVE = 1.15
 """Codes are above the float vectors by meaning if they have this many times their mAP, and their precision@100."""
 
 KEEP_VECTORS = "float16"
-"""How the recommended search keeps vectors to rerank by: half the memory, and the order hardly changes."""
+"""The type of the vectors kept for reranking. It halves the memory and hardly changes the order."""
 
 BY_COSINE = f"{REFERENCE}, cosine"
 BY_MEANING = "mAP"
@@ -78,7 +78,7 @@ class Candidate(NamedTuple):
 
     @property
     def correction_bytes(self) -> int:
-        """What a row keeps beside its bits."""
+        """Bytes that a row needs beside its bits."""
         return 1 if has_real_queries(METHODS[self.method]) else 0
 
     def lengths(self, n_bytes: int) -> list[int]:
@@ -94,19 +94,18 @@ def candidates() -> list[Candidate]:
 
 @dataclass(frozen=True)
 class Trial:
-    """What a method measured at one length.
+    """The measurements of a method at one length.
 
     Attributes
     ----------
-    title, method : of the candidate
-    real_queries : bool
+    title, method : those of the candidate real_queries : bool
         Whether the results were ranked by real queries against codes, instead of by the Hamming distance.
     n_bits, n_bytes : int
-        Length of a code, and what a row takes; a correction of one byte is counted.
+        Length of a code, and bytes of a row, including the byte of a correction.
     measures : dict
-        Of :data:`hashlearn.experiments.define.measures.MEASURES`, as far as they could be judged.
+        The measures of :data:`hashlearn.experiments.define.measures.MEASURES` that could be judged.
     seconds : float
-        Of fitting all lengths of the method to the sample.
+        The time to fit all lengths of the method to the sample.
     metric : {"euclidean", "cosine", "dot"}
         What is near.
     seed : int
@@ -124,7 +123,7 @@ class Trial:
     seed: int = 0
 
     def commands(self, vectors: str = "vectors.npy") -> list[str]:
-        """What to type next to have a model and codes of all the vectors, where they are compared by their distance."""
+        """The commands that make a model and the codes of all the vectors; only for the Euclidean distance."""
         fit = f"hashlearn fit {vectors} --method {self.method} --bits {self.n_bits} --out model/"
         return [fit, f"hashlearn encode model/ {vectors} --out codes.npy"]
 
@@ -135,11 +134,11 @@ class Trial:
 
     @property
     def reranked_search(self) -> str:
-        """The search that also keeps vectors, by which it orders what the codes have found, in Python."""
+        """The search that also keeps vectors and reranks the results of the codes by them, in Python."""
         return self._line({"keep_vectors": KEEP_VECTORS})
 
     def built(self, X: Any) -> SimilaritySearch:
-        """What :attr:`reranked_search` makes of these rows."""
+        """The search of :attr:`reranked_search` over these rows."""
         settings = self._settings({"keep_vectors": KEEP_VECTORS})
         hasher = METHODS[self.method](self.n_bits, random_state=self.seed)
         return SimilaritySearch(hasher, **settings).fit(X).add(X)
@@ -173,7 +172,7 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to take for some vectors.
+    """The recommendation for some vectors.
 
     Attributes
     ----------
@@ -181,15 +180,15 @@ class Recommendation:
         None without labels.
     by_neighborhood : Trial
     above_floats : Trial or None
-        The shortest code with at least 1.15 times the mAP of the float vectors and not less precision@100, whichever
-        order of the float vectors is better. None if no code has both, and without labels.
+        The shortest code with at least 1.15 times the mAP of the float vectors and at least their precision@100. The
+        better of their two orders counts. None if there is no such code, or no labels.
     trials : tuple of Trial
-        All that was measured.
+        All measurements.
     floats : dict
         The measures of the float vectors, ranked by Euclidean distance.
     floats_by_cosine : dict
-        The same by cosine, as far as labels judge it: the true neighbors are the Euclidean ones. Nothing for another
-        metric.
+        The measures by labels, ranked by cosine. The true neighbors are the Euclidean ones, so these are left out.
+        Empty for another metric.
     problems : tuple of str
         Methods that cannot work on these data, with the reason.
     n_rows, n_features, n_queries : int
@@ -262,7 +261,7 @@ class TrialData:
     def as_distances(self) -> "TrialData":
         """Rows whose Euclidean order is that of the metric.
 
-        For inner products a row gets one number more, such that all rows have the length of the longest.
+        For inner products every row gets one additional number, so that all rows are as long as the longest.
         """
         if self.metric == "euclidean":
             return self
@@ -301,9 +300,9 @@ def recommend(
     labels : array-like of shape (n,) or (n, n_labels), optional
         Classes, or a 0/1 matrix. Without them only neighborhoods are judged.
     n_bytes : int, default=16
-        The most that the code of a row may take. This length and a half of it are tried.
+        The largest size of a row's code. Codes of this size and of half of it are tried.
     sample : int, default=10000
-        Rows to try the methods on, at least 100; a tenth of them, at most 500, are the queries.
+        Number of rows for the trials, at least 100. A tenth of them, at most 500, are the queries.
     seed : int, default=0
         Determines the sample and the codes.
     metric : {"euclidean", "cosine", "dot"}
@@ -313,7 +312,7 @@ def recommend(
     Returns
     -------
     Recommendation
-        The best method for each job, and what every method measured.
+        The best method for each job, and the measurements of every method.
 
     Examples
     --------
@@ -341,7 +340,7 @@ def recommend(
         if not lengths:
             problems.append(f"{candidate.title}: a code takes at least {1 + candidate.correction_bytes} bytes")
             continue
-        for tried in (lengths, lengths[:1]):  # the short one alone, where the method has no codes as long as the other
+        for tried in (lengths, lengths[:1]):  # only the short code, if the method has none of the longer length
             try:
                 trials += _tried(candidate, seen, tried, seed)
                 break
@@ -381,7 +380,7 @@ def _recall(ids: NDArray[np.int64], data: TrialData) -> float:
 
 
 def shortest_of_best(trials: Sequence[Trial], measure: str) -> Trial:
-    """Of the method with the best value, the shortest length that is nearly as good."""
+    """The method with the best value, at its shortest length that is nearly as good."""
     best = max(trials, key=lambda trial: _value(trial, measure))
     same = [trial for trial in trials if trial.title == best.title]
     good = [trial for trial in same if _value(trial, measure) >= _value(best, measure) - NEARLY]
@@ -389,7 +388,7 @@ def shortest_of_best(trials: Sequence[Trial], measure: str) -> Trial:
 
 
 def shortest_above(trials: Sequence[Trial], *floats: dict[str, float | None]) -> Trial | None:
-    """The shortest code above the float vectors by mAP and precision@100; of two, the one with more mAP."""
+    """The shortest code above the float vectors by mAP and precision@100. Of several, the one with the best mAP."""
     mean, precise = CLEARLY_ABOVE * _better("mAP", *floats), _better("precision_at_100", *floats)
     above = [t for t in trials if _value(t, "mAP") >= mean > 0 and _value(t, "precision_at_100") >= precise]
     return min(above, key=lambda trial: (trial.n_bytes, -_value(trial, BY_MEANING)), default=None)

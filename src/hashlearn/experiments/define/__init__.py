@@ -1,1 +1,1 @@
-"""What an experiment is: its TOML file, its datasets and methods with their settings, its measures, its tasks."""
+"""Definition of an experiment: its TOML file, its datasets and methods with their settings, its measures, its tasks."""

@@ -1,4 +1,4 @@
-"""An experiment: which methods, with which settings, on which data. One TOML file each.
+"""An experiment: methods and their settings on datasets. Each experiment is one TOML file.
 
 ::
 
@@ -84,11 +84,9 @@ class Experiment:
     Attributes
     ----------
     title, caption : what it shows
-    remarks : what a reader must know of it
-    measures : the numbers its tables show; the first is the one that is logged and drawn
-    published : numbers to hold ours against
-    parts : the runs it is made of
-    definitions : the datasets and methods that can be named
+    remarks : notes for the reader measures : the numbers its tables show; the first is the one that is logged and drawn
+    published : published numbers for comparison parts : its grids of runs definitions : the datasets and methods that
+    the file describes
     """
 
     name: str
@@ -102,7 +100,7 @@ class Experiment:
 
     @property
     def needs_stable(self) -> bool:
-        """Whether it shows a measure with equal distances in the order of the database, which takes the longest."""
+        """Whether it shows a measure that ranks equal distances in the order of the database, which is the slowest."""
         return any(measure.name in STABLE_MEASURES for measure in self.measures)
 
     @property
@@ -112,7 +110,7 @@ class Experiment:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files of the user's own that it reads."""
+        """The user's own files that it reads."""
         return tuple(path for dataset in self.datasets for path in dataset.files)
 
     def restricted(

@@ -1,4 +1,4 @@
-"""The numbers an experiment may show, by the names that its file and its results give them, and published ones."""
+"""The measures of an experiment by their names in its file and its results, and published numbers."""
 
 import csv
 from collections.abc import Mapping
@@ -15,8 +15,7 @@ class Measure(NamedTuple):
     title : in tables
     note : what it counts
     published_as : its name in a published table
-    digits : shown behind the point, in a table and in a document
-    is_cost : whether less is better
+    digits : decimal places in a table and in a document is_cost : whether less is better
     """
 
     name: str
@@ -81,7 +80,7 @@ ALL_MEASURES = (
 MEASURES = {measure.name: measure for measure in ALL_MEASURES}
 
 STABLE_MEASURES = ("mAP_stable", "pre100_stable")
-"""Those with equal distances in the order of the database."""
+"""Measures that rank equal distances in the order of the database."""
 
 DEFAULT_MEASURES = ("mAP", "precision_at_100", "recall_at_10", "recall_at_100")
 """By meaning and by neighborhood."""

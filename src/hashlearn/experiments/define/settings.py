@@ -23,10 +23,10 @@ from hashlearn.hashers.union import HasherUnion
 UNION = "union"
 
 OWN = ":"
-"""What a method of your own has in its name, ``module:Class``."""
+"""The mark of your own method in its name, ``module:Class``."""
 
 UNIT = "unit"
-"""The ``scale`` that gives every row the length one."""
+"""The value of ``scale`` that gives every row the length one."""
 
 RANKINGS = ("codes", "real")
 """How results are ranked: by the Hamming distance of codes, or by real queries against codes."""
@@ -73,7 +73,7 @@ class DatasetSettings:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files of the user's own that it is made of."""
+        """The user's own files that it consists of."""
         named = (self.features, self.labels, self.queries, self.query_labels)
         return (*([self.source] if self.source else []), *(file.path for file in named if file is not None))
 
@@ -95,12 +95,10 @@ class MethodSettings:
     method : name in the registry, or ``module:Class`` for a hasher of your own
     union_of : names in the registry instead, of methods that share the bits in equal parts (:class:`HasherUnion`)
     published_as : its name in the published table
-    is_variant : whether its settings are other than those of the number it is held against
-    as_published : start from the method's ``paper(dataset)`` settings
-    ranking : "codes" by Hamming distance, or "real" by real queries against codes; by default what the method is for
-    highlight : whether figures draw it strong
-    params : parameters on all datasets
-    on : dataset -> parameters there
+    is_variant : whether its settings differ from those of the published number it is compared with as_published : start
+    from the method's ``paper(dataset)`` settings ranking : "codes" by Hamming distance, or "real" by real queries
+    against codes; the default depends on the method highlight : whether figures draw it strong params : parameters on
+    all datasets on : dataset -> parameters on this dataset
     """
 
     name: str
@@ -150,7 +148,7 @@ class Definitions:
     folder: Path | None = None
 
     def over(self, others: "Definitions") -> "Definitions":
-        """These and, where a name is not among them, the others."""
+        """These definitions; names that are missing here come from the others."""
         return Definitions({**others.datasets, **self.datasets}, {**others.methods, **self.methods}, self.folder)
 
     def dataset(self, name: str) -> DatasetSettings:
@@ -178,7 +176,7 @@ class Definitions:
 
 
 def let_modules_be_found(folder: Path | None) -> None:
-    """Have modules of a folder imported by their names, by worker processes as well."""
+    """Make the modules of a folder importable, also in worker processes."""
     if folder is not None and str(folder.resolve()) not in sys.path:
         sys.path.append(str(folder.resolve()))
 

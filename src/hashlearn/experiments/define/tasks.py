@@ -1,4 +1,4 @@
-"""A task: one method, one dataset, one length, one seed. What it is fully described by is its key in the results."""
+"""A task: one method, one dataset, one length, one seed. Its full description is its key in the results."""
 
 import hashlib
 import json
@@ -81,8 +81,8 @@ class Task:
 def configuration(hasher: Hasher) -> dict[str, Any]:
     """All parameters of a hasher but its length and its seed; of a union, those of its parts.
 
-    The entries of ``solver`` stand beside the other parameters, all of them, so that a result does not depend on
-    which of them were left out.
+    All entries of ``solver`` are listed beside the other parameters. So a key does not depend on which entries were
+    left out.
     """
     if isinstance(hasher, HasherUnion):
         return {
@@ -130,7 +130,7 @@ def key_of(config: dict[str, Any], digest: str = "") -> str:
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON keeps it; 10.0 and 10 are one configuration."""
+    """The value as JSON stores it; 10.0 and 10 are the same configuration."""
     if isinstance(value, dict):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Tables of a TOML file as settings: every entry checked, with an error that says where it stands."""
+"""Tables of a TOML file as settings. Every entry is checked, and an error names its place."""
 
 import os
 import re
@@ -36,7 +36,7 @@ def read_definitions(read: Entries, path: Path) -> Definitions:
 
 
 def check_kind(where: str, name: str, value: Any, *kinds: type) -> Any:
-    """``value`` if it is of one of these kinds, or an error that says where it stands."""
+    """``value`` if it is of one of these kinds; otherwise an error that names its place."""
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         wanted = " or ".join(_IN_WORDS[kind] for kind in kinds)
         raise ValueError(f"{where}: {name} must be {wanted}, got {value!r:.60}")
@@ -44,7 +44,7 @@ def check_kind(where: str, name: str, value: Any, *kinds: type) -> Any:
 
 
 def check_known(where: str, entries: Entries, known: Iterable[str]) -> None:
-    """Refuse entries that have no meaning."""
+    """Refuse unknown entries."""
     for unknown in entries.keys() - set(known):
         raise ValueError(f"{where} has an unknown entry: {unknown} (known are {', '.join(known)})")
 
@@ -80,7 +80,7 @@ def _dataset(name: str, entries: Any, path: Path) -> DatasetSettings:
 
 
 def _check_files(where: str, entries: Entries) -> None:
-    """Which files belong together."""
+    """Check that the files of a dataset fit together."""
     if "features" in entries and "source" in entries:
         raise ValueError(f"{where} must have source or features, not both")
     alone = [file for file in (*_FILES[1:], "n_queries") if file in entries and "features" not in entries]

@@ -1,9 +1,9 @@
-"""Tables and plots in one HTML file that needs nothing else: Jinja2 templates and matplotlib drawings."""
+"""Tables and plots in one self-contained HTML file: Jinja2 templates and matplotlib drawings."""
 
 from hashlearn.extras import require
 
 
 def need_report_packages() -> None:
-    """Raise an error that says what to install, before long work is done in vain."""
+    """Raise an error that says what to install, before long work begins."""
     require("matplotlib", "report")
     require("jinja2", "report")

@@ -1,4 +1,4 @@
-"""The demo's results as a page: the table, the curves, and what retrieval looks like."""
+"""The demo's results as a page: the table, the curves, and examples of retrieval."""
 
 import platform
 from collections.abc import Sequence
@@ -144,7 +144,7 @@ def _by_bits(demo: Demo, styles: dict[str, Style], name: str) -> Drawing:
 
 
 def _shown_codes(demo: Demo) -> DigitCodes | None:
-    """The codes that are pictured: the longest of JPSH, or of the first method there is."""
+    """The codes to draw: the longest codes of JPSH, or of the first method."""
     done = [run.codes for run in demo.runs if run.codes is not None]
     return max(done, key=lambda codes: (codes.method == STRONG[0], codes.n_bits), default=None)
 

@@ -257,7 +257,7 @@ def _styles(part: RunGrid, reference: str | None = None) -> dict[str, Style]:
 
 
 def _lines_by_title(tasks: list[Task], results: Results) -> dict[str, list[Line]]:
-    """Lines with curves; none where all there is are the float vectors."""
+    """Lines with curves; empty if only the float vectors have results."""
     found: dict[str, list[Line]] = {}
     for task in tasks:
         line = results.line(task)

@@ -26,7 +26,7 @@ class ReportedExperiment(NamedTuple):
 def report_page(
     reported: Sequence[ReportedExperiment], *, title: str = "", subtitle: str = "", commands: Sequence[str] = ()
 ) -> str:
-    """The report as one HTML document, with what there are results for.
+    """The report as one HTML document, with all parts that have results.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def report_page(
     title, subtitle : str
         By default the title of the first experiment.
     commands : sequence of str
-        What makes the numbers and the page again, for its foot.
+        The commands that make the numbers and the page again, for the footer.
     """
     sections = [section for each in reported if (section := _section(*each))]
     if not sections:
@@ -121,7 +121,7 @@ def _cell(cell: Comparison, best: float | None, table: MeasureTable) -> Cell:
 
 
 def _footer(reported: Sequence[ReportedExperiment]) -> list[str]:
-    """How many runs were made with what."""
+    """The number of runs for each origin."""
     origins: dict[str, str] = {}
     for experiment, results in reported:
         origins |= results.origins(tasks_of(experiment))

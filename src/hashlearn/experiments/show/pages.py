@@ -70,11 +70,11 @@ class ReportTable(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A heading, a sentence that says what to see, and what there is to see: drawings first, then tables.
+    """A heading, a sentence that explains the drawings and tables, then the drawings and the tables.
 
     Attributes
     ----------
-    folded : what one clicks on to see the tables; nothing where they are open
+    folded : the label that opens the tables; empty if they are open
     """
 
     heading: str
@@ -90,8 +90,7 @@ class ReportPage(NamedTuple):
 
     Attributes
     ----------
-    footer : what you must know to believe the page: versions, data, seed
-    commands : what makes it again
+    footer : the origin of the page: versions, data, seed commands : the commands that make it again
     """
 
     title: str

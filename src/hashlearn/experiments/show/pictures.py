@@ -36,13 +36,14 @@ class Retrieval(NamedTuple):
 
 
 def retrieval_grid(retrievals: Sequence[Retrieval]) -> str:
-    """Queries at the left of each row, then what was found for them, framed by whether it is right."""
+    """Queries at the left of each row, then their results, with a frame that tells whether a result is right."""
     width = max((len(retrieval.found) for retrieval in retrievals), default=0)
     return render("report/retrieval.html", retrievals=retrievals, width=width)
 
 
 def bit_strips(groups: Mapping[str, NDArray]) -> str:
-    """Codes drawn as rows of bits, group by group; a column that is plain within a group is a bit the group agrees on.
+    """Codes drawn as rows of bits, group by group. A column of one color in a group is a bit that is the same in all
+    its codes.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.experiments.show.styles import N_COLORS, SOLID, Style
 from hashlearn.extras import require
 
-# matplotlib wants colors it knows; these stand for the style sheet's and are replaced in the SVG.
+# matplotlib accepts only real colors: these are replaced by those of the style sheet in the SVG.
 _INK, _GRID, _SERIES = "#010101", "#020202", "#0303{:02x}"
 
 
@@ -110,7 +110,7 @@ def _precision_recall(evaluation: Any) -> tuple[NDArray, NDArray]:
 
 
 def _new_figure() -> Any:
-    """A figure of its own, without the global state of pyplot."""
+    """A figure without the global state of pyplot."""
     figures: Any = require("matplotlib.figure", "report")
     return figures.Figure(figsize=(4.6, 3.4), layout="constrained")
 

@@ -32,9 +32,10 @@ class Style:
 
 
 def styles_for(names: Sequence[str], strong: Sequence[str] = (), reference: str | None = None) -> dict[str, Style]:
-    """A style for every name, none like another: the strong ones thick, the reference in the color of the text.
+    """A different style for every name: thick lines for the strong ones, the color of the text for the reference.
 
-    The first of the strong is on top of the others, and they are thicker, so that they show where they coincide.
+    The first strong line is drawn last. The other strong lines are thicker, so that they are visible where lines
+    coincide.
     """
     ordered = [name for name in strong if name in names] + [name for name in names if name not in strong]
     styles = {

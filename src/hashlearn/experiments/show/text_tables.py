@@ -13,7 +13,7 @@ from hashlearn.experiments.define.measures import Measure
 from hashlearn.experiments.results import Comparison, MeasureTable, Results, agreement, measure_tables, remarks
 
 NEAR = 0.005
-"""A difference of less is no difference."""
+"""Smaller differences count as none."""
 
 
 class CellTexts(NamedTuple):
@@ -33,7 +33,7 @@ class CellTexts(NamedTuple):
 
 
 def shown(experiment: Experiment, results: Results) -> RenderableType:
-    """Everything there is to print of an experiment."""
+    """All tables and notes of an experiment, as text."""
     return Group(*_parts(experiment, results))
 
 
@@ -74,7 +74,7 @@ def cell_texts(cell: Comparison, measure: Measure) -> CellTexts:
 
 
 def heading(table: MeasureTable) -> str:
-    """The dataset, the measure, and what the float vectors reach."""
+    """The dataset, the measure, and the value of the float vectors."""
     reference = "" if table.reference is None else f" (float vectors {table.reference:.4f})"
     return f"{table.dataset.title}, {table.measure.title}{reference}"
 
@@ -87,7 +87,7 @@ def notes(experiment: Experiment, results: Results, tables: Iterable[MeasureTabl
 
 
 def deviation_notes(tables: Iterable[MeasureTable]) -> list[str]:
-    """The sentence that says over how many runs the deviations are; nothing where all numbers are of single runs."""
+    """The sentence that gives the number of runs of the deviations; empty if all numbers are from single runs."""
     counts: dict[str, set[int]] = {}
     for table in tables:
         for row in table.rows:

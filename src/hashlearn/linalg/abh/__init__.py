@@ -1,1 +1,1 @@
-"""What only ABH needs: rows as sums of words, and the correction of a code for near queries."""
+"""Mathematics that only ABH uses: rows as sums of words, and the correction of a code for near queries."""

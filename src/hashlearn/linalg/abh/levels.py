@@ -1,15 +1,15 @@
 """Rows as sums of levels: each of some orthogonal directions has 2^m levels, and m bits of a code choose one of them.
 
-From about three bits for each feature on, this leaves less of a row out than signed words do, and the bits of a row
-need no search: its component in a direction takes the nearest level. The directions are principal ones. A code leaves
-out e = x - R, and a query q has its distance to R wrong by 2 (q - x).e, beside what a correction makes up for. So an
-error in a direction counts by the mean square w of q - x in it, for q and x near each other: the next bit always goes
-to the direction with the largest w variance / 4^bits. Directions with the same number of bits are rotated at random,
-which makes their variances alike.
+From about three bits for each feature on, levels represent a row with a smaller error than signed words. The bits of a
+row need no search: its component in a direction takes the nearest level. The directions are principal directions. A
+code has the error e = x - R. The distance from a query q to R is then wrong by 2 (q - x).e, apart from the part that
+the correction removes. So an error in a direction is weighted by w, the mean square of q - x in this direction for near
+q and x. The next bit always goes to the direction with the largest w variance / 4^bits. Directions with the same number
+of bits are rotated at random, which makes their variances similar.
 
-The bits of all directions lie end to end, and the code is cut after every fourth bit, so that it is one of free words
-(:mod:`hashlearn.linalg.abh.words`): the 16 words of a group are the sums of what its bits add in their directions. The
-levels of a direction that is cut are therefore sums of one number for each of its pieces.
+The bits of all directions are joined, and the code is cut after every fourth bit. So it is a code of free words
+(:mod:`hashlearn.linalg.abh.words`): the 16 words of a group are the sums of the vectors that its bits add in their
+directions. A cut can divide the bits of a direction into pieces. Its levels are then sums of one number for each piece.
 """
 
 import heapq
@@ -25,17 +25,21 @@ MOST_BITS = 8
 """Bits of a direction, at most."""
 
 _LEAST_COUNT = 1e-3
-"""Of the mean over all directions; added to what an error counts in a direction."""
+"""This share of the mean weight over all directions is added to the weight of an error in each direction."""
 
 _ROUNDS = 30
 """Rounds in which the levels of a direction are learned."""
 
 _WIDTHS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0)
-"""Of these, in standard deviations, the first levels take the half width that leaves least."""
+"""Half widths, in standard deviations, that are tried for the first levels. The one with the smallest error is
+taken."""
 
 
 def shared_bits(losses: NDArray, n_bits: int) -> NDArray[np.intp]:
-    """Bits of every direction, each next one to the largest loss / 4^bits, of equal ones to the first."""
+    """The number of bits of every direction.
+
+    Each bit goes to the direction with the largest loss / 4^bits, and to the first of equal ones.
+    """
     bits = np.zeros(len(losses), np.intp)
     waiting = [(-float(loss), i) for i, loss in enumerate(losses)]
     heapq.heapify(waiting)
@@ -64,7 +68,7 @@ def fitted_levels(components: NDArray, pieces: list[int]) -> NDArray[np.float64]
     steps = (2 * np.arange(1 << n_bits) + 1) / (1 << n_bits) - 1
     levels = min((middle + width * deviation * steps for width in _WIDTHS), key=points.error)
     numbers, shift = np.arange(1 << n_bits), n_bits
-    parts = []  # for each piece, the number that its bits write in every number of the direction
+    parts = []  # for each piece: the value of its bits within every number of the direction
     for piece in pieces:
         shift -= piece
         parts.append((numbers >> shift) & ((1 << piece) - 1))
@@ -89,7 +93,7 @@ class SortedPoints(NamedTuple):
         return cls(points, np.append(0.0, np.cumsum(points)))
 
     def of_levels(self, levels: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """How many points each level is the nearest of, and their sum."""
+        """For each level, the number of points that are nearest to it, and their sum."""
         order = np.argsort(levels, kind="stable")
         ordered = levels[order]
         ends = np.searchsorted(self.points, (ordered[1:] + ordered[:-1]) / 2, side="right")
@@ -122,7 +126,7 @@ class Levels(NamedTuple):
 
     @classmethod
     def of(cls, X: NDArray, differences: NDArray, n_bits: int, rng: np.random.RandomState) -> "Levels":
-        """Of centered rows, and of some differences between rows that are near each other."""
+        """Learn directions and levels from centered rows and from differences between near rows."""
         variances, V = np.linalg.eigh(X.T.astype(np.float64) @ X / len(X))
         variances, V = np.maximum(variances[::-1], 0), V[:, ::-1].copy()
         counts = np.square(differences @ V).mean(axis=0)
@@ -163,9 +167,9 @@ class Levels(NamedTuple):
         return words.reshape(-1, len(self.directions)).astype(np.float32)
 
     def squares(self) -> NDArray[np.float64]:
-        """What each of the 16 words of each group adds to the squared length of a row, shape (4 * n_bits,).
+        """The part that each of the 16 words of each group adds to the squared length of a row, shape (4 * n_bits,).
 
-        The sum is exact but for twice the products of the pieces of a direction that is cut.
+        The sum is exact except for directions that are cut: twice the products of their pieces are missing.
         """
         n_groups = int(self.bits.sum()) // GROUP_BITS
         squares = np.zeros((n_groups, GROUP_WORDS))
@@ -193,7 +197,7 @@ class Levels(NamedTuple):
 
 
 def _order_with_few_cuts(bits: NDArray) -> NDArray[np.intp]:
-    """Directions that have bits, so ordered that few of them are cut: fours, threes with ones, then twos, the rest."""
+    """The directions that have bits, in an order that cuts few: four bits, three with one, two, then the rest."""
     kinds = [np.flatnonzero((bits > 0) & (bits % GROUP_BITS == rest)) for rest in range(GROUP_BITS)]
     n_pairs = min(len(kinds[1]), len(kinds[3]))
     pairs = np.stack([kinds[3][:n_pairs], kinds[1][:n_pairs]], axis=1).ravel()

@@ -1,13 +1,13 @@
-"""The constant that makes up for what a code leaves out of its row, for the queries that are near the row.
+"""The constant that corrects the error of a code for the queries near its row.
 
-A row x is kept as R = s D. Its distance to a query q is, both seen from the mean and without a constant of the query::
+A row x is kept as R = s D. With x and q centered, its distance to a query q is, without a constant of the query::
 
     square |x|^2 - cross (q + origin).x   =   square |x|^2 - cross (q + origin).(x - R) - cross (q + origin).R
 
-Codes and query tell the last product at search time. The terms before it depend on the row alone if the query is
-replaced by what is to be expected of the queries near x: one constant c for each code. The expectation is learned from
-a sample, as E[q | x] = A x with a factor for each of the leading principal directions: near rows agree in these, and
-hardly in the last.
+The last product is computed at search time from code and query. In the other terms the query is replaced by its
+expectation near x. They then depend on the row alone and are one constant c for each code. The expectation is learned
+from a sample as E[q | x] = A x, with one factor for each of the leading principal directions. Near rows agree in the
+first of these directions, and hardly in the last.
 """
 
 from collections.abc import Sequence
@@ -51,9 +51,9 @@ class MetricGeometry(NamedTuple):
     def starts(self) -> list[tuple[float, ...]]:
         """Weights of |x|^2, |R|^2, E[q + origin | x].(x - R) and R.(x - R) to begin with.
 
-        The last two of them are what the module's formula says, with E alone and with a quarter of it replaced by R;
-        the others stand by for data where the queries near a row say little of those that rank it: sparse ones with
-        many equal distances.
+        The last two follow the module's formula: with E alone, and with a quarter of E replaced by R. The others are
+        for sparse data with many equal distances, where the queries near a row tell little about the queries that rank
+        it.
         """
         formula = [(self.square, 0.0, -(1 - share) * self.cross, -share * self.cross) for share in (0.0, 0.25)]
         if self.square:
@@ -62,7 +62,7 @@ class MetricGeometry(NamedTuple):
 
 
 class NearQueries(NamedTuple):
-    """What is to be expected of the queries near a row: ``origin + rest x + U (factors - rest) U'x``.
+    """The expected query near a row: ``origin + rest x + U (factors - rest) U'x``.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class NearQueries(NamedTuple):
 
     @classmethod
     def of(cls, X: NDArray, queries: NDArray[np.intp], nearest: NDArray[np.intp], origin: NDArray) -> "NearQueries":
-        """What rows of X say of the queries near them, from some of them and their nearest others."""
+        """Learn the expectation from some rows of X and their nearest other rows."""
         return cls.of_pairs(X, nearest.ravel(), np.repeat(X[queries], nearest.shape[1], axis=0), origin)
 
     @classmethod
@@ -99,7 +99,7 @@ class NearQueries(NamedTuple):
     def terms(self, X: NDArray, coefficients: NDArray, words: NDArray) -> NDArray:
         """|x|^2, |R|^2, E[q + origin | x].(x - R) and R.(x - R) of every row, R = coefficients @ words; shape (n, 4).
 
-        The last is for queries that are nearer to what the code stands for than a linear expectation says.
+        The last is for queries that are nearer to R than the linear expectation.
         """
         real = X.dtype
         directions, factors = self.directions.astype(real, copy=False), self.factors.astype(real)
@@ -113,14 +113,14 @@ class NearQueries(NamedTuple):
 
 
 def _share(together: NDArray, square: NDArray) -> NDArray:
-    """together / square within [0, 1]; 0 where there is nothing to share."""
+    """together / square, limited to [0, 1]; 0 where square is 0."""
     return np.clip(np.where(square > 0, together / np.where(square > 0, square, 1), 0), 0, 1)
 
 
 def recall(estimates: NDArray, truth: NDArray[np.intp], places: Sequence[int]) -> float:
-    """The share of the true neighbors among the first 10, 100, ... (``places``) by the estimates, the mean of these.
+    """The mean recall of the true neighbors among the first 10, 100, ... (``places``) rows by the estimates.
 
-    An estimate that is equal to the first one beyond the place does not count.
+    A row does not count if its estimate equals that of the first row behind the place.
     """
     least, found = estimates, []
     for place in sorted(places, reverse=True):  # one place at a time: numpy selects it with vector instructions

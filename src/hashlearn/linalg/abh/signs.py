@@ -1,11 +1,11 @@
 """Rows as sums of signed words: x ~ sum_j s_j d_j with signs s_j in {-1, +1}.
 
-The words d_j are the rows of a dictionary D, one word for every bit. For given words the signs of a row minimize::
+The words d_j are the rows of a dictionary D, one word for every bit. For given words, the signs of a row minimize::
 
     ||x - s D||^2  =  |x|^2 - 2 s.p + s G s',        p = D x,   G = D D'
 
-Flipping sign j raises this error by 4 h_j, where h_j = s_j (p_j - (G s)_j) + G_jj. For given signs the words are those
-of least squares, and B'B and B'X are all they need of the rows.
+Flipping sign j raises this error by 4 h_j, where h_j = s_j (p_j - (G s)_j) + G_jj. For given signs, least squares gives
+the words, from B'B and B'X alone.
 """
 
 from typing import NamedTuple
@@ -21,14 +21,14 @@ from hashlearn.linalg.rotations import quantizing_rotation, random_rotation
 from hashlearn.rows import RowBlocks, row_slices
 
 TENURE = 4
-"""Flips during which a sign that was flipped stays as it is."""
+"""The number of flips during which a flipped sign must not be flipped back."""
 
 LIMIT = 2.0**27
-"""The search computes with whole numbers up to this one. Their sums are exact in any order, so that the signs are the
-same on every machine that has the same products."""
+"""The search computes with whole numbers up to this limit. Their sums are exact in any order. So machines with the same
+products find the same signs."""
 
 GUESS_RIDGE = 0.05
-"""Of the mean diagonal of G, added to it in the linear guess of the signs."""
+"""The linear guess of the signs adds this share of G's mean diagonal to G."""
 
 _WIDTHS_IN_USE = 8  # arrays of rows by bits, in single precision, while a block is searched
 _BANNED = np.int32(1 << 30)
@@ -37,7 +37,8 @@ SEED = np.uint64(88172645463325252)
 
 
 class WordSums(NamedTuple):
-    """What the least squares of the words need of rows X (n x d) and the coefficients B (n x b) of their words.
+    """The sums that the least squares of the words needs, over rows X (n x d) and the coefficients B (n x b) of their
+    words.
 
     The coefficients of signed words are signs. Rows may have weights, the diagonal of V.
 
@@ -84,7 +85,8 @@ class WordSums(NamedTuple):
 def starting_words(
     X: NDArray, n_words: int, ridge: float, rounds: int, rng: np.random.RandomState
 ) -> NDArray[np.float64]:
-    """Words for the bits of iterative quantization; beyond d words, for its bits of what the earlier words leave.
+    """Words for the bits of iterative quantization. Beyond d words, it quantizes the part of the rows that the earlier
+    words leave.
 
     Parameters
     ----------
@@ -156,10 +158,10 @@ class SignSearch:
         self.patience, self.restarts = patience, restarts
 
     def __call__(self, X: NDArray) -> NDArray:
-        """Scores of centered rows, shape (n, b): the sign, times what its flip would add to the row's error.
+        """Scores of centered rows, shape (n, b): the sign, times the error that its flip would add.
 
-        Of a row far from all sums of words the scores are smaller than that. No score is zero: where a flip changes
-        nothing, a small number has the sign that was found.
+        The scores of a row far from all sums of words are smaller. No score is zero: where a flip changes nothing, the
+        score is a small number with the sign that was found.
         """
         scores, gram = np.empty((len(X), len(self.gram)), X.dtype), self.gram.astype(np.float64)
         for part in row_slices(len(X), _WIDTHS_IN_USE * len(gram)):
@@ -176,7 +178,7 @@ class SignSearch:
 
 
 def to_whole_numbers(products: NDArray) -> None:
-    """Round products in place, within LIMIT; those of rows that are too large for their precision are NaN before."""
+    """Round products in place and limit them to LIMIT. NaN is there if a row is too large for its precision."""
     np.rint(products, out=products)
     np.fmin(products, LIMIT, out=products)
     np.fmax(products, -LIMIT, out=products)
@@ -190,9 +192,9 @@ class _Signs(NamedTuple):
 
 
 class _Flips(NamedTuple):
-    """What each flip would add to a quarter of the error; and the part of it that signs do not change.
+    """A quarter of the error that each flip would add, and the part of it that does not depend on the signs.
 
-    That part is G_jj, and a large number for a sign that has to stay.
+    This part is G_jj, or a large number for a sign that must stay.
     """
 
     raised: NDArray[np.int32]
@@ -201,7 +203,8 @@ class _Flips(NamedTuple):
 
 @lean
 def search_signs(scores, residuals, gram, patience, restarts, room):
-    """Tabu search for the signs of every row, from those of its scores; the scores become those of what is found.
+    """Tabu search for the signs of every row, starting from the signs of its scores. The scores of the result replace
+    them.
 
     ``residuals`` are p - G s of the signs to start from; ``room`` is memory to work with, 8 numbers for each bit.
     """
@@ -231,7 +234,7 @@ def search_signs(scores, residuals, gram, patience, restarts, room):
 
 @inlined
 def _search(error, lowest, gram, now, best, flips, numbers, recent, patience):
-    """One search; the lowest error, the signs of which are then in ``best``."""
+    """One search. Returns the lowest error and leaves its signs in ``best``."""
     for place in range(len(recent)):
         recent[place] = -1
     n_flips, idle = 0, 0
@@ -258,7 +261,10 @@ def _copy(source, target):
 
 @lean
 def copy_numbers(source, target):
-    """``target[:] = source``. Of an assignment of slices numba compiles the error's words too, in two seconds."""
+    """``target[:] = source``.
+
+    For an assignment of slices numba also compiles the text of an error, which takes two seconds.
+    """
     for k in range(len(source)):
         target[k] = source[k]
 
@@ -272,7 +278,7 @@ def _allow_all(gram, now, flips):
 
 @lean
 def _flip(j, gram, now, flips):
-    """Flip sign j; return what that adds to a quarter of the error."""
+    """Flip sign j; return a quarter of the error that this adds."""
     sign, word, added = now.signs[j], gram[j], flips.raised[j]
     now.signs[j] = ~sign
     for k in range(len(word)):
@@ -286,7 +292,7 @@ def _flip(j, gram, now, flips):
 def _best_flip(raised, numbers):
     """The number of the flip that raises the error least.
 
-    The number takes the place of the lowest bits of what is compared, so that the least tells which it is.
+    The lowest bits of each compared value are replaced by its number, so that the least value contains its number.
     """
     low_bits = np.int32((1 << _bit_length(len(raised) - 1)) - 1)
     least = _LARGEST

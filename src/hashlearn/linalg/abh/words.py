@@ -6,8 +6,8 @@ minimize, with p = W x and G = W W'::
 
     ||x - sum_g w_{g, k_g}||^2  =  |x|^2 + sum_g (G_{k_g k_g} - 2 p_{k_g}) + 2 sum_{g < h} G_{k_g k_h}
 
-So a table of costs, one for each word, tells what every change of one group adds; a change adds a row of 2 G to it. For
-given numbers the words are those of least squares.
+So a table with one cost for each word tells the error that every change of one group adds. A change adds a row of 2 G
+to the table. For given numbers, least squares gives the words.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ _LEAST_CHANGES = 3
 """Each restart replaces the words of 1 in 4 groups (at least 3) at random."""
 
 _LEAST_ERROR = 0.02
-"""Of the mean square of all rows; added to a row's error before the row is weighted by the inverse."""
+"""This share of the mean square of all rows is added to a row's error before its inverse is the row's weight."""
 
 _WIDTHS_IN_USE = 12  # arrays of rows by words, in single precision, while a block is searched
 
@@ -38,13 +38,13 @@ SIGNS = 2.0 * ((np.arange(GROUP_WORDS)[:, None] >> np.arange(GROUP_BITS)[::-1]) 
 
 
 def combined(words: NDArray) -> NDArray:
-    """All sums of the signed words of each group of four: shape (4 b, d) of (b, d)."""
+    """All sums of the signed words of each group of four: shape (4 b, d) from words of shape (b, d)."""
     groups = words.reshape(-1, GROUP_BITS, words.shape[1])
     return (SIGNS @ groups).reshape(-1, words.shape[1])
 
 
 def numbers_of_bits(bits: NDArray) -> NDArray[np.intp]:
-    """The number of every four bits, shape (n, b / 4) of (n, b)."""
+    """The number that every four bits write, shape (n, b / 4) from bits of shape (n, b)."""
     groups = bits.reshape(len(bits), -1, GROUP_BITS).astype(np.intp)
     return groups @ (1 << np.arange(GROUP_BITS)[::-1])
 
@@ -65,8 +65,8 @@ def coefficients_of(bits: NDArray, n_words: int, real: np.dtype) -> NDArray:
 def relative_weights(X: NDArray, coefficients: NDArray, words: NDArray, mean_square: float) -> NDArray:
     """Weights of rows by the inverse of their errors, for the least squares of the words.
 
-    Rows in dense places have near neighbors, so that small errors matter there. With these weights the logarithms of
-    the errors fall. ``mean_square`` is that of all rows, above zero.
+    Rows in dense regions have near neighbors, so small errors matter there. These weights reduce the logarithms of the
+    errors. ``mean_square`` is the mean square of all rows, above zero.
     """
     error = X - coefficients @ words
     squares = np.einsum("ij,ij->i", error, error)
@@ -78,7 +78,7 @@ class WordSearch:
 
     A row starts with the signs of a linear guess, as in :class:`hashlearn.linalg.abh.signs.SignSearch`, for the signed
     words that are nearest to the free ones. Each group in turn takes its best word until nothing changes. Then some
-    groups get words at random and the descent is repeated; the best counts. The numbers depend on the row alone.
+    groups get random words, and the descent is repeated. The best result is kept. It depends on the row alone.
 
     Parameters
     ----------
@@ -127,7 +127,8 @@ class WordSearch:
 
 @compiled
 def search_words(scores, costs, gram, attempts):
-    """Repeated descents for the numbers of every row, from the signs of its scores; the scores become those found.
+    """Repeated descents for the numbers of every row, starting from the signs of its scores. The scores of the result
+    replace them.
 
     ``costs`` are those of single words, G_kk - 2 p_k. Whole numbers, so that their sums are exact in any order.
     """
@@ -168,7 +169,7 @@ def search_words(scores, costs, gram, attempts):
 
 @compiled
 def _descend(gram, numbers, costs):
-    """Let each group take its best word until none changes; return what that adds to the error."""
+    """Give each group its best word until none changes; return the error that this adds."""
     added, unchanged, group = np.int64(0), 0, 0
     while unchanged < len(numbers):
         first = GROUP_WORDS * group
@@ -186,7 +187,7 @@ def _descend(gram, numbers, costs):
 
 @compiled
 def _take(word, gram, numbers, costs):
-    """Let the group of a word take it; return what that adds to the error."""
+    """Give a word to its group; return the error that this adds."""
     before = numbers[word // GROUP_WORDS]
     added = np.int64(costs[word]) - np.int64(costs[before])
     if word != before:

@@ -1,6 +1,6 @@
 """The anchor graph: the weights that tie rows to their nearest anchors (eq. 2), the sums over them, and its spectrum.
 
-The sums are all that the methods with anchors need of the data. The spectrum gives codes of the anchors: the slow
+The methods with anchors need only these sums from the data. The spectrum gives codes of the anchors: the slow
 directions of the graph, rotated toward the hypercube.
 """
 
@@ -17,7 +17,7 @@ from hashlearn.linalg.rotations import quantizing_rotation, random_rotation, wit
 from hashlearn.rows import RowBlocks, added, fold, scratch, sum_blocks
 
 ROTATION_ROWS = 20_000
-"""Rows the rotation is learned from: it has n_bits^2 unknowns, more rows change nothing."""
+"""Number of rows from which the rotation is learned. It has n_bits^2 unknowns, so more rows change nothing."""
 
 
 class Spacing(NamedTuple):
@@ -28,7 +28,7 @@ class Spacing(NamedTuple):
     mean : ndarray of shape (k,)
         Mean distance to the nearest anchor, to the second nearest, and so on.
     shares : ndarray of shape (m,)
-        The part of the rows that each anchor is the nearest of.
+        For each anchor, the share of the rows that are nearest to it.
     """
 
     mean: NDArray[np.float64]
@@ -88,7 +88,7 @@ def anchor_weights(squared: NDArray, sigma: float) -> NDArray:
 
 
 def normalized(weight: NDArray) -> NDArray:
-    """Rows that sum to one. A row too far from every anchor for any weight goes wholly to the nearest."""
+    """Rows that sum to one. If all weights of a row underflow to zero, its nearest anchor gets weight one."""
     total = weight.sum(axis=1, keepdims=True)
     fallback = np.zeros_like(weight)
     fallback[:, 0] = 1
