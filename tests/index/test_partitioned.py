@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hashlearn.index.hamming import HammingIndex
-from hashlearn.index.kernels.lists import Probes, _ask
+from hashlearn.index.kernels.list_queries import Probes, ask, low_bits
 from hashlearn.index.list_table import ListTable
 from hashlearn.index.partition import Partition
 from hashlearn.index.partitioned import PartitionedIndex, _state_of
@@ -55,8 +55,9 @@ def untrained(metric, n_bits, n_lists, d, free=False, scale=1.0, seed=0):
 def own_estimates(index, query, probes):
     """Sums and rows of all codes of the nearest lists, by plain numpy, and the number that a sum stands for."""
     state = index._state
-    asked, _ = _ask(state.lists, state.geometry, query[None], Probes(probes))
+    asked, _ = ask(state.lists, state.geometry, query[None], Probes(probes))
     unit, table = asked.units[0], state.table
+    entries = (asked.coarse.astype(np.int64) << low_bits(table.n_bytes)) + asked.low
     lists, sums, rows = table.lists, [], []
     for number, level in zip(asked.lists[0], asked.levels[0]):
         if number < 0:
@@ -64,7 +65,7 @@ def own_estimates(index, query, probes):
         tiles, here = table.list_content(number)
         codes = tiles.reshape(-1, table.n_bytes + 1, 64).transpose(0, 2, 1).reshape(-1, table.n_bytes + 1)[: len(here)]
         halves = np.stack([codes[:, :-1] >> 4, codes[:, :-1] & 15], axis=2).reshape(len(codes), 2 * table.n_bytes)
-        total = asked.tables[0].reshape(-1, 16)[np.arange(halves.shape[1]), halves].astype(np.int64).sum(axis=1)
+        total = entries.reshape(-1, 16)[np.arange(halves.shape[1]), halves].sum(axis=1)
         above = int((float(level) + (lists.offsets[number] - state.lists.lowest)) / unit + 0.5)
         factor = int(lists.scales[number] / unit * 65536)
         sums.append(total + (codes[:, -1].astype(np.int64) * factor >> 16) + above)

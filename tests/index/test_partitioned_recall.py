@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashlearn.index.kernels.lists import Probes, _ask
+from hashlearn.index.kernels.list_queries import Probes, ask
+from hashlearn.index.kernels.lists import Kept
 from hashlearn.index.partitioned import PartitionedIndex, _allowed, _look
 
 
@@ -137,9 +138,9 @@ def test_queries_that_look_at_different_numbers_of_lists_find_what_each_finds_al
     index = _small_index(X)
     state = index._state
     probes = Probes(index.n_lists, share, 0.05)
-    found = _look(state, Q, k, probes, _allowed(state.table, None), None)
+    found = _look(state, Q, probes, Kept(k, k), _allowed(state.table, None), None)
     for q in range(0, n, 7):
-        asked, _ = _ask(state.lists, state.geometry, Q[q : q + 1], probes)
+        asked, _ = ask(state.lists, state.geometry, Q[q : q + 1], probes)
         n_probes = int((asked.lists[0] >= 0).sum())
         assert n_probes >= 1
         alone = index.search(Q[q : q + 1], k, probes=n_probes)
@@ -151,9 +152,9 @@ def test_queries_that_look_at_different_numbers_of_lists_find_what_each_finds_al
 def test_a_search_by_vectors_returns_the_nearest_of_the_candidates_for_a_query_alone_and_among_others(most):
     X, Q = clustered(2000), clustered(60, seed=1)
     index = _small_index(X).copy().tune(X)
-    state, plan = index._state, index.plan(10, 0.95)._replace(candidates=most)
+    state, plan = index._state, index.plan(10, 0.95)._replace(candidates=most, margin=np.inf)
     index.plan = lambda *arguments: plan
-    candidates = _look(state, Q, most, plan.probes, _allowed(state.table, None), None).ids
+    candidates = _look(state, Q, plan.probes, plan.kept, _allowed(state.table, None), None).ids
     n_candidates = (candidates >= 0).sum(axis=1)
     assert (n_candidates < most).any() == (most == 200)
     found = index.search(Q, 10, recall=0.95, vectors=X)
@@ -163,6 +164,46 @@ def test_a_search_by_vectors_returns_the_nearest_of_the_candidates_for_a_query_a
         if n_candidates[q] >= 10:
             rows = np.sort(candidates[q, : n_candidates[q]])
             np.testing.assert_array_equal(found.ids[q], nearest("euclidean", Q[q : q + 1], X, 10, rows)[0])
+
+
+@pytest.mark.parametrize("most", [15, 60, 3000])
+@pytest.mark.parametrize("margin", [0.0, 0.1, 0.5, 1e6])
+def test_a_margin_keeps_the_candidates_not_much_farther_than_the_last_neighbor(margin, most):
+    X, Q = clustered(3000), clustered(40, seed=1)
+    X[1500:1700] = X[1500]  # with equal estimates
+    Q[:5] = X[1500]
+    index = PartitionedIndex(n_bits=32, n_lists=30, random_state=0).fit(X).add(X).tune(X)
+    state, every = index._state, _allowed(index._state.table, None)
+    probes, (near, among) = Probes(20), (10, 3000)
+    all_found = _look(state, Q, probes, Kept(among, among), every, None)
+    kept = _look(state, Q, probes, Kept(most, near, margin), every, None)
+    for q, (distances, rows) in enumerate(zip(*all_found)):
+        asked, _ = ask(state.lists, state.geometry, Q[q : q + 1], probes)
+        sums = np.rint((distances.astype(np.float64) - asked.bases[0]) / asked.units[0])
+        reach = min(margin * asked.reaches[0] / asked.units[0], 2.0**26 - 1)
+        wanted = rows[(rows >= 0) & (sums <= sums[near - 1] + int(reach) + 0.5)][:most]
+        got = kept.ids[q][kept.ids[q] >= 0]
+        off = abs(len(got) - len(wanted))  # single precision tells sums apart to within some units
+        assert off <= 0.02 * len(wanted)
+        np.testing.assert_array_equal(got[: min(len(got), len(wanted))], wanted[: min(len(got), len(wanted))])
+        alone = _look(state, Q[q : q + 1], probes, Kept(most, near, margin), every, None)
+        np.testing.assert_array_equal(alone.ids[0], kept.ids[q])
+
+
+def test_the_candidates_of_a_plan_with_a_margin_are_those_that_a_search_compares(tuned):
+    index, X = tuned
+    Q = clustered(80, seed=6)
+    plan = index.plan(10, 0.9)._replace(margin=0.5, candidates=900)
+    found = index.candidates(Q, plan)
+    n_found = (found.ids >= 0).sum(axis=1)
+    assert found.ids.shape[1] == n_found.max() < 900
+    assert 10 <= n_found.min() < n_found.max()
+    other = index.copy()
+    other.plan = lambda *arguments: plan
+    by_vectors = other.search(Q, 10, recall=0.9, vectors=X)
+    for q in range(len(Q)):
+        rows = np.sort(found.ids[q, : n_found[q]])
+        np.testing.assert_array_equal(by_vectors.ids[q], nearest(index.metric, Q[q : q + 1], X, 10, rows)[0])
 
 
 _KEPT = {}

@@ -1,9 +1,11 @@
 """What a partitioned index must look at for a wanted recall: measured once, on rows that do not find themselves.
 
 Two numbers decide which share of the true neighbors is found: the share of a query's weight that its lists hold
-(:class:`hashlearn.index.kernels.lists.Probes`), and the number of candidates that are compared by their vectors. The
-frontier is the recall of their combinations, for several numbers of neighbors. A plan is the combination that reaches
-the recall at the least cost.
+(:class:`hashlearn.index.kernels.list_queries.Probes`), and which candidates are compared by their vectors. These are as
+many for each query, or all whose estimate is within a margin of the k-th least estimate
+(:class:`hashlearn.index.kernels.lists.Kept`): a query among many nearly equal rows has many, others have few. The
+frontier is the recall of the combinations, for several numbers of neighbors. A plan is the combination that reaches the
+recall at the least cost.
 
 A filter that keeps a share s of the rows makes the k nearest of them about the k / s nearest of all, so its plan is
 that of k / s neighbors, with s times the candidates.
@@ -16,7 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.index.kernels.lists import Probes
+from hashlearn.codes.results import Neighbors
+from hashlearn.index.kernels.list_queries import Probes
+from hashlearn.index.kernels.lists import Kept
 from hashlearn.index.partition import Partition
 from hashlearn.rows import RowBlocks
 
@@ -25,6 +29,9 @@ N_QUERIES = {1: 500, 10: 500, 100: 200, 1000: 50}
 
 RATIOS = np.array([1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256])
 """Candidates for each neighbor, as far as there are not more of them than are measured."""
+
+_MARGIN_COVERAGES = (0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.965, 0.98, 0.99, 0.995)
+"""Margins are measured that hold these shares of the true neighbors."""
 
 _SHARE_OF_ROWS = 16
 """One row in 16 is a candidate at the most: comparing all vectors costs little more then."""
@@ -35,17 +42,18 @@ _SHARPNESSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # over the mean level of all lis
 _TYPICAL = 0.95
 _ALL = 1 - 1e-6  # of the weight
 _WORTH_OF_ALL = 4  # times the cost, for all neighbors where lists do not reach the recall, or hardly
-_CANDIDATE_COST = 20.0
-_FEATURE_COST = 0.25
-"""A candidate costs as much time as 20 codes, and a quarter of a code for each of its features."""
+_CANDIDATE_COST, _VECTOR_COST, _FEATURE_COST = 50.0, 10.0, 0.5
+"""What it costs to find a candidate, and to compare a vector, and besides for each of its features; a code costs 1."""
 
-_ARRAYS = ("neighbors", "shares", "codes", "recalls", "sharpness")
+_ARRAYS = ("neighbors", "shares", "codes", "margins", "recalls", "counts", "sharpness")
 
 
 class ListPlan(NamedTuple):
     """How a search reaches a recall: its lists, its candidates, the recall that is expected, and the cost in codes.
 
-    ``is_flat`` says to compare the vectors of all rows instead, which costs less or is the only way.
+    ``candidates`` are the most that a query has. ``margin`` says how far above the estimate of the last of
+    ``neighbors`` they may be (:class:`Kept`); infinity is any. ``is_flat`` says to compare the vectors of all rows
+    instead, which costs less or is the only way.
     """
 
     probes: Probes
@@ -53,6 +61,18 @@ class ListPlan(NamedTuple):
     recall: float
     cost: float
     is_flat: bool = False
+    margin: float = np.inf
+    neighbors: int = 1
+
+    @property
+    def has_margin(self) -> bool:
+        return self.margin < np.inf
+
+    @property
+    def kept(self) -> Kept:
+        """The codes that a search keeps."""
+        near = min(self.neighbors, self.candidates) if self.has_margin else self.candidates
+        return Kept(self.candidates, near, self.margin)
 
 
 class Frontier:
@@ -62,14 +82,16 @@ class Frontier:
     ----------
     arrays : dict of float64 arrays
         ``neighbors`` (n_k,), ``shares`` (n_shares,), ``codes`` (n_shares,) that their lists hold in the mean,
-        ``recalls`` (n_k, n_shares, n_ratios), and ``sharpness`` (1,).
+        ``margins`` (n_margins,), ``recalls`` and ``counts`` of candidates in the mean (n_k, n_shares, n_choices), and
+        ``sharpness`` (1,). Choices are ``RATIOS`` and then margins.
     n_lists, n_features : int
     """
 
     def __init__(self, arrays: dict[str, NDArray[np.float64]], n_lists: int, n_features: int):
         self.arrays, self._n_lists, self._n_features = arrays, n_lists, n_features
         n_k, n_shares = len(arrays["neighbors"]), len(arrays["shares"])
-        if arrays["recalls"].shape != (n_k, n_shares, len(RATIOS)) or arrays["codes"].shape != (n_shares,):
+        shape = n_k, n_shares, len(RATIOS) + len(arrays["margins"])
+        if any(arrays[name].shape != shape for name in ("recalls", "counts")) or arrays["codes"].shape != (n_shares,):
             raise ValueError("the recalls that were measured are not of the shape that they say")
         self.plan = lru_cache(maxsize=64)(self._plan)
 
@@ -90,38 +112,43 @@ class Frontier:
 
     def _plan(self, k: int, recall: float, n_rows: int, n_allowed: int) -> ListPlan:
         """The cheapest way to a recall of the k nearest among ``n_allowed`` of the rows."""
-        each = _CANDIDATE_COST + _FEATURE_COST * self._n_features
+        each = _VECTOR_COST + _FEATURE_COST * self._n_features
         flat = ListPlan(Probes(self._n_lists), n_allowed, 1.0, each * n_allowed, is_flat=True)
+        each += _CANDIDATE_COST
         n_neighbors = k * n_rows / max(1, n_allowed)
-        recalls = self._recalls(n_neighbors)
+        recalls = np.maximum.accumulate(self._between("recalls", n_neighbors), axis=0)
+        counts = self._between("counts", n_neighbors) * k / n_neighbors
         wanted = min(recall, float(recalls.max()))
         misses, codes = np.log(1 - self.arrays["shares"]), self.arrays["codes"]
+        most = min(int(np.ceil(_most_candidates(n_neighbors, n_rows) * k / n_neighbors)), max(1, n_allowed))
+        choices = [(int(np.ceil(ratio * k)), np.inf) for ratio in RATIOS]
+        if n_allowed == n_rows:
+            choices += [(most, float(margin)) for margin in self.arrays["margins"]]
         plans = []
-        for ratio, measured in zip(RATIOS, recalls.T):
+        for (candidates, margin), measured, count in zip(choices, recalls.T, counts.T):
             if measured[-1] >= wanted:
                 share = 1 - np.exp(np.interp(wanted, measured, misses))
                 probes = Probes(self._n_lists, float(share), float(self.arrays["sharpness"][0]))
-                candidates = min(int(np.ceil(ratio * k)), max(1, n_allowed))
-                cost = float(np.interp(wanted, measured, codes)) + each * candidates
-                plans.append(ListPlan(probes, candidates, wanted, cost))
+                cost = float(np.interp(wanted, measured, codes) + each * np.interp(wanted, measured, count))
+                candidates = min(candidates, max(1, n_allowed))
+                plans.append(ListPlan(probes, candidates, wanted, cost, margin=margin, neighbors=k))
         best = min(plans, key=lambda plan: plan.cost)
         is_sure = wanted == recall and 2 * n_allowed > n_rows  # few rows lie less evenly than many
         # Beyond the numbers of neighbors that were measured, lists hold fewer of them than these recalls say.
         worth = 1.0 if is_sure else _WORTH_OF_ALL * max(1, n_neighbors / self.arrays["neighbors"][-1])
         return flat if recall == 1 or flat.cost <= worth * best.cost else best
 
-    def _recalls(self, k: float) -> NDArray[np.float64]:
-        """Recalls for k neighbors, by shares and ratios: between those of two numbers of neighbors."""
+    def _between(self, name: str, k: float) -> NDArray[np.float64]:
+        """Recalls or counts for k neighbors, by shares and choices: between those of two numbers of neighbors."""
         logs = np.log(self.arrays["neighbors"])
         place = np.interp(np.log(k), logs, np.arange(len(logs)))
         low = int(place)
         high = min(low + 1, len(logs) - 1)
-        between = (1 - (place - low)) * self.arrays["recalls"][low] + (place - low) * self.arrays["recalls"][high]
-        return np.maximum.accumulate(between, axis=0)
+        return (1 - (place - low)) * self.arrays[name][low] + (place - low) * self.arrays[name][high]
 
 
 def measured(
-    search: Callable[[NDArray, int, Probes], NDArray[np.int64]],
+    search: Callable[[NDArray, int, Probes], Neighbors],
     partition: Partition,
     sizes: NDArray[np.int64],
     lists_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
@@ -132,8 +159,8 @@ def measured(
 
     Parameters
     ----------
-    search : function (queries, k, probes) -> rows
-        The candidates of an index.
+    search : function (queries, k, probes) -> Neighbors
+        The candidates of an index, with their estimates.
     partition : Partition
     sizes : array of shape (n_lists,)
     lists_of : function rows -> lists
@@ -144,15 +171,24 @@ def measured(
     neighbors = [k for k in N_QUERIES if k <= truth.shape[1]]
     typical = truth[:, : min(10, truth.shape[1])]
     sharpness, shares = _chosen_shares(partition, sizes, queries, lists_of(typical))
-    recalls = np.zeros((len(neighbors), len(shares), len(RATIOS)))
-    codes = np.zeros(len(shares))
+    reaches, n_rows = _reaches(partition, sizes, queries), int(sizes.sum())
+
+    def candidates(k: int, share: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The places of true neighbors among the candidates, and how far candidates are above the k-th estimate."""
+        n = N_QUERIES[k]
+        found = search(queries[:n], _most_candidates(k, n_rows), Probes(partition.n_lists, share, sharpness))
+        return _places(found.ids, truth[:n, :k]), _above(found.distances, min(k, found.ids.shape[1]), reaches[:n])
+
+    margins = _chosen_margins(*candidates(neighbors[min(1, len(neighbors) - 1)], shares[-1]))
+    recalls = np.zeros((len(neighbors), len(shares), len(RATIOS) + len(margins)))
+    counts, codes = np.zeros_like(recalls), np.zeros(len(shares))
     for i, k in enumerate(neighbors):
-        n, most = N_QUERIES[k], min(_MOST_CANDIDATES[k], max(4 * k, int(sizes.sum()) // _SHARE_OF_ROWS))
-        counts = np.minimum(np.ceil(RATIOS * k), most)
+        fixed = np.minimum(np.ceil(RATIOS * k), _most_candidates(k, n_rows))
         for j, share in enumerate(shares):
-            found = search(queries[:n], most, Probes(partition.n_lists, share, sharpness))
-            places = np.sort(_places(found, truth[:n, :k]), axis=None)
-            recalls[i, j] = np.searchsorted(places, counts) / places.size
+            places, above = candidates(k, share)
+            gaps = _at_places(above, places)
+            recalls[i, j] = [*((places < n).mean() for n in fixed), *((gaps <= margin).mean() for margin in margins)]
+            counts[i, j] = [*fixed, *((above <= margin).sum(axis=1).mean() for margin in margins)]
     weights = _weights(partition, sizes, queries, sharpness)
     for j, share in enumerate(shares):
         codes[j] = _codes_of_share(weights, share)
@@ -160,10 +196,50 @@ def measured(
         "neighbors": np.array(neighbors, np.float64),
         "shares": np.array(shares),
         "codes": codes,
+        "margins": margins,
         "recalls": recalls,
+        "counts": counts,
         "sharpness": np.array([sharpness]),
     }
     return Frontier(arrays, partition.n_lists, partition.n_features)
+
+
+def _most_candidates(k: float, n_rows: int) -> int:
+    """The most candidates for k neighbors."""
+    most = np.interp(np.log(k), np.log(list(_MOST_CANDIDATES)), list(_MOST_CANDIDATES.values()))
+    return int(min(most, max(4 * k, n_rows // _SHARE_OF_ROWS)))
+
+
+def _above(estimates: NDArray[np.float32], k: int, reaches: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far estimates are above the k-th of their query, as multiples of its reach; infinity where there is none."""
+    there = np.isfinite(estimates)
+    ends = estimates[:, k - 1 : k].astype(np.float64)  # infinite with fewer than k: then all are kept
+    above = (np.where(there, estimates, 0.0) - ends) / np.maximum(reaches, 1e-30)[:, None]
+    return np.where(there, above, np.inf)
+
+
+def _at_places(above: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What stands at places of the rows of a matrix; infinity beyond its last column."""
+    beyond = np.hstack([above, np.full((len(above), 1), np.inf)])
+    return np.take_along_axis(beyond, np.minimum(places, above.shape[1]), axis=1)
+
+
+def _chosen_margins(places: NDArray[np.int64], above: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Margins that hold more and more of the true neighbors."""
+    gaps = _at_places(above, places)
+    gaps = gaps[np.isfinite(gaps)]
+    if not len(gaps):
+        return np.zeros(0)
+    return np.unique(np.maximum(0.0, np.quantile(gaps, _MARGIN_COVERAGES)))
+
+
+def _reaches(partition: Partition, sizes: NDArray, queries: NDArray) -> NDArray[np.float64]:
+    """:attr:`ListQueries.reaches <hashlearn.index.kernels.list_queries.ListQueries>` of queries."""
+    seen = partition.seen(queries)
+    squares = np.einsum("ij,ij->i", seen, seen).astype(np.float64)
+    if partition.metric == "dot":
+        return np.sqrt(squares)
+    return np.sqrt(np.maximum(0.0, _levels(partition, sizes, queries).min(axis=1) + partition.cross / 2 * squares))
 
 
 class _Weights(NamedTuple):

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.index.kernels.lists import KEY_SHIFT, LARGEST_LEVEL, Lists
+from hashlearn.index.kernels.list_queries import LARGEST_LEVEL, Lists
+from hashlearn.index.kernels.lists import KEY_SHIFT
 from hashlearn.index.kernels.simd import TILE
 from hashlearn.index.kernels.tiles import n_tiles, room_for, write_list_codes
 from hashlearn.index.partition import EncodedRows

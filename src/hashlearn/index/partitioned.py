@@ -22,14 +22,13 @@ from hashlearn.durable.files import replacing
 from hashlearn.index.base import MAX_BITS, check_k
 from hashlearn.index.file import Sections, read_sections, write_sections
 from hashlearn.index.frontier import N_QUERIES, Frontier, ListPlan, measured, nearest_rows
+from hashlearn.index.kernels.list_queries import Geometry, Lists, Probes
 from hashlearn.index.kernels.lists import (
     KEY_SHIFT,
     NO_BITS,
     QUERIES_PER_BLOCK,
     Allowed,
-    Geometry,
-    Lists,
-    Probes,
+    Kept,
     knn_in_lists,
     within_lists,
 )
@@ -42,7 +41,7 @@ from hashlearn.rows import RowBlocks, as_rows, map_blocks
 from hashlearn.threads import check_n_jobs, run_all, split
 
 MAGIC = b"HLLISTS\n"
-VERSION = 1
+VERSION = 2
 
 _ROWS_AT_ONCE = 1 << 24  # encoded before they are written into lists
 _LISTS_PER_PROBE = 16
@@ -479,7 +478,7 @@ class PartitionedIndex:
         if recall is None:
             if vectors is not None:
                 raise ValueError("vectors need a recall: without one, rows are ordered by their estimates")
-            return _look(state, queries, k, Probes(self._check_probes(probes)), allowed, n_jobs)
+            return _look(state, queries, Probes(self._check_probes(probes)), Kept(k, k), allowed, n_jobs)
         if probes is not None:
             raise ValueError("probes and recall cannot both be given: a recall says what lists to look at")
         matrix = _check_matrix(vectors, state)
@@ -507,7 +506,8 @@ class PartitionedIndex:
     ) -> ProbedNeighbors:
         """What a plan compares by vectors: for each query the rows with the least estimates in its lists.
 
-        Lists are looked at until a query has as many candidates as the plan says, or there are no more rows.
+        Lists are looked at until a query has as many candidates as the plan says, or as many as neighbors are wanted if
+        the plan has a margin, or there are no more rows.
 
         Parameters
         ----------
@@ -523,21 +523,20 @@ class PartitionedIndex:
         Returns
         -------
         ProbedNeighbors
-            As of :meth:`search`, with ``plan.candidates`` columns.
+            As of :meth:`search`, with ``plan.candidates`` columns or, if the plan has a margin, as many as are used.
         """
         state = self._fitted
         chosen = _allowed(state.table, None)._replace(chosen=NO_BITS if allowed is None else allowed)
         return _look_for(state, _check_queries(Q, state.partition), plan, plan.candidates, chosen, n_jobs)
 
-    def _candidates_but(
-        self, queries: NDArray, k: int, probes: Probes, *, itself: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _candidates_but(self, queries: NDArray, k: int, probes: Probes, *, itself: NDArray[np.int64]) -> Neighbors:
         """The candidates of rows, each without itself."""
         state = self._fitted
-        found = _look(state, queries, check_k(k + 1, len(state.table)), probes, _allowed(state.table, None), -1).ids
-        others = found != itself[: len(found), None]
+        k = check_k(k + 1, len(state.table))
+        found = _look(state, queries, probes, Kept(k, k), _allowed(state.table, None), -1)
+        others = found.ids != itself[: len(queries), None]
         others[others.all(axis=1), -1] = False
-        return found[others].reshape(len(found), -1)
+        return Neighbors(*(part[others].reshape(len(queries), -1) for part in found))
 
     def within(
         self,
@@ -673,15 +672,15 @@ def check_recall(recall: Any) -> float:
 
 
 def _look(
-    state: _State, queries: NDArray[np.float32], k: int, probes: Probes, allowed: Allowed, n_jobs: int | None
+    state: _State, queries: NDArray[np.float32], probes: Probes, kept: Kept, allowed: Allowed, n_jobs: int | None
 ) -> ProbedNeighbors:
-    """The k rows with the least estimates in the lists of each query."""
-    n = len(queries)
+    """The rows with the least estimates in the lists of each query."""
+    n, k = len(queries), kept.most
     distances, rows, probed = np.empty((n, k), np.float32), np.empty((n, k), np.int64), np.empty(n, np.int64)
 
     def look(part: slice) -> bool:
         out = distances[part], rows[part], probed[part]
-        asked = queries[part], tuple(probes), k, tuple(allowed)
+        asked = queries[part], tuple(probes), tuple(kept), tuple(allowed)
         return knn_in_lists(tuple(state.lists), tuple(state.geometry), *asked, *out)
 
     if state.table.n_codes == 0:
@@ -699,19 +698,22 @@ def _look_for(
     state: _State, queries: NDArray[np.float32], plan: ListPlan, n_wanted: int, allowed: Allowed, n_jobs: int | None
 ) -> ProbedNeighbors:
     """The candidates of a plan; queries that found fewer than are wanted look at more lists."""
-    probes = plan.probes
-    found = _look(state, queries, plan.candidates, probes, allowed, n_jobs)
+    probes, kept = plan.probes, plan.kept
+    found = _look(state, queries, probes, kept, allowed, n_jobs)
     rows, probed = found.ids, found.probed
+    if plan.has_margin:
+        n_wanted = min(n_wanted, kept.near)
     lacking = np.flatnonzero(rows[:, n_wanted - 1] < 0)
     while len(lacking) and probes.share < 1:
         probes = probes._replace(share=1 - (1 - probes.share) / _FEWER_LEFT_OUT)
         if probes.share > _NEARLY_ALL:
             probes = probes._replace(share=1.0)
-        again = _look(state, queries[lacking], plan.candidates, probes, allowed, n_jobs)
+        again = _look(state, queries[lacking], probes, kept, allowed, n_jobs)
         found.distances[lacking], rows[lacking], probed[lacking] = again.distances, again.ids, again.probed
         lacking = lacking[again.ids[:, n_wanted - 1] < 0]
-    found.recall = plan.recall
-    return found
+    width = max(n_wanted, int((rows >= 0).sum(axis=1).max(initial=0))) if plan.has_margin else kept.most
+    distances, rows = (np.ascontiguousarray(part[:, :width]) for part in found)
+    return ProbedNeighbors.of(distances, rows, probed, plan.recall)
 
 
 def _nearest(
@@ -723,7 +725,7 @@ def _nearest(
     n, metric = len(queries), METRIC_NUMBERS[state.partition.metric]
     into = np.empty((n, k), np.float32), np.empty((n, k), np.int64), np.empty(n, np.int64)
     lists = tuple(state.lists), tuple(state.geometry)
-    asked = tuple(plan.probes), plan.candidates, tuple(allowed), tuple(vectors), metric
+    asked = tuple(plan.probes), tuple(plan.kept), tuple(allowed), tuple(vectors), metric
 
     def look(part: slice) -> bool:
         return nearest_in_lists(*lists, queries[part], *asked, *(array[part] for array in into))

@@ -114,18 +114,34 @@ def near_by_bounds(typingctx, codes, tile, n_bytes, tables, corrections, queries
 
 
 @intrinsic
-def near_in_list(typingctx, tiles, tile, n_bytes, tables, corrections, factors, queries, limits, masks):
+def near_in_list(typingctx, tiles, tile, n_bytes, tables, corrections, factors, queries, limits, sums, masks):
     """Find the codes of a tile of a list whose sums are below the limits of some queries.
 
     See :func:`near_by_sums`. A tile of a list has one byte more for every code, its correction, behind the others;
-    ``corrections`` is None.
+    ``corrections`` is None. Where there is a near code, ``sums``, of type uint16, gets the 64 sums without corrections
+    of each of ``queries``.
     """
 
     def generate(context, builder, signature, args):
         return _ListSums(context, builder, signature, args).near_queries()
 
-    arguments = tiles, types.int64, types.int64, tables, corrections, factors, queries, limits, masks
+    arguments = tiles, types.int64, types.int64, tables, corrections, factors, queries, limits, sums, masks
     return types.uint64(*arguments), generate
+
+
+@intrinsic
+def low_in_list(typingctx, tiles, tile, n_bytes, tables, corrections, factors, queries, limits, sums):
+    """Write the 64 sums of a tile of a list, without corrections, to ``sums``, of type uint16, for some queries.
+
+    See :func:`near_in_list`.
+    """
+
+    def generate(context, builder, signature, args):
+        _ListSums(context, builder, signature, args).write_sums()
+        return context.get_dummy_value()
+
+    arguments = tiles, types.int64, types.int64, tables, corrections, factors, queries, limits, sums
+    return types.void(*arguments), generate
 
 
 class _LookUps:
@@ -157,6 +173,7 @@ class _LookUps:
         for strips in self.groups_of_strips():
             sums = self.sums(strips)
             with builder.if_then(self.some_near(sums), likely=False):
+                self.keep(strips)
                 for place, of_query in enumerate(sums):
                     mask = constant(0)
                     for strip, one in zip(strips, of_query):
@@ -167,6 +184,9 @@ class _LookUps:
                     near = builder.zext(builder.icmp_unsigned("!=", mask, constant(0)), I64)
                     self.add_bits(found, builder.shl(near, constant(place)))
         return builder.load(found)
+
+    def keep(self, strips):
+        """What else there is to do with strips that have a near code."""
 
     def groups_of_strips(self):
         """The numbers of the strips, in groups whose sums fit the registers."""
@@ -248,8 +268,9 @@ class _Sums(_LookUps):
             sums = self._sums_of(strips, constant(0), self.n_bytes)
         else:
             sums = self._sums_of_parts(strips)
-        if self.corrections is None:
-            return sums
+        return sums if self.corrections is None else self._all_corrected(strips, sums)
+
+    def _all_corrected(self, strips, sums):
         return [
             [self._corrected(query, strip, pair) for strip, pair in zip(strips, of_query)]
             for query, of_query in zip(self.queries, sums)
@@ -279,6 +300,10 @@ class _Sums(_LookUps):
 
     def near_lanes(self, place, pair):
         even, odd = (self.builder.icmp_unsigned("<", one, self._limit(place)) for one in pair)
+        return self._in_order(even, odd)
+
+    def _in_order(self, even, odd):
+        """One register of what stands at even and at odd places."""
         order = [index for lane in range(self.n_lanes) for index in (lane, self.n_lanes + lane)]
         return self.builder.shuffle_vector(even, odd, ir.Constant(ir.VectorType(I32, len(order)), order))
 
@@ -348,6 +373,26 @@ class _ListSums(_Sums):
         tiles = data(context, builder, signature.args[0], args[0])
         self.codes = self.at(tiles, self.times(self.times(args[1], planes), TILE))
         self.corrections = self.at(self.codes, self.times(self.n_bytes, TILE))
+        self.written = data(context, builder, signature.args[8], args[8])
+
+    def sums(self, strips):
+        self.uncorrected = self._sums_of(strips, constant(0), self.n_bytes)
+        return self._all_corrected(strips, self.uncorrected)
+
+    def keep(self, strips):
+        self._write(strips, self.uncorrected)
+
+    def write_sums(self):
+        for strips in self.groups_of_strips():
+            self._write(strips, self._sums_of(strips, constant(0), self.n_bytes))
+
+    def _write(self, strips, sums):
+        builder = self.builder
+        for query, of_query in enumerate(sums):
+            for strip, pair in zip(strips, of_query):
+                place = self.at(self.written, constant(query * TILE + strip * self.shuffle.n_bytes))
+                register = self._in_order(*pair)
+                builder.store(register, builder.bitcast(place, register.type.as_pointer()), align=1)
 
 
 class _Bounds(_LookUps):

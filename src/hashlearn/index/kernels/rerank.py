@@ -14,7 +14,8 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from hashlearn.compiled import compiled, fast, lean
-from hashlearn.index.kernels.lists import Allowed, Geometry, Lists, Probes, rows_in_lists
+from hashlearn.index.kernels.list_queries import Geometry, Lists, Probes
+from hashlearn.index.kernels.lists import KEY_MASK, Allowed, Kept, end_of_look, look
 from hashlearn.index.kernels.simd import I32, prefetch
 
 EUCLIDEAN, COSINE, DOT = range(3)
@@ -67,7 +68,7 @@ def nearest_of_candidates(vectors, queries, candidates, metric, distances, rows)
 
 @compiled
 def nearest_in_lists(
-    of_lists, of_geometry, queries, of_probes, n_candidates, of_allowed, of_vectors, metric, distances, rows, probed
+    of_lists, of_geometry, queries, of_probes, of_kept, of_allowed, of_vectors, metric, distances, rows, probed
 ):
     """The nearest candidates of each query, by their vectors, in one call.
 
@@ -77,19 +78,23 @@ def nearest_in_lists(
     Returns
     -------
     bool
-        Whether each query is finite and has k candidates, or ``n_candidates`` if these are fewer; otherwise what is
+        Whether each query is finite and has k candidates, or ``kept.most`` if these are fewer; otherwise what is
         written is no result.
     """
-    lists, geometry, probes = Lists(*of_lists), Geometry(*of_geometry), Probes(*of_probes)
-    n, allowed = len(queries), Allowed(*of_allowed)
-    candidates = np.empty((n, n_candidates), np.int64)
-    if not rows_in_lists(lists, geometry, queries, probes, n_candidates, allowed, candidates, probed):
-        return False
-    for q in range(n):
-        if candidates[q, min(rows.shape[1], n_candidates) - 1] < 0:
+    kept, vectors = Kept(*of_kept), Vectors(*of_vectors)
+    _, found, scratch, is_finite = look(
+        Lists(*of_lists), Geometry(*of_geometry), queries, Probes(*of_probes), kept, Allowed(*of_allowed), probed
+    )
+    query = np.empty(queries.shape[1], np.float32)
+    for q in range(len(queries) if is_finite else 0):
+        candidates, count = found.keys[q], end_of_look(found, q, kept, scratch)
+        if count < min(rows.shape[1], kept.most):
             return False
-    nearest_of_candidates(Vectors(*of_vectors), queries, candidates, metric, distances, rows)
-    return True
+        for i in range(count):
+            candidates[i] &= KEY_MASK
+        constant = prepare(vectors.offsets, vectors.scales, queries[q], metric, query)
+        _select(vectors, query, candidates[:count], metric, constant, distances[q], rows[q])
+    return is_finite
 
 
 @lean

@@ -243,6 +243,23 @@ def lowest_bit(typingctx, x):
     return types.int64(types.uint64), generate
 
 
+@intrinsic
+def lanes_not_above(typingctx, numbers, first, limit):
+    """64 bits: bit i is one if number ``first + i`` of an array of float32 is not above a limit."""
+
+    def generate(context, builder, signature, args):
+        base, mask, count = data(context, builder, signature.args[0], args[0]), constant(0), 16
+        limits = splat(builder, args[2], count)
+        for lane in range(0, TILE, count):
+            place = builder.gep(base, [builder.add(args[1], constant(lane))])
+            near = builder.fcmp_ordered("<=", load(builder, place, count), limits)
+            bits = builder.zext(builder.bitcast(near, ir.IntType(count)), I64)
+            mask = builder.or_(mask, builder.shl(bits, constant(lane)))
+        return mask
+
+    return types.uint64(numbers, types.int64, types.float32), generate
+
+
 def _about_a_tile(answer, tiles, queries):
     """The signature of what asks about a tile: (tiles, tile, queries, query_offset, limit)."""
     return answer(tiles, types.int64, queries, types.int64, types.int64)
