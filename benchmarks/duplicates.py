@@ -22,6 +22,7 @@ imagededup, datasketch and semhash; one that it does not have is left out.
 - ``million``: 1,000,000 x 128 with planted pairs: what memory the search takes above the data.
 - ``texts_streamed``: 1,000,000 texts of a parquet file, mixed from the descriptions, with planted edits: the most
   memory that ``hashlearn dedup`` takes.
+- ``vectors_streamed``: 10,000,000 x 64 in half precision, in a file, with planted copies: time and memory likewise.
 - ``review``: the page for 25,000 rows in groups: the first paint in Chromium (playwright), and the largest file.
 
 Every set adds one line to ``results/duplicates.jsonl``.
@@ -37,7 +38,6 @@ import argparse
 import csv
 import json
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -56,6 +56,7 @@ from runs import add_out_option, append_run
 from hashlearn import find_duplicates
 from hashlearn.cli.support.dedup_inputs import PICTURE_ENCODER, default_distance
 from hashlearn.duplicates import find_duplicate_texts, write_review
+from hashlearn.duplicates.find import TEXT_DISTANCE
 from hashlearn.features import encoder_named
 from hashlearn.features.pictures import thumbnail
 
@@ -71,6 +72,7 @@ SETS = [
     "second_opinion",
     "million",
     "texts_streamed",
+    "vectors_streamed",
     "review",
 ]
 REPEATED = [1482, 1848]  # photos of the sample that show the car of 537 and the frog of 1371 once more
@@ -164,7 +166,7 @@ def texts(options: argparse.Namespace) -> Iterable[dict]:
         encoded = encoder_named("shingles", "text").encode(all_texts)
         distances = np.array([0.15, 0.2, 0.25, 0.3])
         lines = [
-            [texts_by_default(all_texts, true)],
+            texts_by_words(all_texts, true),
             against_vectors(encoded, true, distances, ours_too=False),
             peers(options, "semhash", true, vectors=encoded, distances=distances),
             peers(options, "datasketch", true, texts=np.array(all_texts)),
@@ -315,15 +317,53 @@ def texts_streamed(options: argparse.Namespace) -> Iterable[dict]:
     with tempfile.TemporaryDirectory() as folder:
         parquet.write_table(pyarrow.table({"body": made}), Path(folder) / "texts.parquet")
         n_bytes = sum(len(text.encode()) for text in made)
-        command = [sys.executable, "-m", "hashlearn", "dedup", "texts.parquet", "--text", "body", "--out", "groups.csv"]
-        _, seconds = timed(lambda: subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL))
-        with (Path(folder) / "groups.csv").open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-    group_of = {int(row["id"]): row["group"] for row in rows}
-    hits = sum(a in group_of and group_of[a] == group_of.get(b) for a, b in true)
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    line = {"contender": f"hashlearn dedup, {options.n_texts:,} texts of a file", "seconds": seconds}
-    yield line | {"recall": hits / len(true), "peak_megabytes": peak, "megabytes_of_texts": n_bytes / 2**20}
+        del made, words
+        measured = by_command(Path(folder), "texts.parquet", "--text", "body")
+        share = share_in_groups(Path(folder) / "groups.csv", true)
+    line = {"contender": f"hashlearn dedup, {options.n_texts:,} texts of a file", "recall": share}
+    yield line | measured | {"megabytes_of_texts": n_bytes / 2**20}
+
+
+def vectors_streamed(options: argparse.Namespace) -> Iterable[dict]:
+    n, width = options.n_vectors, 64
+    rng = np.random.default_rng(0)
+    n_copies = n // 100
+    rows = np.sort(rng.choice(n - n_copies, n_copies, replace=False))
+    with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
+        path = Path(folder) / "vectors.npy"
+        values = np.lib.format.open_memmap(path, "w+", np.float16, (n, width))
+        for start in range(0, n - n_copies, 1 << 18):
+            stop = min(start + (1 << 18), n - n_copies)
+            values[start:stop] = rng.standard_normal((stop - start, width), np.float32)
+        noise = np.float32(0.05) * rng.standard_normal((n_copies, width), np.float32)
+        values[n - n_copies :] = values[rows].astype(np.float32) + noise
+        values.flush()
+        del values, noise
+        true = set(zip(rows.tolist(), range(n - n_copies, n)))
+        measured = by_command(Path(folder), "vectors.npy", "--max-distance", "0.005")
+        share = share_in_groups(Path(folder) / "groups.csv", true)
+        megabytes_of_vectors = path.stat().st_size / 2**20
+    line = {"contender": f"hashlearn dedup, {n:,} vectors of a file", "recall": share}
+    yield line | measured | {"megabytes_of_vectors": megabytes_of_vectors}
+
+
+def by_command(folder: Path, *arguments: str) -> dict[str, float]:
+    """Time and most memory of ``hashlearn dedup`` in a process of its own, mapped files included."""
+    command = [sys.executable, "-m", "hashlearn", "dedup", *arguments, "--out", "groups.csv"]
+    start = time.perf_counter()
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        raise RuntimeError(f"{' '.join(command)} failed")
+    spent = {"seconds": time.perf_counter() - start, "processor_seconds": used.ru_utime + used.ru_stime}
+    return spent | {"peak_megabytes": used.ru_maxrss / 1024}
+
+
+def share_in_groups(table: Path, true: PairSet) -> float:
+    """The share of pairs whose rows are in one group of a table."""
+    with table.open(encoding="utf-8", newline="") as file:
+        group_of = {int(row["id"]): row["group"] for row in csv.DictReader(file)}
+    return sum(a in group_of and group_of[a] == group_of.get(b) for a, b in true) / len(true)
 
 
 def review(options: argparse.Namespace) -> Iterable[dict]:
@@ -385,11 +425,12 @@ def pictures_by_default(items: list, true: PairSet) -> dict:
     return line | at_best({found.max_distance: rows_of(found)}, true)
 
 
-def texts_by_default(texts: list[str], true: PairSet) -> dict:
-    """What ``hashlearn dedup --text`` finds."""
-    found, seconds = timed(lambda: find_duplicate_texts(texts))
-    line = {"contender": "hashlearn dedup, defaults (words)", "seconds": seconds}
-    return line | at_best({found.max_distance: rows_of(found)}, true)
+def texts_by_words(texts: list[str], true: PairSet) -> Iterable[dict]:
+    """What ``hashlearn dedup --text`` finds, by default and where at most a tenth of the words of both may differ."""
+    for name, distance in {"defaults (words)": TEXT_DISTANCE, "--max-distance 0.04": 0.04}.items():
+        found, seconds = timed(lambda distance=distance: find_duplicate_texts(texts, distance))
+        line = {"contender": f"hashlearn dedup, {name}", "seconds": seconds}
+        yield line | at_best({found.max_distance: rows_of(found)}, true)
 
 
 def against_vectors(X: np.ndarray, true: PairSet, distances: np.ndarray, ours_too: bool = True) -> Iterable[dict]:
@@ -493,6 +534,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--embeddings", type=Path, nargs="+", default=[], help=".npy files of further embeddings")
     parser.add_argument("--peers", default=sys.executable, help="the Python interpreter that has the peers")
     parser.add_argument("--n-texts", type=int, default=1_000_000, help="of texts_streamed")
+    parser.add_argument("--n-vectors", type=int, default=10_000_000, help="of vectors_streamed")
+    parser.add_argument("--scratch", help="folder for the file of vectors_streamed; by default that of temporary files")
     parser.add_argument("--only", nargs="+", choices=SETS)
     add_out_option(parser)
     return parser.parse_args()

@@ -39,10 +39,22 @@ def main() -> None:
     for index in options.index:
         hasher = ITQ(n_bits=options.bits, random_state=0).fit(rows[:50_000])
         search = SimilaritySearch(hasher, keep_vectors="float32", index=index).add(rows).warm()
+        first = seconds(lambda search=search: search.upsert(new[:1], [len(search)], duplicates="flag", max_distance=0))
+        search.remove([len(rows)])
         measured = [measure(search, new, originals, size, max_distance, options.rounds) for size in (1, len(new))]
         for each in measured:
             print({name: round(value, 3) if isinstance(value, float) else value for name, value in each.items()})
-        run = {"rows": len(rows), "features": rows.shape[1], "bits": options.bits, "index": index, "blocks": measured}
+        exact = exact_copies_found(search, rows)
+        print({"exact_copies_found": exact, "first_guarded_seconds": first})
+        measured = [{**each, "exact_copies_found": exact} for each in measured]
+        run = {
+            "first_guarded_seconds": first,
+            "rows": len(rows),
+            "features": rows.shape[1],
+            "bits": options.bits,
+            "index": index,
+            "blocks": measured,
+        }
         append_run(options.out, "guard", run)
 
 
@@ -88,6 +100,14 @@ def measure(
         "guard_in_searches": guard / medians["search"],
         "copies_found": found / max(1, found + wrong),
     }
+
+
+def exact_copies_found(search: SimilaritySearch, rows: NDArray) -> float:
+    """The share of 1,000 rows of the search that are found if they are added again, at distance 0."""
+    again = rows[np.random.default_rng(1).choice(len(rows), 1000, replace=False)]
+    n = len(search)
+    search.add(again, duplicates="skip", max_distance=0)
+    return 1 - (len(search) - n) / len(again)
 
 
 def seconds(call: Callable[[], Any]) -> float:

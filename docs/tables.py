@@ -970,9 +970,11 @@ def guard() -> str:
         for run in benchmark_runs("guard")
         for block in run["blocks"]
     }
-    rows = [["rows", "index", "new rows at a time", "time of the guard / of a search", "copies found"]]
+    rows = [["rows", "index", "new rows at a time", "guard / search", "noisy copies found", "exact copies found"]]
     for (n, index, n_new), block in newest.items():
+        exact = block.get("exact_copies_found")
         cells = [f"{block['guard_in_searches']:.1f}", f"{block['copies_found']:.2f}"]
+        cells.append("" if exact is None else f"{exact:.3f}")
         rows.append([f"{n:,}", index, str(n_new), *cells])
     return markdown(rows)
 

@@ -182,6 +182,39 @@ def test_a_folder_that_was_renamed_is_undone_too(photos, tmp_path):
     assert os.listdir(tmp_path / "renamed") == ["mine.txt"]
 
 
+def test_a_refused_move_leaves_no_folder_behind(photos, tmp_path, monkeypatch):
+    """As in a folder that may not be written to; the tests may run as a user who may write everywhere."""
+    before, target, rename = state_of(photos), tmp_path / "aside", os.rename
+
+    def refusing(old, new):
+        if old == photos / "sub/a-again.png":
+            raise PermissionError(13, "Permission denied")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", refusing)
+    moved = move_files(moves_of(photos, target, DROPPED), target)
+    assert moved.stays == [("sub/a-again.png", "the system refuses to move it: Permission denied")]
+    assert not (target / "sub").exists()
+    undo_moves(target / "moved.csv")
+    assert state_of(photos) == before
+    assert not target.exists()
+
+
+def test_a_folder_that_cannot_be_read_is_told(photos, monkeypatch):
+    scandir = os.scandir
+
+    def refusing(path):
+        if Path(path) == photos / "sub":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    found = files_of_pictures(photos)
+    assert ("sub", "a folder: Permission denied") in found.skipped
+    assert "sub/d.png" not in found.names
+    assert "a.png" in found.names
+
+
 def test_a_file_that_the_system_refuses_to_move_keeps_no_other_back(photos, tmp_path):
     before, target = state_of(photos), tmp_path / "aside"
     target.mkdir()

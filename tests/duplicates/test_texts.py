@@ -15,6 +15,12 @@ from hashlearn.duplicates import find_duplicate_texts
 from hashlearn.duplicates.texts import Rarity, TextRows, TextWords
 
 
+def differing_share(a, b):
+    """The share of the different words of two texts that only one of them has."""
+    one, two = set(a.lower().split()), set(b.lower().split())
+    return 1 - len(one & two) / len(one | two)
+
+
 def distance(a, b, texts):
     """The rule of the module's text, word by word."""
     one, two = Counter(a.lower().split()), Counter(b.lower().split())
@@ -27,11 +33,11 @@ def distance(a, b, texts):
     longest = max(one.total(), two.total())
     share = max(0, max((one - two).total(), (two - one).total()) - 0.5) / longest
     weighted = max(weight(one - two), weight(two - one)) / max(weight(one), weight(two))
-    short = 1 - len(one.keys() & two.keys()) / len(one.keys() | two.keys()) if longest < 20 else 0
+    of_both = differing_share(a, b) * (1 if longest < 20 else 0.4)
     pairs = [Counter(pairwise(text.lower().split())) for text in (a, b)]
     most = max(each.total() for each in pairs)
     neighbors = (most - (pairs[0] & pairs[1]).total()) / most if most else 0
-    return max(share, weighted / 2, short, neighbors / 3)
+    return max(share, weighted / 2, of_both, neighbors / 3)
 
 
 WORDS = ["the", "a", "of", "Fox", "dog", "1.2", "1.3", "x", "y", "ß", "ﬁ"]
@@ -45,6 +51,46 @@ def test_the_distance_is_what_the_rule_says(texts):
     first, second = np.triu_indices(len(texts), 1)
     wanted = [distance(texts[a], texts[b], texts) for a, b in zip(first, second)]
     np.testing.assert_allclose(rows.distances(first, second), wanted, atol=1e-12)
+
+
+OTHER_TEXTS = [f"other text {number}" for number in range(500)]
+"""With them the words of the other texts are about equally rare, so that no text is far because of its rare words."""
+
+
+@st.composite
+def edited_texts(draw):
+    """Texts with many repeated words, and copies of them in which some words are other words."""
+    word = st.sampled_from([f"w{i}" for i in range(40)])
+    texts = draw(st.lists(st.lists(word, min_size=1, max_size=60), min_size=1, max_size=4))
+    for words in list(texts):
+        copy = list(words)
+        for _ in range(draw(st.integers(0, 6))):
+            copy[draw(st.integers(0, len(copy) - 1))] = draw(word)
+        texts.append(copy)
+    return [" ".join(words) for words in texts] + OTHER_TEXTS
+
+
+@settings(max_examples=300, deadline=None)
+@given(edited_texts())
+def test_what_is_dropped_differs_from_what_is_kept_in_at_most_the_promised_share(texts):
+    """The promises of the page, for any texts."""
+    for max_distance, promised in ((0.1, {10: 0, 20: 0.1, 10**9: 0.25}), (0.04, {10**9: 0.1})):
+        for group in find_duplicate_texts(texts, max_distance).groups:
+            for row in group.members.tolist():
+                kept, dropped = texts[group.kept], texts[row]
+                longest = max(len(kept.split()), len(dropped.split()))
+                assert (
+                    differing_share(kept, dropped) <= min(s for below, s in promised.items() if longest < below) + 1e-9
+                )
+                one, two = Counter(kept.split()), Counter(dropped.split())
+                differing = max((one - two).total(), (two - one).total())
+                assert differing <= max_distance * longest + 0.5 + 1e-9
+
+
+def test_words_that_are_repeated_count_once_among_the_different_words():
+    """Two of twenty words are replaced, but these are two of the three that the text has."""
+    texts = [" ".join(18 * ["tick"] + words) for words in (["red", "fox"], ["big", "dog"])]
+    assert len(find_duplicate_texts(texts + OTHER_TEXTS).dropped) == 0
 
 
 def test_rarity_does_not_depend_on_the_blocks():

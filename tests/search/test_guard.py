@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashlearn import ABH, ITQ, SimilaritySearch
+from hashlearn import ABH, ITQ, LSH, SimilaritySearch
 
 X = np.random.default_rng(0).standard_normal((1200, 16)).astype(np.float32)
 NEAR = {"euclidean": 0.05, "cosine": 1e-4}
@@ -88,6 +88,24 @@ def test_under_the_cosine_equal_rows_are_within_any_distance():
     search = made("ITQ", metric="cosine").add(X[:600])
     search.add(np.tile(X[:600], (2, 1)), duplicates="skip", max_distance=0)
     assert len(search) == 600
+
+
+@pytest.mark.parametrize("keep_vectors", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("n_bits", [2, 32])
+def test_a_copy_of_a_kept_row_is_found_at_distance_0(keep_vectors, metric, n_bits):
+    """However vectors are kept, and if hundreds of rows have its code."""
+    hasher = LSH(n_bits=n_bits, random_state=0).fit(X)
+    search = SimilaritySearch(hasher, metric=metric, keep_vectors=keep_vectors).add(X)
+    search.add(X, duplicates="skip", max_distance=0)
+    assert len(search) == len(X)
+    assert len(search.near_rows) == len(X)
+
+
+def test_equal_new_rows_are_found_at_distance_0():
+    search = made("ITQ").add(X[:1] + 100)
+    search.add(np.concatenate([X[:300], X[:300]]), duplicates="skip", max_distance=0)
+    assert len(search) == 301
 
 
 def test_without_vectors_codes_are_compared():

@@ -184,6 +184,7 @@ def move_files(plan: MovePlan, target: str | Path) -> Moved:
         _sync_folders(done, place)
         if stays:
             _write_record(record, [*before, *done])
+            _remove_empty_folders(plan.moves, place)
     return Moved(len(done), [*plan.stays, *stays], sum(move.n_bytes for move in done))
 
 

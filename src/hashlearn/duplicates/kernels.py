@@ -7,8 +7,9 @@ from hashlearn.compiled import compiled, fast
 SHORT = 20
 """Texts of fewer words are compared by the different words of both."""
 
-HALF_A_WORD, HALF_THE_WEIGHT, THIRD_OF_PAIRS = 0.5, 0.5, 1 / 3
-"""Words that may differ for free; factors of the weight and of the pairs of neighboring words in the distance."""
+HALF_A_WORD, HALF_THE_WEIGHT, THIRD_OF_PAIRS, TWO_FIFTHS_OF_BOTH = 0.5, 0.5, 1 / 3, 0.4
+"""Words that may differ for free; factors in the distance: of the weight, of the pairs of neighboring words, and of the
+different words of both texts where these are not short."""
 
 CHUNK = 64
 """Number of products that are checked together by their least value: most chunks hold no near pair."""
@@ -300,6 +301,5 @@ def word_distances(
             n_shared = number_shared(pairs_a, pairs_b)
             most = max(len(pairs_a), len(pairs_b))
             distance = max(distance, THIRD_OF_PAIRS * (most - n_shared) / most)
-        if longest < SHORT:
-            distance = max(distance, 1 - shared / n_different)
-        distances[pair] = distance
+        of_both = 1 - shared / n_different
+        distances[pair] = max(distance, of_both if longest < SHORT else TWO_FIFTHS_OF_BOTH * of_both)

@@ -1,6 +1,7 @@
 """Pictures from files: read upright and within limits, cut to squares, made small."""
 
 import io
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -45,8 +46,14 @@ def picture_names(folder: str | Path) -> PictureNames:
         raise ValueError(f"folder must be a folder of images, got {folder}")
     inside = top.resolve()
     resolved = cache(Path.resolve)  # resolving a folder takes longer than everything else here
-    names, skipped = [], []
-    for path in top.rglob("*"):
+    names: list[str] = []
+    skipped: list[Skipped] = []
+
+    def unread(error: OSError) -> None:
+        folder = Path(error.filename).relative_to(top).as_posix()
+        skipped.append(Skipped(folder.encode("utf-8", "replace").decode(), f"a folder: {error.strerror}"))
+
+    for path in (Path(parent, name) for parent, _, files in os.walk(top, onerror=unread) for name in files):
         name = path.relative_to(top).as_posix()
         suffix = path.suffix.lower()
         if suffix not in SUFFIXES + UNREAD_SUFFIXES or name.startswith(".") or "/." in name or not path.is_file():

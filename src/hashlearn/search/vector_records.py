@@ -283,6 +283,10 @@ class VectorView(Source):
         """The vectors at these places."""
         return self.layout.floats(self.stored(places))
 
+    def as_kept(self, block: NDArray) -> NDArray[np.float32]:
+        """Vectors as they would be read again if they were kept here."""
+        return self._mapping.layout.floats(self._mapping.layout.stored(block)[0])
+
     def is_whole(self, places: NDArray[np.int64]) -> bool:
         """Whether the vectors at these places match their checksums."""
         try:
