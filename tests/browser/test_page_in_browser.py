@@ -140,6 +140,53 @@ def test_filters_narrow_the_results_and_stay_in_the_address(browse):
     assert "brightness" in page.url
 
 
+def test_a_filter_leaves_the_map_where_it_is_and_the_focus_on_its_box(browse):
+    page = when_computed(browse("/"))
+    page.evaluate("window.isSamePage = true")
+    page.get_by_role("button", name="Closer").click()
+    page.locator(".map canvas").focus()
+    seen = name_places(page)
+    box = page.locator('[name="f.brightness"]').first
+    box.focus()
+    page.keyboard.press("Space")
+    page.wait_for_url("**f.brightness=*")
+    assert page.locator(".chips").count()
+    page.wait_for_selector(".map [data-map-tools]:visible")
+    page.wait_for_timeout(200)
+    assert seen.items() & name_places(page).items()
+    assert page.evaluate("document.activeElement.name") == "f.brightness"
+    assert "of 120 items" in page.locator("[data-said]").inner_text()
+    page.locator(".chips a").first.click()
+    page.wait_for_url(lambda url: "brightness" not in url)
+    assert not page.locator(".chips").count()
+    page.go_back()
+    assert page.locator(".chips").count()
+    assert page.evaluate("window.isSamePage")
+
+
+def name_places(page):
+    """Where the names of clusters stand that are seen on the map."""
+    names = page.locator(".names a:visible").evaluate_all("names => names.map(a => [a.textContent, a.style.left])")
+    return dict(names)
+
+
+def test_long_values_of_a_filter_stay_in_their_column(browse):
+    page = browse("/")
+    name = page.locator(".facet .value span").first
+    name.evaluate("span => (span.textContent = 'usr/share/wallpapers/a-long-name/contents/'.repeat(4))")
+    column, panel = (page.locator(each).bounding_box() for each in (".panel .facet >> nth=0", ".panel"))
+    assert column["x"] + column["width"] <= panel["x"] + panel["width"] + 1
+    assert panel["x"] + panel["width"] < page.locator("main").bounding_box()["x"]
+
+
+def test_one_tiny_picture_does_not_make_the_others_small(browse):
+    page = browse("/?id=china07.jpg")
+    item = page.locator("[data-items] .item").first
+    before = item.bounding_box()["height"]
+    item.evaluate("item => item.classList.add('small')")
+    assert item.bounding_box()["height"] == before
+
+
 def test_picked_items_are_exported_and_searched_together(browse):
     page = browse("/?id=china07.jpg")
     found = results(page)

@@ -117,3 +117,18 @@ def test_inside_a_triangle_is_on_one_side_of_all_its_edges(triangle, places):
         ]
         if min(map(abs, sides)) > SIDE:  # on an edge, either is right
             assert is_inside == (min(sides) > 0 or max(sides) < 0)
+
+
+@given(st.lists(st.floats(-100, 100, width=32), min_size=1, max_size=30), st.floats(1e3, 1e6, width=32))
+def test_rows_far_from_all_others_do_not_squeeze_these_together(values, far):
+    places = np.array([*np.linspace(0, 1, 300), *values, far], np.float32)
+    filled = map_module._without_gaps(places)[1]
+    assert (np.diff(filled) >= 0).all()
+    assert filled.min() >= 0
+    assert filled.max() <= SIDE
+    alone = map_module._without_gaps(np.array([*np.linspace(0, 1, 300), far], np.float32))[1]
+    assert alone[299] - alone[0] > 0.9 * SIDE
+
+
+def test_rows_in_one_place_are_in_the_middle_of_the_map():
+    assert map_module._without_gaps(np.full(3, 7.0, np.float32))[1].tolist() == [SIDE / 2]

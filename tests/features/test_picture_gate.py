@@ -155,6 +155,26 @@ def test_a_picture_is_the_same_by_both_ways(decoder):
         assert 128 <= min(ours.size) < 256
 
 
+@pytest.mark.parametrize(("mode", "color"), [("RGBA", (200, 30, 40, 255)), ("LA", (90, 255)), ("P", 1)])
+def test_what_is_transparent_is_white_whatever_the_file_hides_there(mode, color):
+    picture = Image.new(mode, (20, 20), 0)  # transparent black
+    picture.paste(color, (5, 5, 15, 15))
+    file = io.BytesIO()
+    picture.save(file, "PNG", **({"transparency": 0} if mode == "P" else {}))
+    read = read_picture(file.getvalue())
+    assert read.getpixel((0, 0)) == (255, 255, 255)
+    assert read.getpixel((10, 10)) != (255, 255, 255)
+
+
+def test_a_white_drawing_on_nothing_is_seen():
+    picture = Image.new("RGBA", (20, 20), (0, 0, 0, 0))
+    picture.paste((255, 255, 255, 255), (5, 5, 15, 15))
+    file = io.BytesIO()
+    picture.save(file, "PNG")
+    read = np.asarray(read_picture(file.getvalue()).convert("L"), int)
+    assert read[10, 10] - read[0, 0] > 100
+
+
 def test_a_decoder_that_is_killed_is_started_again(decoder):
     decoder.start()
     decoder._process.kill()

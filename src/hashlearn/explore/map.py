@@ -38,6 +38,8 @@ _LANDMARKS = ("codes", "points", "clusters")
 _FORMAT, _VERSION = "hashlearn map", "2"
 _MOST_NEW = 0.5
 """Where more of the rows than this are new, the map is made anew."""
+_WIDEST_GAP = 0.06
+"""Without a point across the whole map, as a share of the width or height that most points take."""
 
 
 class MapCluster(NamedTuple):
@@ -277,9 +279,25 @@ def _clusters(names: list[str], points: NDArray, labels: NDArray, ids: NDArray) 
 
 def _scaled(points: NDArray, landmark_points: NDArray) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
     """Points, and those of the landmarks, within the square of the map, which they fill in both directions."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    scale = SIDE / np.where(high > low, high - low, 1)
-    return ((points - low) * scale).astype(np.uint16), ((landmark_points - low) * scale).astype(np.float32)
+    scaled, around = np.empty(points.shape, np.uint16), np.empty(landmark_points.shape, np.float32)
+    for axis in range(2):
+        places, filled = _without_gaps(points[:, axis])
+        scaled[:, axis] = np.interp(points[:, axis], places, filled)
+        around[:, axis] = np.interp(landmark_points[:, axis], places, filled)
+    return scaled, around
+
+
+def _without_gaps(values: NDArray) -> tuple[NDArray, NDArray]:
+    """Values in ascending order, and their places from 0 to ``SIDE``: wide gaps between neighbors become narrow.
+
+    A few rows that are far from all others, such as copies of one picture, would leave most of the map empty.
+    """
+    places = np.unique(values)
+    low, high = np.quantile(values, (0.02, 0.98))
+    gaps = np.diff(places, prepend=places[0])
+    widest = _WIDEST_GAP * (high - low)
+    filled = np.cumsum(np.minimum(gaps, widest) if widest else gaps, dtype=np.float64)
+    return places, filled / filled[-1] * SIDE if filled[-1] else np.full(len(places), SIDE / 2)
 
 
 def _checksum(codes: NDArray[np.uint8]) -> int:

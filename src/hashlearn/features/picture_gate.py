@@ -18,6 +18,8 @@ FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 _ORIENTATION = 0x0112
 _TURNS = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}
 """EXIF's orientation -> the constant of Pillow's ``transpose`` that makes the picture upright."""
+_PALE, _DARK_GROUND = 225, "#39424f"
+_SEE_THROUGH = ("RGBA", "LA", "PA", "RGBa", "La")
 _ONE_BYTE_MODES = frozenset({"1", "L", "P"})
 _MOST_SHOWN = 8
 """If an untrusted picture is longer than 8 times its shorter side, only its middle is decoded: encoders use no more."""
@@ -85,13 +87,26 @@ def decoded(image: Any, side: int | None, limits: PictureLimits) -> Any:
     if n_bytes > limits.decoded_bytes:
         raise PictureRefusal(f"{n_bytes:,} bytes when decoded, at most {limits.decoded_bytes:,} are read")
     image.load()
-    picture = image.convert("RGB") if image.mode != "RGB" else image
+    picture = _on_ground(image) if image.mode in _SEE_THROUGH or "transparency" in image.info else image
+    picture = picture.convert("RGB") if picture.mode != "RGB" else picture
     if side is not None and min(picture.size) >= 2 * side:
         picture = picture.reduce(min(picture.size) // side)
     turn = _TURNS.get(image.getexif().get(_ORIENTATION))
     if turn is not None:
         return picture.transpose(turn)
     return picture.copy() if picture is image else picture
+
+
+def _on_ground(image: Any) -> Any:
+    """A picture in color, white where it was transparent, or dark where all that is seen is nearly white."""
+    from PIL import Image, ImageStat
+
+    seen = image if image.mode == "RGBA" else image.convert("RGBA")
+    statistics = ImageStat.Stat(seen.convert("L"), mask=seen.getchannel("A").point(lambda alpha: alpha > 0 and 255))
+    is_pale = statistics.count[0] > 0 and statistics.mean[0] > _PALE
+    ground = Image.new("RGB", image.size, _DARK_GROUND if is_pale else "white")
+    ground.paste(seen, mask=seen)
+    return ground
 
 
 def middle(picture: Any, most_ratio: float = 1) -> tuple[int, int, int, int]:

@@ -180,6 +180,57 @@ def test_where_no_item_meets_the_filters_the_chosen_ones_stay_and_can_be_cleared
     assert "data-map=" not in answer.text
 
 
+def test_the_way_out_of_filters_keeps_how_items_are_shown(digits):
+    text = digits.get("/?f.label=3&f.label=4&layout=list&show=label").text
+    ways = re.findall(r'<a (?:class="button" )?data-here href="([^"]*)"', text.partition('class="names"')[0])
+    assert len(ways) == 3  # Clear, and the two chips
+    assert all("layout=list" in way and "show=label" in way for way in ways)
+
+
+@pytest.fixture(scope="module")
+def payloads_of_all_kinds(clients):
+    """300 items with 40 fields; six of them are the same."""
+    payloads = [
+        {"text": "a tale. " * 600, "<b>kind</b>": f"<i>{row % 3}</i>", "day": 1 + row % 30, "row": row}
+        | {f"field{place}": f"value {place} of {row}" for place in range(36)}
+        for row in range(300)
+    ]
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(300, 16)).astype(np.float32)
+    vectors[:6] = vectors[0] + 1e-3 * rng.normal(size=(6, 16))
+    search = SimilaritySearch(LSH(n_bits=32, random_state=0), keep_vectors="float32").fit(vectors)
+    ids = [f"row {row}" for row in range(300)]
+    return clients(OwnCollection(search.add(vectors, ids, payloads), None, None, "payloads", []))
+
+
+def test_every_field_can_be_shown_and_an_item_shows_all_of_its_own(payloads_of_all_kinds):
+    assert "value 35 of 299<" in payloads_of_all_kinds.get("/?show=field35&words=299").text
+    own = payloads_of_all_kinds.get("/?id=row+7").text.partition('class="asked"')[2].partition('class="tools"')[0]
+    assert "Its 39 fields" in own
+    assert "value 35 of 7<" in own
+    assert "<b>kind" not in own
+
+
+def test_a_long_text_is_there_to_its_end_where_one_looks_at_its_item(payloads_of_all_kinds):
+    own = payloads_of_all_kinds.get("/?id=row+7").text.partition('class="asked"')[2].partition('class="tools"')[0]
+    assert own.count("a tale.") == 600
+
+
+def test_bars_of_whole_numbers_hold_equally_many_different_ones(payloads_of_all_kinds):
+    text = payloads_of_all_kinds.get("/").text
+    bars = re.findall(
+        r"<title>(\d+) to (\d+): (\d+)</title>", text.partition("<legend>day")[2].partition("</fieldset>")[0]
+    )
+    assert [int(count) for _, _, count in bars] == [20] * 15
+
+
+def test_a_large_group_shows_some_of_its_items_and_picks_all(payloads_of_all_kinds, computed):
+    group = computed(payloads_of_all_kinds, "/").text.partition('class="groups"')[2].partition("</p></li>")[0]
+    assert "Pick all 6" in group
+    assert group.count('class="item ') == 4
+    assert group.count("data-id=") == 6
+
+
 def test_views_that_need_an_item_offer_some(digits):
     for view in ("/page/inside", "/page/compare"):
         offered = re.findall(rf'class="example[^"]*" href="({view}\?id=\d+)"', digits.get(view).text)

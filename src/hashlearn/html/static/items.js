@@ -14,6 +14,7 @@ function justify(list) {
   list.classList.add("justified");
   for (const item of list.querySelectorAll("[data-ratio]")) {
     const ratio = Math.min(4, Math.max(0.4, Number(item.dataset.ratio)));
+    item.classList.toggle("whole", ratio !== Number(item.dataset.ratio));
     item.style.flexGrow = ratio;
     item.style.flexBasis = `calc(${ratio} * var(--row) * 0.85)`;
   }

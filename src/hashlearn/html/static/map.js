@@ -1,25 +1,34 @@
 // The map: every item a point of its cluster's color, many items a shade. Drag to move, wheel or pinch to zoom.
 const MOST_PICTURES = 150;
-const WIDE = 78, TALL = 58;  // room of a picture where not all are drawn
+const WIDE = 62, TALL = 48;  // room of a picture where not all are drawn
 const MOST_LOOKED_AT = 20000;
+let known = null;  // the points, and the part of them that is looked at: they stay while filters change
 
-export async function drawMap(map) {
+// ``go`` is called with the address of what somebody chose.
+export async function drawMap(map, go) {
   if (!map) return;
   const n = Number(map.dataset.map);
   const side = Number(map.dataset.side);
   const canvas = map.querySelector("canvas");
   const tools = map.querySelector("[data-map-tools]");
-  const [answer, masked] = await Promise.all([fetch(map.dataset.points), map.dataset.mask && fetch(map.dataset.mask)]);
-  if (!answer.ok) return;
+  const isKnown = known?.address === map.dataset.points;
+  const [answer, masked] = await Promise.all([
+    isKnown || fetch(map.dataset.points),
+    map.dataset.mask && fetch(map.dataset.mask),
+  ]);
+  if (!isKnown) {
+    if (!answer.ok) return;
+    const middle = { scale: 1, x: side / 2, y: side / 2 };
+    known = { address: map.dataset.points, content: await answer.arrayBuffer(), view: middle };
+  }
   tools.hidden = false;
-  const content = await answer.arrayBuffer();
+  const { content, view } = known;
   const xs = new Uint16Array(content, 0, n);
   const ys = new Uint16Array(content, 2 * n, n);
   const labels = new Uint8Array(content, 4 * n, n);
   const colors = palette(map);
   const bits = masked ? new Uint8Array(await masked.arrayBuffer()) : null;
   const isChosen = i => !bits || (bits[i >> 3] >> (7 - (i & 7))) & 1;
-  const view = { scale: 1, x: side / 2, y: side / 2 };
   let width = 0, height = 0, pixel = 1, lasso = null, tool = "move";
 
   // Pixels of a step on the map, across and down: the whole map fills the frame.
@@ -136,7 +145,7 @@ export async function drawMap(map) {
     waiting = true;
     requestAnimationFrame(() => {
       waiting = false;
-      draw();
+      if (width && height) draw();  // nothing is seen of a map that another one has replaced
     });
   };
   const zoomAt = (factor, x = width / 2, y = height / 2) => {
@@ -219,7 +228,7 @@ export async function drawMap(map) {
   });
   canvas.addEventListener("pointerup", event => {
     touches.delete(event.pointerId);
-    if (tool === "lasso" && lasso?.length > 2) choose(lasso, side);
+    if (tool === "lasso" && lasso?.length > 2) choose(lasso, side, go);
     else if (moved < 4) {
       const found = nearest(...toMap(event.offsetX, event.offsetY), 12 / across());
       if (found >= 0) fetch(`/page/place?place=${found}`).then(async answer => {
@@ -246,7 +255,7 @@ export async function drawMap(map) {
     if (event.key === "+" || event.key === "=") zoomAt(1.5);
     if (event.key === "-") zoomAt(1 / 1.5);
     // What is seen now is chosen: the same as drawing a line around it.
-    if (event.key === "Enter") choose([[0, 0], [width, 0], [width, height], [0, height]].map(corner => toMap(...corner)), side);
+    if (event.key === "Enter") choose([[0, 0], [width, 0], [width, height], [0, height]].map(corner => toMap(...corner)), side, go);
   });
 
   tools.addEventListener("click", event => {
@@ -262,14 +271,14 @@ export async function drawMap(map) {
 }
 
 // Go to the items inside of a line: its corners, on a grid of 1000, are part of the address.
-function choose(line, side) {
+function choose(line, side, go) {
   const every = Math.ceil(line.length / 60);
   const corners = line.filter((_, place) => place % every === 0)
     .map(corner => corner.map(value => Math.min(1000, Math.max(0, Math.round(value / side * 1000)))));
   if (corners.length < 3) return;
   const address = new URLSearchParams(location.search);
   address.set("area", corners.flat().join(","));
-  location.assign(`/?${address}`);
+  go(`/?${address}`);
 }
 
 // The colors of the clusters as numbers that pixels are made of.

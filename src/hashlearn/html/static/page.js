@@ -6,23 +6,19 @@ import { drawMap } from "./map.js";
 
 const SETTINGS = "[data-settings] :is(select, input[type=number], input[type=checkbox], input[type=search], input[list])";
 const PAUSE = 400;  // milliseconds between two questions for how far work is
+const MOST_KEPT = 10;
 const basket = offerBasket();
+
+let latest = 0;  // the address that was asked for last
+let shown = location.search;
+const kept = new Map();  // parts of the page at other addresses
 
 function show(part) {
   showItems(part, list => basket.mark(list));
-  drawMap(part.querySelector("[data-map]"));
-  for (const job of part.querySelectorAll("[data-job]")) watchJob(job, () => refresh(job.closest("main, aside")));
+  drawMap(part.querySelector("[data-map]"), go);
+  for (const job of part.querySelectorAll("[data-job]")) watchJob(job, () => refresh(job.closest("[data-part]").dataset.part));
   // A changed setting is applied at once; the button is for those without scripts.
   for (const button of part.querySelectorAll("[data-apply]")) button.hidden = true;
-  for (const field of part.querySelectorAll(SETTINGS)) {
-    field.addEventListener("change", () => field.form.reportValidity() && field.form.requestSubmit());
-  }
-  // Empty fields stay out of the address.
-  for (const form of part.querySelectorAll("form[method=get]")) {
-    form.addEventListener("submit", () => {
-      for (const field of form.elements) if (field.name && field.value === "") field.disabled = true;
-    });
-  }
   // What takes longer comes after the page.
   for (const late of part.querySelectorAll("[data-fetch]")) {
     fetch(late.dataset.fetch).then(async answer => {
@@ -31,12 +27,93 @@ function show(part) {
   }
 }
 
+const pageOf = async address => new DOMParser().parseFromString(await (await fetch(address)).text(), "text/html");
+
+// Put other parts in the places of those that are shown, which are returned. What is open, and who has the focus, stays.
+function exchange(partOf, parts = "[data-part]") {
+  const { id, name, value } = document.activeElement;
+  const left = new Map();
+  for (const before of document.querySelectorAll(parts)) {
+    const after = partOf(before.dataset.part);
+    if (!after) continue;
+    const wasOpen = [...before.querySelectorAll("details")].map(each => each.open);
+    [...after.querySelectorAll("details")].forEach((each, place) => (each.open = wasOpen[place] ?? each.open));
+    before.replaceWith(after);
+    left.set(before.dataset.part, before);
+  }
+  const again = id ? `#${CSS.escape(id)}` : name && `:not([type=hidden])[name="${CSS.escape(name)}"][value="${CSS.escape(value)}"]`;
+  if (again) document.querySelector(again)?.focus({ preventScroll: true });
+  return left;
+}
+
+function showParts(page, parts) {
+  const left = exchange(part => page.querySelector(`[data-part="${part}"]`), parts);
+  for (const part of left.keys()) show(document.querySelector(`[data-part="${part}"]`));
+  return left;
+}
+
 // When the work is done, only the part that waited for it is exchanged: what somebody types elsewhere stays.
 async function refresh(part) {
-  const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
-  part.replaceChildren(...page.querySelector(part.localName).childNodes);
-  show(part);
+  showParts(await pageOf(location.href), `[data-part="${part}"]`);
 }
+
+// Another choice of the same view: no new page is loaded, so the map keeps its points and its place.
+async function go(address, isNew = true) {
+  const mine = ++latest;
+  let page;
+  try {
+    page = await pageOf(address);
+  } catch {
+    return location.assign(address);
+  }
+  if (mine !== latest) return;
+  if (isNew) history.pushState(null, "", address);
+  const { title } = document;
+  document.title = page.title;
+  keep(showParts(page), title);
+  document.querySelector("[data-said]").textContent = document.querySelector("main h1").textContent;
+}
+
+// What is left is kept for who goes back.
+function keep(left, title) {
+  kept.delete(shown);
+  kept.set(shown, { left, title });
+  if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value);
+  shown = location.search;
+}
+
+addEventListener("popstate", () => {
+  if (location.search === shown) return;
+  const before = kept.get(location.search);
+  if (!before) return void go(location.href, false);
+  latest++;
+  const { title } = document;
+  document.title = before.title;
+  keep(exchange(part => before.left.get(part)), title);
+  resetForms();
+  for (const list of document.querySelectorAll("[data-items]")) basket.mark(list);
+});
+document.addEventListener("click", event => {
+  const link = event.target.closest("a[data-here]");
+  if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  go(link.href);
+});
+document.addEventListener("change", ({ target }) => {
+  if (target.matches(SETTINGS) && target.form.reportValidity()) target.form.requestSubmit();
+});
+document.addEventListener("submit", event => {
+  const form = event.target;
+  if (form.getAttribute("method") !== "get") return;
+  // Empty fields stay out of the address.
+  if ("here" in form.dataset) {
+    event.preventDefault();
+    const said = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
+    go(`/${said.size ? "?" : ""}${said}`);
+  } else {
+    for (const field of form.elements) if (field.name && field.value === "") field.disabled = true;
+  }
+});
 
 // Long work: ask how far it is, and say when it is done.
 async function watchJob(work, onDone) {
@@ -134,12 +211,14 @@ enlarge();
 show(document);
 
 // Who goes back sees the filters of the address, not the boxes as they were left.
-addEventListener("pageshow", event => {
-  const isBack = event.persisted || performance.getEntriesByType("navigation")[0]?.type === "back_forward";
-  for (const form of isBack ? document.querySelectorAll("[data-panel] form") : []) {
+function resetForms() {
+  for (const form of document.querySelectorAll("[data-panel] form")) {
     for (const field of form.elements) field.disabled = false;
     form.reset();
   }
+}
+addEventListener("pageshow", event => {
+  if (event.persisted || performance.getEntriesByType("navigation")[0]?.type === "back_forward") resetForms();
 });
 
 // On a narrow screen the answer comes first.

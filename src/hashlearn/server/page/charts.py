@@ -199,9 +199,11 @@ def _range_shown(low: float, high: float) -> str:
 def _shown(number: float) -> str:
     """A number as people write it; years have no comma.
 
-    >>> _shown(5635090.0), _shown(2026.0), _shown(0.25)
-    ('5,635,090', '2026', '0.25')
+    >>> _shown(5635090.0), _shown(2026.0), _shown(0.25), _shown(1e15)
+    ('5,635,090', '2026', '0.25', '1e+15')
     """
+    if abs(number) >= 1e10:
+        return f"{number:.4g}"
     return f"{number:,.0f}" if abs(number) >= 100_000 else f"{number:g}"
 
 

@@ -15,7 +15,8 @@ SAMPLE_SIZE = 20_000
 
 TEXT_FIELD = "text"
 _LONGEST_TEXT = 400
-_MOST_FIELDS = 8
+_LONGEST_WHOLE_TEXT = 20_000
+_MOST_FIELDS = 100
 
 
 class Item(NamedTuple):
@@ -115,6 +116,12 @@ class Collection:
         found = {record.id: record for record in self.search.get(ids)}
         return [self._item(found[key]) for key in ids if key in found]
 
+    def whole_text(self, key: Any) -> str | None:
+        """The text of an item that is looked at by itself."""
+        (payload,) = self.search.payloads([key])
+        text = payload.get(TEXT_FIELD) if isinstance(payload, dict) else None
+        return None if text is None else _cut(str(text), _LONGEST_WHOLE_TEXT)
+
     def random_ids(self, n: int, random_state: int | None = None) -> list[Any]:
         """Ids of some items."""
         ids = self.ids
@@ -163,5 +170,5 @@ class Collection:
         return Item(record.id, shown, fields[:_MOST_FIELDS], picture, record.code)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT].rsplit(" ", 1)[0] + " …"
+def _cut(text: str, longest: int = _LONGEST_TEXT) -> str:
+    return text if len(text) <= longest else text[:longest].rsplit(" ", 1)[0] + " …"

@@ -17,6 +17,8 @@ OFFERED = 200
 _LOOKED_AT = 300
 _FEW_VALUES = 12
 _N_BINS = 24
+_MOST_WHOLE = 240
+"""Whole numbers in a range of at most this are counted one by one: bins that hold unequally many of them mislead."""
 _NEARLY_ALL = 0.9
 _MOST_CLOSER_LOOKS = 2
 _MOST_DISTINCT = 0.5
@@ -63,6 +65,8 @@ class Fields:
         self._filters: dict[str, tuple[Any, list[FieldFilter]]] = {}
         self._numeric: set[str] = set()
         """Fields of many different numbers: they have a histogram."""
+        self._whole: set[str] = set()
+        """Those of them whose numbers are whole."""
 
     def names(self) -> list[str]:
         """Fields that have the same value in several items, by their order in the payloads."""
@@ -101,6 +105,7 @@ class Fields:
         self._numeric = {
             field for field, values in seen.items() if all(map(_is_number, values)) and len(set(values)) > _FEW_VALUES
         }
+        self._whole = {field for field in self._numeric if all(float(value).is_integer() for value in seen[field])}
         return [field for field in self._all if _is_worth(seen[field])][:MOST_FIELDS]
 
     def _filter(self, field: str, scope: Scope, subset: NDArray[np.bool_] | None) -> FieldFilter:
@@ -131,18 +136,31 @@ class Fields:
         limits: tuple[float | None, float | None],
     ) -> Markup:
         """The numbers of a field; where nearly all are in the first bar, those in it, and a bar for the rest."""
-        search = self._collection.search
-        found = search.histogram(field, _N_BINS, condition, subset=subset)
-        counts, edges, n_above = found.counts, found.edges, 0
+        counts, edges = self._bars(field, condition, subset)
+        n_above = 0
         for _ in range(_MOST_CLOSER_LOOKS):
             if counts[0] < _NEARLY_ALL * counts.sum() or not edges[0] < edges[1] < edges[-1]:
                 break
             n_above += int(counts[1:].sum())
             near: dict[str, Any] = {field: {"$lte": float(edges[1])}}
             below = near if condition is None else {"$and": [condition, near]}
-            found = search.histogram(field, _N_BINS, below, subset=subset)
-            counts, edges = found.counts, found.edges
+            counts, edges = self._bars(field, below, subset)
         return small_histogram(counts.tolist(), edges.tolist(), limits, n_above)
+
+    def _bars(
+        self, field: str, condition: dict[str, Any] | None, subset: NDArray[np.bool_] | None
+    ) -> tuple[NDArray, NDArray]:
+        """Counts and edges of bins; where the numbers are whole, a bin holds equally many different ones."""
+        search = self._collection.search
+        counts, edges = search.histogram(field, _N_BINS, condition, subset=subset)
+        width = int(edges[-1] - edges[0])
+        if field not in self._whole or not 1 <= width <= _MOST_WHOLE:
+            return counts, edges
+        halves = search.histogram(field, 2 * width, condition, subset=subset).counts
+        each = np.append(halves[::2], halves[-1])  # a bin is half a number wide: every second one is empty
+        step = -(-len(each) // _N_BINS)
+        starts = np.arange(0, len(each), step)
+        return np.add.reduceat(each, starts), np.append(edges[0] + starts, edges[-1])
 
 
 def _is_worth(values: list[Any]) -> bool:

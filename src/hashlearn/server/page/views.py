@@ -62,14 +62,18 @@ class PageState(NamedTuple):
     fields: list[str] | None = None
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """What stays in the address when the query changes."""
+    def looks(self) -> dict[str, Any]:
+        """How items are shown; it stays in the address when the filters are cleared."""
         return {
-            **self.scope.parameters,
             "k": self.k if self.k != K else None,
             "layout": self.layout if self.layout != "grid" else None,
             "show": self.fields,
         }
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What stays in the address when the query changes."""
+        return {**self.scope.parameters, **self.looks}
 
     @property
     def state(self) -> dict[str, Any]:
@@ -293,7 +297,7 @@ class Views:
         alone = [ListedItem(item) for item in collection.items(made.alone)]
         groups = [[ListedItem(item) for item in collection.items(group)] for group in made.groups]
         shown = self._map_values(made)
-        return self._render("home.html", "/", asked, **shown, job=None, alone=alone, groups=groups)
+        return self._render("home.html", "/", asked, **shown, job=None, alone=alone, groups=groups, most_of_group=4)
 
     def _examples(self) -> list[Item]:
         """Some items to begin with, the same ones at every visit."""
@@ -318,6 +322,7 @@ class Views:
             items=items,
             after=after,
             n_found=len(self._pairs(asked)),
+            text=None if asked.query.item is None else self.collection.whole_text(asked.query.item.id),
             trust=self._trust(asked) if is_small else None,
             trust_later=not is_small and self.collection.keeps_vectors,
         )
@@ -438,6 +443,7 @@ class Views:
             query=asked.query,
             state=asked.state,
             settings=asked.settings,
+            looks=asked.looks,
             filters=self.fields.filters(asked.scope, self._subset(asked.scope))
             if is_list and is_counted and len(self.collection)
             else [],
