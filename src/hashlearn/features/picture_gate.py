@@ -39,7 +39,7 @@ class PictureLimits(NamedTuple):
 
     pixels: int = 80_000_000
     ratio: int = 1000
-    decoded_bytes: int = 320_000_000
+    decoded_bytes: int = 640_000_000
 
 
 OWN_FILES = PictureLimits()
@@ -81,7 +81,7 @@ def decoded(image: Any, side: int | None, limits: PictureLimits) -> Any:
     if side is not None:
         scale = side / min(image.size)
         image.draft("RGB", (round(image.width * scale), round(image.height * scale)))
-    n_bytes = image.width * image.height * (1 if image.mode in _ONE_BYTE_MODES else 4)
+    n_bytes = image.width * image.height * _bytes_of_pixel(image)
     if n_bytes > limits.decoded_bytes:
         raise PictureRefusal(f"{n_bytes:,} bytes when decoded, at most {limits.decoded_bytes:,} are read")
     image.load()
@@ -92,6 +92,12 @@ def decoded(image: Any, side: int | None, limits: PictureLimits) -> Any:
     if turn is not None:
         return picture.transpose(turn)
     return picture.copy() if picture is image else picture
+
+
+def _bytes_of_pixel(image: Any) -> int:
+    if image.format == "WEBP":
+        return 8  # its decoder holds two frames
+    return 1 if image.mode in _ONE_BYTE_MODES else 4
 
 
 def middle(picture: Any, most_ratio: float = 1) -> tuple[int, int, int, int]:
