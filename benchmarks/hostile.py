@@ -52,7 +52,14 @@ def hostile_requests() -> dict[str, bytes]:
         "fields": "{" + ",".join(f'"f{number}":1' for number in range(140_000)) + "}",
         "queries": f'{{"k":10,"vectors":[{",".join([vector] * 1000)}]}}',
     }
+    strings = ",".join(f'"{number:0100}"' for number in range(99_000))
+    bodies |= {
+        "base64": f'{{"vector":"{"A" * 10_000_000}"}}',
+        "long value": f'{{"vector":{vector},"filter":{{"name":"{"a" * 10_000_000}"}}}}',
+        "strings": f'{{"vector":{vector},"filter":{{"name":{{"$in":[{strings}]}}}}}}',
+    }
     requests = {name: prepared("/v1/search", [body.encode()])[0] for name, body in bodies.items()}
+    requests["facets"] = prepared("/v1/points/facets", [b'{"field":"name","limit":1000}'])[0]
     points = {
         "rows": ",".join(f'{{"id":{row},"vector":{vector}}}' for row in range(1000)),
         "payload": f'{{"id":1,"vector":{vector},"payload":{{"a":[{",".join(["[]"] * 100_000)}]}}}}',

@@ -102,6 +102,18 @@ def test_a_picture_beyond_the_limits_is_one_line(decoder, content, told):
     assert "\n" not in str(problem.value)
 
 
+def test_a_picture_within_the_limits_is_decoded_and_one_beyond_them_is_told_why(decoder):
+    """WebP's decoder holds two frames, so half as many pixels are its limit; the reason is the size, not the memory."""
+    for size, told in (((4000, 3100), None), ((4000, 3150), "100,800,000 bytes when decoded")):
+        for options in ({"lossless": True}, {"quality": 10}):
+            content = saved(size, "WEBP", "RGB", method=0, **options)
+            if told is None:
+                assert 256 <= min(decoder.decode(content, 256).size) < 512
+            else:
+                with pytest.raises(FileProblem, match=told):
+                    decoder.decode(content, 256)
+
+
 def test_pictures_of_any_shape_take_little_memory(decoder):
     """1 x 1 to 80,000,000 x 1, in every format: the process of the decoder never needs more than it is allowed."""
     rng = np.random.default_rng(0)

@@ -5,6 +5,7 @@
 
 import os
 import random
+import sqlite3
 import threading
 import time
 from collections import Counter
@@ -169,3 +170,20 @@ assert after[200] > 10 and not after[503], after
 def test_a_full_disk_under_a_server_refuses_writes_and_makes_none_of_them(make_search, tmp_path):
     (tmp_path / "disk").mkdir()
     run_on_small_disk(4, FULL, tmp_path / "disk", make_search(tmp_path / "search"))
+
+
+def test_a_write_that_another_program_holds_up_is_given_up_in_its_time(make_search, tmp_path):
+    """The catalog waits half a minute for other programs; a request has less, and its thread is wanted by others."""
+    folder = make_search(tmp_path / "search")
+    with Server(folder, "--timeout", 1) as server:
+        server.ready()
+        other = sqlite3.connect(folder / "catalog.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        point = {"id": 5000, "vector": [1.0] * 64}
+        refused = server.client.put("/v1/points", json={"points": [point]}, timeout=15)
+        assert refused.status_code == 503
+        assert server.post("/v1/search", {"id": 1}).status_code == 200
+        other.execute("ROLLBACK")
+        other.close()
+        assert server.client.get("/v1/points/5000").status_code == 404
+        assert server.put(point).status_code == 200

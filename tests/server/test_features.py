@@ -10,7 +10,7 @@ from served import Server, error_of
 
 from hashlearn import LSH, SimilaritySearch
 from hashlearn.features import encoder_named, save_encoder
-from hashlearn.server.features import ENCODER_FILE, configured_features
+from hashlearn.server.features import ENCODER_FILE, EncoderFeatures, configured_features
 
 TEXTS = ["a red fox", "a red dog", "the blue sky", "the blue sea", "green grass and a fox"]
 
@@ -120,3 +120,20 @@ def test_a_search_without_texts_says_so(texts_folder):
         field, message = error_of(server.post("/v1/search", {"text": "fox", "by": "words"}))
         assert field == "by"
         assert "needs texts" in message
+
+
+def test_the_pictures_of_a_request_are_not_all_in_memory_at_once():
+    """A thousand of them, small as files, would take 6 GB."""
+    gist, sizes = encoder_named("gist", "image"), []
+
+    class Noting:
+        kind = "image"
+
+        def encode(self, pictures):
+            sizes.append(sum(len(picture.tobytes()) for picture in pictures))
+            return gist.encode(pictures)
+
+    file = io.BytesIO()
+    Image.new("L", (4088, 511)).save(file, "PNG")
+    assert EncoderFeatures(Noting()).encode_images([file.getvalue()] * 20).shape == (20, 512)
+    assert max(sizes) < 60_000_000

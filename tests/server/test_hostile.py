@@ -152,6 +152,31 @@ def test_heads_that_are_unusual_are_no_fault_of_ours(open_server, head, body, st
     assert b"HTTP/1.1 5" not in said
 
 
+def test_a_body_is_read_though_the_client_asks_for_another_protocol(open_server):
+    """curl and clients in Java ask for HTTP/2 with the first request that they send."""
+    for asked in (b"Upgrade: h2c", b"UPGRADE: h2c", b"upgrade:\th2c"):
+        head = b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings, close\r\n"
+        said = _said_to(open_server, head + asked + b'\r\nHTTP2-Settings: AAM\r\nContent-Length: 8\r\n\r\n{"id":1}')
+        assert said.startswith(b"HTTP/1.1 200"), asked
+
+
+def test_head_is_get_without_the_body(open_server):
+    """Whoever watches servers asks so."""
+    for path in (b"/healthz", b"/readyz", b"/v1/info", b"/", b"/metrics", b"/nowhere"):
+        said = [_said_to(open_server, method + path + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                for method in (b"HEAD ", b"GET ")]  # fmt: skip
+        assert said[0].split()[1] == said[1].split()[1]
+        assert said[0].endswith(b"\r\n\r\n"), path
+
+
+def test_base64_that_is_far_too_long_is_not_read(open_server):
+    """Four million letters would stand for what no vector and no code is: to read them holds up everybody."""
+    for name, told in (("vector", "256 bytes"), ("code", "4 bytes")):
+        answer = open_server.post("/v1/search", {name: "A" * 4_000_000})
+        assert answer.status_code == 422
+        assert f"must stand for {told}, got 4,000,000 letters" in error_of(answer)[1]
+
+
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -430,8 +455,8 @@ def test_a_filter_of_more_values_than_any_may_have_is_refused_before_it_is_read(
         ("/v1/points", b'{"points":[' + b"{}," * 100_000 + b"{}]}", "points.0.id is missing"),
         ("/v1/points", b'{"points":[{"id":1,"payload":{"a":[' + b"[[[]]]," * 150_000 + b"0]}}]}", "322,000 values"),
         ("/v1/codes", b'{"vectors":[[' + b"0," * 400_000 + b"0]]}", "322,000 values"),
-        ("/v1/codes", b'{"vectors":["' + b",[{" * 200_000 + b'"]}', "vectors.0 must be base64"),
-        ("/v1/codes", b'{"vectors":["\\\\\\"' + b",[{" * 200_000 + b'"]}', "vectors.0 must be base64"),
+        ("/v1/codes", b'{"vectors":["' + b",[{" * 200_000 + b'"]}', "vectors.0 must stand for 256 bytes"),
+        ("/v1/codes", b'{"vectors":["\\\\\\"' + b",[{" * 200_000 + b'"]}', "vectors.0 must stand for 256 bytes"),
         ("/v1/embeddings", b'{"input":[' + b"0," * 200_000 + b"0]}", "input must have 64 numbers"),
     ],
     ids=["points", "payload", "vector", "in a string", "behind escapes", "input"],

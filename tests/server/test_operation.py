@@ -154,7 +154,8 @@ def test_the_server_does_not_say_what_it_runs_on(server):
         assert "server" not in response.headers
 
 
-def test_a_request_that_runs_is_answered_before_the_end(folder):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=str)
+def test_a_request_that_runs_is_answered_before_the_end(folder, number):
     with Server(folder) as server:
         server.ready()
         answers = []
@@ -163,7 +164,7 @@ def test_a_request_that_runs_is_answered_before_the_end(folder):
         asking.start()
         while "hashlearn_requests_running 2.0" not in server.client.get("/metrics").text and asking.is_alive():
             pass
-        status = server.end(signal.SIGTERM)
+        status = server.end(number)
         asking.join()
         assert status == 0
         assert len(answers[0].json()["results"]) == 200

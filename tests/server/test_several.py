@@ -73,7 +73,7 @@ def test_writes_stay_where_they_were_made(server):
         assert server.client.delete("/v1/s3/points/1000").status_code == 404
 
 
-@pytest.mark.parametrize("name", ["nobody", "notes", "..", "%2e%2e", ".", "s0%2f..%2fs1", "%00"])
+@pytest.mark.parametrize("name", ["nobody", "notes", "..", "%2e%2e", ".", "s0%2f..%2fs1", "%00", "x" * 5000])
 def test_a_name_that_is_none_is_404(server, name):
     response = server.client.post(f"/v1/{name}/search", json={"id": 1})
     assert response.status_code in (404, 405)
@@ -87,6 +87,32 @@ def test_without_a_name_it_is_said_where_they_are(server):
 def test_a_search_that_appears_is_found(server, above):
     shutil.copytree(above / "s1", above / "later")
     assert server.post("/v1/later/search", {"id": 1}).status_code == 200
+
+
+def test_a_search_that_cannot_be_read_does_not_stop_the_others(above, tmp_path):
+    """It is the first that the server would try, and compile the loops with."""
+    shutil.copytree(above / "s1", tmp_path / "bad")
+    shutil.copytree(above / "s1", tmp_path / "good")
+    next((tmp_path / "bad").glob("hasher*/model.safetensors")).write_bytes(b"damaged")
+    with Server(tmp_path) as server:
+        server.ready()
+        assert server.post("/v1/good/search", {"id": 1}).status_code == 200
+        assert error_of(server.post("/v1/bad/search", {"id": 1}))[1].startswith("the search 'bad' cannot be opened")
+
+
+def test_a_search_that_is_gone_is_404(above, tmp_path):
+    shutil.copytree(above / "s1", tmp_path / "all" / "first")
+    shutil.copytree(above / "s1", tmp_path / "all" / "second")
+    with Server(tmp_path / "all", "--idle", 0.2) as server:
+        server.ready()
+        while any(each["open"] for each in server.client.get("/v1/searches").json()["searches"]):
+            time.sleep(0.1)
+        shutil.rmtree(tmp_path / "all" / "first")
+        assert server.post("/v1/first/search", {"id": 1}).status_code == 404
+        assert [each["name"] for each in server.client.get("/v1/searches").json()["searches"]] == ["second"]
+        shutil.rmtree(tmp_path / "all")
+        assert server.client.get("/v1/searches").json() == {"searches": []}
+        assert server.post("/v1/second/search", {"id": 1}).status_code == 404
 
 
 def test_names_are_different_and_no_parts_of_the_api(above, tmp_path):

@@ -41,7 +41,7 @@ class PictureLimits(NamedTuple):
 
     pixels: int = 80_000_000
     ratio: int = 1000
-    decoded_bytes: int = 320_000_000
+    decoded_bytes: int = 640_000_000
 
 
 OWN_FILES = PictureLimits()
@@ -83,30 +83,41 @@ def decoded(image: Any, side: int | None, limits: PictureLimits) -> Any:
     if side is not None:
         scale = side / min(image.size)
         image.draft("RGB", (round(image.width * scale), round(image.height * scale)))
-    n_bytes = image.width * image.height * (1 if image.mode in _ONE_BYTE_MODES else 4)
+    n_bytes = image.width * image.height * _bytes_of_pixel(image)
     if n_bytes > limits.decoded_bytes:
         raise PictureRefusal(f"{n_bytes:,} bytes when decoded, at most {limits.decoded_bytes:,} are read")
     image.load()
-    picture = _on_ground(image) if image.mode in _SEE_THROUGH or "transparency" in image.info else image
-    picture = picture.convert("RGB") if picture.mode != "RGB" else picture
+    mode = "RGBA" if _is_see_through(image) else "RGB"
+    picture = image if image.mode == mode else image.convert(mode)
     if side is not None and min(picture.size) >= 2 * side:
         picture = picture.reduce(min(picture.size) // side)
+    if mode == "RGBA":
+        picture = _on_ground(picture)
     turn = _TURNS.get(image.getexif().get(_ORIENTATION))
     if turn is not None:
         return picture.transpose(turn)
     return picture.copy() if picture is image else picture
 
 
+def _is_see_through(image: Any) -> bool:
+    return image.mode in _SEE_THROUGH or "transparency" in image.info
+
+
 def _on_ground(image: Any) -> Any:
     """A picture in color, white where it was transparent, or dark where all that is seen is nearly white."""
     from PIL import Image, ImageStat
 
-    seen = image if image.mode == "RGBA" else image.convert("RGBA")
-    statistics = ImageStat.Stat(seen.convert("L"), mask=seen.getchannel("A").point(lambda alpha: alpha > 0 and 255))
+    statistics = ImageStat.Stat(image.convert("L"), mask=image.getchannel("A").point(lambda alpha: alpha > 0 and 255))
     is_pale = statistics.count[0] > 0 and statistics.mean[0] > _PALE
     ground = Image.new("RGB", image.size, _DARK_GROUND if is_pale else "white")
-    ground.paste(seen, mask=seen)
+    ground.paste(image, mask=image)
     return ground
+
+
+def _bytes_of_pixel(image: Any) -> int:
+    if image.format == "WEBP" or _is_see_through(image):
+        return 8  # two frames in the decoder of WebP; a second picture, with the ground, of a transparent one
+    return 1 if image.mode in _ONE_BYTE_MODES else 4
 
 
 def middle(picture: Any, most_ratio: float = 1) -> tuple[int, int, int, int]:

@@ -210,7 +210,7 @@ def _most_candidates(k: float, n_rows: int) -> int:
     return int(min(most, max(4 * k, n_rows // _SHARE_OF_ROWS)))
 
 
-def _above(estimates: NDArray[np.float32], k: int, reaches: NDArray[np.float64]) -> NDArray[np.float64]:
+def _above(estimates: NDArray, k: int, reaches: NDArray[np.float64]) -> NDArray[np.float64]:
     """How far estimates are above the k-th of their query, as multiples of its reach; infinity where there is none."""
     there = np.isfinite(estimates)
     ends = estimates[:, k - 1 : k].astype(np.float64)  # infinite with fewer than k: then all are kept

@@ -42,6 +42,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.deadline import remaining_seconds
 from hashlearn.durable.files import canonical_json, json_digest, parsed_json
 from hashlearn.search.ids import Ids
 from hashlearn.search.kernels.texts import parse_numbers, row_sums
@@ -405,6 +406,8 @@ class Catalog:
             with self.naming_errors():
                 self.refuse_if_gone()
                 self._connect_again()
+                seconds = min(SECONDS_TO_WAIT, remaining_seconds())
+                self._writer.execute(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
                 self._writer.execute("BEGIN IMMEDIATE")
                 self.refuse_if_gone()
         except BaseException:

@@ -5,6 +5,7 @@ such field, and a list of the different values that the numbers stand for. Rows 
 numbers: a write makes a column longer the next time it is used, and never makes it anew.
 """
 
+import heapq
 import json
 import operator
 import sys
@@ -14,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,8 @@ _MASKS_KEPT = 8
 _COLUMNS_KEPT = 256
 """Whoever may ask may name any field: a search of a million rows takes 4 MB for a column."""
 _ABSENT_KEPT, _LONGEST_ABSENT = 1000, 1000
+_SORTED_AT_A_TIME = 8192
+"""Strings: no other thread of Python works while a list is sorted."""
 _MISSING = -1
 _EXACT = 2.0**53
 """Below this, different integers are different as float64."""
@@ -74,7 +77,7 @@ class Column:
         """The values as numbers; NaN where they are none."""
         self._number_of: dict[Any, int] = {}
         """Strings and booleans, by kind and value."""
-        self._sorted: list[int] = []
+        self._sorted = np.empty(0, np.int64)
         self._n_sorted = 0
         """Values among which :attr:`_sorted` has all strings."""
 
@@ -151,7 +154,9 @@ class Column:
                 together[kind, value] = (
                     Facet(value, count) if before is None else Facet(before.value, before.count + count)
                 )
-        return sorted(together.values(), key=lambda facet: (-facet.count, kind_of(facet.value), facet.value))[:limit]
+        if limit is None:
+            return sorted(together.values(), key=_by_frequency)
+        return heapq.nsmallest(limit, together.values(), key=_by_frequency)
 
     def histogram(self, chosen: Mask, n_bins: int) -> Histogram:
         """How many of the chosen rows have a number within each of equally wide bins."""
@@ -179,14 +184,22 @@ class Column:
         mask[order[:first] if test.sign in ("<", "<=") else order[first:]] = True
         return mask
 
-    def _strings_in_order(self) -> list[int]:
-        """The numbers of all strings, by their order; sorted once, and new ones are sorted in."""
-        new = range(self._n_sorted, len(self.values))
-        if len(new):
-            self._n_sorted = len(self.values)
-            self._sorted = self._sorted + [number for number in new if isinstance(self.values[number], str)]
-            self._sorted.sort(key=self.values.__getitem__)  # fast where all but a few are in order
+    def _strings_in_order(self) -> NDArray[np.int64]:
+        """The numbers of all strings, by their order; new ones are sorted in, some at a time."""
+        at = self.values.__getitem__
+        while self._n_sorted < len(self.values):
+            check_deadline()
+            end = min(self._n_sorted + _SORTED_AT_A_TIME, len(self.values))
+            new = [number for number in range(self._n_sorted, end) if isinstance(self.values[number], str)]
+            new.sort(key=at)
+            places = [bisect_right(self._sorted, at(number), key=at) for number in new]
+            self._sorted = np.insert(self._sorted, places, new)
+            self._n_sorted = end
         return self._sorted
+
+
+def _by_frequency(facet: Facet) -> tuple[int, str, Any]:
+    return -facet.count, kind_of(facet.value), facet.value
 
 
 @dataclass(eq=False)
@@ -283,12 +296,9 @@ class Columns:
 
     def _mask(self, condition: Condition, sums: NDArray[np.uint32]) -> Mask:
         if isinstance(condition, Joined):
-            joined = self._mask(condition.parts[0], sums)
-            for part in condition.parts[1:]:
-                check_deadline()
-                mask = self._mask(part, sums)
-                joined = joined & mask if condition.word == "and" else joined | mask
-            return joined
+            join = np.logical_and if condition.word == "and" else np.logical_or
+            return reduce(join, (self._mask(part, sums) for part in condition.parts))
+        check_deadline()
         column = self._column(condition.field, sums)
         if not isinstance(condition, Differs):  # every row differs from a value that it does not have
             self._warn_if_unknown(condition.field, column, sums)

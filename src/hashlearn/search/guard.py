@@ -163,7 +163,7 @@ def _one_has_its_code(snapshot: Snapshot, X: NDArray, places: NDArray[np.int64])
     has_its_code = np.zeros(places.shape, np.bool_)
     codes = snapshot.hasher.codes(snapshot.vectors.take(places[is_there]))
     has_its_code[is_there] = (codes == snapshot.hasher.codes(X)[np.nonzero(is_there)[0]]).all(axis=1)
-    return has_its_code.any(axis=1)
+    return np.asarray(has_its_code.any(axis=1))
 
 
 def _nearest_of_equal_codes(

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hashlearn.search import SimilaritySearch
-from hashlearn.server.errors import add_error_handlers
+from hashlearn.server.errors import Problem, add_error_handlers
 from hashlearn.server.features import Features
 from hashlearn.server.front import Auth, Hosts, RequestLimits
 from hashlearn.server.json_route import Direct, named_routes
@@ -107,8 +107,16 @@ async def _warm(searches: Searches) -> None:
     if not workers.ready:
         if searches.only is not None:
             await workers.run(searches.only.warm)
-        elif searches.names:
-            async with searches.using(searches.names[0]) as service:
-                await workers.run(service.warm)
+        else:
+            await _warm_one_of(searches)
         workers.ready = True
     log_event("ready", rows=None if searches.only is None else len(searches.only.search))
+
+
+async def _warm_one_of(searches: Searches) -> None:
+    """The first search that can be opened: what is compiled for it serves the others, too."""
+    for name in searches.names:
+        with suppress(Problem):
+            async with searches.using(name) as service:
+                await searches.workers.run(service.warm)
+                return

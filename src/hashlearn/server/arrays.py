@@ -31,7 +31,7 @@ def vector_matrix(field: str, vectors: Sequence[list[float] | str], n_features: 
     rows = []
     for number, vector in enumerate(vectors):
         # array reads a list several times as fast as numpy; a number too large for float32 becomes infinite
-        row = _floats(field, number, vector) if isinstance(vector, str) else array("f", vector)
+        row = _floats(field, number, vector, n_features) if isinstance(vector, str) else array("f", vector)
         if len(row) != n_features:
             raise unprocessable(field.format(number), f"must have {n_features} numbers, got {len(row)}")
         rows.append(row)
@@ -50,7 +50,7 @@ def code_matrix(field: str, codes: Sequence[list[int] | str], n_bits: int, encod
     width = bytes_per_code(n_bits)
     rows = []
     for number, code in enumerate(codes):
-        row = _bytes(field.format(number), code, encoding) if isinstance(code, str) else bytes(code)
+        row = _bytes(field.format(number), code, encoding, width) if isinstance(code, str) else bytes(code)
         if len(row) != width:
             raise unprocessable(field.format(number), f"must have {width} bytes, got {len(row)}")
         rows.append(row)
@@ -93,8 +93,8 @@ def base64_text(array: NDArray) -> str:
     return b64encode(array.tobytes()).decode()
 
 
-def _floats(field: str, number: int, text: str) -> array:
-    data = base64_bytes(field.format(number), text)
+def _floats(field: str, number: int, text: str, n_features: int) -> array:
+    data = _bytes(field.format(number), text, "base64", 4 * n_features)
     if len(data) % 4:
         raise unprocessable(field.format(number), f"must be float32 numbers as base64, got {len(data)} bytes")
     numbers = array("f", data)
@@ -103,7 +103,10 @@ def _floats(field: str, number: int, text: str) -> array:
     return numbers
 
 
-def _bytes(field: str, text: str, encoding: str) -> bytes:
+def _bytes(field: str, text: str, encoding: str, n_bytes: int | None = None) -> bytes:
+    """What a text stands for; one that is far too long for the bytes that are wanted is refused before it is read."""
+    if n_bytes is not None and len(text) > 4 * n_bytes + 4:
+        raise unprocessable(field, f"must stand for {n_bytes:,} bytes, got {len(text):,} letters")
     try:
         return bytes.fromhex(text) if encoding == "hex" else b64decode(text, validate=True)
     except (binascii.Error, ValueError):

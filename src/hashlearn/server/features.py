@@ -3,11 +3,15 @@
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.features import ENCODER_FILE, Encoder, encoder_named, load_encoder
 from hashlearn.features.decoder import shared_decoder
 from hashlearn.features.own_files import DECODED_SIDE
+
+_DECODED_AT_A_TIME = 8
+"""Pictures in memory: one has up to 6 MB."""
 
 
 @runtime_checkable
@@ -38,6 +42,10 @@ class EncoderFeatures:
         """A vector for each image file."""
         if self.kind != "image":
             raise ValueError("images cannot be searched for here: the collection is of texts")
+        starts = range(0, len(images), _DECODED_AT_A_TIME)
+        return np.concatenate([self._encoded(images[start : start + _DECODED_AT_A_TIME]) for start in starts])
+
+    def _encoded(self, images: list[bytes]) -> NDArray:
         return self.encoder.encode([shared_decoder().decode(image, DECODED_SIDE) for image in images])
 
     def encode_texts(self, texts: list[str]) -> NDArray:

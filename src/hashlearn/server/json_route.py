@@ -106,7 +106,8 @@ def _search_name(search_name: Annotated[str, Path(description="The name of a sea
 class Direct:
     """ASGI middleware inside of :class:`~hashlearn.server.front.RequestLimits`, which answers Problems.
 
-    A request to a path without parameters goes to its JSON route at once; the router has all others.
+    A request to a path without parameters goes to its JSON route at once; the router has all others. To the router HEAD
+    is GET; whoever writes to the connection leaves the body out.
     """
 
     def __init__(self, app: ASGIApp, searches: Searches, routes: Iterable[BaseRoute]):
@@ -122,7 +123,8 @@ class Direct:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         route = self.routes.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
         if route is None:
-            await self.app(scope, receive, send)
+            routed = {**scope, "method": "GET"} if scope.get("method") == "HEAD" else scope
+            await self.app(routed, receive, send)
             return
         scope["route"] = route
         message = await receive()  # the whole body: it was put together to be counted

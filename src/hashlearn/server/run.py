@@ -4,6 +4,7 @@ import asyncio
 import errno
 import gc
 import os
+import re
 import signal
 import socket
 import sys
@@ -26,6 +27,10 @@ from hashlearn.server.telemetry import log_event, log_to_stderr, log_warning
 from hashlearn.server.workers import Workers
 
 _HEAD_BYTES = 64 * 1024
+_UPGRADE = re.compile(rb"(?i)\r\nupgrade(?=[ \t]*:)")
+_NO_UPGRADE = b"\r\nrefused"
+"""A server may go on as if a client had not asked for another protocol. The parser would take the body that clients in
+Java and curl send with such a request for that protocol's."""
 _REASONS = {400: b"Bad Request", 408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
 
 
@@ -57,10 +62,13 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._in_head:
             if not self._has_begun and not data.strip(b"\r\n"):  # keeps no connection open
                 return
-            self._head_bytes += min(len(data), _head_length(data))
+            n = min(len(data), _head_length(data))
+            self._head_bytes += n
             if self._head_bytes > _HEAD_BYTES:
                 self._refuse(431, f"path and headers must be at most {_HEAD_BYTES} bytes")
                 return
+            if b"pgrade" in data or b"PGRADE" in data:
+                data = _UPGRADE.sub(_NO_UPGRADE, data[:n]) + data[n:]
         super().data_received(data)
         if self._has_begun and self._giving_up is None:
             self._wait_for_head()
@@ -143,6 +151,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
+_HANG_UP = getattr(signal, "SIGHUP", None)
+"""A terminal that is closed ends a server as SIGTERM does. Windows has no such signal."""
 _KEEP_ALIVE_SECONDS = 75
 _SECONDS_TO_ANSWER, _SECONDS_TO_END = 6, 9
 """After the signal: when requests that run are given up, and when the process ends whatever it does."""
@@ -239,6 +249,8 @@ class _Server(uvicorn.Server):
     def ended_by_signals(self) -> Iterator[None]:
         """Signals end the server, not the process: uvicorn sends them on when it has stopped; that is no failure."""
         before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGTERM, signal.SIGINT)}
+        if _HANG_UP is not None and signal.getsignal(_HANG_UP) == signal.SIG_DFL:  # not where nohup ignores it
+            before[_HANG_UP] = signal.signal(_HANG_UP, self.handle_exit)
         try:
             yield
         finally:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ RESERVED = frozenset({"search", "searches", "points", "codes", "embeddings", "in
 class SearchPlace:
     """A search that may be open or not."""
 
-    def __init__(self, name: str, opened: Callable[[], Service]):
-        self.name, self.opened = name, opened
+    def __init__(self, name: str, opened: Callable[[], Service], folder: Path | None = None):
+        self.name, self.opened, self.folder = name, opened, folder
         self.service: Service | None = None
         self.n_users = 0
         self.last_used = 0.0
@@ -136,31 +136,54 @@ class Searches:
             if self.only is None:
                 raise Problem(404, "this server has several searches: /v1/NAME/...; GET /v1/searches lists them")
             return self._places[self.only.name]
+        self._look_for(name)
         if name not in self._places:
-            self._look_again()
-        if name not in self._places:
-            raise Problem(404, f"there is no search {name[:100]!r}", "search_name")
+            raise _no_such(name)
         return self._places[name]
 
     def _look_again(self) -> None:
+        """Know the searches that have appeared, and forget those that are gone."""
+        for place in list(self._places.values()):
+            if place.service is None and _is_gone(place):
+                del self._places[place.name]
         for above in self._above:
-            for folder in sorted(above.iterdir()):
-                if folder.name not in self._places and folder.name not in RESERVED and SearchFolder(folder).is_search:
-                    self._add(folder)
+            with suppress(OSError):
+                for name in sorted(folder.name for folder in above.iterdir()):
+                    self._look_for(name)
+
+    def _look_for(self, name: str) -> None:
+        """Know a search that has appeared under this name, which a client may have made up."""
+        if name in self._places or name in RESERVED or name in (".", "..") or "/" in name or "\0" in name:
+            return
+        for above in self._above:
+            with suppress(OSError):  # a name may be too long
+                if SearchFolder(above / name).is_search:
+                    self._add(above / name)
+                    return
 
     def _add(self, folder: Path) -> None:
         name = folder.name
         if name in self._places or name in RESERVED:
             reason = "is there twice" if name in self._places else "is the name of a part of the API"
             raise ValueError(f"SEARCH must be folders of different names, got {folder}: {name!r} {reason}")
-        self._places[name] = SearchPlace(name, lambda: _service_of(folder, self.workers))
+        self._places[name] = SearchPlace(name, lambda: _service_of(folder, self.workers), folder)
 
     def _opened(self, place: SearchPlace) -> Service:
         try:
             return place.opened()
         except (OSError, ValueError) as error:
+            if _is_gone(place):
+                raise _no_such(place.name) from None
             LOGGER.error("a search could not be opened", exc_info=error)
             raise Problem(503, f"the search {place.name!r} cannot be opened; the log of the server has more") from None
+
+
+def _is_gone(place: SearchPlace) -> bool:
+    return place.folder is not None and not SearchFolder(place.folder).is_search
+
+
+def _no_such(name: str) -> Problem:
+    return Problem(404, f"there is no search {name[:100]!r}", "search_name")
 
 
 def _service_of(folder: Path, workers: Workers) -> Service:

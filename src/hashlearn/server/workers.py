@@ -20,9 +20,10 @@ request_ends: ContextVar[list[Callable[[], None]] | None] = ContextVar("hashlear
 _LARGE_ANSWERS = 4
 _SECONDS_FOR_A_PLACE = 5.0
 _WRITING_THREADS = 4
-_REST = 12
-"""After work of t seconds on the event loop, the next such work waits 12 t: under 1 of 100 requests waits for it."""
-_LONGEST_REST = 1.0
+_REST = 40
+"""After work of t seconds on the event loop, the next such work waits 40 t: under 1 of 100 requests waits for it, also
+where others ask seldom."""
+_LONGEST_REST = 1.5
 _LONG_WORK, _REST_AFTER_LONG_WORK = 0.002, 0.15
 """Work of more seconds is felt by all clients that wait meanwhile: many others are served before the next such work."""
 

@@ -1,5 +1,6 @@
 """The page over HTTP, without scripts: what its views say, and what it answers to bad input."""
 
+import csv
 import io
 import re
 import time
@@ -244,8 +245,23 @@ def test_a_basket_is_exported_with_its_tag(digits):
     table = digits.post("/page/export", data={"ids": '["5", "7"]', "format": "parquet"})
     parquet = pytest.importorskip("pyarrow.parquet")
     assert parquet.read_table(io.BytesIO(table.content)).to_pydict() == {"id": [5, 7], "label": Y[[5, 7]].tolist()}
-    for ids in ('["99999"]', "5", "[5]", "{", ""):
+    for ids in ('["99999"]', "5", "[5]", "{", "", "[" * 100_000):
         assert digits.post("/page/export", data={"ids": ids}).status_code == 422
+
+
+def test_what_spreadsheets_would_run_is_a_text_in_an_exported_table(clients):
+    texts = ["=cmd|' /C calc'!A0", "@SUM(1)", " =1+1", "+1-1", "\uff1d1+1", "-1.5", "a=b", ""]
+    payloads = [{"=field": text, "number": -1, "id": "not the id"} for text in texts]
+    search = SimilaritySearch(LSH(16, random_state=0), keep_vectors="float32").fit(X)
+    client = clients(OwnCollection(search.add(X[: len(texts)], payloads=payloads), None, None, "texts", []))
+    head, *rows = csv.reader(io.StringIO(client.get("/page/export?format=csv").text))
+    assert head == ["id", "'=field", "number"]
+    assert [row[1] for row in rows] == [*(f"'{text}" for text in texts[:5]), *texts[5:]]
+    assert [(row[0], row[2]) for row in rows] == [(str(row), "-1") for row in range(len(texts))]
+    table = pytest.importorskip("pyarrow.parquet").read_table(
+        io.BytesIO(client.get("/page/export?format=parquet").content)
+    )
+    assert table.to_pydict()["=field"] == texts
 
 
 def test_more_like_these_and_less_like_those(digits):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +13,8 @@ from hashlearn.server.page.collection import Collection
 FORMATS = ("csv", "ids", "parquet")
 ITEMS_AT_A_TIME = 10_000
 MOST_ITEMS = 1_000_000
+_FORMULA = re.compile(r"[\t\r]|\s*[=+@\uff1d\uff0b\uff20-](?![\d.]*$)")
+"""What a text must not begin with, unless it is a number."""
 
 
 class Exported(NamedTuple):
@@ -44,14 +47,15 @@ def _rows(collection: Collection, ids: Sequence[Any], tag: str) -> Iterator[dict
         part = ids[start : start + ITEMS_AT_A_TIME]
         for key, payload in zip(part, collection.search.payloads(list(part))):
             if payload is not None:
-                yield {"id": key, **({"tag": tag} if tag else {}), **payload}
+                added = {"id": key, **({"tag": tag} if tag else {})}
+                yield added | payload | added
 
 
 def _csv(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
     file = io.StringIO(newline="")
-    writer = csv.DictWriter(file, columns)
-    writer.writeheader()
-    writer.writerows({name: _plain(value) for name, value in row.items()} for row in rows)
+    writer = csv.writer(file)
+    writer.writerow(map(_cell, columns))
+    writer.writerows([_cell(row.get(name)) for name in columns] for row in rows)
     return file.getvalue().encode()
 
 
@@ -66,6 +70,12 @@ def _parquet(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
     file = io.BytesIO()
     require("pyarrow.parquet", "parquet").write_table(table, file)
     return file.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """A value in a table of texts. A spreadsheet would run what begins like a formula: such a text gets a quote."""
+    plain = _plain(value)
+    return f"'{plain}" if isinstance(plain, str) and _FORMULA.match(plain) else plain
 
 
 def _plain(value: Any) -> Any:

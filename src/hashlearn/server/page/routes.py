@@ -129,7 +129,7 @@ async def export_basket(request: Request, service: Served) -> Response:
     def made() -> Response:
         try:
             ids = json.loads(named)
-        except ValueError:
+        except (ValueError, RecursionError):
             ids = None
         if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
             raise ValueError("ids must be a JSON list of strings")

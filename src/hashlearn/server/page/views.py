@@ -314,6 +314,7 @@ class Views:
 
     def _results(self, asked: PageState) -> str:
         items, after = self._page(asked, 0)
+        item = None if asked.query is None else asked.query.item
         is_small = len(self.collection) <= ranking.MOST_EXACT
         return self._render(
             "results.html",
@@ -322,7 +323,7 @@ class Views:
             items=items,
             after=after,
             n_found=len(self._pairs(asked)),
-            text=None if asked.query.item is None else self.collection.whole_text(asked.query.item.id),
+            text=None if item is None else self.collection.whole_text(item.id),
             trust=self._trust(asked) if is_small else None,
             trust_later=not is_small and self.collection.keeps_vectors,
         )
