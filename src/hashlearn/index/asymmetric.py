@@ -64,7 +64,7 @@ class RealEngine:
             bounds = None
             if codes.n_bytes <= _BYTES_WITH_BOUNDS:
                 bounds = np.empty(len(keys) * (codes.n_bytes + 1) * 2 * TABLE, np.uint8)
-            knn_scan(codes, *tile_part, weights.tables(*query_part), bounds, k, largest, keys)
+            knn_scan(codes, tile_part, weights.tables(*query_part), bounds, k, largest, keys)
 
         return knn_in_parts(scan, len(weights.units), len(self.segment), k, n_jobs)
 

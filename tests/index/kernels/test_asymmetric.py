@@ -85,7 +85,7 @@ def read_only(codes):
 def nearest(case, k, bounds, first_tile=0, last_tile=None):
     keys = np.empty((case.n_queries, k), np.int64)
     last_tile = -(-case.n // 64) if last_tile is None else last_tile
-    knn_scan(read_only(case.codes), first_tile, last_tile, case.queries, bounds, k, case.largest(), keys)
+    knn_scan(read_only(case.codes), (first_tile, last_tile), case.queries, bounds, k, case.largest(), keys)
     return np.sort(keys, axis=1)
 
 

@@ -33,7 +33,7 @@ for n_bytes, dtype in ((9, np.uint16), (300, np.uint32))[slice(*map(int, sys.arg
             keys = np.empty((5, k), np.int64)
             largest = dtype(np.iinfo(dtype).max)
             asymmetric.knn_scan(
-                asymmetric.Codes(tiles, corrections, n_bytes, 6400), 0, 100, queries, bounds, k, largest, keys
+                asymmetric.Codes(tiles, corrections, n_bytes, 6400), (0, 100), queries, bounds, k, largest, keys
             )
             assert np.array_equal(np.sort(keys, axis=1), expected)
 triple, _, features = cpu_target.target_context.codegen().magic_tuple()

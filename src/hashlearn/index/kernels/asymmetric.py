@@ -87,8 +87,8 @@ class Scratch(NamedTuple):
     histogram: NDArray[np.int32]
 
 
-def knn_scan(codes, first_tile, last_tile, queries, bounds, k, largest, keys):
-    """The k nearest codes among the tiles ``first_tile:last_tile``, for each query.
+def knn_scan(codes, tiles, queries, bounds, k, largest, keys):
+    """The k nearest codes among some tiles, for each query.
 
     A query's limit is first a guess from some of the tiles (:func:`_guess_limits`), then the k-th sum it has found so
     far: a tile costs one comparison unless it holds something nearer. The keys of what it holds go to a buffer which is
@@ -98,7 +98,8 @@ def knn_scan(codes, first_tile, last_tile, queries, bounds, k, largest, keys):
     Parameters
     ----------
     codes : Codes
-    first_tile, last_tile : int
+    tiles : (int, int)
+        The first tile, and the one behind the last.
     queries : Queries
     bounds : None or array, uint8
         None compares coarse sums. Room for the tables of all queries, of one byte more than a code has, makes the scan
@@ -109,6 +110,7 @@ def knn_scan(codes, first_tile, last_tile, queries, bounds, k, largest, keys):
     keys : array of shape (n_queries, k), int64
         Gets the results in no order, filled with -1 where there are fewer than k.
     """
+    first_tile, last_tile = tiles
     n_queries = len(keys)
     found = _nothing_found(n_queries, k, largest)
     scratch = Scratch(np.zeros(_GROUP, np.uint64), np.empty(_N_DIGITS, np.int32))
