@@ -3,6 +3,7 @@
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 DOCS = Path(__file__).resolve().parent
 MATHJAX = DOCS / "_build" / "vendor" / "mathjax"
@@ -42,6 +43,12 @@ autodoc_typehints = "none"
 # The adapters are documented also where their frameworks are not installed.
 frameworks = ("haystack", "huggingface_hub", "langchain_core", "llama_index", "mteb")
 autodoc_mock_imports = [name for name in frameworks if find_spec(name) is None]
+if "haystack" in autodoc_mock_imports:  # autodoc's own stand-in for a decorator hides the signatures of methods
+    haystack = ModuleType("haystack")
+    haystack.__path__, haystack.Document = [], object
+    haystack.component = lambda component: component
+    haystack.component.output_types = lambda **outputs: lambda method: method
+    sys.modules["haystack"] = haystack
 maximum_signature_line_length = 80
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
