@@ -1,6 +1,6 @@
-"""What a collection is about: a map of its rows in the plane, clusters and their names; and how a notebook shows it.
+"""The map of a collection: its rows as points in the plane, clusters with names; and views for notebooks.
 
-The names are imported when they are first asked for: a search knows this room, and most never draw a map.
+The names are imported at their first use: a search refers to this package, and most searches never draw a map.
 """
 
 import lazy_loader

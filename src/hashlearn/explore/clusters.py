@@ -1,4 +1,4 @@
-"""Groups of rows that are alike, and what they are called: their most telling words or payload values."""
+"""Clusters of similar rows, and names for them from their most telling words or payload values."""
 
 import re
 from collections import Counter
@@ -16,13 +16,13 @@ _CLEAR_SHARE = 0.6
 _MOST_VALUES = 200
 _LONGEST_LABEL = 30
 _TELLING_LIFT = 1.25
-"""A trait that less than this many times the usual share of rows have says nothing: most pictures are wide."""
+"""A value must be this many times as frequent in the cluster as in all rows to be a name: most pictures are wide."""
 _FEW_ROWS = 2000
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
 class _Share(NamedTuple):
-    """The share of a cluster's rows that have a value, and how many times the share of all rows it is."""
+    """The share of a cluster's rows that have a value, and this share divided by that of all rows."""
 
     value: Any
     share: float
@@ -37,7 +37,7 @@ class RowClusters(NamedTuple):
     labels : array of shape (n,)
         The cluster of each row, the largest cluster first.
     away : array of shape (n,)
-        How far each row is from the center of its cluster.
+        The distance of each row from the center of its cluster.
     """
 
     labels: NDArray[np.uint8]
@@ -45,9 +45,9 @@ class RowClusters(NamedTuple):
 
 
 def clusters_of(vectors: NDArray, random_state: int = 0) -> RowClusters:
-    """Clusters by k-means; about the cube root of n of them: 6 of 261 rows, 20 of 8,000."""
+    """Clusters by k-means. Their number is about the cube root of n: 6 for 261 rows, 20 for 8,000."""
     n_clusters = int(np.clip(round(np.cbrt(len(vectors))), 1, MOST_CLUSTERS))
-    n_init = 5 if len(vectors) <= _FEW_ROWS else 1  # of few rows, one odd row may take a cluster for itself
+    n_init = 5 if len(vectors) <= _FEW_ROWS else 1  # among few rows, one odd row may be a cluster by itself
     found = sklearn.cluster.KMeans(n_clusters, n_init=n_init, max_iter=50, random_state=random_state).fit(vectors)
     away = np.linalg.norm(vectors - found.cluster_centers_[found.labels_], axis=1)
     order = np.argsort(-np.bincount(found.labels_, minlength=n_clusters), kind="stable")
@@ -57,17 +57,18 @@ def clusters_of(vectors: NDArray, random_state: int = 0) -> RowClusters:
 
 
 def cluster_names(clusters: RowClusters, ids: Sequence[Any], payloads: Sequence[dict[str, Any]]) -> list[str]:
-    """A name for each cluster, none twice.
+    """A different name for each cluster.
 
-    The name is a payload value that most rows of the cluster have and few others; else the words that are more frequent
-    in the cluster than elsewhere. Where most texts are one word, as those of word vectors, or no word stands in two
-    rows of the cluster, it is the texts of its central rows. Rows without texts are named by what many of them share.
+    The name is a payload value that most rows of the cluster and few other rows have. If there is none, it is made of
+    the words that are more frequent in the cluster than elsewhere. If most texts are one word, as for word vectors, or
+    no word is in two rows of the cluster, the name is made of the texts of the central rows. Clusters without texts are
+    named by the values that many of their rows share.
 
     Parameters
     ----------
     clusters : RowClusters
     ids : list of n
-        Where there are no texts, the words in names of files.
+        File names, whose words are used if there are no texts.
     payloads : list of n dicts
 
     Examples
@@ -96,7 +97,7 @@ def cluster_names(clusters: RowClusters, ids: Sequence[Any], payloads: Sequence[
 
 
 def cluster_color(number: int) -> str:
-    """The color of a cluster on the map: neighbors in number are far apart on the wheel of colors."""
+    """The color of a cluster on the map. Consecutive numbers have very different colors."""
     return f"hsl({number * 137.5 % 360:.0f} 62% {(48, 62, 54)[number % 3]}%)"
 
 
@@ -118,7 +119,7 @@ def _words(text: str) -> set[str]:
 
 
 def _shares(inside: list[int], payloads: Sequence[dict[str, Any]]) -> dict[str, list[_Share]]:
-    """How frequent the most frequent values of each field with few values are in a cluster."""
+    """The shares of the most frequent values in a cluster, for each field with few different values."""
     found: dict[str, list[_Share]] = {}
     for field in sorted({field for row in inside[:100] for field in payloads[row] if field != TEXT_FIELD}):
         values = [payload.get(field) for payload in payloads]
@@ -137,7 +138,7 @@ def _shares(inside: list[int], payloads: Sequence[dict[str, Any]]) -> dict[str, 
 
 
 def _by_value(shares: dict[str, list[_Share]]) -> str | None:
-    """The values that most rows of the cluster have and few others, of one field."""
+    """The values of one field that most rows of the cluster and few other rows have."""
     best, best_share = None, _CLEAR_SHARE
     for field, values in shares.items():
         clear = [each for each in values if each.share >= 0.2 and each.lift >= 2]
@@ -159,10 +160,10 @@ def _by_traits(shares: dict[str, list[_Share]]) -> str | None:
 
 
 def _by_words(inside: list[set[str]], everywhere: Counter[str], n: int) -> str | None:
-    """The words that stand in more rows of the cluster than chance would have it; None where texts are single words.
+    """The words that are in more rows of the cluster than by chance; None if the texts are single words.
 
-    A word counts by its rows in the cluster and by the logarithm of how many times more these are than expected: the
-    largest cluster is often a mixture, whose words are each in few of its rows.
+    The score of a word is its number of rows in the cluster times the logarithm of this number over the expected one.
+    The largest cluster is often a mixture, and each of its words is in few of its rows.
     """
     here = Counter(word for words in inside for word in words)
     is_of_labels = np.median([len(words) for words in inside]) <= 1
@@ -174,7 +175,7 @@ def _by_words(inside: list[set[str]], everywhere: Counter[str], n: int) -> str |
 
 
 def _by_texts(central: NDArray[np.int64], texts: list[str]) -> str | None:
-    """Short texts of the rows in the middle of the cluster, such as words that have vectors; none like another."""
+    """Different short texts of the rows in the middle of the cluster, such as words of word vectors."""
     chosen: dict[frozenset[str], str] = {}
     for text in (texts[row] for row in central if 0 < len(texts[row]) <= _LONGEST_LABEL):
         chosen.setdefault(frozenset(_words(text)) or frozenset([text]), text)

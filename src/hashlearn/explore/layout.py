@@ -22,7 +22,7 @@ from hashlearn.threads import n_threads
 PERPLEXITY = 30
 ITERATIONS = 500
 N_NEAREST = 3
-"""MapLandmarks that a row is placed between."""
+"""Number of landmarks that a row is placed between."""
 CODES_AT_A_TIME = 1 << 14
 _REPORTS = 25
 _EARLY = 125
@@ -57,7 +57,7 @@ def _tsne(flat: NDArray, start: NDArray, random_state: int) -> NDArray[np.float3
     known = tsne.nearest_neighbors.PrecomputedNeighbors(neighbors, distances)
     affinities = tsne.affinity.PerplexityBasedNN(perplexity=perplexity, knn_index=known)
     scaled = start / (np.std(start[:, 0]) or 1.0) * 1e-4
-    # With few points, threads wait for one another longer than they work.
+    # With few points, threads wait for each other longer than they work.
     n_jobs = n_threads() if len(flat) > _FEW_POINTS else 1
     points = tsne.TSNEEmbedding(scaled, affinities, random_state=random_state, n_jobs=n_jobs)
     for done in track(range(0, ITERATIONS, _REPORTS), "laying out the map"):
@@ -75,8 +75,8 @@ class MapLandmarks:
     points : array of shape (n, 2)
     clusters : integer array of shape (n,)
     hasher : hasher of the codes
-        Codes of one that compares real queries with codes are compared as the vectors that they stand for; Hamming
-        distances say little about them.
+        If the hasher compares real queries with codes, codes are compared by the vectors that they stand for: their
+        Hamming distances say little.
     """
 
     def __init__(self, codes: NDArray[np.uint8], points: NDArray, clusters: NDArray, hasher: Any):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hashlearn.search import SimilaritySearch
 
 MAP_FILE = "map.safetensors"
-"""In the folder of a search."""
+"""Name of the map's file in the folder of a search."""
 N_LANDMARKS = 8000
 SIDE = 65_535
 """Points have coordinates from 0 to this."""
@@ -32,14 +32,14 @@ N_EXAMPLES = 6
 N_SHOWN = 12
 _ASKED = 1000
 N_DRAWN = 4000
-"""Points in a notebook, at most."""
+"""Most points of a map in a notebook."""
 _WIDTH = 720
 _LANDMARKS = ("codes", "points", "clusters")
 _FORMAT, _VERSION = "hashlearn map", "2"
 _MOST_NEW = 0.5
-"""Where more of the rows than this are new, the map is made anew."""
+"""If a larger share of the rows is new, the map is made again."""
 _WIDEST_GAP = 0.06
-"""Without a point across the whole map, as a share of the width or height that most points take."""
+"""Widest stripe without points across the map, as a share of the width or height that most points take."""
 
 
 class MapCluster(NamedTuple):
@@ -50,7 +50,7 @@ class MapCluster(NamedTuple):
     name : str
     size : int
     center : (x, y)
-        Where its name stands.
+        The position of its name.
     examples : list of ids
     """
 
@@ -71,12 +71,12 @@ class CollectionMap:
     clusters : list of MapCluster
         The largest first.
     alone : list of ids
-        Rows whose nearest neighbor is farther away than those of most rows.
+        Rows that are much farther from their nearest neighbor than most rows.
     groups : list of list of ids
-        Rows that are nearly the same, of those that were looked at.
+        Groups of nearly equal rows, among the rows that were compared.
     landmarks : MapLandmarks
     checksum : int
-        Of the codes that the map was made for.
+        The checksum of the codes of the map.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class CollectionMap:
         return len(search) == len(self) and _checksum(search.codes()) == self.checksum
 
     def inside(self, area: Sequence[tuple[float, float]]) -> NDArray[np.bool_]:
-        """Which rows lie inside a polygon, given by its corners; even-odd rule."""
+        """A mask of the rows inside a polygon, given by its corners (even-odd rule)."""
         x, y = self.points[:, 0].astype(np.float32), self.points[:, 1].astype(np.float32)
         found = np.zeros(len(self), bool)
         for (x1, y1), (x2, y2) in zip(area, [*area[1:], area[0]]):
@@ -129,9 +129,9 @@ class CollectionMap:
 
 
 def map_of(search: "SimilaritySearch", *, random_state: int = 0) -> CollectionMap:
-    """The map of a search: that which is kept in its folder, extended for new rows, or a new one; reports progress.
+    """The map of a search: the one in its folder, extended for new rows, or a new one. Reports progress.
 
-    It is kept in the folder where that can be written.
+    The map is kept in the folder if the folder can be written.
     """
     path = None if search.folder is None else search.folder / MAP_FILE
     kept = None if path is None else _opened(path, search)
@@ -140,22 +140,22 @@ def map_of(search: "SimilaritySearch", *, random_state: int = 0) -> CollectionMa
     made = None if kept is None or path is None else _extended(kept, path, search)
     made = made or _new(search, random_state)
     if path is not None:
-        with suppress(OSError):  # a folder that is only read
+        with suppress(OSError):  # a read-only folder
             _save(made, path, search)
     return made
 
 
 def kept_map(search: "SimilaritySearch") -> CollectionMap | None:
-    """The map in the folder of a search, where it is there and fits the rows."""
+    """The map in the folder of a search, if there is one and it fits the rows."""
     kept = None if search.folder is None else _opened(search.folder / MAP_FILE, search)
     return kept if kept is not None and kept.fits(search) else None
 
 
 def copy_map(source: Path, target: Path) -> None:
-    """Copy the map of one folder to another, where there is one; :func:`kept_map` sees whether it fits the rows."""
+    """Copy the map of one folder to another, if there is one; :func:`kept_map` checks whether it fits the rows."""
     if source.resolve() == target.resolve():
         return
-    with suppress(OSError):  # a map can be made anew
+    with suppress(OSError):  # the map can be made again
         write_bytes(target / MAP_FILE, (source / MAP_FILE).read_bytes())
 
 
@@ -185,7 +185,7 @@ def _new(search: "SimilaritySearch", random_state: int) -> CollectionMap:
 
 
 def _extended(kept: CollectionMap, path: Path, search: "SimilaritySearch") -> CollectionMap | None:
-    """The map with places for new rows and without those of removed ones; None where too much is new."""
+    """The map with points for new rows and without removed rows; None if too many rows are new."""
     ids, codes = search.ids, search.codes()
     before = _saved_ids(path)
     if not len(ids) or before.dtype.kind != ids.dtype.kind:
@@ -213,7 +213,7 @@ def _extended(kept: CollectionMap, path: Path, search: "SimilaritySearch") -> Co
 
 
 def _vectors(search: "SimilaritySearch", records: list[Any]) -> NDArray[np.float32]:
-    """What near means for the search: its vectors, of length one for cosine; without kept ones, what codes say."""
+    """Vectors that are compared: the kept ones, of length one for cosine; without kept ones, those of the codes."""
     if search.keep_vectors is None and hasattr(search.hasher, "decode"):
         return search.hasher.decode(np.stack([record.code for record in records]))
     if search.keep_vectors is None:
@@ -223,7 +223,7 @@ def _vectors(search: "SimilaritySearch", records: list[Any]) -> NDArray[np.float
 
 
 def _alone_and_groups(search: "SimilaritySearch", records: list[Any]) -> tuple[list[Any], list[list[Any]]]:
-    """Rows far from all others, and rows that are nearly the same, of some rows and their nearest neighbors."""
+    """From some rows and their nearest neighbors: rows far from all others, and groups of nearly equal rows."""
     asked = records[:: max(1, len(records) // _ASKED)]
     if len(search) < 3:
         return [], []
@@ -231,7 +231,7 @@ def _alone_and_groups(search: "SimilaritySearch", records: list[Any]) -> tuple[l
         distances, ids = search.search(np.stack([record.vector for record in asked]), 2)
     elif search.query == "code":
         distances, ids = search.search_codes(np.stack([record.code for record in asked]), 2)
-    else:  # a real query is wanted, and only codes are known
+    else:  # the search needs a real query, and only codes are known
         return [], []
     own = np.array([record.id for record in asked], ids.dtype)
     other = np.where(ids[:, 0] == own, 1, 0)
@@ -278,7 +278,7 @@ def _clusters(names: list[str], points: NDArray, labels: NDArray, ids: NDArray) 
 
 
 def _scaled(points: NDArray, landmark_points: NDArray) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
-    """Points, and those of the landmarks, within the square of the map, which they fill in both directions."""
+    """The points and the landmarks' points, scaled to fill the square of the map in both directions."""
     scaled, around = np.empty(points.shape, np.uint16), np.empty(landmark_points.shape, np.float32)
     for axis in range(2):
         places, filled = _without_gaps(points[:, axis])
@@ -288,7 +288,7 @@ def _scaled(points: NDArray, landmark_points: NDArray) -> tuple[NDArray[np.uint1
 
 
 def _without_gaps(values: NDArray) -> tuple[NDArray, NDArray]:
-    """Values in ascending order, and their places from 0 to ``SIDE``: wide gaps between neighbors become narrow.
+    """Values in ascending order, and their coordinates from 0 to ``SIDE``. Wide gaps between values become narrow.
 
     A few rows that are far from all others, such as copies of one picture, would leave most of the map empty.
     """
@@ -331,13 +331,13 @@ def _save(made: CollectionMap, path: Path, search: "SimilaritySearch") -> None:
 
 
 def _opened(path: Path, search: "SimilaritySearch") -> CollectionMap | None:
-    """The map in a file; None where there is none that can be read: it can be made anew."""
+    """The map in a file; None if it cannot be read: it can be made again."""
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             if (metadata.get("format"), metadata.get("format_version")) != (_FORMAT, _VERSION):
                 return None
-            if metadata.get("hasher") != digest_of(search.hasher):  # the codes of its landmarks mean nothing now
+            if metadata.get("hasher") != digest_of(search.hasher):  # the codes of its landmarks are of another hasher
                 return None
             said = json.loads(metadata["map"])
             codes, around, clusters_there = (file.get_tensor(f"landmark_{name}") for name in _LANDMARKS)

@@ -1,4 +1,4 @@
-"""What a notebook shows of a search: the map as a drawing, and the neighbors of a query as a list."""
+"""Views of a search for notebooks: the map as a drawing, and the neighbors of a query as a list."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Neighbor(NamedTuple):
-    """A row that was found: its text, its other fields, and how near it is, from 1 for the first to 0."""
+    """A neighbor: its text, its other fields, and its nearness, from 1 for the first neighbor to 0."""
 
     id: Any
     text: str

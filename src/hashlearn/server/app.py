@@ -1,4 +1,4 @@
-"""The application: its routes, what stands before them, and its start and end."""
+"""The application: its routes, the middleware before them, its start and its end."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -26,7 +26,7 @@ from hashlearn.version import __version__
 class Application(FastAPI):
     """FastAPI behind our own middleware.
 
-    What FastAPI puts around the middleware that it is told of takes time in every request.
+    Middleware that is added by FastAPI's own method is wrapped by it, and the wrapper takes time in every request.
     """
 
     front: ASGIApp
@@ -46,14 +46,15 @@ def create_app(
     Parameters
     ----------
     search : SimilaritySearch, or list of paths
-        A search; or folders of several, each of which is opened when it is asked for, under the name of its folder.
+        A search, or the folders of several searches. Each folder is opened at the first request for its search, which
+        has the name of the folder.
     settings : Settings or None
-        None: no keys, and the limits that :class:`Settings` has by default.
+        None: no keys, and the default limits of :class:`Settings`.
     features : Features or None
-        Makes vectors of images and texts. None: clients send vectors, ids and codes only. Several searches have the
-        encoders in their folders.
+        Makes vectors of images and texts. None: clients send only vectors, ids and codes. Must be None for several
+        searches: they have encoders in their folders.
     name : str
-        What a single search is called.
+        The name of a single search.
 
     Returns
     -------
@@ -91,7 +92,7 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Warm up in the background, so that /healthz answers at once; at the end, finish the requests that run."""
+    """Warm up in the background, so that /healthz answers at once. At the end, finish the running requests."""
     searches: Searches = app.state.searches
     warming = asyncio.create_task(_warm(searches))
     following = asyncio.create_task(searches.follow())
@@ -102,7 +103,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def _warm(searches: Searches) -> None:
-    """Requests that come before this is done are told to come again."""
+    """Until this is done, requests are answered 503."""
     workers = searches.workers
     if not workers.ready:
         if searches.only is not None:
@@ -114,7 +115,7 @@ async def _warm(searches: Searches) -> None:
 
 
 async def _warm_one_of(searches: Searches) -> None:
-    """The first search that can be opened: what is compiled for it serves the others, too."""
+    """The first search that can be opened. The kernels that are compiled for it also serve the other searches."""
     for name in searches.names:
         with suppress(Problem):
             async with searches.using(name) as service:

@@ -1,4 +1,4 @@
-"""Numbers of a request as arrays, and arrays as what an answer says. Errors are 422s that name the field."""
+"""From numbers in a request to arrays, and from arrays to text in an answer. Errors are 422s that name the field."""
 
 import binascii
 import sys
@@ -14,7 +14,7 @@ from hashlearn.codes import bytes_per_code, check_codes
 from hashlearn.server.errors import unprocessable
 
 _LARGEST_SQUARE = 8.1e37
-"""Of the length of a vector: the squared distance of two is at most four times as much, and float32 ends at 3.4e38."""
+"""The largest length of a vector. The squared distance of two is at most 4 times its square; float32 ends at 3.4e38."""
 
 
 def vector_matrix(field: str, vectors: Sequence[list[float] | str], n_features: int) -> NDArray[np.float32]:
@@ -23,7 +23,7 @@ def vector_matrix(field: str, vectors: Sequence[list[float] | str], n_features: 
     Parameters
     ----------
     field : str
-        Where they stand in the request; ``{}`` in it is the number of a vector.
+        The field of the request, for errors; ``{}`` in it is replaced by the number of a vector.
     vectors : list of lists of numbers, or of base64
     n_features : int
         The length of each.
@@ -46,7 +46,7 @@ def vector_matrix(field: str, vectors: Sequence[list[float] | str], n_features: 
 
 
 def code_matrix(field: str, codes: Sequence[list[int] | str], n_bits: int, encoding: str) -> NDArray[np.uint8]:
-    """Codes as packed codes of shape (n, bytes); strings are in an encoding, "base64" or "hex"."""
+    """Packed codes of shape (n, bytes); ``encoding`` says how strings are written, "base64" or "hex"."""
     width = bytes_per_code(n_bits)
     rows = []
     for number, code in enumerate(codes):
@@ -63,19 +63,19 @@ def code_matrix(field: str, codes: Sequence[list[int] | str], n_bits: int, encod
 
 
 def written_codes(codes: NDArray[np.uint8], encoding: str) -> list[Any]:
-    """Codes as an answer has them: base64, hex, or lists of bytes."""
+    """Codes as they are written in an answer: base64, hex, or lists of bytes."""
     return _WRITERS[encoding](codes)
 
 
 def n_values(body: bytes | bytearray) -> int:
-    """How many values a text of JSON has: a comma or a bracket that is in no string stands before nearly every one."""
+    """About how many values a JSON text has: the number of its commas and brackets that are outside of strings."""
     plain = body.replace(rb"\\", b"..").replace(rb"\"", b"..")
     letters = np.frombuffer(plain, np.uint8)
     return int(np.count_nonzero(_begins(letters) & ~np.logical_xor.accumulate(letters == ord('"'))))
 
 
 def n_signs(part: bytes | bytearray) -> int:
-    """How many commas and brackets a part of JSON has, in strings or not."""
+    """The number of commas and brackets in a part of a JSON text, inside and outside of strings."""
     return int(np.count_nonzero(_begins(np.frombuffer(part, np.uint8))))
 
 
@@ -84,7 +84,7 @@ def _begins(letters: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 
 def base64_bytes(field: str, text: str) -> bytes:
-    """The bytes that base64 stands for."""
+    """The bytes in a text of base64."""
     return _bytes(field, text, "base64")
 
 
@@ -104,7 +104,7 @@ def _floats(field: str, number: int, text: str, n_features: int) -> array:
 
 
 def _bytes(field: str, text: str, encoding: str, n_bytes: int | None = None) -> bytes:
-    """What a text stands for; one that is far too long for the bytes that are wanted is refused before it is read."""
+    """The bytes in a text. A text that is far too long for ``n_bytes`` is refused without decoding it."""
     if n_bytes is not None and len(text) > 4 * n_bytes + 4:
         raise unprocessable(field, f"must stand for {n_bytes:,} bytes, got {len(text):,} letters")
     try:

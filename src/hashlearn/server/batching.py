@@ -1,9 +1,8 @@
-"""Work that waits at the same time is done in one go: a search with many queries, one save for many writes.
+"""Requests that wait at the same time are worked on together: one search for many queries, one save for many writes.
 
-A queue that only the event loop touches, and a function that a thread runs on what was waiting. What arrives while the
-threads work waits together. A thread is started when the event loop has read all requests that have arrived; until then
-the event loop has the interpreter. No request waits for one that may still arrive. Searches that were short the last
-times need no thread: the event loop makes them itself.
+Waiting requests are in a queue that only the event loop touches. A thread takes all requests of one kind from it. It
+is started when the event loop has read all requests that have arrived. No request waits for one that may still
+arrive. If the last searches were short, the event loop searches itself, without a thread.
 """
 
 import asyncio
@@ -28,21 +27,21 @@ from hashlearn.server.telemetry import LOGGER, log_event
 from hashlearn.server.workers import expire_current
 
 Work = Callable[[Hashable, list[Any]], Sequence[Any]]
-"""Gets a kind and the items of that kind; returns a result for each. A result that is an exception is raised."""
+"""Takes a kind and the items of this kind, and returns a result for each. A result that is an exception is raised."""
 
-_MOST = 256  # items of one call: who waits behind them should not wait long
+_MOST = 256  # items of one call; the requests behind them must not wait long
 _QUIET_ROUNDS = 3
-"""Rounds of the event loop without a new item, before a thread is started. It reads requests in one round and hands
-them over in the next; the third is for clients that were answered in the first and ask again."""
+"""A thread is started after this many rounds of the event loop without a new item. The loop reads requests in one round
+and hands them over in the next one. The third is for clients that got an answer in the first and ask again."""
 _SHORT_WORK = 0.0005
-"""Seconds that the event loop may work itself: to give work to a thread and back takes a fifth of that."""
+"""Longest work in seconds that the event loop does itself. Passing work to a thread and back takes a fifth of this."""
 _FADES = 0.9
 
 
 class Waiting:
-    """Something to be done, where its result goes, and until when somebody waits for it.
+    """A piece of work: its input, the future of its result, and its deadline.
 
-    ``late`` gets the result or the exception where the request was given up while a thread works on it.
+    ``late`` gets the result or the exception if the request was given up while a thread worked on it.
     """
 
     __slots__ = ("deadline", "done", "item", "late", "since")
@@ -54,7 +53,7 @@ class Waiting:
 
 
 class Together:
-    """Items of one kind that wait at the same time are worked on together.
+    """Works on all waiting items of one kind together.
 
     Parameters
     ----------
@@ -62,15 +61,15 @@ class Together:
         Runs on a thread.
     pool : Executor
     n_threads : int
-        How many calls of ``work`` may run at one time.
+        The number of calls of ``work`` that may run at the same time.
     sizes : Histogram
-        Is told how many items each call had.
+        Gets the number of items of each call.
     waits : Histogram or None
-        Is told how long the first item of each call waited for a thread.
+        Gets the time that the first item of each call waited for a thread.
     keeps_late : bool
-        Whether a result that comes after the time of its request is its answer all the same, as that of a write.
+        Whether a result is still the answer if it comes after the deadline of its request, as for a write.
     may_be_short : bool
-        Whether the event loop does work itself that takes less than half a millisecond, as the last calls have shown.
+        Whether the event loop itself does the work if the last calls took less than half a millisecond.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class Together:
         self.may_be_short, self.seconds_of_item = may_be_short, inf
 
     async def do(self, kind: Hashable, item: Any) -> Any:
-        """The result of an item, when its turn has come."""
+        """Wait for the turn of an item, and return its result."""
         loop = asyncio.get_running_loop()
         waiting = Waiting(item, loop.create_future(), current_deadline())
         self.waiting.setdefault(kind, []).append(waiting)
@@ -120,7 +119,7 @@ class Together:
             return result
 
     def _withdrawn(self, kind: Hashable, waiting: Waiting) -> bool:
-        """Take an item back that no thread has begun with."""
+        """Take an item back that no thread works on."""
         queue = self.waiting.get(kind, [])
         if not any(each is waiting for each in queue):
             return False
@@ -130,13 +129,13 @@ class Together:
         return True
 
     def _listen(self) -> None:
-        """Start threads for what waits, as soon as nothing more arrives."""
+        """Start threads for the waiting items as soon as no more items arrive."""
         if self.waiting and self.n_running < self.n_threads and not self.listening:
             self.listening = True
             asyncio.get_running_loop().call_soon(self._heard, self.n_arrived, self.n_arrived, _QUIET_ROUNDS)
 
     def _heard(self, n_at_first: int, n_before: int, n_rounds: int) -> None:
-        """Runs in every round of the event loop, until some rounds brought nothing new or a call is full."""
+        """Runs in every round of the event loop, until some rounds brought no new item or a call is full."""
         n_rounds = n_rounds - 1 if self.n_arrived == n_before else _QUIET_ROUNDS
         if n_rounds and self.n_arrived - n_at_first < _MOST:
             asyncio.get_running_loop().call_soon(self._heard, n_at_first, self.n_arrived, n_rounds)
@@ -201,7 +200,7 @@ _FIELDS = {name: name for name in ("k", "rerank", "candidates", "recall", "filte
 
 
 class Wanted(NamedTuple):
-    """How to search; requests with an equal one are searched together."""
+    """How to search. Requests with equal settings are searched together."""
 
     by: str
     """"vectors" or "codes"."""
@@ -211,20 +210,20 @@ class Wanted(NamedTuple):
     recall: float | None = None
 
     def options(self) -> dict[str, Any]:
-        """Arguments for the search; what a client left out is left to the search."""
+        """Arguments for the search, without those that the client left out."""
         named = {"rerank": self.rerank, "candidates": self.candidates, "recall": self.recall}
         return {name: value for name, value in named.items() if value is not None}
 
 
 class Cut(NamedTuple):
-    """What of its neighbors a request gets."""
+    """The part of its neighbors that a request gets."""
 
     radius: float | None
     payloads: bool
 
 
 class QueryBatch(NamedTuple):
-    """The queries of one request: vectors or codes, a row each."""
+    """The queries of one request: a matrix with a vector or a code in each row."""
 
     rows: NDArray
     cut: Cut
@@ -233,7 +232,7 @@ class QueryBatch(NamedTuple):
 def search_together(
     search: SimilaritySearch, stages: Mapping[str, Histogram], wanted: Wanted, queries: list[QueryBatch]
 ) -> list[Any]:
-    """The answers to requests, as JSON, or the exception that a request ends with; ``stages`` are told the times."""
+    """The answer to each request as JSON, or the exception that it ends with. ``stages`` gets the times."""
     start = time.perf_counter()
     try:
         neighbors = _found(search, wanted, np.concatenate([query.rows for query in queries]))
@@ -251,7 +250,7 @@ def search_together(
 def search_alone(
     search: SimilaritySearch, wanted: Wanted, query: QueryBatch, among: dict[str, Any], most_bytes: int
 ) -> bytes:
-    """The answer to a request that is searched for itself: with a filter or a subset, or for many neighbors."""
+    """The answer to a request that is searched alone: with a filter or a subset, or for many neighbors."""
     answer = _answer(search, wanted, query, most_bytes, **among)
     if len(answer) > most_bytes:
         raise _too_long(most_bytes)
@@ -261,7 +260,7 @@ def search_alone(
 def search_text(
     search: SimilaritySearch, wanted: Wanted, vectors: NDArray | None, asked: dict[str, Any], cut: Cut, most_bytes: int
 ) -> bytes:
-    """The answer to a text, with what its words and its meaning have given to each neighbor."""
+    """The answer to a text, with the parts of each neighbor's score that come from words and from meaning."""
     try:
         found: Any = search.search(vectors, wanted.k, **wanted.options(), **asked)
     except (ValueError, TypeError) as error:
@@ -293,7 +292,7 @@ def _answer(
 
 
 def _found(search: SimilaritySearch, wanted: Wanted, rows: NDArray, **options: Any) -> Neighbors:
-    """The neighbors; many queries are searched in parts, between which the deadline is looked at."""
+    """The neighbors. Many queries are searched in parts; the deadline is checked between two parts."""
     n_candidates = wanted.candidates or _CANDIDATES_PER_NEIGHBOR * wanted.k
     if wanted.recall == 1:
         n_candidates = max(1, len(search))
@@ -337,7 +336,7 @@ def _results(search: SimilaritySearch, found: Neighbors, cuts: list[Cut], most_b
 
 
 def _told(found: Neighbors) -> list[dict[str, Any]]:
-    """What the search says of the neighbors of each query: the recall that is expected, and the lists looked at."""
+    """For each query: the expected recall of its neighbors, and the number of lists that were searched."""
     if not isinstance(found, ProbedNeighbors):
         return [{}] * len(found.ids)
     return [{"recall": found.recall, "probed": n_lists} for n_lists in found.probed.tolist()]
@@ -352,7 +351,7 @@ def _too_long(most_bytes: int) -> Problem:
 
 
 def _neighbors(search: SimilaritySearch, distances: NDArray, ids: NDArray, cuts: list[Cut]) -> list[dict]:
-    """The neighbors of each query; payloads of all of them are looked up in one go, which takes hardly longer."""
+    """The neighbors of each query. One look-up reads the payloads of all of them."""
     answers = []
     for row_distances, row_ids, cut in zip(distances.tolist(), ids.tolist(), cuts):
         n = _n_wanted(row_distances, row_ids, cut.radius)
@@ -365,7 +364,7 @@ def _neighbors(search: SimilaritySearch, distances: NDArray, ids: NDArray, cuts:
 
 
 def _n_wanted(distances: list[float], ids: list[Any], radius: float | None) -> int:
-    """How many places hold a neighbor within the radius; they come first."""
+    """The number of neighbors within the radius; they come first."""
     n = len(ids)
     while n and (ids[n - 1] is None or ids[n - 1] == -1 or (radius is not None and distances[n - 1] > radius)):
         n -= 1
@@ -373,7 +372,7 @@ def _n_wanted(distances: list[float], ids: list[Any], radius: float | None) -> i
 
 
 Change = Callable[[], Any]
-"""Changes the search; returns what the client is told."""
+"""Changes the search, and returns the answer for the client."""
 
 _WRITTEN_FIELDS = {"ids": "points.id", "payloads": "points.payload", "X": "points.vector"}
 
@@ -381,7 +380,7 @@ _WRITTEN_FIELDS = {"ids": "points.id", "payloads": "points.payload", "X": "point
 def write_together(search: SimilaritySearch, kind: Hashable, changes: list[Change]) -> list[Any]:
     """Make changes in one transaction: a result for each, or the exception that its request ends with.
 
-    A request that is refused changes nothing, and neither do all of them where the transaction fails.
+    A refused request changes nothing. If the transaction fails, no request changes anything.
     """
     if search.store is not None:  # every change is in the database when it returns
         return [_result_or_error(change) for change in changes]
@@ -396,7 +395,7 @@ def write_together(search: SimilaritySearch, kind: Hashable, changes: list[Chang
 
 
 def take_over(search: SimilaritySearch) -> None:
-    """Read what another process has changed."""
+    """Read the changes of other processes."""
     try:
         if (search.folder is not None or search.store is not None) and search.refresh():
             log_event("refreshed", rows=len(search))

@@ -1,4 +1,4 @@
-"""What a client is told when something is wrong: one shape, one line, nothing about this machine.
+"""Errors as clients see them: one JSON form, one line, nothing about this machine.
 
 ``{"error": {"field": "k", "message": "k must be at most 1000, got 5000"}}``. ``field`` is null where the fault is not
 in one field.
@@ -30,12 +30,12 @@ _TAG = re.compile(r"\W|^(str|int|float|bytes|bool|json|function)$")
 
 
 def written(answer: Any) -> bytes:
-    """A value as JSON. The thread that made a large value should write it: its objects are far from other cores."""
+    """A value as JSON. Call it on the thread that made a large value: its objects are in the cache of that core."""
     return to_json(answer, inf_nan_mode="null")
 
 
 class Problem(HTTPException):
-    """An answer that says what is wrong with a request, or why the server cannot take it now."""
+    """An error as an answer: what is wrong with the request, or why the server cannot take it."""
 
     def __init__(self, status: int, message: str, field: str | None = None, headers: Mapping[str, str] | None = None):
         super().__init__(status, message[:_LONGEST], headers)
@@ -55,7 +55,7 @@ def error_body(message: str, field: str | None = None) -> bytes:
 def error_response(
     status: int, message: str, field: str | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The answer to a request that cannot be fulfilled."""
+    """The answer to a request that failed."""
     return Response(error_body(message, field), status, headers, "application/json")
 
 
@@ -65,19 +65,19 @@ def invalid(error: ValidationError | RequestValidationError) -> Problem:
 
 
 def problem_of(error: ValueError | TypeError, arguments: dict[str, str]) -> Problem | None:
-    """What the library refused, if it is about an argument that a client sent.
+    """The answer to an error of the library, if the error is about an argument that a client sent.
 
     Parameters
     ----------
     error : ValueError or TypeError
-        Its first word is the argument, as all our checks have it.
+        Its first word is the name of the argument, as in all errors of our checks.
     arguments : dict
         Field of the request by argument of the library.
 
     Returns
     -------
     Problem or None
-        None where the error is about something else: then its text may say what clients should not know.
+        None if the error is about something else: its text may contain facts that clients must not see.
     """
     line = _ARGUMENT.match(str(error))
     if line is None or line["argument"] not in arguments:
@@ -87,7 +87,7 @@ def problem_of(error: ValueError | TypeError, arguments: dict[str, str]) -> Prob
 
 
 def lack_of(error: BaseException) -> Problem | None:
-    """The answer where the server has no memory or no descriptors left; None where something else is wrong."""
+    """The answer if the server has no memory or no file descriptors left; None for all other errors."""
     if isinstance(error, MemoryError):
         return Problem(503, "the server has no memory for this", headers=SOON)
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
@@ -96,7 +96,7 @@ def lack_of(error: BaseException) -> Problem | None:
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Answer in our shape; :class:`~hashlearn.server.telemetry.Telemetry` logs faults."""
+    """Answer all errors in this form; :class:`~hashlearn.server.telemetry.Telemetry` logs internal errors."""
     app.add_exception_handler(Exception, _of_fault)
     app.add_exception_handler(HTTPException, _of_http)
     app.add_exception_handler(RequestValidationError, _of_validation)
@@ -105,7 +105,7 @@ def add_error_handlers(app: FastAPI) -> None:
 
 
 def fault_response() -> Response:
-    """The answer when the fault is ours."""
+    """The answer to an internal error."""
     return error_response(500, "internal error; the log of the server has more")
 
 
@@ -140,6 +140,6 @@ def _of_details(details: ErrorDetails | dict[str, Any]) -> Problem:
 
 
 def _field(location: tuple[str | int, ...]) -> str | None:
-    """``points.3.vector`` of a place that pydantic names; its words for the branches of a union are left out."""
+    """``points.3.vector`` for a location of pydantic, without pydantic's names for the branches of a union."""
     parts = [str(part) for part in location if isinstance(part, int) or not _TAG.search(part)]
     return ".".join(parts)[:_LONGEST] or None

@@ -1,4 +1,4 @@
-"""What turns images and texts into vectors, where a server is given such a thing."""
+"""Encoders of a server: they turn the images and texts of requests into vectors."""
 
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -11,27 +11,27 @@ from hashlearn.features.decoder import shared_decoder
 from hashlearn.features.own_files import DECODED_SIDE
 
 _DECODED_AT_A_TIME = 8
-"""Pictures in memory: one has up to 6 MB."""
+"""The number of pictures in memory at a time; a picture takes up to 6 MB."""
 
 
 @runtime_checkable
 class Features(Protocol):
-    """Makes the vectors that the search was filled with; a ValueError of one line says what it cannot read."""
+    """Makes vectors of the same kind as those in the search; input that it cannot read is a ValueError of one line."""
 
     def encode_images(self, images: list[bytes]) -> NDArray:
-        """A vector for each image file; ValueError where this is not for images."""
+        """A vector for each image file; ValueError if the encoder is not for images."""
 
     def encode_texts(self, texts: list[str]) -> NDArray:
-        """A vector for each text; ValueError where this is not for texts."""
+        """A vector for each text; ValueError if the encoder is not for texts."""
 
 
 class EncoderFeatures:
-    """Encodes queries as the collection was encoded.
+    """Encodes queries with the encoder of the collection.
 
     Attributes
     ----------
     kind : "image" or "text"
-        What it takes.
+        The kind of input.
     """
 
     def __init__(self, encoder: Encoder):
@@ -63,9 +63,9 @@ def configured_features(
     Parameters
     ----------
     search : str
-        The folder of the search, whose encoder is taken if no other is named; or the URI of a store.
+        The folder of the search, or the URI of a store. The encoder in the folder is used if ``encoder`` is None.
     n_features : int
-        Length of the vectors that the search was filled with.
+        Length of the vectors in the search.
     encoder : str or None
         A file of :func:`~hashlearn.features.save_encoder`, or the name of an encoder that learns nothing.
     model_folder : str or None

@@ -1,7 +1,7 @@
-"""What stands before the routes: host names, keys, and how much a request may be, how many may run, and for how long.
+"""Checks before the routes: host names, keys, the size of a request, its time, and the number of running requests.
 
-Every request has a deadline that the work for it looks at (:mod:`hashlearn.deadline`). An answer of 504 means that the
-work has ended.
+Every request has a deadline, and the work for it checks the deadline (:mod:`hashlearn.deadline`). When a client gets an
+answer 504, the work has ended.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ _WRITING_POSTS = ("/points/delete", "/snapshots")
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _EXEMPT = ALWAYS_OPEN | {"/metrics"}
 _DISCARDED = 256 * 1024 * 1024
-"""Bytes of a body too long that are read and dropped: most clients send all of it before they read the answer."""
+"""Bytes of a too long body that are read and dropped: most clients send all of it before they read the answer."""
 _CHUNK = 64 * 1024
-"""Bytes of an answer that are given to the connection at a time; the next ones wait until these are on their way."""
+"""Bytes of an answer that are given to the connection at a time. The next part waits until these are sent."""
 _NAMES_KEPT = 64
 _SHORT_BODY = 64 * 1024
 _SECONDS_OF_A_PAUSE = 0.001
@@ -37,9 +37,9 @@ _SECONDS_OF_A_PAUSE = 0.001
 class Hosts:
     """ASGI middleware: a request must name this server, and one that may change something must come from its own pages.
 
-    A page of a stranger can have its own name lead to this machine (DNS rebinding); the browser then sends the
-    stranger's name as the host. A number cannot be led elsewhere, so addresses are names of a server that listens to
-    other machines.
+    The owner of another site can let its name point to this machine (DNS rebinding). The browser then sends that name
+    as the host, and is refused. An IP address cannot be redirected in this way, so a server that listens to other
+    machines accepts all addresses as hosts.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings):
@@ -97,7 +97,7 @@ class Hosts:
 
 
 def _name_and_port(host: str) -> tuple[str, int | None]:
-    """Name and port of a header Host; the name is empty where it is none."""
+    """Name and port of a header Host. The name is empty if the header is not valid."""
     try:
         parts = urlsplit(f"//{host}")
         if parts.path or parts.query or parts.fragment or "@" in parts.netloc:
@@ -108,10 +108,10 @@ def _name_and_port(host: str) -> tuple[str, int | None]:
 
 
 class Auth:
-    """ASGI middleware: a request without the key that it needs ends here, before its body is read.
+    """ASGI middleware: a request without the required key is refused before its body is read.
 
-    Programs send ``Authorization: Bearer KEY``. Browsers cannot; for pages they ask for a name and a password, and the
-    password is the key.
+    Programs send ``Authorization: Bearer KEY``. For pages, browsers ask for a name and a password; the password is the
+    key.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings):
@@ -174,10 +174,10 @@ class _Left(Exception):
 
 
 class RequestLimits:
-    """ASGI middleware: reads the body of a request, counting, and then gives it to the application in one piece.
+    """ASGI middleware: reads the body of a request, counts its bytes, and gives it to the application in one piece.
 
-    The answer must be made within a time, and read within the same time again. Its parts are given to the connection
-    as fast as the client reads them.
+    The server must make the answer within a time limit, and the client must read it within the same limit. Parts of the
+    answer are given to the connection as fast as the client reads them.
     """
 
     def __init__(self, app: ASGIApp, workers: Workers):
@@ -214,7 +214,7 @@ class RequestLimits:
 
     @contextmanager
     def _place(self) -> Iterator[None]:
-        """A place among the requests that run. Whose body is still on its way has none: it may never come."""
+        """A place among the running requests. A request gets it when its body is complete: a body may never arrive."""
         self._check_room()
         self.n_running += 1
         try:
@@ -253,12 +253,12 @@ class RequestLimits:
 
 
 def problem_response(problem: Problem) -> ASGIApp:
-    """The answer that a problem is."""
+    """Answer with a problem."""
     return error_response(problem.status_code, problem.detail, problem.field, problem.headers)
 
 
 def _in_parts(send: Send, limit: asyncio.Timeout, seconds: float) -> Send:
-    """A send that gives a long body to the connection part by part, and has its own time for all of it."""
+    """A ``send`` that gives a long body to the connection part by part, with a time limit of its own."""
     is_first = True
 
     async def send_parts(message: Message) -> None:
@@ -279,11 +279,11 @@ def _in_parts(send: Send, limit: asyncio.Timeout, seconds: float) -> Send:
 
 
 def _nothing() -> None:
-    """Without a connection there is none to abort."""
+    """Does nothing: used where there is no connection."""
 
 
 class _RoomForBodies:
-    """Bytes of all bodies together; short ones always have room."""
+    """Counts the bytes of all bodies in memory. Short bodies are always accepted."""
 
     def __init__(self, settings: Settings, turns: Turns):
         self.most = settings.max_body_bytes * settings.max_concurrency
@@ -292,7 +292,7 @@ class _RoomForBodies:
         self._pausing = asyncio.Lock()
 
     async def pause(self) -> None:
-        """Between two parts of long bodies, of whatever requests, who asks meanwhile has time."""
+        """Pause between two parts of long bodies, so that other requests are answered."""
         async with self._pausing:
             if self._turns.n_others > self._n_others:
                 self._n_others = self._turns.n_others
@@ -305,7 +305,7 @@ class _RoomForBodies:
 
 
 class _Body:
-    """The body of a request, counted while it arrives; nothing is kept of one that is too long."""
+    """The body of a request; its bytes are counted while they arrive, and a too long body is dropped."""
 
     def __init__(self, limit: int, room: _RoomForBodies):
         self.limit, self.room = limit, room
@@ -328,7 +328,7 @@ class _Body:
                 await self.room.pause()
 
     def whole(self) -> bytes | bytearray:
-        """What has arrived; raises if it is too long."""
+        """The body up to here; raises if it is too long."""
         if self.n_bytes > self.limit:
             raise Problem(413, f"the body must be at most {self.limit} bytes")
         return self.content
@@ -340,7 +340,7 @@ class _Body:
             self.n_kept += len(part)
             if not self.content:
                 self.content = part
-            else:  # an array that grows: to join megabytes at the end would hold up others
+            else:  # an array that grows: joining megabytes at the end would block other requests
                 if isinstance(self.content, bytes):
                     self.content = bytearray(self.content)
                 self.content += part
@@ -348,21 +348,21 @@ class _Body:
             self.forget()
 
     def forget(self) -> None:
-        """Keep nothing, and give the room back."""
+        """Drop the body, and give its room back."""
         self.content = b""
         self.room.n_bytes -= self.n_kept
         self.n_kept = 0
 
 
 def _length_expected(scope: Scope) -> int:
-    """Bytes of a body that is only sent if we want it; 0 of others."""
+    """Length of a body that is sent only after our consent (``Expect: 100-continue``); otherwise 0."""
     headers = dict(scope["headers"])
     length = headers.get(b"content-length", b"").lstrip(b"0")  # Python reads at most 4,300 digits
     return int(length or 0) if b"expect" in headers else 0
 
 
 def _replay(body: bytes | bytearray, receive: Receive) -> Receive:
-    """A receive that gives the body once, and then what the server says."""
+    """A ``receive`` that gives the body once, and then the messages of the server."""
     given = False
 
     async def replay() -> Message:

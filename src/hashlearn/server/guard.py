@@ -1,4 +1,4 @@
-"""Files of a search that somebody has cut: reading a mapped file beyond its end would end the process (SIGBUS)."""
+"""Detects files of a search that were cut: reading a mapped file beyond its end would kill the process (SIGBUS)."""
 
 import os
 import time
@@ -9,14 +9,14 @@ from hashlearn.server.errors import Problem
 
 _SECONDS_BETWEEN_LISTS = 5.0
 _SECONDS_BETWEEN_CHECKS = 0.001
-"""Requests that arrive together are checked once."""
+"""Seconds during which a check is not repeated, so that requests that arrive together are checked once."""
 
 
 class FolderGuard:
-    """Knows how long the files of a folder have been, and refuses to search once one is shorter.
+    """Remembers the lengths of the files in a folder, and refuses to search if a file gets shorter.
 
-    The files of a search only grow, or are replaced by others. What is cut while a search reads it still ends the
-    process: this is for what was cut before.
+    The files of a search only grow, or are replaced by others. A file that is cut while a search reads it still kills
+    the process; this finds files that were cut before the search.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class FolderGuard:
         self._next_list = self._next_check = 0.0
 
     def check(self) -> None:
-        """Raise a 503 where a file is shorter than it was."""
+        """Raise a 503 if a file is shorter than before."""
         now = time.monotonic()
         if self.folder is None or now < self._next_check:
             return
@@ -40,7 +40,7 @@ class FolderGuard:
         for path, (inode, length) in self._lengths.items():
             try:
                 status = os.stat(path)
-            except OSError:  # replaced: who has it mapped keeps it
+            except OSError:  # replaced: processes that map the old file keep it
                 continue
             if status.st_ino != inode:
                 continue
@@ -51,7 +51,7 @@ class FolderGuard:
         self._next_check = now + _SECONDS_BETWEEN_CHECKS
 
     def _list(self) -> None:
-        """Look for new files; those of the catalog are SQLite's, which copes with them."""
+        """Look for new files, without those of the catalog: SQLite itself handles cut files."""
         assert self.folder is not None
         self._next_list = time.monotonic() + _SECONDS_BETWEEN_LISTS
         there: dict[str, tuple[int, int]] = {}
@@ -62,6 +62,6 @@ class FolderGuard:
                     known = self._lengths.get(entry.path)
                     length = known[1] if known is not None and known[0] == status.st_ino else 0
                     there[entry.path] = status.st_ino, max(length, status.st_size)
-        except OSError:  # the folder is gone: there is nothing that could be compared
+        except OSError:  # the folder is gone: nothing to compare
             return
         self._lengths = there

@@ -1,11 +1,12 @@
-"""Routes whose bodies are read and whose answers are written by pydantic's compiled JSON code.
+"""Routes that read bodies and write answers with pydantic's compiled JSON code.
 
-An endpoint is declared as FastAPI wants it, so the OpenAPI schema is complete::
+An endpoint is declared in FastAPI's way, so the OpenAPI schema is complete::
 
     async def search(service: Served, body: SearchRequest) -> SearchResponse: ...
 
-It is called with the service, the body, and the parts of the path. Most of the time of a small request goes into what
-FastAPI does around an endpoint; this route leaves out what we do not use, and :class:`Direct` leaves out the router.
+It is called with the service, the body, and the parts of the path. For a small request, FastAPI's work around an
+endpoint takes most of the time. This route leaves out the steps that we do not use, and :class:`Direct` leaves out the
+router.
 """
 
 import inspect
@@ -27,16 +28,16 @@ from hashlearn.server.searches import Searches
 
 SEARCH_NAME = "search_name"
 _LONG_BODY = 64 * 1024
-"""Reading a longer body takes milliseconds, and the event loop serves no other request in that time."""
+"""Bytes from which on a body is long: reading it takes milliseconds, during which no other request is served."""
 _NO_JSON = (b"NaN", b"Inf")
 
 
 class JsonRoute(APIRoute):
-    """JSON in, JSON out; an endpoint returns a value that JSON can say, or what :func:`written` made of it, or None."""
+    """JSON in, JSON out. An endpoint returns a JSON value, the result of :func:`written`, or None."""
 
     @cached_property
     def body_type(self) -> type[BaseModel] | None:
-        """What a request is read into."""
+        """The parts of a request."""
         parameter = inspect.signature(self.endpoint).parameters.get("body")
         return None if parameter is None else parameter.annotation
 
@@ -48,7 +49,7 @@ class JsonRoute(APIRoute):
         return handle
 
     async def answer(self, searches: Searches, body: bytes | bytearray, path_params: Mapping[str, Any]) -> bytes:
-        """The body of the answer to a request; what is wrong with it is raised as a Problem."""
+        """The body of the answer to a request; errors are raised as a Problem."""
         arguments = dict(path_params)
         name = arguments.pop(SEARCH_NAME, None)
         if self.of_server:
@@ -60,7 +61,7 @@ class JsonRoute(APIRoute):
 
     @cached_property
     def of_server(self) -> bool:
-        """Whether this is about the server and not about a search: the endpoint is given all searches."""
+        """Whether the endpoint is about the server and not about one search: it gets all searches."""
         return "searches" in inspect.signature(self.endpoint).parameters
 
     async def _answer_of(self, service: Any, body: bytes | bytearray, arguments: dict[str, Any]) -> bytes:
@@ -80,7 +81,7 @@ class JsonRoute(APIRoute):
 
 
 def named_routes(routes: Iterable[BaseRoute], *, in_schema: bool) -> list[JsonRoute]:
-    """The same routes of a search by its name: ``/v1/{search_name}/search`` of ``/v1/search``."""
+    """The same routes with the name of a search: ``/v1/search`` becomes ``/v1/{search_name}/search``."""
     return [
         JsonRoute(
             f"/v1/{{{SEARCH_NAME}}}{route.path.removeprefix('/v1')}",
@@ -100,14 +101,14 @@ def named_routes(routes: Iterable[BaseRoute], *, in_schema: bool) -> list[JsonRo
 
 
 def _search_name(search_name: Annotated[str, Path(description="The name of a search; see /v1/searches.")]) -> None:
-    """Tells the schema of a part of the path that :meth:`JsonRoute.answer` reads."""
+    """Adds a part of the path, which :meth:`JsonRoute.answer` reads, to the schema."""
 
 
 class Direct:
     """ASGI middleware inside of :class:`~hashlearn.server.front.RequestLimits`, which answers Problems.
 
-    A request to a path without parameters goes to its JSON route at once; the router has all others. To the router HEAD
-    is GET; whoever writes to the connection leaves the body out.
+    A request to a path without parameters goes directly to its JSON route; the router gets all others. The router
+    treats HEAD as GET; the body is left out when the answer is written.
     """
 
     def __init__(self, app: ASGIApp, searches: Searches, routes: Iterable[BaseRoute]):
@@ -135,7 +136,7 @@ class Direct:
 
 
 def parse(model: type[BaseModel], body: bytes | bytearray) -> Any:
-    """A request of this model, or the 422 that names the field."""
+    """The body as this model, or a 422 that names the field."""
     try:
         request = model.model_validate_json(body)
     except ValidationError as error:
@@ -146,7 +147,7 @@ def parse(model: type[BaseModel], body: bytes | bytearray) -> Any:
 
 
 def _is_json(body: bytes | bytearray) -> bool:
-    """Whether the words that the model lets pass in a payload or a filter stand in strings only."""
+    """Whether NaN and Infinity, which the model accepts in a payload or a filter, occur in strings only."""
     try:
         from_json(body, allow_inf_nan=False)
     except ValueError:

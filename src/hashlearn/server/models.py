@@ -1,4 +1,4 @@
-"""What requests and answers look like. The limits that a server can change are checked by the endpoints."""
+"""The forms of requests and answers. Limits that an operator can set are checked by the endpoints."""
 
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Item = TypeVar("Item")
 Listed = Annotated[list[Item], Field(fail_fast=True)]
-"""A list of a request. The first entry that is wrong ends the reading: a million of them would take seconds."""
+"""A list in a request. Reading ends at the first wrong entry: a million errors would take seconds."""
 
 Id = Annotated[int, Field(ge=0, lt=2**63)] | Annotated[str, Field(min_length=1, max_length=1024)]
 Vector = Annotated[
@@ -18,13 +18,13 @@ Code = Annotated[
 ]
 Image = Annotated[str, Field(description="An image file as base64.")]
 Text = Annotated[str, Field(max_length=100_000)]
-"""What reads a text, such as a regular expression, lets no other thread of Python work meanwhile."""
+"""Longest text. Code that reads it, such as a regular expression, blocks all other Python threads meanwhile."""
 Payload = dict[str, Any]
 Encoding = Literal["base64", "hex", "ubinary"]
 
 
 class _Request(BaseModel):
-    """Strict JSON: a string is no number, NaN is refused, and so is an unknown field."""
+    """Strict JSON: a string is not taken for a number; NaN and unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -83,7 +83,7 @@ class SearchResponse(BaseModel):
 
 
 class CodesRequest(_Request):
-    """What to encode: one of the three."""
+    """Input to be encoded: one of the three fields."""
 
     vectors: Listed[Vector] | None = None
     texts: Listed[Text] | None = None
@@ -100,7 +100,7 @@ class CodesResponse(BaseModel):
 
 
 class EmbeddingsRequest(BaseModel):
-    """A request as OpenAI's clients send it; fields that are not here are ignored."""
+    """A request in the form of OpenAI's clients. Other fields are ignored."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -121,7 +121,7 @@ class Embedding(BaseModel):
 
 
 class Usage(BaseModel):
-    """Nothing is counted."""
+    """Always zero: this server does not count tokens."""
 
     prompt_tokens: int
     total_tokens: int
@@ -145,7 +145,7 @@ class Point(_Request):
 
 
 class PointsRequest(_Request):
-    """Rows to be written; one whose id is there is replaced as a whole."""
+    """Rows to be written. A row whose id is already in the search is replaced as a whole."""
 
     points: Listed[Point] = Field(min_length=1)
     duplicates: Literal["skip", "flag", "error"] | None = Field(
@@ -165,7 +165,7 @@ class NearPoint(BaseModel):
 
 
 class PointsResponse(BaseModel):
-    """How many rows were written; they are on disk. With ``duplicates``, ``near`` are rows that are near others."""
+    """The number of rows that were written; they are on disk. With ``duplicates``, ``near`` lists rows near others."""
 
     written: int
     near: list[NearPoint] | None = None
@@ -190,13 +190,13 @@ class DeleteRequest(IdsRequest):
 
 
 class DeleteResponse(BaseModel):
-    """How many rows were removed; the others were not there."""
+    """The number of rows that were removed. The other ids were not in the search."""
 
     removed: int
 
 
 class FilterRequest(_Request):
-    """Which rows are meant: those that meet a condition on the payloads, or all."""
+    """The rows that meet a condition on the payloads, or all rows."""
 
     filter: dict[str, Any] | None = Field(None, description="A condition on the payloads.")
 
@@ -223,7 +223,7 @@ class FacetsRequest(FilterRequest):
 
 
 class FacetEntry(BaseModel):
-    """A value, and how many rows have it."""
+    """A value, and the number of rows that have it."""
 
     value: str | float | bool
     count: int
@@ -251,7 +251,7 @@ class PointList(BaseModel):
 
 
 class ScrollResponse(PointList):
-    """A page of rows; ``after`` is null where it is the last one."""
+    """A page of rows. ``after`` is null on the last page."""
 
     after: str | None
 
@@ -266,7 +266,7 @@ class PointResponse(BaseModel):
 
 
 class InfoLimits(BaseModel):
-    """The most that a request may ask for."""
+    """The limits for a request."""
 
     max_body_bytes: int
     max_batch: int
@@ -275,7 +275,7 @@ class InfoLimits(BaseModel):
 
 
 class MeasuredRecall(BaseModel):
-    """The share of the true neighbors that the latest queries found, and the interval that has it in 19 of 20 cases."""
+    """The share of the true neighbors that the latest queries found, with its 95 % confidence interval."""
 
     recall: float
     low: float
@@ -284,7 +284,7 @@ class MeasuredRecall(BaseModel):
 
 
 class MeasuredDrift(BaseModel):
-    """How the latest rows differ from those that were there before."""
+    """How the latest rows differ from the rows before them."""
 
     shares: float = Field(description="Mean difference of how often a bit is one.")
     novelty: float = Field(description="Chance that a new row is further from the old ones than these are, less 1/2.")
@@ -296,7 +296,7 @@ class MeasuredDrift(BaseModel):
 
 
 class InfoLists(BaseModel):
-    """The lists that a search of many rows looks into."""
+    """The lists of a search of many rows."""
 
     lists: int
     mean_rows: float
@@ -304,7 +304,7 @@ class InfoLists(BaseModel):
 
 
 class Info(BaseModel):
-    """What is served."""
+    """The search that is served."""
 
     rows: int
     n_bits: int
@@ -324,7 +324,7 @@ class Info(BaseModel):
 
 
 class SnapshotRequest(_Request):
-    """What a snapshot is to be called."""
+    """The name of a new snapshot."""
 
     name: str = Field(pattern="^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$")
 
@@ -343,7 +343,7 @@ class SnapshotList(BaseModel):
 
 
 class SearchEntry(BaseModel):
-    """A search of the server; ``rows`` is null while it is not open."""
+    """A search of the server. ``rows`` is null while the search is not open."""
 
     name: str
     open: bool
@@ -357,7 +357,7 @@ class SearchList(BaseModel):
 
 
 class ModelEntry(BaseModel):
-    """A search as OpenAI's clients list models; what follows ``owned_by`` is known while it is open."""
+    """A search in the form of a model of OpenAI. Fields after ``owned_by`` are null while the search is not open."""
 
     id: str
     object: Literal["model"]
@@ -377,7 +377,7 @@ class ModelList(BaseModel):
 
 
 class ErrorDetail(BaseModel):
-    """What is wrong, and with which field."""
+    """An error message, and the field that it is about."""
 
     field: str | None
     message: str
@@ -390,4 +390,4 @@ class ErrorResponse(BaseModel):
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {"default": {"model": ErrorResponse, "description": "What is wrong."}}
-"""The part of the schema of every endpoint that tells of errors."""
+"""The errors in the schema of every endpoint."""

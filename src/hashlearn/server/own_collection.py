@@ -1,7 +1,7 @@
-"""A person's files as a search with a page: encoded, hashed and indexed once, and kept for the next start.
+"""The user's files as a search with a page: encoded, hashed and indexed once, and kept for the next start.
 
-What was made lies in a folder of the cache, under a name that says which files it was made from (their names, sizes and
-times of change) and how. Where one of these changes, it is made anew and the old one is removed.
+The search is in a folder of the cache. The folder's name is a digest of the files (names, sizes, times of change) and
+the settings. If one of these changes, the search is made again and the old folder is removed.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ ROWS_AT_A_TIME = 4096
 LEARNED_FROM = 20_000
 """Rows that the hash functions are learned from, at most."""
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d+)?")
-"""Not those with zeros in front: they are names, such as postal codes."""
+"""Numbers as text. A text with leading zeros is a name, such as a postal code."""
 
 
 class HowToHash(NamedTuple):
@@ -118,14 +118,14 @@ def texts_collection(path: str | Path, column: str, how: HowToHash, id_column: s
 
 
 class KnownOfRows(NamedTuple):
-    """What else is known of vectors.
+    """Ids, payloads and other facts that belong to vectors.
 
     Attributes
     ----------
     ids : list or array of n ids, or None
     payloads : list of n dicts, or None
     places : tuple of str
-        Where they come from: ``table.parquet:column``.
+        The sources, such as ``table.parquet:column``.
     has_texts : bool
         Whether the field "text" of the payloads is searched by its words.
     header : bool or None
@@ -149,7 +149,7 @@ def vectors_collection(
     images: str | Path | None = None,
     known: KnownOfRows = NOTHING_KNOWN,
 ) -> OwnCollection:
-    """Vectors of a place, with a label each where a file has them, and a picture each where a sprite has them."""
+    """The vectors of a file or folder, with labels and pictures if there are files of these."""
     file, name = path_and_name(path)
     vectors = read_vectors(file, name, header=known.header)
     if issparse(vectors):
@@ -169,7 +169,7 @@ def vectors_collection(
 
 
 def digits_collection(how: HowToHash) -> OwnCollection:
-    """The images of digits that come with scikit-learn."""
+    """The digit images of scikit-learn."""
     digits = sklearn.datasets.load_digits()
 
     def encode() -> EncodedCollection:
@@ -227,14 +227,14 @@ def _state(path: Path, name: str) -> tuple[str, int, int]:
 def _kept(
     source: tuple[str, str], made_from: list[Any], encode: Callable[[], EncodedCollection], how: HowToHash
 ) -> OwnCollection:
-    """What the cache has of these files, or what is made of them now and kept there."""
+    """The search of these files from the cache; if it is not there, it is made and kept."""
     prefix = hashlib.sha256("\0".join(source).encode()).hexdigest()[:16]
     top = cache_folder() / "app"
     folder = top / f"{prefix}-{json_digest(FORMAT_VERSION, made_from)[:32]}"
     if folder.is_dir():
         try:
             return _opened(folder)
-        except (OSError, ValueError):  # damaged, or of another version: made anew
+        except (OSError, ValueError):  # damaged, or of another version: made again
             shutil.rmtree(folder, ignore_errors=True)
     made = encode()
     search = _indexed(made, how)

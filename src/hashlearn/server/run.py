@@ -1,4 +1,4 @@
-"""Run an application until it is told to stop; HTTP as uvicorn speaks it, with limits for the head of a request."""
+"""Run an application until a signal stops it: uvicorn's HTTP, with limits for the head of a request."""
 
 import asyncio
 import errno
@@ -29,15 +29,15 @@ from hashlearn.server.workers import Workers
 _HEAD_BYTES = 64 * 1024
 _UPGRADE = re.compile(rb"(?i)\r\nupgrade(?=[ \t]*:)")
 _NO_UPGRADE = b"\r\nrefused"
-"""A server may go on as if a client had not asked for another protocol. The parser would take the body that clients in
-Java and curl send with such a request for that protocol's."""
+"""A server may ignore a request for another protocol. The parser would treat the body of such a request, which clients
+in Java and curl send, as data of that protocol."""
 _REASONS = {400: b"Bad Request", 408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
 
 
 class BoundedProtocol(HttpToolsProtocol):
     """One connection. Path and headers of a request must come within a time, and be at most 64 KiB.
 
-    What is refused here is told after the answers to the requests before it.
+    A refusal is sent after the answers to earlier requests.
     """
 
     def __init__(self, *args: Any, head_seconds: float, **kwargs: Any):
@@ -57,7 +57,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing() or self._refusal is not None:  # what a client sends after it was refused
+        if self.transport.is_closing() or self._refusal is not None:  # data that a client sends after a refusal
             return
         if self._in_head:
             if not self._has_begun and not data.strip(b"\r\n"):  # keeps no connection open
@@ -84,12 +84,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count_parsed(len(name) + len(value) + 4)
-        if self._in_head:  # what comes behind a body is no header
+        if self._in_head:  # data after a body is no header
             super().on_header(name, value)
 
     def _count_parsed(self, n: int) -> None:
         self._parsed_bytes += n
-        if self._parsed_bytes > _HEAD_BYTES:  # of a request that came behind another one
+        if self._parsed_bytes > _HEAD_BYTES:  # of a request that followed another one
             self._refuse(431, f"path and headers must be at most {_HEAD_BYTES} bytes")
             raise ValueError("refused")
 
@@ -99,14 +99,14 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head, self._has_begun, self._head_bytes = False, False, 0
         self._stop_waiting()
-        if b"://" in self.url.partition(b"?")[0]:  # a whole URL says which host is meant, whatever the header says
+        if b"://" in self.url.partition(b"?")[0]:  # a whole URL names the host, and overrides the header
             self.headers[:] = [header for header in self.headers if header[0] != b"host"]
             self.headers.append((b"host", urlsplit(self.url).netloc))
         super().on_headers_complete()
         self.scope["is_gone"] = partial(self._is_gone, self.cycle)  # type: ignore[typeddict-unknown-key]
 
     def _is_gone(self, cycle: RequestResponseCycle) -> bool:
-        """Whether the client has closed the connection; uvicorn learns it one round of the event loop later."""
+        """Whether the client has closed the connection; uvicorn notices it one round of the event loop later."""
         if self.transport.is_closing():
             cycle.disconnected = True
         return cycle.disconnected
@@ -121,7 +121,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(*self._refusal)
 
     def _is_answering(self) -> bool:
-        """Whether a request that has arrived whole waits for its answer, or for the end of it."""
+        """Whether a complete request still waits for its answer, or for the rest of the answer."""
         cycle = self.cycle
         return cycle is not None and not cycle.response_complete and bool(self.pipeline or not cycle.more_body)
 
@@ -129,7 +129,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._giving_up = self.loop.call_later(self._head_seconds, self._end_wait)
 
     def _end_wait(self) -> None:
-        if self._is_answering():  # it is the answer that takes long
+        if self._is_answering():  # the answer takes long, not the request
             self._wait_for_head()
         else:
             self._refuse(408, f"path and headers must arrive within {self._head_seconds:g} seconds")
@@ -152,19 +152,19 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 _HANG_UP = getattr(signal, "SIGHUP", None)
-"""A terminal that is closed ends a server as SIGTERM does. Windows has no such signal."""
+"""A closed terminal ends a server like SIGTERM. Windows has no such signal."""
 _KEEP_ALIVE_SECONDS = 75
 _SECONDS_TO_ANSWER, _SECONDS_TO_END = 6, 9
-"""After the signal: when requests that run are given up, and when the process ends whatever it does."""
+"""Seconds after the signal: when running requests are given up, and when the process is ended in any case."""
 _SWITCH_SECONDS = 0.0001
-"""How long a thread may keep the interpreter while another one waits for it: the answers of all requests wait."""
+"""How long a thread may keep the interpreter while another one waits. All answers wait meanwhile."""
 _NEW_OBJECTS = 50_000
-"""After how many of them Python looks for garbage. By default it is 700: reading a long list would take ten times as
-long."""
+"""Python's garbage collector runs after this many allocations. With the default of 700, reading a long list would take
+ten times as long."""
 
 
 def _head_length(data: bytes) -> int:
-    """Bytes of what has arrived that belong to path and headers, if it begins with them."""
+    """Number of bytes that belong to path and headers, in data that begins with them."""
     end = data.find(b"\r\n\r\n")
     return len(data) if end < 0 else end
 
@@ -184,23 +184,23 @@ def run_server(
     Parameters
     ----------
     app : FastAPI
-        What :func:`~hashlearn.server.create_app` made.
+        The result of :func:`~hashlearn.server.create_app`.
     host : str
         Name or address to listen at.
     port : int
         0 takes one that is free.
     on_listening : callable or None
-        Is given the URL, once the port is ours.
+        Gets the URL, once the server has the port.
     log_level : {"info", "warning"}
-        Whether each request is logged, or only what went wrong.
+        Whether each request is logged, or only errors.
     reuse_port : bool
-        Whether another server that says the same may listen at the port, too: the next one, before this one ends.
+        Whether another server with this setting may listen at the same port, such as the successor of this one.
     """
     listening = bind(host, port, reuse_port)
     log_to_stderr(log_level)
     url = _url(host, listening.getsockname()[1])
     log_event("listening", url=url)
-    listening.listen()  # before the URL is told: a client that asks at once waits, and is not refused
+    listening.listen()  # before the URL is known: a client that asks at once waits, and is not refused
     if on_listening is not None:
         on_listening(url)
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -219,9 +219,9 @@ def run_server(
         timeout_graceful_shutdown=_SECONDS_TO_ANSWER + 1,
     )
     server = _Server(config, app.state.workers)
-    # Requests have a thread each: further ones of BLAS would only take cores from them.
+    # Requests have a thread each; threads of BLAS would only take cores from them.
     with server.ended_by_signals(), threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
-        # Python keeps the text of each warning it has shown. Clients choose texts (a filter by an unknown field).
+        # Python keeps the text of each warning. Clients can make any number of texts (filters by unknown fields).
         warnings.simplefilter("ignore", UserWarning)
         warnings.showwarning = log_warning
         server.run(sockets=[listening])
@@ -229,7 +229,7 @@ def run_server(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which ends within a time after the signal."""
+    """uvicorn's server; it ends within a fixed time after the signal."""
 
     def __init__(self, config: uvicorn.Config, workers: Workers):
         super().__init__(config)
@@ -247,7 +247,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def ended_by_signals(self) -> Iterator[None]:
-        """Signals end the server, not the process: uvicorn sends them on when it has stopped; that is no failure."""
+        """Signals end the server and not the process. uvicorn sends them on when it has stopped; this is no failure."""
         before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGTERM, signal.SIGINT)}
         if _HANG_UP is not None and signal.getsignal(_HANG_UP) == signal.SIG_DFL:  # not where nohup ignores it
             before[_HANG_UP] = signal.signal(_HANG_UP, self.handle_exit)
@@ -261,7 +261,7 @@ class _Server(uvicorn.Server):
 
 
 def _end_now() -> None:
-    """End the process in the midst of its work, as a kill would: what was answered as written is on disk."""
+    """End the process at once, as a kill would. Every write that was answered is on disk."""
     log_event("stopped by force")
     os._exit(1)
 

@@ -1,4 +1,4 @@
-"""The searches of a server by name: one that is always open, or several that are opened when they are asked for."""
+"""The searches of a server by name: one that is always open, or several that are opened at their first request."""
 
 import asyncio
 import time
@@ -17,11 +17,11 @@ from hashlearn.server.telemetry import LOGGER, log_event
 from hashlearn.server.workers import Workers
 
 RESERVED = frozenset({"search", "searches", "points", "codes", "embeddings", "info", "models", "snapshots"})
-"""Second parts of paths, which no search may be called by where there are several."""
+"""Second parts of the API's paths; no search of several may have one of them as its name."""
 
 
 class SearchPlace:
-    """A search that may be open or not."""
+    """A search, open or closed."""
 
     def __init__(self, name: str, opened: Callable[[], Service], folder: Path | None = None):
         self.name, self.opened, self.folder = name, opened, folder
@@ -38,8 +38,8 @@ class Searches:
     ----------
     workers : Workers
     folders : paths
-        Folders of searches, or folders of such folders. One that appears in the latter while the server runs is found
-        when it is asked for.
+        Folders of searches, or folders of such folders. A search that is added to the latter while the server runs is
+        found when it is requested.
     """
 
     def __init__(self, workers: Workers, folders: Iterable[str | Path] = ()):
@@ -72,11 +72,11 @@ class Searches:
         return sorted(self._places)
 
     def open_services(self) -> list[Service]:
-        """The searches that are open."""
+        """The open searches."""
         return [place.service for place in self._places.values() if place.service is not None]
 
     def listed(self) -> list[dict[str, Any]]:
-        """Name and number of rows of each search; None for one that is not open."""
+        """Name and number of rows of each search; None as the number of a closed one."""
         self._look_again()
         found = []
         for name in self.names:
@@ -86,7 +86,7 @@ class Searches:
 
     @asynccontextmanager
     async def using(self, name: str | None) -> AsyncIterator[Service]:
-        """A search, open as long as the block runs; None is the only one."""
+        """A search that stays open while the block runs; None for the only one."""
         place = self._find(name)
         place.n_users += 1
         try:
@@ -101,7 +101,7 @@ class Searches:
             place.last_used = time.monotonic()
 
     async def follow(self) -> None:
-        """In a loop: read what other processes have saved, and close searches without requests."""
+        """In a loop: read the changes of other processes, and close searches without requests."""
         settings = self.workers.settings
         seconds = min(settings.refresh_seconds or settings.idle_seconds, settings.idle_seconds)
         loop = asyncio.get_running_loop()
@@ -116,7 +116,7 @@ class Searches:
                     await self._close(place)
 
     async def _close_some(self, most: int) -> None:
-        """Close those that were used longest ago, where too many are open."""
+        """If too many searches are open, close the ones that were not used for the longest time."""
         is_open = [place for place in self._places.values() if place.service is not None]
         idle = sorted((place for place in is_open if not place.n_users), key=lambda place: place.last_used)
         for place in idle[: max(0, len(is_open) - most)]:
@@ -142,7 +142,7 @@ class Searches:
         return self._places[name]
 
     def _look_again(self) -> None:
-        """Know the searches that have appeared, and forget those that are gone."""
+        """Register new folders, and forget removed ones."""
         for place in list(self._places.values()):
             if place.service is None and _is_gone(place):
                 del self._places[place.name]
@@ -152,7 +152,7 @@ class Searches:
                     self._look_for(name)
 
     def _look_for(self, name: str) -> None:
-        """Know a search that has appeared under this name, which a client may have made up."""
+        """Register a new folder with this name. The name comes from a client and may be anything."""
         if name in self._places or name in RESERVED or name in (".", "..") or "/" in name or "\0" in name:
             return
         for above in self._above:

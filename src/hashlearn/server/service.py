@@ -1,4 +1,4 @@
-"""A search that is being served: what its routes share, and a rehearsal of every kind of request."""
+"""A search that is served: the methods that its routes share, and a warm-up with every kind of request."""
 
 import asyncio
 import gc
@@ -25,13 +25,13 @@ from hashlearn.server.workers import Workers
 Result = TypeVar("Result")
 
 _MOST_VALUES = 250_000
-"""Of the payloads of a request, or of a filter and a subset together, which may have 100,000 each."""
+"""Most values in the payloads of a request, or in a filter and a subset together (each may have 100,000)."""
 _FEW_NUMBERS = 10_000
 _BYTES_AT_A_TIME = 1 << 16
 
 
 class Service:
-    """A search that is being served; ``app.state.service`` of an application with one search.
+    """A search that is served; ``app.state.service`` of an application with one search.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Service:
     workers : Workers
     features : Features or None
     name : str
-        What clients call it where the server has several.
+        Its name for clients, if the server has several searches.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Service:
         self.settings, self.metrics = workers.settings, workers.metrics
         self.guard = FolderGuard(search.folder)
         self.before_ready: list[Callable[[], Any]] = []
-        """What else is done once before requests are answered."""
+        """Further work that is done once before requests are answered."""
         self.watch = Watch(search, name, self.settings.recall_share, self.metrics)
         self.searches = Together(
             partial(search_together, search, self.metrics.stages),
@@ -94,11 +94,11 @@ class Service:
         for prepare in self.before_ready:
             prepare()
         gc.collect()
-        gc.freeze()  # what is there now stays; looking through it again takes a tenth of a second
+        gc.freeze()  # these objects stay; each later look through them would take a tenth of a second
         self.workers.ready = True
 
     async def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        """Call a function that computes on one of the threads, beside other requests."""
+        """Call a function on one of the threads, beside other requests."""
         return await self.workers.run(work, *arguments)
 
     async def write(self, change: Change) -> Any:
@@ -116,13 +116,13 @@ class Service:
         return await self.run(self.search.encode, X)
 
     async def vectors_of_texts(self, field: str, texts: list[str]) -> NDArray[np.float32]:
-        """Vectors of texts, or the 422 that says why there are none."""
+        """Vectors of texts, or a 422 with the reason why there are none."""
         if self.features is None:
             raise unprocessable(field, "cannot be encoded: this server has no features; send vectors")
         return await self.run(_encoded, field, self.features.encode_texts, texts)
 
     async def vectors_of_images(self, field: str, images: list[bytes]) -> NDArray[np.float32]:
-        """Vectors of image files, or the 422 that says why there are none."""
+        """Vectors of image files, or a 422 with the reason why there are none."""
         if self.features is None:
             raise unprocessable(field, "cannot be encoded: this server has no features; send vectors")
         encode = self.features.encode_images
@@ -133,33 +133,33 @@ class Service:
         try:
             return next(iter(self.search.get([id])), None)
         except (ValueError, TypeError) as error:
-            if problem_of(error, {"ids": "id"}):  # no id of this search can be like this one
+            if problem_of(error, {"ids": "id"}):  # no id of this search can have this form
                 return None
             raise
 
     def record_of_path(self, text: str) -> Any:
-        """The row of an id that stands in a path, where a number looks like a string."""
+        """The row of an id in a path, where numbers and strings look alike."""
         record = self.record(text)
         if record is None and text.isdecimal() and len(text) < 20 and str(int(text)) == text:
             record = self.record(int(text))
         return record
 
     def check_most(self, field: str, value: int, most: int) -> None:
-        """A number is within a limit of this server."""
+        """Refuse a number above a limit of this server."""
         if value > most:
             raise unprocessable(field, f"must be at most {most}, got {value}")
 
     async def check_values(self, body: bytes | bytearray, has_texts: bool) -> None:
-        """A body has no more values than vectors, payloads and filters may have: to read them holds up everybody.
+        """Refuse a body with more values than vectors, payloads and filters may have: reading it blocks other requests.
 
-        Commas in texts are no values, where there may be long ones.
+        In bodies that may have long texts, commas inside strings are not counted.
         """
         most = self.settings.max_batch * (self.n_features + 8) + _MOST_VALUES
         if await _has_more(body, most) and (not has_texts or await self.run(n_values, body) > most):
             raise Problem(422, f"the body must have at most {most:,} values")
 
     def check_batch(self, field: str, items: Any) -> None:
-        """A list is neither empty nor longer than this server allows."""
+        """Refuse an empty list, and one that is longer than this server allows."""
         if not len(items):
             raise unprocessable(field, "must not be empty")
         if len(items) > self.settings.max_batch:
@@ -167,7 +167,7 @@ class Service:
 
 
 async def _has_more(body: bytes | bytearray, most: int) -> bool:
-    """Whether a body has more values, and signs that look like values in texts; others are served meanwhile."""
+    """Whether a body has more values, or signs that look like values; other requests are served meanwhile."""
     n = 0
     for start in range(0, len(body), _BYTES_AT_A_TIME):
         n += n_signs(body[start : start + _BYTES_AT_A_TIME])
@@ -193,14 +193,14 @@ Served = Annotated[Service, Depends(_service)]
 
 
 _N_ROWS = 4
-_IDS = [str(number) for number in range(_N_ROWS)]  # strings need all that numbers need, and more
+_IDS = [str(number) for number in range(_N_ROWS)]  # string ids need everything that integer ids need, and more
 _PAYLOADS = [{"number": number} for number in range(_N_ROWS)]
 
 
 def rehearse(search: SimilaritySearch) -> None:
     """Search, write and remove rows of a small copy in a temporary folder; the search itself is left alone.
 
-    Where no file can be written this does nothing, and the first request of a kind takes a second longer.
+    If no file can be written, this does nothing. The first request of each kind then takes a second longer.
     """
     small = SimilaritySearch(search.hasher, metric=search.metric, query=search.query, keep_vectors=search.keep_vectors)
     X = np.random.default_rng(0).standard_normal((_N_ROWS, search.hasher.n_features_in_)).astype(np.float32)
@@ -227,7 +227,7 @@ def _read(search: SimilaritySearch, X: np.ndarray) -> None:
 
 
 def _write(search: SimilaritySearch, X: np.ndarray) -> None:
-    """Rows that come from a file, and rows that were written before, are of different types to a compiler."""
+    """For the compiler, rows from a file and rows in memory are different types, so both are searched."""
     for _ in range(2):
         search.upsert(X[:2], _IDS[1:3], _PAYLOADS[:2])
         search.remove(_IDS[1:2])

@@ -25,30 +25,30 @@ class Settings:
     max_k : int
         Most neighbors of one query.
     max_candidates : int
-        Most codes that are ordered anew for one query.
+        Most candidates that are reranked for one query.
     max_answer_bytes : int
-        Longest answer; four long ones are made and sent at a time.
+        Longest answer. Four long answers are made and sent at a time.
     max_concurrency : int
-        Most requests at one time; a further one gets 503 and may try again.
+        Most requests at one time. A further request gets 503, and the client may try again.
     timeout_seconds : float
-        Longest time of a request, from its first byte to its answer, and as much again to read the answer.
+        Longest time from the first byte of a request to its answer. The client has the same time to read the answer.
     threads : int or None
         Threads that search and encode. None: one for each core.
     refresh_seconds : float or None
-        How often to look whether another process has saved to the folder of the search. None: never.
+        Seconds between two checks for changes by other processes. None: no checks.
     host : str
         The address that the server listens at.
     host_names : tuple of str
-        Names that it goes by, beside ``localhost``, ``host`` and, where other machines can reach it, any address. A
-        request for another name gets 421. "*" allows all names.
+        Host names that are accepted, beside ``localhost``, ``host`` and, if other machines can reach the server, any
+        address. A request for another name gets 421. "*" allows all names.
     max_open : int
-        Most searches that are open at one time, where a server has several.
+        Most searches that are open at one time, if the server has several.
     idle_seconds : float
-        Where a server has several searches, one without a request for this long is closed.
+        If the server has several searches, one without requests for this time is closed.
     snapshots : str or None
-        The folder below which clients with the key to write may have snapshots made. None: they may not.
+        The folder for snapshots, which clients with the key to write may request. None: no snapshots.
     recall_share : float
-        Share of the queries that are answered exactly as well, to measure the recall; 0 for none.
+        Share of the queries that are also answered exactly, to measure the recall; 0 for none.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def _check_host_name(name: str) -> None:
 
 
 def _check_key(name: str, value: str | None) -> None:
-    """A key must fit into a header; it is not printed."""
+    """Refuse a key that does not fit into a header. The error does not show the key."""
     if value is None:
         return
     if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable() or " " in value:

@@ -1,4 +1,4 @@
-"""What operators see: one JSON line a request or event, counts for Prometheus, and a number for every request."""
+"""Logs and metrics for operators: a JSON line for each request and event, counts for Prometheus, ids of requests."""
 
 import itertools
 import logging
@@ -56,7 +56,7 @@ def log_to_stderr(level: str = "info") -> None:
 
 
 class _Answered(logging.LogRecord):
-    """The record of a request: without the line of code and the thread, which take longer to find than all the rest."""
+    """The record of a request, without line of code and thread: finding these takes longer than everything else."""
 
     def __init__(self, fields: dict[str, Any]):
         self.fields = fields
@@ -72,23 +72,23 @@ class _Answered(logging.LogRecord):
 
 
 def log_request(**fields: Any) -> None:
-    """Say that a request was answered."""
+    """Log an answered request."""
     if LOGGER.isEnabledFor(logging.INFO):
         LOGGER.handle(_Answered(fields))
 
 
 def log_event(event: str, **fields: Any) -> None:
-    """Say that something happened to the server."""
+    """Log an event of the server."""
     LOGGER.info(event, extra={"fields": fields})
 
 
 def log_warning(message: Warning | str, category: type[Warning], *place: Any, **named: Any) -> None:
-    """Say a warning of Python as every other event, in one line of JSON."""
+    """Log a warning of Python in one line of JSON, as all events."""
     LOGGER.warning("a warning of Python", extra={"fields": {"kind": category.__name__, "message": str(message)}})
 
 
 def log_error(scope: MutableMapping[str, Any], error: Exception) -> None:
-    """Keep the traceback of a fault of ours, and the request that it came from."""
+    """Log the traceback of an internal error, and the request that caused it."""
     fields = {"method": scope.get("method"), "path": scope.get("path"), "request": scope.get("request_id")}
     LOGGER.error("fault", extra={"fields": fields}, exc_info=error)
 
@@ -153,29 +153,29 @@ class Metrics:
         self._of_request: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
+        """Count an answered request."""
         key = (route, method, status)
-        if key not in self._of_request:  # to look up labels costs more than to count
+        if key not in self._of_request:  # looking up labels costs more than counting
             self._of_request[key] = self.requests.labels(*key), self.seconds.labels(route)
         requests, times = self._of_request[key]
         requests.inc()
         times.observe(seconds)
 
     def tell_recall(self, search: str, estimate: RecallEstimate) -> None:
-        """Tell the recall of a search."""
+        """Set the recall of a search."""
         for bound, value in (("mean", estimate.recall), ("low", estimate.low), ("high", estimate.high)):
             self._recall.labels(search, bound).set(value)
         self._recall_queries.labels(search).set(estimate.n_queries)
 
     def tell_drift(self, search: str, report: DriftReport) -> None:
-        """Tell how new rows of a search differ from the old ones."""
+        """Set the drift of a search: how its new rows differ from the old ones."""
         told = {"bits": report.shares, "novelty": report.novelty, "error": report.error, "large": report.is_large}
         for of, value in told.items():
             if value is not None:
                 self._drift.labels(search, of).set(value)
 
     def tell_storage(self, name: str, search: SimilaritySearch) -> None:
-        """Tell the sizes of the lists of a search, and how many of its int8 values were clipped, where it has them."""
+        """Set the sizes of the lists of a search and the share of clipped int8 values, if it has these."""
         sizes = search.list_sizes
         if sizes is not None:
             for of, value in (("mean", sizes.mean()), ("largest", sizes.max())):
@@ -184,7 +184,7 @@ class Metrics:
             self._clipped.labels(name).set(search.clipped_share)
 
     def stage_milliseconds(self) -> dict[str, float]:
-        """The mean time of each part of a search; nothing before the first."""
+        """The mean time of each part of a search; empty before the first search."""
         (family,) = self.stage_seconds.collect()
         found: dict[str, dict[str, float]] = {}
         for sample in family.samples:
@@ -192,7 +192,7 @@ class Metrics:
         return {stage: 1000 * of["sum"] / of["count"] for stage, of in found.items() if of.get("count")}
 
     def text(self) -> bytes:
-        """All of them, in the format of Prometheus."""
+        """All metrics in the format of Prometheus."""
         return generate_latest(self.registry)
 
 
@@ -203,12 +203,12 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"
 
 
 def _is_there() -> bool:
-    """Without a connection there is none that could be gone."""
+    """Always false: used where there is no connection."""
     return False
 
 
 def _id_sent(scope: Scope) -> str | None:
-    """The number that a client or a proxy gave a request, if it can stand in a log."""
+    """The id that a client or a proxy gave to a request, if it is safe in a log."""
     for name, value in scope["headers"]:
         if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
             return value.decode()
@@ -216,9 +216,9 @@ def _id_sent(scope: Scope) -> str | None:
 
 
 class Telemetry:
-    """ASGI middleware; the number of a request is in the header ``X-Request-ID`` of its answer, and in the log.
+    """ASGI middleware; the id of a request is in the header ``X-Request-ID`` of its answer, and in the log.
 
-    ``scope["status"]`` is the status of the answer once it is under way, and 0 before.
+    ``scope["status"]`` is the status of the answer once its first part was sent, and 0 before.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics):
@@ -263,7 +263,7 @@ class Telemetry:
             self._note(scope, scope["status"], time.perf_counter() - start)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        # The pattern of the path, not the path: what clients make up must not become labels.
+        # The pattern of the path and not the path: texts of clients must not become labels.
         route = getattr(scope.get("route"), "path_format", _UNKNOWN)
         method = scope["method"] if scope["method"] in _METHODS else _UNKNOWN
         self.metrics.count_request(route, method, status, seconds)

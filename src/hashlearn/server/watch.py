@@ -1,4 +1,4 @@
-"""What a served search finds, and whether new rows are like the old: measured beside the requests, on a thread."""
+"""The recall of a served search and the drift of its new rows, measured on a thread beside the requests."""
 
 import queue
 import random
@@ -17,14 +17,14 @@ from hashlearn.upkeep.drift import BLOCK_ROWS, REFERENCE_ROWS, DriftReference, D
 from hashlearn.upkeep.recall import RecallEstimate, RecallWindow, recall_of_query
 
 _SHARE_OF_TIME = 0.03
-"""Of one core: the thread rests 32 times as long as it works."""
+"""Share of one core for measuring: the thread rests 32 times as long as it works."""
 _MOST_WAITING = 32
 _ROWS_OF_A_WRITE = 64
 _FEWEST_ROWS = 200
 
 
 class AskedQuery(NamedTuple):
-    """A query as it was asked."""
+    """A query of a client."""
 
     row: NDArray
     k: int
@@ -38,11 +38,11 @@ class Watch:
     ----------
     search : SimilaritySearch
     name : str
-        What its numbers are called by in the metrics.
+        Its label in the metrics.
     share : float
-        Share of the queries that are measured, as far as there is time.
+        Share of the queries that are measured, if there is time.
     metrics : Metrics
-        Is told what was measured.
+        Gets the measured values.
     """
 
     def __init__(self, search: SimilaritySearch, name: str, share: float, metrics: Metrics):
@@ -50,28 +50,28 @@ class Watch:
         self._recalls = RecallWindow()
         self._drift: DriftWatch | None = None
         self._hasher = search.hasher
-        """Whose codes were measured: what was found for them says nothing of another hasher."""
+        """The hasher whose codes were measured; the values do not hold for another hasher."""
         self._waiting: queue.Queue[Any] = queue.Queue(_MOST_WAITING)
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
 
     @property
     def recall(self) -> RecallEstimate | None:
-        """The recall of the latest queries; None before one was measured."""
+        """The recall of the latest queries; None before the first measurement."""
         return self._recalls.estimate()
 
     @property
     def drift(self) -> DriftReport | None:
-        """How the latest new rows differ from those that were there; None before there were enough."""
+        """The drift of the latest rows from the rows before them; None until there are enough new rows."""
         return None if self._drift is None else self._drift.latest
 
     def asked(self, row: NDArray, k: int, options: dict[str, Any]) -> None:
-        """Take note of a query: some of them are measured."""
+        """Note a query; some queries are measured."""
         if random.random() < self.share and self.search.keep_vectors is not None:
             self._take(AskedQuery(row, k, options))
 
     def written(self, X: NDArray) -> None:
-        """Take note of new rows."""
+        """Note new rows."""
         if self.share:
             self._take(X[:_ROWS_OF_A_WRITE])
 
@@ -83,7 +83,7 @@ class Watch:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="hashlearn-watch", daemon=True)
             self._thread.start()
-        with suppress(queue.Full):  # there is no time for more
+        with suppress(queue.Full):  # no time for more queries
             self._waiting.put_nowait(item)
 
     def _work(self) -> None:
@@ -100,7 +100,7 @@ class Watch:
                     self._measure(item)
                 else:
                     self._compare(item)
-            except Exception as error:  # such as a search that was closed meanwhile
+            except Exception as error:  # such as a search that was closed in the meantime
                 if not self._stopped.is_set():
                     LOGGER.warning("recall or drift could not be measured", exc_info=error)
             self._stopped.wait((time.thread_time() - start) / _SHARE_OF_TIME)
@@ -137,13 +137,13 @@ class Watch:
 
 
 def compared_rows(search: SimilaritySearch, X: NDArray) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Codes and vectors of new rows, as the reference has them."""
+    """Codes and vectors of new rows, in the form of the reference."""
     rows = np.asarray(X, np.float32)
     return search.encode(rows), unit_rows(rows) if search.metric == "cosine" else rows
 
 
 def drift_reference(search: SimilaritySearch) -> DriftReference | None:
-    """Some of the rows that are there; None where they are too few."""
+    """A sample of the existing rows; None if there are too few rows."""
     ids = search.ids
     if len(ids) < _FEWEST_ROWS:
         return None

@@ -1,4 +1,4 @@
-"""The threads that work for requests, and what all searches of a server share."""
+"""The threads that work for requests, and the state that all searches of a server share."""
 
 import asyncio
 import time
@@ -15,21 +15,21 @@ from hashlearn.server.telemetry import Metrics
 Result = TypeVar("Result")
 
 request_ends: ContextVar[list[Callable[[], None]] | None] = ContextVar("hashlearn_request_ends", default=None)
-"""What is to be called when the request of this task has been answered and its answer was sent."""
+"""Functions to call after the answer to the request of this task was sent."""
 
 _LARGE_ANSWERS = 4
 _SECONDS_FOR_A_PLACE = 5.0
 _WRITING_THREADS = 4
 _REST = 40
-"""After work of t seconds on the event loop, the next such work waits 40 t: under 1 of 100 requests waits for it, also
-where others ask seldom."""
+"""After work of t seconds on the event loop, the next such work waits 40 t. So fewer than 1 of 100 requests wait for
+such work, even if there are few other requests."""
 _LONGEST_REST = 1.5
 _LONG_WORK, _REST_AFTER_LONG_WORK = 0.002, 0.15
-"""Work of more seconds is felt by all clients that wait meanwhile: many others are served before the next such work."""
+"""Longer work, in seconds, delays all waiting clients: many others are served before the next such work."""
 
 
 class Turns:
-    """Work that blocks the event loop: one piece at a time, with a pause after each in which other requests are served.
+    """Does work that blocks the event loop: one piece at a time, then a pause in which other requests are served.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Turns:
         self._turn = asyncio.Lock()
 
     async def take(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        """Do a piece of work on the event loop, when its turn has come."""
+        """Wait for the turn of a piece of work, and do it on the event loop."""
         await self._turn.acquire()
         start, n_before = time.perf_counter(), self.n_others
         try:
@@ -60,8 +60,8 @@ class Turns:
 class Workers:
     """Threads, limits and counts of a server.
 
-    Plain searches have threads of their own: whatever else is asked, such as filters, pages and long lists of queries,
-    cannot take these. Pictures are decoded one at a time.
+    Plain searches have threads of their own, which other work (filters, pages, long lists of queries) cannot take.
+    Pictures are decoded one at a time.
 
     Attributes
     ----------
@@ -70,11 +70,11 @@ class Workers:
     ready : bool
         Whether the kernels are compiled and the tables are built.
     is_stopping : bool
-        Whether the server was told to stop.
+        Whether the server is stopping.
     deadlines : set of Deadline
-        Of the requests that run.
+        The deadlines of the running requests.
     turns : Turns
-        For bodies that take long to read.
+        The turns of bodies that take long to read.
     copying : asyncio.Lock
         Held while a snapshot is made: one at a time.
     """
@@ -83,7 +83,7 @@ class Workers:
         self.settings, self.metrics = settings, Metrics()
         self.ready = self.is_stopping = False
         self.deadlines: set[Deadline] = set()
-        # One thread reads requests and writes answers. A core of its own for it, and what waits is searched together.
+        # One thread reads requests and writes answers. It needs its own core; waiting queries are searched together.
         self.n_searching = max(1, settings.n_threads - 1)
         self.searching = ThreadPoolExecutor(self.n_searching, thread_name_prefix="hashlearn-search")
         self.computing = ThreadPoolExecutor(max(1, settings.n_threads // 2), thread_name_prefix="hashlearn")
@@ -100,11 +100,11 @@ class Workers:
     async def run(
         self, work: Callable[..., Result], *arguments: Any, pool: Executor | None = None, keeps_late: bool = False
     ) -> Result:
-        """Call a function that computes on one of the threads, beside other requests; see :func:`ended`."""
+        """Call a function on one of the threads, beside other requests; see :func:`ended`."""
         return await ended((pool or self.computing).submit(copy_context().run, work, *arguments), keeps_late)
 
     async def place_for_large_answer(self) -> None:
-        """Wait until a long answer may be made; the place is given back when the answer has been sent."""
+        """Wait until a long answer may be made. The place is free again when the answer was sent."""
         try:
             async with asyncio.timeout(min(_SECONDS_FOR_A_PLACE, remaining_seconds())):
                 await self._large_answers.acquire()
@@ -118,22 +118,22 @@ class Workers:
             ends.append(self._large_answers.release)
 
     def give_up(self) -> None:
-        """Let the time of all requests that run be over."""
+        """End the time of all running requests."""
         self.is_stopping = True
         for deadline in list(self.deadlines):
             deadline.expire()
 
     async def stop(self) -> None:
-        """Let the threads end what they do."""
+        """Let the threads finish their work."""
         self.ready = False
         for pool in (self.writing, self.searching, self.computing, self.decoding):
             await asyncio.to_thread(pool.shutdown, cancel_futures=pool is not self.writing)
 
 
 async def ended(work: Future[Result], keeps_late: bool = False) -> Result:
-    """The result of work on a thread. A request that is given up tells its work, and ends when the work has ended.
+    """The result of work on a thread. If the request is given up, its work is told, and the request ends with the work.
 
-    With ``keeps_late`` a result that comes after the time of the request is its answer all the same.
+    With ``keeps_late``, a result after the deadline of the request is still its answer.
     """
     waiting = asyncio.wrap_future(work)
     try:
@@ -150,7 +150,7 @@ async def ended(work: Future[Result], keeps_late: bool = False) -> Result:
 
 
 def expire_current() -> None:
-    """Let the time of this task's request be over."""
+    """End the time of this task's request."""
     deadline = current_deadline()
     if isinstance(deadline, Deadline):
         deadline.expire()

@@ -20,18 +20,18 @@ def add_page(
     Parameters
     ----------
     app : FastAPI
-        What :func:`~hashlearn.server.create_app` made.
+        The result of :func:`~hashlearn.server.create_app`.
     title : str
-        What the collection is called.
+        The name of the collection.
     pictures : Pictures or None
         The pictures of its items.
     notes : list of str
-        What people should know of it, such as files that were skipped.
+        Remarks about the collection, such as skipped files.
     """
     service = app.state.service
     takes = getattr(service.features, "kind", None) or (None if service.search.text_field is None else "text")
     views = Views(Collection(service.search, title, pictures, notes), service.features, takes, service.watch)
     if len(service.search) > FEW_ITEMS:
-        views.filters_job()  # begins now, beside the warming up of the search
+        views.filters_job()  # begins here, while the search warms up
     service.before_ready.append(views.map)
     add_routes(app, views)

@@ -1,4 +1,4 @@
-"""Drawings of the page: SVG that the style sheet colors, and one PNG. Numbers go in, no text of others does."""
+"""Drawings of the page: SVG, colored by the style sheet, and one PNG. They contain numbers, and no text of users."""
 
 import struct
 import zlib
@@ -15,7 +15,7 @@ _LEFT, _RIGHT, _BOTTOM, _TOP = 44, 16, 28, 12
 
 
 def strip(bits: NDArray[np.uint8], reference: NDArray[np.uint8] | None = None) -> Markup:
-    """A code as a strip of cells, dark where the bit is 1; those that differ from the reference are marked."""
+    """A code as a strip of cells, dark for bits that are 1. Bits that differ from the reference are marked."""
     differs = np.zeros(len(bits), bool) if reference is None else bits != reference
     groups = {
         "off": (bits == 0) & ~differs,
@@ -49,7 +49,7 @@ def _cells(where: NDArray[np.bool_]) -> str:
 
 
 def histogram(counts: Sequence[int], radius: int | None, last: int | None) -> Markup:
-    """Bars of how many items are at each distance; those within the radius are marked, and that of the last result.
+    """A bar for each distance with the number of items; those within the radius and that of the last result are marked.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def histogram(counts: Sequence[int], radius: int | None, last: int | None) -> Ma
         Of distance 0, 1, ...
     radius : int or None
     last : int or None
-        The distance of the last result: where it has a tie, the order there is by id.
+        The distance of the last result. Items at the same distance are ordered by id.
     """
     n, most = len(counts), max(counts) or 1
     step = (_WIDTH - _LEFT - _RIGHT) / n
@@ -80,7 +80,7 @@ def histogram(counts: Sequence[int], radius: int | None, last: int | None) -> Ma
 
 
 def bars(values: Sequence[float], told: str, half: bool = True) -> Markup:
-    """Bars of values between 0 and 1, with a line at one half."""
+    """A bar for each value between 0 and 1, with a line at one half."""
     step = (_WIDTH - _LEFT - _RIGHT) / len(values)
     room = _HEIGHT - _BOTTOM - _TOP
     drawn = [
@@ -129,7 +129,7 @@ def correlation_png(correlations: NDArray[np.floating], side: int = 512) -> byte
 def _png(pixels: NDArray[np.uint8]) -> bytes:
     """An RGBA image as a PNG file."""
     height, width = pixels.shape[:2]
-    lines = np.zeros((height, 1 + 4 * width), np.uint8)  # each line begins with 0: it is stored as it is
+    lines = np.zeros((height, 1 + 4 * width), np.uint8)  # each line begins with the filter type 0, "none"
     lines[:, 1:] = pixels.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
     parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes())), (b"IEND", b""))
@@ -148,7 +148,7 @@ def _chart(name: str, told: str, inner: str) -> Markup:
 
 
 def _side(top: float) -> str:
-    """The numbers at the side: the top of the scale and its end."""
+    """The numbers at the side: the two ends of the scale."""
     label = f"{top:,}" if isinstance(top, int) else f"{top:g}"
     return (
         f'<text x="{_LEFT - 6}" y="{_TOP + 6}" text-anchor="end">{label}</text>'
@@ -163,9 +163,9 @@ def _tick_step(n: int) -> int:
 def small_histogram(
     counts: Sequence[float], edges: Sequence[float], limits: tuple[float | None, float | None], n_above: int = 0
 ) -> Markup:
-    """Bars of how many items have a number in each part of a range; those between the limits are marked.
+    """A bar for each part of a range with the number of items in it. Bars between the limits are marked.
 
-    Items above the range, if there are any, have a bar of their own at the end.
+    Items above the range, if any, have their own bar at the end.
     """
     width, height = 240, 64
     counts = [*counts, n_above] if n_above else counts
@@ -197,7 +197,7 @@ def _range_shown(low: float, high: float) -> str:
 
 
 def _shown(number: float) -> str:
-    """A number as people write it; years have no comma.
+    """A number with commas between thousands, but none in a year.
 
     >>> _shown(5635090.0), _shown(2026.0), _shown(0.25), _shown(1e15)
     ('5,635,090', '2026', '0.25', '1e+15')
@@ -208,7 +208,7 @@ def _shown(number: float) -> str:
 
 
 def nearness(share: float, said: str) -> Markup:
-    """A quiet bar: the longer, the nearer. The number is its title."""
+    """A bar that is longer for nearer items; the number is its title."""
     return Markup(
         '<svg class="near" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label="{0}">'
         '<title>{0}</title><rect width="{1:.0f}" height="4"/></svg>'

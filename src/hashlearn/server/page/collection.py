@@ -1,4 +1,4 @@
-"""What the page shows of a search: items with their texts, fields and pictures, and a sample for statistics."""
+"""The parts of a search that the page shows: items with texts, fields and pictures, and a sample for statistics."""
 
 import threading
 from collections.abc import Sequence
@@ -20,17 +20,17 @@ _MOST_FIELDS = 100
 
 
 class Item(NamedTuple):
-    """An item as it is shown.
+    """An item, ready to be shown.
 
     Attributes
     ----------
     id : int or str
     text : str or None
-        Its text, cut where it is long.
+        Its text; a long one is cut.
     fields : list of (name, value)
-        What else is known of it.
+        The other fields of its payload.
     picture : (width, height) or None
-        The size of its picture; None where it has none.
+        The size of its picture; None if it has no picture.
     code : packed code
     """
 
@@ -42,12 +42,12 @@ class Item(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What people call it: the last part of the name of a file."""
+        """The name that is shown: for a file, the last part of its path."""
         return str(self.id).rpartition("/")[2]
 
 
 class ItemSample(NamedTuple):
-    """Some items of the collection, or all where they are few.
+    """Some items of a large collection, or all items of a small one.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class ItemSample(NamedTuple):
     codes : packed codes of shape (n, ...)
     vectors : array of shape (n, n_features), or None where the search keeps none
     n_items : int
-        Items of the whole collection.
+        The number of items in the whole collection.
     """
 
     ids: NDArray
@@ -74,7 +74,7 @@ class Collection:
     title : str
     pictures : Pictures or None
     notes : list of str
-        What people should know of it: files that were skipped, say.
+        Remarks about the collection, such as skipped files.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Collection:
 
     @property
     def ids(self) -> NDArray:
-        """All ids, ascending; remembered until items come or go."""
+        """All ids, ascending; kept until items are added or removed."""
         moment, kept = self.search.moment, self._ids
         if kept is None or moment is None or kept[0] is not moment:
             kept = self._ids = moment, self.search.ids
@@ -112,12 +112,12 @@ class Collection:
         raise ValueError(f"there is no item {text[:80]!r}")
 
     def items(self, ids: Sequence[Any]) -> list[Item]:
-        """The items with these ids, in their order; those that are gone are left out."""
+        """The items with these ids, in their order, without removed ones."""
         found = {record.id: record for record in self.search.get(ids)}
         return [self._item(found[key]) for key in ids if key in found]
 
     def whole_text(self, key: Any) -> str | None:
-        """The text of an item that is looked at by itself."""
+        """The whole text of one item."""
         (payload,) = self.search.payloads([key])
         text = payload.get(TEXT_FIELD) if isinstance(payload, dict) else None
         return None if text is None else _cut(str(text), _LONGEST_WHOLE_TEXT)
@@ -133,14 +133,14 @@ class Collection:
         return self.search.codes()
 
     def sample(self) -> ItemSample:
-        """A sample, drawn anew when items came or went."""
+        """A sample; a new one is drawn after items were added or removed."""
         with self._lock:
             if self._sample is None or self._sample.n_items != len(self.search):
                 self._sample = self._drawn()
             return self._sample
 
     def unit(self, vectors: NDArray) -> NDArray:
-        """Vectors as the hasher sees them: of length one where the metric is cosine."""
+        """Vectors as the hasher gets them: for the cosine metric, of length one."""
         if self.search.metric != "cosine":
             return vectors
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

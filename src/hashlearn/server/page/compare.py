@@ -34,7 +34,7 @@ class MethodChoice(NamedTuple):
 
 
 class Coded(NamedTuple):
-    """The sample as codes of one choice; ``problem`` says why there are none."""
+    """The codes of the sample for one choice; ``problem`` says why there are no codes."""
 
     choice: MethodChoice
     hasher: Any
@@ -43,14 +43,14 @@ class Coded(NamedTuple):
 
 
 class ComparedColumn(NamedTuple):
-    """What one choice answers.
+    """The results of one choice.
 
     Attributes
     ----------
     name : str
     rows : list of (Item, distance as text, whether it is a true neighbor)
     recall : float or None
-        None for the vectors themselves.
+        None for exact search by the vectors.
     problem : str or None
     """
 
@@ -71,7 +71,7 @@ def choice_of(text: str) -> MethodChoice:
 
 
 def coded(sample: ItemSample, choices: Sequence[MethodChoice]) -> list[Coded]:
-    """Learn every choice from the sample and encode it; reports its progress."""
+    """Learn each choice from the sample, and encode the sample; reports progress."""
     vectors = sample.vectors
     if vectors is None:
         raise ValueError("other methods cannot be learned here: the search keeps no vectors")
@@ -96,7 +96,7 @@ def columns(
     """The nearest items of the sample by the vectors and by each choice, side by side."""
     vector = collection.unit(np.asarray(query.vector, np.float32)[None])
     own = np.flatnonzero(np.isin(sample.ids, [item.id for item in query.items]))
-    assert sample.vectors is not None  # or nothing could have been coded
+    assert sample.vectors is not None  # otherwise no choice would have codes
     truth = true_neighbors(sample.vectors, vector, min(k + len(own), len(sample.ids)))[0]
     truth = truth[~np.isin(truth, own)][:k]
     lengths = np.linalg.norm(sample.vectors[truth] - vector, axis=1)

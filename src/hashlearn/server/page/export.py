@@ -14,11 +14,11 @@ FORMATS = ("csv", "ids", "parquet")
 ITEMS_AT_A_TIME = 10_000
 MOST_ITEMS = 1_000_000
 _FORMULA = re.compile(r"[\t\r]|\s*[=+@\uff1d\uff0b\uff20-](?![\d.]*$)")
-"""What a text must not begin with, unless it is a number."""
+"""Characters at the beginning of a formula. Only a number may begin with one of them."""
 
 
 class Exported(NamedTuple):
-    """A file to be sent."""
+    """A file for a client."""
 
     content: bytes
     kind: str
@@ -26,7 +26,7 @@ class Exported(NamedTuple):
 
 
 def exported(collection: Collection, ids: Sequence[Any], form: str, tag: str = "") -> Exported:
-    """A file of items, each with its payload; ``tag`` fills a column of its own where it is given."""
+    """A file of items with their payloads. ``tag``, if given, is written to a column of its own."""
     if form not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {form[:40]!r}")
     if len(ids) > MOST_ITEMS:
@@ -64,7 +64,7 @@ def _parquet(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
     written = [[row.get(name) for row in rows] for name in columns]
     try:
         table = arrow.table(dict(zip(columns, written)))
-    except (arrow.ArrowInvalid, arrow.ArrowTypeError):  # a field with values of several kinds
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError):  # a field with values of different kinds
         texts = [[None if value is None else str(_plain(value)) for value in column] for column in written]
         table = arrow.table(dict(zip(columns, texts)))
     file = io.BytesIO()
@@ -73,7 +73,7 @@ def _parquet(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
 
 
 def _cell(value: Any) -> Any:
-    """A value in a table of texts. A spreadsheet would run what begins like a formula: such a text gets a quote."""
+    """A value in a table of texts. Spreadsheets run texts that begin like a formula, so these get a leading quote."""
     plain = _plain(value)
     return f"'{plain}" if isinstance(plain, str) and _FORMULA.match(plain) else plain
 

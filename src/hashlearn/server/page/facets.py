@@ -12,13 +12,13 @@ from hashlearn.server.page.scope import Scope
 
 MOST_FIELDS = 8
 LISTED = 10
-"""Values with a box to check; the others can be typed."""
+"""The number of values that have a check box. Other values can be typed."""
 OFFERED = 200
 _LOOKED_AT = 300
 _FEW_VALUES = 12
 _N_BINS = 24
 _MOST_WHOLE = 240
-"""Whole numbers in a range of at most this are counted one by one: bins that hold unequally many of them mislead."""
+"""Whole numbers in a range up to this one get a bar each: bins with unequal numbers of values would mislead."""
 _NEARLY_ALL = 0.9
 _MOST_CLOSER_LOOKS = 2
 _MOST_DISTINCT = 0.5
@@ -40,11 +40,11 @@ class FieldFilter(NamedTuple):
     ----------
     field : str
     values : list of ShownValue
-        The most frequent ones, and those that are chosen.
+        The most frequent values, and the chosen ones.
     others : list of str
         Further values, for the text box.
     histogram : Markup or None
-        Of numbers with many values.
+        The histogram of a field with many different numbers.
     limits : (least, largest) that are chosen
     """
 
@@ -56,7 +56,7 @@ class FieldFilter(NamedTuple):
 
 
 class Fields:
-    """The payload fields of a collection that are worth a filter; looked for once, and anew when items came or went."""
+    """The payload fields that are useful as filters; found once, and again after items were added or removed."""
 
     def __init__(self, collection: Collection):
         self._collection = collection
@@ -64,24 +64,24 @@ class Fields:
         self._all: list[str] = []
         self._filters: dict[str, tuple[Any, list[FieldFilter]]] = {}
         self._numeric: set[str] = set()
-        """Fields of many different numbers: they have a histogram."""
+        """Fields with many different numbers; these have a histogram."""
         self._whole: set[str] = set()
-        """Those of them whose numbers are whole."""
+        """The numeric fields with whole numbers only."""
 
     def names(self) -> list[str]:
-        """Fields that have the same value in several items, by their order in the payloads."""
+        """Fields in which several items have the same value, in the order of the payloads."""
         moment = self._collection.search.moment
         if self._known is None or moment is None or self._known[0] is not moment:
             self._known = moment, self._looked_for()
         return self._known[1]
 
     def all_names(self) -> list[str]:
-        """All fields that were seen but the text, by their order in the payloads."""
+        """All fields that were seen, except the text, in the order of the payloads."""
         self.names()
         return self._all
 
     def filters(self, scope: Scope, subset: NDArray[np.bool_] | None = None) -> list[FieldFilter]:
-        """The filters, with counts of the items that the other filters and a choice on the map leave; remembered."""
+        """The filters, kept for reuse. They count items that the other filters and the choice on the map leave."""
         names, moment, key = self.names(), self._collection.search.moment, repr(scope.parameters)
         kept = self._filters.get(key)
         if kept is not None and moment is not None and kept[0] is moment:
@@ -94,7 +94,7 @@ class Fields:
 
     def _looked_for(self) -> list[str]:
         collection = self._collection
-        if collection.search.store is not None:  # a database counts by itself, or not at all
+        if collection.search.store is not None:  # a database can only count by its own means
             return []
         payloads = collection.search.payloads(collection.random_ids(_LOOKED_AT, random_state=0))
         seen: dict[str, list[Any]] = {}
@@ -115,7 +115,7 @@ class Fields:
             return FieldFilter(field, [], [], self._histogram(field, condition, subset, limits), limits)
         counts = search.facets(field, condition, OFFERED, subset=subset)
         chosen, known = set(scope.values.get(field, [])), {str(facet.value) for facet in counts}
-        if chosen - known:  # chosen ones are shown, however rare they are
+        if chosen - known:  # chosen values are shown even if they are rare
             own = scope._replace(ranges={}, values={field: sorted(chosen)}).filter()
             both = own if condition is None else {"$and": [condition, own]}
             counts += [facet for facet in search.facets(field, both, subset=subset) if str(facet.value) not in known]
@@ -135,7 +135,7 @@ class Fields:
         subset: NDArray[np.bool_] | None,
         limits: tuple[float | None, float | None],
     ) -> Markup:
-        """The numbers of a field; where nearly all are in the first bar, those in it, and a bar for the rest."""
+        """A histogram of a field. If nearly all numbers are in the first bar, it shows these; one bar has the rest."""
         counts, edges = self._bars(field, condition, subset)
         n_above = 0
         for _ in range(_MOST_CLOSER_LOOKS):
@@ -150,14 +150,14 @@ class Fields:
     def _bars(
         self, field: str, condition: dict[str, Any] | None, subset: NDArray[np.bool_] | None
     ) -> tuple[NDArray, NDArray]:
-        """Counts and edges of bins; where the numbers are whole, a bin holds equally many different ones."""
+        """Counts and edges of bins. For whole numbers, each bin has the same number of different values."""
         search = self._collection.search
         counts, edges = search.histogram(field, _N_BINS, condition, subset=subset)
         width = int(edges[-1] - edges[0])
         if field not in self._whole or not 1 <= width <= _MOST_WHOLE:
             return counts, edges
         halves = search.histogram(field, 2 * width, condition, subset=subset).counts
-        each = np.append(halves[::2], halves[-1])  # a bin is half a number wide: every second one is empty
+        each = np.append(halves[::2], halves[-1])  # bins half a number wide: every second bin would be empty
         step = -(-len(each) // _N_BINS)
         starts = np.arange(0, len(each), step)
         return np.add.reduceat(each, starts), np.append(edges[0] + starts, edges[-1])

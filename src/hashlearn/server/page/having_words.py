@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from hashlearn.server.page.collection import TEXT_FIELD, Collection
 
 MOST_TEXTS = 50_000
-"""Items up to which texts are looked through that have no index of words; the text of a larger search needs one."""
+"""The largest search whose texts are searched without an index of words."""
 _BETWEEN = "\n"
 
 
 class ItemWords:
-    """The names and texts of all items of a collection as one text, read once, and anew when items came or went.
+    """The names and texts of all items as one text. It is read once, and again after items were added or removed.
 
-    A word may be a part of a name. Where the search has an index of words (``text_field``), it must be the beginning of
-    a word of a text, elsewhere a part of the text.
+    A word matches any part of a name. If the search has an index of words (``text_field``), it must match the beginning
+    of a word in a text; otherwise it matches any part of a text.
     """
 
     def __init__(self, collection: Collection):
@@ -25,7 +25,7 @@ class ItemWords:
         self._kept: tuple[Any, str, NDArray[np.int64]] | None = None
 
     def having(self, words: str) -> NDArray[np.bool_]:
-        """Which items have all of the words, in the order of the ids."""
+        """A mask of the items that have all of the words, in the order of the ids."""
         parts = words.lower().split()
         text, starts = self._names()
         found = np.ones(len(starts), bool)
@@ -37,7 +37,7 @@ class ItemWords:
         return found | self._in_texts(words)
 
     def _in_texts(self, words: str) -> NDArray[np.bool_]:
-        """Which items have all of the words in a text, by the index of words."""
+        """A mask of the items with all of the words in their text, by the index of words."""
         collection = self._collection
         found = np.zeros(len(collection.ids), bool)
         asked = " ".join(f"+{word}*" for word in re.findall(r"\w+", words))
@@ -48,7 +48,7 @@ class ItemWords:
         return found
 
     def _names(self) -> tuple[str, NDArray[np.int64]]:
-        """All names in lower case, and where each begins."""
+        """All names in lower case as one text, and the position of each."""
         moment, kept = self._collection.search.moment, self._kept
         if kept is None or moment is None or kept[0] is not moment:
             names = [_one_line(name) for name in self._read()]

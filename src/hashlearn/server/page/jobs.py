@@ -1,4 +1,4 @@
-"""Long work in the background: started once, watched by its progress, kept when it is done."""
+"""Long work in the background: it is started once, shows its progress, and its result is kept."""
 
 import threading
 from collections import OrderedDict
@@ -12,7 +12,7 @@ FINISHED_KEPT = 16
 
 
 class Progress(NamedTuple):
-    """How far work is; ``total`` is None where the end is not known."""
+    """The progress of a job. ``total`` is None if the end is not known."""
 
     task: str
     done: int
@@ -20,16 +20,16 @@ class Progress(NamedTuple):
 
 
 class Job:
-    """Work that was started.
+    """A job that was started.
 
     Attributes
     ----------
     progress : Progress
     done : bool
     error : str or None
-        One line, where it failed.
+        One line if it failed.
     result : Any
-        What the work returned, once it is done.
+        The returned value, once the job is done.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Job:
         try:
             with reporting(self._report):
                 self.result = work()
-        except (ValueError, TypeError) as error:  # what the library says of its input
+        except (ValueError, TypeError) as error:  # an error of the library about its input
             self.error = str(error).strip().partition("\n")[0]
         except Exception:
             self.error = "internal error; the log of the server has more"
@@ -55,7 +55,7 @@ class Job:
 
 
 class Jobs:
-    """The work of one page, one piece after the other, by key."""
+    """The jobs of one page by their keys. They run one after the other."""
 
     def __init__(self) -> None:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
@@ -63,7 +63,7 @@ class Jobs:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="hashlearn-page")
 
     def started(self, key: str, work: Callable[[], Any]) -> Job:
-        """The job of that key: the one that there is, or a new one."""
+        """The job with this key; a new one if there is none."""
         with self._lock:
             if key in self._jobs:
                 self._jobs.move_to_end(key)
@@ -74,12 +74,12 @@ class Jobs:
         return job
 
     def find(self, key: str) -> Job | None:
-        """The job of that key, if it was started and is still kept."""
+        """The job with this key, if it was started and is still kept."""
         with self._lock:
             return self._jobs.get(key)
 
     def stop(self) -> None:
-        """Start nothing more."""
+        """Start no more jobs."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _forget_old(self) -> None:

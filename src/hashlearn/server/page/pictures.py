@@ -1,4 +1,4 @@
-"""The pictures of a collection. Only those that were indexed are ever served: a name is looked up, never a path."""
+"""The pictures of a collection. Only indexed pictures are served: names are looked up and never used as paths."""
 
 import threading
 from collections import OrderedDict
@@ -14,27 +14,27 @@ from hashlearn.features.pictures import opened_picture, read_picture, thumbnail
 
 THUMBNAILS_KEPT = 2048
 SHOWN_SIDE = 400
-"""Of a picture among others, in pixels: rows are up to 184 pixels high, twice that on fine screens."""
+"""Size of a picture in a grid, in pixels. Rows are up to 184 pixels high, and twice that on fine screens."""
 LARGE_SIDE = 1800
 _LARGE_KEPT = 32
 _TURNED = (5, 6, 7, 8)
-"""Orientations of a camera that was held upright: width and height change places."""
+"""Orientations of a camera that was held upright: width and height are exchanged."""
 
 
 class Pictures(Protocol):
-    """Gives the picture of an item."""
+    """Pictures of items."""
 
     def __contains__(self, key: Any) -> bool:
-        """Whether the item of that id has one."""
+        """Whether the item with this id has a picture."""
 
     def thumbnail(self, key: Any) -> bytes | None:
-        """A small PNG or JPEG file; None where there is none of that id, or it cannot be read any more."""
+        """A small PNG or JPEG file; None if the item has no picture or its file cannot be read any more."""
 
     def large(self, key: Any) -> bytes | None:
-        """The same as large as a screen."""
+        """The same picture, up to the size of a screen."""
 
     def size(self, key: Any) -> tuple[int, int] | None:
-        """Its width and height, upright; None where it cannot be read any more."""
+        """Width and height of the upright picture; None if its file cannot be read any more."""
 
 
 class FolderPictures:
@@ -44,7 +44,7 @@ class FolderPictures:
     ----------
     folder : str or Path
     names : names relative to the folder
-        Those that were indexed.
+        The indexed pictures.
     """
 
     def __init__(self, folder: str | Path, names: Iterable[str]):
@@ -84,7 +84,7 @@ class FolderPictures:
 
     def _path(self, name: str) -> Path | None:
         path = (self.folder / name).resolve()
-        return path if path.is_relative_to(self.folder) else None  # or a link was put there since
+        return path if path.is_relative_to(self.folder) else None  # a link may have been put there since
 
 
 class ArrayPictures:
@@ -96,7 +96,7 @@ class ArrayPictures:
 
     @classmethod
     def of_sprite(cls, path: str | Path, n: int) -> "ArrayPictures":
-        """The tiles of one picture, row by row: a square grid, as the Embedding Projector has it."""
+        """The tiles of one picture, row by row: a square grid, as in the Embedding Projector."""
         pixels = np.asarray(read_picture(path))
         tiles = int(np.ceil(np.sqrt(n)))
         height, width = pixels.shape[0] // tiles, pixels.shape[1] // tiles
@@ -125,7 +125,7 @@ class ArrayPictures:
 
 
 class _Kept:
-    """What was made for the latest keys."""
+    """The values of the latest keys."""
 
     def __init__(self, most: int):
         self.most = most

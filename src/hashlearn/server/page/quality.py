@@ -1,4 +1,4 @@
-"""How good the codes of a collection are, from a sample: what the view Quality shows."""
+"""The quality of the codes of a collection, from a sample: the numbers of the view Quality."""
 
 from typing import Any, NamedTuple
 
@@ -40,12 +40,12 @@ class Quality(NamedTuple):
     sample : ItemSample
     bits : CodeStatistics
         Balance and correlation.
-    strongest : (i, j, correlation), or None of a single bit
-        The two bits that are most alike, or most opposite.
+    strongest : (i, j, correlation), or None for codes of one bit
+        The two bits with the strongest correlation, positive or negative.
     correlation_png : bytes
     buckets : list of ShownBucket
     curve : RecallCurve or None
-        None where no vectors are kept.
+        None if no vectors are kept.
     order : array of shape (n_scored, n_bits), or None
         Rows of the sample by each bit's score, ascending.
     """
@@ -60,7 +60,7 @@ class Quality(NamedTuple):
 
 
 def measured(collection: Collection) -> Quality:
-    """Compute all of it; reports its progress."""
+    """Compute all statistics; reports progress."""
     if not len(collection):
         raise ValueError("there are no items yet, so there is nothing to judge")
     steps = iter(track(range(5), "statistics"))
@@ -91,7 +91,7 @@ def measured(collection: Collection) -> Quality:
 
 
 def sides(collection: Collection, quality: Quality, bit: int) -> tuple[list[Item], list[Item]]:
-    """Items on both sides of a bit: those furthest from the boundary where scores are known."""
+    """Items on both sides of a bit; if scores are known, the ones farthest from the boundary."""
     sample = quality.sample
     if quality.order is None:
         zeros, ones = sides_of_bit(sample.codes, collection.n_bits, bit, N_EXAMPLES)

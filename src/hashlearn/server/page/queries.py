@@ -1,4 +1,4 @@
-"""What is searched for: an item, several items, a text, a picture or a vector; and how an address names it."""
+"""Queries of the page (an item, several items, a text, a picture or a vector), and their form in an address."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ from hashlearn.server.page.collection import Collection, Item
 POSTED_KEPT = 256
 MOST_EXAMPLES = 50
 _AWAY = 0.5
-"""How far a query moves away from what it should be less like."""
+"""How far a query moves away from the items that results should be unlike."""
 _LONGEST_TEXT = 2000
 _LONGEST_VECTOR_TEXT = 1 << 20
 
@@ -32,15 +32,15 @@ class PageQuery(NamedTuple):
     vector : array of shape (n_features,), or None: of an item where the search keeps no vectors
     title : str
     parameters : dict
-        What names it in an address.
+        Its parameters in an address.
     items : list of Item
-        The items that it is made of, which are left out of its neighbors.
+        The items that it is made of; they are left out of its neighbors.
     token : str or None
-        Of a picture that was posted.
+        The name of a posted picture.
     words : str
-        The text that it is, whose words are marked in the results.
+        Its text; the words are marked in the results.
     n_avoided : int
-        How many of the items, the last ones, results should be less like.
+        The number of items, at the end of ``items``, that results should be unlike.
     """
 
     code: NDArray[np.uint8] | None
@@ -54,12 +54,12 @@ class PageQuery(NamedTuple):
 
     @property
     def item(self) -> Item | None:
-        """The item that it is; None where it is none, or made of several."""
+        """The item, if the query is a single item; otherwise None."""
         return self.items[0] if len(self.items) == 1 else None
 
 
 class Posted(NamedTuple):
-    """What somebody sent to be searched for."""
+    """A picture or a vector that somebody sent as a query."""
 
     vector: NDArray
     title: str
@@ -67,14 +67,14 @@ class Posted(NamedTuple):
 
 
 class PostedQueries:
-    """The latest pictures and vectors that people sent, in memory, by a digest of their content."""
+    """The latest posted pictures and vectors, in memory, by a digest of their content."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Posted] = OrderedDict()
         self._lock = threading.Lock()
 
     def keep(self, posted: Posted) -> str:
-        """Keep it, and return the token that names it."""
+        """Keep a posted query, and return its token."""
         token = hashlib.sha256(np.ascontiguousarray(posted.vector).tobytes() + posted.title.encode()).hexdigest()[:24]
         with self._lock:
             self._kept[token] = posted
@@ -88,7 +88,7 @@ class PostedQueries:
 
 
 def posted_picture(content: bytes, name: str, features: Features | None) -> Posted:
-    """A picture that somebody sent, as a query; a ValueError of one line where it cannot be read."""
+    """A posted picture as a query; a ValueError of one line if it cannot be read."""
     if features is None:
         raise ValueError("this collection has no encoder of images")
     vector = features.encode_images([content])[0]
@@ -96,7 +96,7 @@ def posted_picture(content: bytes, name: str, features: Features | None) -> Post
 
 
 def posted_vector(text: str, n_features: int) -> Posted:
-    """Numbers that somebody pasted, between commas or spaces.
+    """A vector from pasted numbers, between commas or spaces.
 
     >>> posted_vector("[1, 2.5e0 3]", 3).vector
     array([1. , 2.5, 3. ], dtype=float32)
@@ -114,9 +114,9 @@ def posted_vector(text: str, n_features: int) -> Posted:
 
 
 def typed_query(parameters: Mapping[str, str], collection: Collection, takes: str | None) -> dict[str, str] | None:
-    """What somebody typed into the box, as it is named in an address; None where it is empty.
+    """The parameters for a typed text in an address; None for an empty text.
 
-    An id, a text where texts are searched for, or words that are looked for in names.
+    The text is an id, a text to search for, or words to find in names.
     """
     typed = (parameters.get("find") or "").strip()[:_LONGEST_TEXT]
     if not typed:
@@ -131,12 +131,12 @@ def typed_query(parameters: Mapping[str, str], collection: Collection, takes: st
 def query_of(
     parameters: Any, collection: Collection, features: Features | None, posted: PostedQueries
 ) -> PageQuery | None:
-    """The query that an address names, or None where it names none.
+    """The query of an address, or None if the address has no query.
 
     Raises
     ------
     ValueError
-        One line: an unknown id, a text where the collection has no encoder of texts, a posted query that is forgotten.
+        One line: an unknown id, a text without an encoder of texts, or a posted query that is no longer kept.
     """
     if parameters.get("id"):
         return _of_item(parameters["id"], collection)
@@ -157,7 +157,7 @@ def _of_item(text: str, collection: Collection) -> PageQuery:
 
 
 def _of_text(text: str, collection: Collection, features: Features | None) -> PageQuery:
-    """The query of a text: by its words where the search has them, and by its vector where there is an encoder."""
+    """A text as a query: by its words if the search has texts, and by its vector if there is an encoder."""
     if features is None and collection.search.text_field is not None:
         return PageQuery(None, None, f"“{text}”", {"text": text}, words=text)
     if features is None:
@@ -187,7 +187,7 @@ def _of_examples(like: list[str], unlike: list[str], collection: Collection) -> 
 
 
 def _known_vector(record: Any, collection: Collection) -> NDArray | None:
-    """The vector of a row: the kept one, or that which its code stands for where the hasher can tell."""
+    """The vector of a row: the kept one, or the one that its code stands for if the hasher can compute it."""
     hasher = collection.search.hasher
     if record.vector is None and collection.search.query == "real" and hasattr(hasher, "decode"):
         return hasher.decode(record.code[None])[0]

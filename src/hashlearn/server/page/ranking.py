@@ -11,14 +11,14 @@ from hashlearn.server.page.collection import Collection, Item
 from hashlearn.server.page.queries import PageQuery
 
 FIRST, DEPTH = 24, 240
-"""Results of a query: the first ones are those of a search for as many, and a search for all of them finds the rest."""
+"""The first results come from a search for 24 neighbors; where more are shown, a search for 240 gives the others."""
 MOST_EXACT = 50_000
-"""Items of a collection whose vectors are compared with a query one by one before a page is shown, at most."""
+"""Largest collection in which a query is compared with all vectors before a page is shown."""
 N_TRUE = 10
 
 
 class LookedAt(NamedTuple):
-    """Which rows a search looks at: arguments of ``SimilaritySearch.search``."""
+    """The rows that a search is restricted to: arguments of ``SimilaritySearch.search``."""
 
     filter: dict[str, Any] | None = None
     subset: NDArray[np.bool_] | None = None
@@ -35,11 +35,11 @@ class RankedItem(NamedTuple):
     item : Item
     rank : int, from 1
     distance : float
-        That it is ordered by.
+        The distance that results are ordered by.
     hamming : int
-        Bits in which its code differs from the query's, or from the first one's where the query has none.
+        The number of bits that differ between its code and the query's, or the first result's if the query has no code.
     tied : bool
-        Whether another result has the same distance: the order among them is that of their adding.
+        Whether another result has the same distance. Such results are in the order in which they were added.
     """
 
     item: Item
@@ -57,7 +57,7 @@ class RankedItem(NamedTuple):
 def neighbors(
     collection: Collection, query: PageQuery, among: LookedAt = EVERYTHING, k: int = DEPTH
 ) -> list[tuple[Any, float]]:
-    """Ids and distances of the nearest items, as ``search()`` orders them; items of the query are left out."""
+    """Ids and distances of the nearest items in the order of ``search()``, without the items of the query."""
     first = _nearest(collection, query, among, min(k, FIRST))
     if len(first) < FIRST or k <= FIRST:
         return first
@@ -85,9 +85,9 @@ def _nearest(collection: Collection, query: PageQuery, among: LookedAt, k: int) 
 
 
 def true_ids(collection: Collection, query: PageQuery, among: LookedAt = EVERYTHING) -> list[Any]:
-    """Ids of the ten nearest by the kept vectors, all of which are compared.
+    """Ids of the ten nearest items; all kept vectors are compared.
 
-    Nothing where none are kept, and of a text that is compared by its words as well.
+    Empty if no vectors are kept, and for a text that is also compared by its words.
     """
     search = collection.search
     if query.vector is None or not collection.keeps_vectors or (query.words and search.text_field is not None):
@@ -100,7 +100,7 @@ def true_ids(collection: Collection, query: PageQuery, among: LookedAt = EVERYTH
 
 
 def by_codes(collection: Collection, query: PageQuery, k: int) -> list[tuple[Any, float]]:
-    """Ids and Hamming distances of the nearest codes, also where the search compares real queries with codes."""
+    """Ids and Hamming distances of the nearest codes, even if the search itself compares real queries with codes."""
     wanted = min(k + len(query.items), len(collection))
     if not wanted:
         return []
@@ -115,7 +115,7 @@ def by_codes(collection: Collection, query: PageQuery, k: int) -> list[tuple[Any
 def results(
     collection: Collection, query: PageQuery, pairs: list[tuple[Any, float]], first: int = 0
 ) -> list[RankedItem]:
-    """What is shown of ids and distances; ``first`` is the rank before the first of them."""
+    """Ids and distances as results; ``first`` is the rank before the first of them."""
     items = {item.id: item for item in collection.items([key for key, _ in pairs])}
     pairs = [pair for pair in pairs if pair[0] in items]
     if not pairs:

@@ -80,7 +80,7 @@ async def compare(request: Request, service: Served) -> Response:
 
 @router.get("/page/random")
 async def random_item(request: Request, service: Served) -> Response:
-    """Go to the neighbors of some item."""
+    """Go to the neighbors of a random item."""
     view = request.query_params.get("view")
     ids = await service.run(_views(request).collection.random_ids, 1)
     kept = {**_settings(request.query_params), "with": request.query_params.getlist("with") or None}
@@ -89,7 +89,7 @@ async def random_item(request: Request, service: Served) -> Response:
 
 @router.post("/page/query")
 async def post_query(request: Request, service: Served) -> Response:
-    """Take a picture or a vector, and go to its results."""
+    """Receive a picture or a vector, and go to its results."""
     views = _views(request)
     async with request.form(max_files=1, max_fields=200, max_part_size=1 << 20) as form:
         view = str(form.get("view", "/"))
@@ -109,7 +109,7 @@ async def post_query(request: Request, service: Served) -> Response:
 
 @router.get("/page/export")
 async def export(request: Request, service: Served) -> Response:
-    """What an address is about, as a file."""
+    """The items of an address as a file."""
     views, parameters = _views(request), request.query_params
 
     def made() -> Response:
@@ -140,14 +140,14 @@ async def export_basket(request: Request, service: Served) -> Response:
 
 @router.get("/page/thumbnail")
 async def item_picture(request: Request, service: Served) -> Response:
-    """The picture of an item that was indexed; ``size=large`` as large as a screen."""
+    """The picture of an item; with ``size=large``, up to the size of a screen."""
     parameters = request.query_params
     return await service.run(_thumbnail, _views(request), parameters)
 
 
 @router.get("/page/posted")
 async def posted_picture_of(request: Request) -> Response:
-    """The picture that somebody searched for."""
+    """A posted picture."""
     posted = _views(request).posted.find(request.query_params.get("query", ""))
     return Response(status_code=404) if posted is None or posted.picture is None else _picture(posted.picture)
 
@@ -162,7 +162,7 @@ async def correlation(request: Request) -> Response:
 
 @router.get("/page/progress")
 async def progress(request: Request) -> Response:
-    """How far the work is that a page waits for."""
+    """The progress of the work that a page waits for."""
     job = _views(request).progress_of(request.query_params.get("job", ""))
     if job is None:
         return JSONResponse({"done": True}, headers=HEADERS)
@@ -172,19 +172,19 @@ async def progress(request: Request) -> Response:
 
 @router.get("/page/map.bin")
 async def map_points(request: Request, service: Served) -> Response:
-    """The map as numbers: x of all items, y of all (uint16, little-endian), then the clusters (uint8)."""
+    """The map as numbers: x of all items, y of all items (uint16, little-endian), then all clusters (uint8)."""
     made = await service.run(_views(request).map)
     if made is None:
         return Response(status_code=404)
     content = b"".join(made.points[:, axis].astype("<u2").tobytes() for axis in (0, 1)) + made.labels.tobytes()
-    # A page names the map that it shows, so that the browser need not ask for it again.
+    # A page names the version of its map, so that the browser can keep the map.
     kept = {"Cache-Control": "private, max-age=3600"} if request.query_params.get("of") == str(made.checksum) else {}
     return Response(content, media_type="application/octet-stream", headers={**HEADERS, **kept})
 
 
 @router.get("/page/mask")
 async def mask(request: Request, service: Served) -> Response:
-    """A bit for each item, in the order of the ids: whether the address is about it."""
+    """A bit for each item, in the order of the ids: whether the item belongs to the address."""
 
     def found() -> Response:
         bits = np.packbits(_views(request).mask(request.query_params))
@@ -195,13 +195,13 @@ async def mask(request: Request, service: Served) -> Response:
 
 @router.get("/page/place")
 async def place(request: Request, service: Served) -> Response:
-    """The item at a place in the order of the ids, for the pointer on the map."""
+    """The item at a position in the order of the ids: the point under the pointer on the map."""
     views, text = _views(request), request.query_params.get("place", "")
 
     def found() -> dict[str, Any]:
         try:
             (item,) = views.collection.items([_id_at(views, text)])
-        except ValueError:  # no such place, or the item has gone
+        except ValueError:  # no such position, or the item was removed
             return {}
         said = ", ".join(f"{name}: {value}" for name, value in item.fields[:3])
         return {
@@ -244,7 +244,7 @@ async def map_of_rows(
     start: int = Query(0, ge=0, description="the first row, in the order of the ids"),
     limit: int = Query(10_000, ge=1, le=MOST_POINTS, description="how many rows"),
 ) -> Any:
-    """Points of the rows in the plane: near ones are alike. 409 while the map is computed; it is then kept."""
+    """Points of the rows in the plane; similar rows are near each other. 409 until the map is computed and kept."""
     views = _views(request)
     if not len(views.collection) or views.collection.search.store is not None:
         raise Problem(404, "there is no map: the search has no rows in memory")
@@ -268,7 +268,7 @@ async def map_of_rows(
 
 
 async def _shown(request: Request, service: Any, view: Callable[[Any], str]) -> Response:
-    """What a view makes of the address, or a page that says what is wrong with it."""
+    """The page of a view for an address, or a page that names the error in the address."""
     views, parameters = _views(request), request.query_params
     typed = typed_query(parameters, views.collection, views.takes)
     if typed is not None:
@@ -278,7 +278,7 @@ async def _shown(request: Request, service: Any, view: Callable[[Any], str]) -> 
 
 
 async def _refused(service: Any, request: Request, made: Callable[[], Response]) -> Response:
-    """What a function answers, or a page that says what is wrong with the address."""
+    """The answer of a function, or a page that names the error in the address."""
     try:
         return await service.run(made)
     except (ValueError, ImportError) as error:
@@ -287,7 +287,7 @@ async def _refused(service: Any, request: Request, made: Callable[[], Response])
 
 
 def _settings(parameters: Any) -> dict[str, Any]:
-    """What an address or a form says beside the query."""
+    """The parts of an address or a form that are not the query."""
     return {
         name: [str(text) for text in parameters.getlist(name)]
         for name in parameters
@@ -319,7 +319,7 @@ def _thumbnail(views: Views, parameters: Any) -> Response:
 
 
 def _id_at(views: Views, text: str) -> Any:
-    """The id at a place in the order of the ids, or a ValueError."""
+    """The id at a position in the order of the ids, or a ValueError."""
     ids = views.collection.ids
     if not text.isdecimal() or len(text) > 18 or int(text) >= len(ids):
         raise ValueError(f"place must be below {len(ids)}, got {text[:40]!r}")

@@ -1,4 +1,4 @@
-"""Which items a view is about: payload values, ranges, words, a cluster, an area of the map; as an address says it."""
+"""The items that a view shows: by payload values, ranges, words, a cluster, or an area of the map, from an address."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hashlearn.explore import SIDE, CollectionMap
 
 VALUE, LEAST, MOST = "f.", "min.", "max."
-"""How parameters begin that name a value, the least and the largest number of a field."""
+"""Prefixes of parameters: a value, the least number and the largest number of a field."""
 GRID = 1000
 """Areas are given on a grid of this many steps a side."""
 _MOST_CORNERS = 200
@@ -22,11 +22,11 @@ class Scope(NamedTuple):
 
     Attributes
     ----------
-    values : field -> texts of values, one of which an item must have
-    ranges : field -> (least, largest), None where there is no limit
+    values : field -> texts of values; an item must have one of them
+    ranges : field -> (least, largest); None for no limit
     cluster : int or None
         From 0.
-    area : corners of a polygon on the map, or nothing
+    area : corners of a polygon on the map; empty for no area
     words : str
         Words that the name or the text of an item must have.
     """
@@ -46,7 +46,7 @@ class Scope(NamedTuple):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What names it in an address."""
+        """Its parameters in an address."""
         said: dict[str, Any] = {f"{VALUE}{field}": values for field, values in self.values.items()}
         for field, (least, most) in self.ranges.items():
             said[f"{LEAST}{field}"] = None if least is None else f"{least:g}"
@@ -57,7 +57,7 @@ class Scope(NamedTuple):
         return {name: value for name, value in said.items() if value is not None}
 
     def filter(self, but: str | None = None) -> dict[str, Any] | None:
-        """The condition on payloads; ``but`` is a field that is left out of it."""
+        """The condition on payloads, without the field ``but``."""
         parts: list[dict[str, Any]] = [
             {field: {"$in": [value for text in texts for value in _meanings(text)]}}
             for field, texts in self.values.items()
@@ -70,7 +70,7 @@ class Scope(NamedTuple):
         return {"$and": parts} if parts else None
 
     def subset(self, made: CollectionMap | None) -> NDArray[np.bool_] | None:
-        """The items of the cluster and the area, in the order of the ids; None for all."""
+        """A mask of the items in the cluster and the area, in the order of the ids; None for all items."""
         if not self.uses_map:
             return None
         if made is None:
@@ -85,7 +85,7 @@ class Scope(NamedTuple):
         return chosen
 
     def chips(self, made: CollectionMap | None) -> list[tuple[str, "Scope"]]:
-        """Each condition in words, with the scope that is left without it."""
+        """Each condition in words, with the scope without this condition."""
         found: list[tuple[str, Scope]] = []
         for field, texts in self.values.items():
             for text in texts:
@@ -108,7 +108,7 @@ class Scope(NamedTuple):
 
 
 def scope_of(parameters: Any) -> Scope:
-    """The scope that an address names; a ValueError of one line where it cannot be.
+    """The scope of an address; a ValueError of one line if it is not valid.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def _number(name: str, text: str) -> float:
 
 
 def _meanings(text: str) -> list[Any]:
-    """What a text in an address may stand for in a payload: itself, a number, a truth value."""
+    """The payload values that a text in an address may mean: the text, a number, a boolean."""
     found: list[Any] = [text]
     if text in ("True", "False"):
         found.append(text == "True")

@@ -1,6 +1,6 @@
-"""What codes are like, as numbers: distances, buckets, sides of a bit, recall. Its bits: see ``metrics.explain_codes``.
+"""Statistics of codes: distances, buckets, sides of a bit, recall. For single bits see ``metrics.explain_codes``.
 
-All are functions of arrays, and their memory is bounded by the arrays given: a large collection is given as a sample.
+All are functions of arrays. Their memory is bounded by these arrays, so a large collection is passed as a sample.
 """
 
 from collections.abc import Sequence
@@ -15,21 +15,21 @@ CODES_AT_A_TIME = 1 << 16
 
 
 class Bucket(NamedTuple):
-    """Items of one code: how many there are, and the rows of the first few."""
+    """Items with the same code: their number, and the rows of the first few."""
 
     size: int
     rows: NDArray[np.int64]
 
 
 class RecallCurve(NamedTuple):
-    """How many of the true neighbors are among the nearest codes.
+    """The share of the true neighbors that are among the nearest codes.
 
     Attributes
     ----------
     candidates : list of int
-        How many of the nearest codes are looked at.
+        The number of nearest codes.
     recall : list of float
-        Mean over the queries, of their true neighbors among these.
+        The mean share over the queries.
     """
 
     candidates: list[int]
@@ -37,7 +37,7 @@ class RecallCurve(NamedTuple):
 
 
 def distance_counts(codes: NDArray[np.uint8], code: NDArray[np.uint8], n_bits: int) -> NDArray[np.int64]:
-    """How many codes are at each distance of one code, shape (n_bits + 1,).
+    """The number of codes at each distance from one code, shape (n_bits + 1,).
 
     >>> distance_counts(np.array([[0b11000000], [0b10000000]], np.uint8), np.array([0b10000000], np.uint8), 2)
     array([1, 1, 0])
@@ -52,7 +52,7 @@ def distance_counts(codes: NDArray[np.uint8], code: NDArray[np.uint8], n_bits: i
 
 
 def largest_buckets(codes: NDArray[np.uint8], n_buckets: int, n_examples: int) -> list[Bucket]:
-    """The codes that most items share, largest first; codes of a single item are no buckets.
+    """The codes of most items, the largest bucket first. A code of a single item is no bucket.
 
     >>> largest_buckets(np.array([[7], [3], [7], [9], [7]], np.uint8), n_buckets=3, n_examples=2)
     [Bucket(size=3, rows=array([0, 2]))]
@@ -80,7 +80,7 @@ def recall_curve(
     neighbors: NDArray[np.int64],
     candidates: Sequence[int],
 ) -> RecallCurve:
-    """Recall of the true neighbors of some rows, by how many of the nearest other codes are looked at.
+    """Recall of the true neighbors of some rows, for different numbers of candidates.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The views of the page: what an address asks for, as HTML."""
+"""The views of the page: from an address to HTML."""
 
 import re
 import threading
@@ -36,22 +36,22 @@ N_EXAMPLES = 8
 LAYOUTS = ("grid", "list")
 QUALITY_JOB, MAP_JOB, FILTERS_JOB = "quality", "map", "filters"
 FEW_ITEMS = 50_000
-"""Up to this many, the values of payload fields are counted while somebody waits."""
+"""Largest collection in which the values of payload fields are counted while somebody waits."""
 _ANSWERS_KEPT = 64
 
 
 class PageState(NamedTuple):
-    """What an address says.
+    """The contents of an address.
 
     Attributes
     ----------
     query : PageQuery or None
     scope : Scope
     k, radius : int, and int or None
-        Of the views of the codes.
+        For the views of the codes.
     layout : "grid" or "list"
     fields : list of str or None
-        Payload fields that are shown; None where nobody has chosen.
+        The payload fields that are shown; None if none were chosen.
     """
 
     query: PageQuery | None
@@ -63,7 +63,7 @@ class PageState(NamedTuple):
 
     @property
     def looks(self) -> dict[str, Any]:
-        """How items are shown; it stays in the address when the filters are cleared."""
+        """The parameters for how items are shown. They stay in the address when the filters are cleared."""
         return {
             "k": self.k if self.k != K else None,
             "layout": self.layout if self.layout != "grid" else None,
@@ -72,12 +72,12 @@ class PageState(NamedTuple):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What stays in the address when the query changes."""
+        """The parameters that stay in the address when the query changes."""
         return {**self.scope.parameters, **self.looks}
 
     @property
     def state(self) -> dict[str, Any]:
-        """The whole state."""
+        """All parameters."""
         return {**({} if self.query is None else self.query.parameters), **self.settings}
 
 
@@ -85,21 +85,21 @@ NOTHING_ASKED = PageState(None, Scope({}, {}))
 
 
 class ListedItem(NamedTuple):
-    """An item among others: how near it is and what its distance is, where something was searched for."""
+    """An item in a list, with its nearness and distance if there is a query."""
 
     item: Item
     nearness: Markup | str = ""
 
 
 class Views:
-    """All that the views need.
+    """The data of the views.
 
     Parameters
     ----------
     collection : Collection
     features : Features or None
     takes : "image", "text" or None
-        What the features encode.
+        The input of the features.
     watch : Watch
         Measures the recall of queries and the drift of new rows.
     """
@@ -117,7 +117,7 @@ class Views:
     # -- the views --------------------------------------------------------------------------------------------------
 
     def explore(self, parameters: Any) -> str:
-        """The first view: the map and its clusters, some of the items, or the results of a query."""
+        """The first view: the map with its clusters, and some items or the results of a query."""
         asked = self._asked(parameters)
         if asked.query is not None:
             return self._results(asked)
@@ -126,20 +126,20 @@ class Views:
         return self._home(asked)
 
     def more(self, parameters: Any) -> str:
-        """The next items of a list, as a part of a page."""
+        """The next items of a list, as part of a page."""
         asked = self._asked(parameters)
         first = _integer(parameters.get("from"), "from", 0, 0, 10_000_000)
         items, after = self._page(asked, first)
         return render("server/more.html", items=items, first=first, after=after, asked=asked, words=self._words(asked))
 
     def trust(self, parameters: Any) -> str:
-        """The sentence on how many of the true neighbors are among the results."""
+        """The sentence that says how many of the true neighbors are among the results."""
         asked = self._asked(parameters)
         found = None if asked.query is None else self._trust(asked)
         return render("server/trust.html", trust=found)
 
     def inside(self, parameters: Any) -> str:
-        """How the codes see it: bits, distances, and codes beside vectors."""
+        """The view of the codes: bits, distances, and results by codes beside results by vectors."""
         asked = self._asked(parameters)
         query = asked.query
         if query is None:
@@ -150,7 +150,7 @@ class Views:
         counts = distance_counts(collection.codes(), code, collection.n_bits)
         for item in query.items:
             counts[int(np.bitwise_count(item.code ^ code).sum())] -= 1
-        # a tie may be with an item that is not shown
+        # the item of the tie may not be shown
         found = [
             result._replace(tied=bool(counts[result.hamming] > 1))
             for result in ranking.results(collection, query, pairs)
@@ -174,7 +174,7 @@ class Views:
         )
 
     def quality(self, parameters: Any) -> str:
-        """Statistics of the codes, once they are computed."""
+        """Statistics of the codes."""
         asked = self._asked(parameters)
         job = self.quality_job()
         if not job.done or job.error:
@@ -229,20 +229,20 @@ class Views:
         return self._render("compare.html", "/page/compare", asked, **shown)
 
     def problem(self, message: str, view: str) -> str:
-        """A page that says what is wrong."""
+        """A page with an error."""
         return self._render("problem.html", view if view in VIEWS else "/", NOTHING_ASKED, message=message)
 
     # -- what scripts and programs ask for --------------------------------------------------------------------------
 
     def chosen_ids(self, parameters: Any) -> list[Any]:
-        """The ids that an address is about: results in their order, or the items of a scope."""
+        """The ids of an address: results in their order, or the items of a scope."""
         asked = self._asked(parameters)
         if asked.query is not None:
             return [key for key, _ in self._pairs(asked)]
         return self.collection.ids[self._mask(asked.scope)].tolist()
 
     def mask(self, parameters: Any) -> NDArray[np.bool_]:
-        """Which items an address is about, in the order of the ids."""
+        """A mask of the items of an address, in the order of the ids."""
         asked = self._asked(parameters)
         if asked.query is None:
             return self._mask(asked.scope)
@@ -252,7 +252,7 @@ class Views:
         return mask
 
     def map(self) -> CollectionMap | None:
-        """The map, where it is ready for the items that there are now."""
+        """The map, if it is ready and fits the current items."""
         moment = self.collection.search.moment
         if self._map is not None and moment is not None and self._map[0] is moment:
             return self._map[1]
@@ -268,19 +268,19 @@ class Views:
         return None
 
     def map_job(self) -> Job:
-        """The work that makes the map: done once, and again when items came or went."""
+        """The job that makes the map: once, and again after items were added or removed."""
         return self.jobs.started(self._map_key(), lambda: map_of(self.collection.search))
 
     def filters_job(self) -> Job:
-        """The work that reads the payload fields of all items for the first time, which takes seconds for a million."""
+        """The job that reads the payload fields of all items for the first time; a million items take seconds."""
         return self.jobs.started(FILTERS_JOB, lambda: self.fields.filters(NOTHING_ASKED.scope))
 
     def quality_job(self) -> Job:
-        """The statistics: computed once, and anew when items came or went."""
+        """The statistics: computed once, and again after items were added or removed."""
         return self.jobs.started(f"{QUALITY_JOB} {len(self.collection)}", lambda: quality.measured(self.collection))
 
     def progress_of(self, key: str) -> Job | None:
-        """The work that a page waits for."""
+        """The job that a page waits for."""
         named = {QUALITY_JOB: self.quality_job, MAP_JOB: self.map_job, FILTERS_JOB: self.filters_job}
         return named[key]() if key in named else self.jobs.find(key)
 
@@ -300,11 +300,11 @@ class Views:
         return self._render("home.html", "/", asked, **shown, job=None, alone=alone, groups=groups, most_of_group=4)
 
     def _examples(self) -> list[Item]:
-        """Some items to begin with, the same ones at every visit."""
+        """Some items for the first page, the same ones at every visit."""
         return self.collection.items(self.collection.random_ids(N_EXAMPLES, random_state=0))
 
     def _map_values(self, made: CollectionMap) -> dict[str, Any]:
-        """What a template needs to show the map: clusters with their numbers, colors and examples."""
+        """The values for the map's template: clusters with their numbers, colors and examples."""
         clusters = [
             (number, cluster, cluster_color(number), self.collection.items(cluster.examples))
             for number, cluster in enumerate(made.clusters)
@@ -336,7 +336,7 @@ class Views:
         return self._render("browse.html", "/", asked, items=items, after=after, n_found=n_found, **shown)
 
     def _page(self, asked: PageState, first: int) -> tuple[list[ListedItem], int | None]:
-        """Some items of what an address is about, and where the next ones begin."""
+        """Some items of an address, and the position of the next ones."""
         stop = first + N_OF_A_PAGE
         if asked.query is None:
             keys = self.collection.ids[np.flatnonzero(self._mask(asked.scope))[first : stop + 1]].tolist()
@@ -352,7 +352,7 @@ class Views:
         return shown, stop if len(pairs) > stop else None
 
     def _pairs(self, asked: PageState) -> list[tuple[Any, float]]:
-        """Ids and distances of the results, remembered for the next pages of the same query."""
+        """Ids and distances of the results, kept for the next pages of the same query."""
         assert asked.query is not None
         moment = self.collection.search.moment
         key = repr((asked.query.parameters, asked.scope.parameters))
@@ -370,7 +370,7 @@ class Views:
         return pairs
 
     def _trust(self, asked: PageState) -> tuple[int, int] | None:
-        """How many of the true neighbors are found, and how many there are; None where no vectors are kept."""
+        """The number of true neighbors that were found, and their total; None if no vectors are kept."""
         assert asked.query is not None
         truth = ranking.true_ids(self.collection, asked.query, self._among(asked.scope))
         found = {key for key, _ in self._pairs(asked)[: len(truth)]}
@@ -380,7 +380,7 @@ class Views:
         return ranking.LookedAt(scope.filter(), self._subset(scope))
 
     def _subset(self, scope: Scope) -> NDArray[np.bool_] | None:
-        """The items of the cluster and the area that have the words; None for all."""
+        """A mask of the items in the cluster and the area that have the words; None for all items."""
         subset = scope.subset(self.map() if scope.uses_map else None)
         if not scope.words:
             return subset
@@ -409,7 +409,7 @@ class Views:
         return PageState(query, scope_of(parameters), k, None if radius == n_bits else radius, layout, shown)
 
     def _working(self, job: Job, view: str, key: str, asked: PageState) -> str:
-        """A page with a bar, or with what went wrong."""
+        """A page with a progress bar, or with the error of the job."""
         if job.error:
             return self.problem(job.error, view)
         return self._render("working.html", view, asked, job=job, key=key)
@@ -422,7 +422,7 @@ class Views:
         pattern = re.compile(r"\b(" + "|".join(re.escape(word) for word in typed[:32]) + r")\b", re.IGNORECASE)
 
         def marked(text: str) -> Markup:
-            parts = pattern.split(text)  # every second part is a word that was found
+            parts = pattern.split(text)  # every second part is a found word
             return Markup("").join(
                 Markup("<mark>{}</mark>").format(part) if place % 2 else escape(part)
                 for place, part in enumerate(parts)

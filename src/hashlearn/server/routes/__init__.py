@@ -1,1 +1,1 @@
-"""The endpoints, one file for each thing that a client can ask for."""
+"""The endpoints, one file for each kind of request."""

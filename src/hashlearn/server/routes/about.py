@@ -1,4 +1,4 @@
-"""What is served, is it alive, is it ready, what does it do, and what can it be asked."""
+"""Description, liveness, readiness and metrics of the server, and the documentation of its API."""
 
 import hashlib
 from base64 import b64encode
@@ -23,7 +23,7 @@ _DEPTH = 3
 
 @cache
 def _docs_headers() -> dict[str, str]:
-    """For the page of the API: its own style, no script, no other host, no frame."""
+    """Content policy of the API page: its own style, no scripts, no other hosts, no frames."""
     style = b64encode(hashlib.sha256(inline("style.css").encode()).digest()).decode()
     return {
         "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; "
@@ -34,7 +34,7 @@ def _docs_headers() -> dict[str, str]:
 
 
 def api_page(schema: dict[str, Any]) -> str:
-    """A page with every endpoint of an OpenAPI schema, and the fields of its request and of its answer."""
+    """A page with every endpoint of an OpenAPI schema and the fields of its request and answer."""
     info = schema["info"]
     parts = [f"<h1>{escape(info['title'])}: HTTP API</h1><p>{escape(info['description'])} "]
     parts.append('The same as a schema for programs: <a href="openapi.json">openapi.json</a>.</p>')
@@ -58,7 +58,7 @@ def _tables(schema: dict[str, Any], operation: dict[str, Any]) -> Iterator[str]:
 
 
 def _rows(schema: dict[str, Any], part: dict[str, Any], before: str, depth: int) -> Iterator[str]:
-    """A row for each field, and for the fields of what it holds."""
+    """A row for each field, followed by the fields inside it."""
     part = _followed(schema, part)
     required = part.get("required", [])
     for name, field in part.get("properties", {}).items():
@@ -75,7 +75,7 @@ def _rows(schema: dict[str, Any], part: dict[str, Any], before: str, depth: int)
 
 
 def _followed(schema: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """A part of the schema, or the one that it refers to."""
+    """A part of the schema; for a reference, the part that it refers to."""
     if "$ref" not in part:
         return part
     return schema["components"]["schemas"][part["$ref"].rpartition("/")[2]]

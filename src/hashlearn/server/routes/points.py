@@ -51,7 +51,7 @@ async def put_points(service: Served, body: PointsRequest) -> Any:
 
 @router.post("/v1/points/get", response_model=PointList)
 async def get_points(service: Served, body: GetRequest) -> Any:
-    """Rows by their ids, in their order; those that are not there are left out."""
+    """Rows in the order of the given ids; unknown ids are left out."""
     service.check_batch("ids", body.ids)
     _check_kind(body.ids)
     return await service.run(_rows_of_ids, service, body)
@@ -68,13 +68,13 @@ async def scroll_points(service: Served, body: ScrollRequest) -> Any:
 
 @router.post("/v1/points/count", response_model=CountResponse)
 async def count_points(service: Served, body: FilterRequest) -> Any:
-    """How many rows there are, or meet a filter."""
+    """The number of rows, or of rows that meet a filter."""
     return await service.run(_asked, service, lambda search, body: {"count": search.count(body.filter)}, body)
 
 
 @router.post("/v1/points/facets", response_model=FacetsResponse)
 async def facets_of_points(service: Served, body: FacetsRequest) -> Any:
-    """The values of a payload field, and how many rows have each."""
+    """The values of a payload field, each with its number of rows."""
     service.check_most("limit", body.limit, service.settings.max_k)
     return await service.run(_asked, service, _facets, body)
 
@@ -108,13 +108,13 @@ async def delete_point(service: Served, id: str) -> None:
 
 
 def _remove(service: Service, id: str) -> None:
-    """On the thread that writes: nobody removes the row between the look and the removal."""
+    """Runs on the thread that writes, so the row cannot be removed between the check and the removal."""
     record = service.record_of_path(id)
     if record is None:
         raise _no_such(id)
     try:
         service.search.remove([record.id])
-    except ValueError:  # removed by a request that is answered together with this one
+    except ValueError:  # removed by another request of the same transaction
         raise _no_such(id) from None
 
 
@@ -123,7 +123,7 @@ def _no_such(id: str) -> Problem:
 
 
 def _check_ids(ids: list[int | str]) -> None:
-    """One kind of ids, and none twice."""
+    """Refuse ids of different kinds, and ids that occur twice."""
     seen = set()
     for number, id in enumerate(ids):
         if type(id) is not type(ids[0]):
@@ -140,7 +140,7 @@ def _check_kind(ids: list[int | str]) -> None:
 
 
 def _asked(service: Service, ask: Callable[[SimilaritySearch, Any], Any], body: Any) -> bytes:
-    """What the search says, as JSON; what it refuses is a 422 that names the field."""
+    """The result of the search as JSON; an argument that it refuses becomes a 422 that names the field."""
     try:
         return written(ask(service.search, body))
     except (ValueError, TypeError) as error:
@@ -148,7 +148,7 @@ def _asked(service: Service, ask: Callable[[SimilaritySearch, Any], Any], body: 
 
 
 def _guarded(search: SimilaritySearch, X: Any, ids: list[Any], payloads: list[dict], body: PointsRequest) -> Any:
-    """Write rows, and return those that are near others."""
+    """Write rows, and return the rows that are near others."""
     try:
         search.upsert(X, ids, payloads, duplicates=body.duplicates, max_distance=body.max_distance)
     except ValueError as error:
@@ -179,7 +179,7 @@ def _entry(record: Any, with_vector: bool) -> dict[str, Any]:
 
 
 def _remove_all(service: Service, body: DeleteRequest) -> dict[str, int]:
-    """On the thread that writes: nobody removes the rows between the look and the removal."""
+    """Runs on the thread that writes, so the rows cannot be removed between the check and the removal."""
     try:
         there = [id for id in dict.fromkeys(body.ids) if id in service.search]
         if body.must_exist and len(there) < len(set(body.ids)):
@@ -187,6 +187,6 @@ def _remove_all(service: Service, body: DeleteRequest) -> dict[str, int]:
             raise unprocessable("ids", f"must be in the search, got {missing!r:.60}, which is not")
         if there:
             service.search.remove(there)
-    except (ValueError, TypeError) as error:  # one was removed by a request that is answered together with this one
+    except (ValueError, TypeError) as error:  # one was removed by another request of the same transaction
         raise problem_of(error, {"ids": "ids"}) or error from None
     return {"removed": len(there)}

@@ -16,11 +16,11 @@ from hashlearn.server.service import Served, Service
 router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["search"])
 
 _FEW_NEIGHBORS = 2000
-_CANDIDATES = 50
-"""Candidates that take no longer than a neighbor, of which payloads are read and written."""
 """Requests for at most this many neighbors are searched together; one for more is searched alone."""
+_CANDIDATES = 50
+"""Reranking this many candidates takes as long as reading and writing the payload of one neighbor."""
 _MANY_NEIGHBORS = 20_000
-"""An answer with more neighbors is long; few long answers are made at one time."""
+"""An answer with more neighbors is long; only a few long answers are made at a time."""
 _LARGEST_SUBSET = 100_000
 _QUERIES = ("vector", "vectors", "id", "code", "codes", "text", "image")
 
@@ -58,7 +58,7 @@ async def search(service: Served, body: SearchRequest) -> Any:
 
 
 async def _found_by_text(service: Service, body: SearchRequest) -> bytes | None:
-    """The answer to a text, where the search has texts; None where the vector of the text is all there is."""
+    """The answer to a text if the search has texts; None if only the vector of the text can be searched for."""
     _check_one_query(body)
     has_words = await service.run(lambda: service.search.text_field is not None)
     if not has_words and body.by is None:

@@ -1,4 +1,4 @@
-"""``/v1/snapshots``: copies of a search as it is at one moment, in a folder that the operator has named."""
+"""``/v1/snapshots``: copies of the state of a search, in a folder that the operator has named."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ router = APIRouter(route_class=JsonRoute, responses=ERRORS, tags=["snapshots"])
 
 @router.post("/v1/snapshots", response_model=SnapshotEntry, status_code=201)
 async def make_snapshot(service: Served, body: SnapshotRequest) -> Any:
-    """Copy the search while others may write, and check the copy. Needs the key to write."""
+    """Copy the search and check the copy; others may write meanwhile. Needs the key to write."""
     target = _folder(service) / body.name
     if target.exists():
         raise unprocessable("name", f"must be new, got {body.name!r}")
@@ -38,7 +38,7 @@ async def make_snapshot(service: Served, body: SnapshotRequest) -> Any:
 
 @router.get("/v1/snapshots", response_model=SnapshotList)
 async def list_snapshots(service: Served) -> Any:
-    """The snapshots that were made, by name."""
+    """The names of all snapshots."""
     folder = _folder(service)
     names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
     return {"snapshots": sorted(name for name in names if not name.startswith("."))}
