@@ -67,7 +67,7 @@ def options(
 
 @cache
 def _parser() -> Any:
-    """The command that parses all verbs; a process that runs several command lines makes it once."""
+    """The command that parses all verbs. It is made once in a process, which may run several command lines."""
     parser: Any = typer.main.get_command(commands)
     groups = [parser, *(command for command in parser.commands.values() if hasattr(command, "commands"))]
     for command in (command for group in groups for command in group.commands.values()):
@@ -76,7 +76,7 @@ def _parser() -> Any:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; whatever is wrong with its input is one line on stderr and exit code 2."""
+    """Run a command. An error in its input is one line on stderr and exit code 2."""
     warnings.showwarning = _one_line_warning
     try:
         check_streams()

@@ -40,16 +40,17 @@ def run(
         str | None, typer.Option(help="gist, tfidf, or a model of fastembed (needs the extra embed).")
     ] = None,
     model_folder: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Where the files of the model lie, instead of a download.")
+        str | None, typer.Option(metavar="FOLDER", help="Folder with the files of the model, instead of a download.")
     ] = None,
     method: Annotated[
-        str | None, typer.Option("--method", "-m", help="See hashlearn methods; by default itq, or lsh if it must be.")
+        str | None,
+        typer.Option("--method", "-m", help="A method. Default: itq; lsh for short vectors."),
     ] = None,
     bits: Annotated[
         int | None, typer.Option("--bits", "-b", min=1, max=4096, help="Length of a code; by default 64, of texts 256.")
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 127.0.0.1 is for this machine only.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes one that is free.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")] = 8000,
     show: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
 ) -> None:
     """Search your images, texts or vectors in a page, and look inside their codes."""
@@ -57,7 +58,7 @@ def run(
 
     require("fastapi", "app")
     require("PIL", "app")
-    gc.disable()  # what is imported stays: looking through it for garbage would take a tenth of the start
+    gc.disable()  # imported objects stay; searching them for garbage would take a tenth of the start
     from hashlearn.server import Settings, create_app
     from hashlearn.server.features import EncoderFeatures
     from hashlearn.server.own_collection import HowToHash
@@ -67,7 +68,7 @@ def run(
     gc.freeze()
     gc.enable()
 
-    bind(host, port).close()  # what is wrong with the port is said before the work
+    bind(host, port).close()  # an error of the port is reported before the work
     n_bits = bits or (64 if text is None else 256)
     how = HowToHash(method, n_bits, encoder, model_folder)
     with progress_bars():
@@ -77,7 +78,7 @@ def run(
     features = None if made.encoder is None else EncoderFeatures(made.encoder)
     # The served search is a copy in the cache. It has no key to write, so no client can change it.
     app = create_app(made.search, Settings(write_key=token_urlsafe(), host=host), features)
-    app.state.service.warm()  # or the first who opens the page would be told to come again
+    app.state.service.warm()  # otherwise the first visitor would get 503
     notes = [f"{len(made.skipped)} files skipped"] if made.skipped else []
     add_page(app, title=made.title, pictures=made.pictures, notes=notes)
 
@@ -94,7 +95,7 @@ def run(
 def _collection(
     path: str | None, text: str | None, of_vectors: dict[str, str | None], ids: str | None, how: Any
 ) -> Any:
-    """The collection that the arguments name; ``of_vectors`` are the options that a file of vectors has."""
+    """The collection that the arguments name. ``of_vectors`` are the options for a file of vectors."""
     from hashlearn.rows.formats import path_and_name
     from hashlearn.server import own_collection
 

@@ -10,7 +10,7 @@ EXAMPLE = "Example: hashlearn compact search/"
 def run(
     search: Annotated[str, typer.Argument(help="The folder of a saved search; others may use it meanwhile.")],
 ) -> None:
-    """Free the room of removed rows, and make the lists of a search anew."""
+    """Free the space of removed rows, and make the lists of a search again."""
     from hashlearn.search import SimilaritySearch
 
     opened = SimilaritySearch.open(search)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hashlearn.datasets import Dataset
 
 SHOWN_VALUES = 6
-"""Numbers of the first row that are shown."""
+"""How many numbers of the first row are shown."""
 
 app = typer.Typer(help="Look at datasets and files of vectors.", no_args_is_help=True)
 
@@ -33,7 +33,7 @@ def info(
     header: Header = None,
     download: Annotated[bool, typer.Option("--download", help="Download what is not on this machine.")] = False,
 ) -> None:
-    """Say what a dataset or a file of vectors holds, how it was understood, and its first row."""
+    """Show the content of a dataset or a file of vectors, how the file was read, and its first row."""
     from hashlearn.datasets import load
     from hashlearn.rows.formats import FileProblem
 
@@ -47,7 +47,7 @@ def info(
 
 
 def facts(dataset: "Dataset") -> list[tuple[str, str]]:
-    """What is worth knowing of a dataset, as pairs of a word and a line."""
+    """Facts about a dataset, as pairs of a name and a line."""
     lines = [
         ("name", dataset.name),
         ("source", dataset.source),

@@ -83,7 +83,7 @@ def run(
         str | None, typer.Option("--id", metavar="COLUMN", help="The column of ids, of such a file; else row numbers.")
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option(help="What makes vectors of images or texts; by default spectrum, and words alone.")
+        str | None, typer.Option(help="Encoder of images or texts. Default: spectrum; texts are compared by words.")
     ] = None,
     recall: Annotated[float, typer.Option(help="Share of the true pairs to find; 1 is exact.")] = 0.99,
     grouping: Annotated[
@@ -114,7 +114,10 @@ def run(
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Drop what is near a row of this one, a test set, and compare nothing else."),
+        typer.Option(
+            metavar="FILE",
+            help="Only drop rows that are near a row of this set, such as a test set.",
+        ),
     ] = None,
     variety: Annotated[
         tuple[int, str] | None, typer.Option(metavar="N FILE", help="A list of N kept rows of greatest variety.")
@@ -123,7 +126,8 @@ def run(
         tuple[int, str] | None, typer.Option(metavar="N FILE", help="A list of N kept rows that stand for the others.")
     ] = None,
     outliers: Annotated[
-        tuple[int, str] | None, typer.Option(metavar="N FILE", help="A list of the N kept rows that are like no other.")
+        tuple[int, str] | None,
+        typer.Option(metavar="N FILE", help="A list of the N kept rows farthest from all others."),
     ] = None,
     review: Annotated[str | None, typer.Option(metavar="FILE", help="A page to look at the groups: .html.")] = None,
     serve: Annotated[
@@ -135,7 +139,8 @@ def run(
     state: Annotated[
         str | None,
         typer.Option(
-            metavar="FOLDER", help="Keep what was found there; if it is there, compare new rows and add them."
+            metavar="FOLDER",
+            help="Folder for the result; a later run adds new rows to it.",
         ),
     ] = None,
     work: Annotated[
@@ -241,7 +246,7 @@ def _check_against(
     comparing: Comparing,
     outputs: Outputs,
 ) -> None:
-    """Say which rows repeat a row of another set."""
+    """Report the rows that repeat a row of another set."""
     import numpy as np
 
     from hashlearn.duplicates import check_against, check_texts_against
@@ -279,7 +284,7 @@ def _check_against(
 
 
 def _is_kind(clean: str, source: str) -> bool:
-    """Whether two files are of the same kind, and of one that is written without some rows."""
+    """Whether two files are of the same kind, and of a kind that --clean can write."""
     kinds = [Path(path).suffix.lower() for path in (clean, source)]
     return kinds[0] == kinds[1] and kinds[0] in (".csv", ".tsv", ".parquet", ".npy")
 
@@ -349,7 +354,7 @@ def _found(known: Any, things: Things, comparing: Comparing, keeping: Keeping) -
 
 
 def _extended(known: Any, things: Things, comparing: Comparing, scores: Any) -> Any:
-    """What is known, with more rows."""
+    """The saved result with more rows."""
     if comparing.distance == "auto" or comparing.pairs is not None:
         raise ValueError("--max-distance auto and --pairs are for rows that are compared for the first time")
     if comparing.distance is not None:
@@ -374,21 +379,21 @@ def _save(found: Any, things: Things, state: str, stamps: dict[str, Any]) -> Non
     if stamps:
         write_stamps(_stamps_beside(state), stamps)
     found.save(state)
-    _decisions_beside(state).unlink(missing_ok=True)  # they are in the state now
+    _decisions_beside(state).unlink(missing_ok=True)  # the state has them now
 
 
 def _encoder_beside(state: str | None) -> Path:
-    """The file of the encoder that made the vectors of a state: new rows must be encoded by the same."""
+    """The file of the encoder of a state. New rows must be encoded by the same encoder."""
     return Path(f"{str(state).rstrip('/')}.encoder.safetensors")
 
 
 def _stamps_beside(state: str | None) -> Path:
-    """What the files of a state were when they were compared: one that changed since is not moved."""
+    """The stamps of the files of a state when they were compared. A file that has changed since is not moved."""
     return Path(f"{str(state).rstrip('/')}.files.json")
 
 
 def _decisions_beside(state: str) -> Path:
-    """The decisions that the review page of a state has saved since the state was written."""
+    """The decisions that were saved on the review page after the state was written."""
     return Path(f"{state.rstrip('/')}.decisions.csv")
 
 

@@ -22,7 +22,7 @@ def run(
     bits: Annotated[
         list[int] | None, typer.Option("--bits", "-b", min=1, help="Only this length; may be given again.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the split and of every method.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the split and of every method.")] = 0,
 ) -> None:
     """Fit, search and judge every method on images of digits, and write a report."""
     from hashlearn.durable.files import check_writable, write_text

@@ -12,7 +12,7 @@ def run(
     queries: Annotated[int, typer.Option(min=1, help="Rows that are searched for, to measure the recall.")] = 100,
     read_all: Annotated[bool, typer.Option("--read-all", help="Also read every row, to find damage.")] = False,
 ) -> None:
-    """Say what is wrong with a search, and what mends it; the exit code is 1 where something is."""
+    """Report the problems of a search and how to solve them. The exit code is 1 if there is a problem."""
     from hashlearn.search import SimilaritySearch
     from hashlearn.upkeep import check_search, examine
 

@@ -26,7 +26,7 @@ def run(
     header: Header = None,
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=CLUSTER)] = None,
 ) -> None:
-    """Turn vectors into packed codes; one that was interrupted goes on when it is repeated."""
+    """Turn vectors into packed codes. Repeat an interrupted command, and it continues."""
     if (out is None) == (to is None):
         raise ValueError("one of --out, a file, and --to, a store, must be given")
     if keep_vectors and to is None:
@@ -34,7 +34,7 @@ def run(
     if out is not None:
         check_places({"--out": out, "sidecar of --out": sidecar_of(out)}, [*vectors, *files_of_model(model)])
         check_ending(out, ".npy")
-        read_sidecar(out)  # a file of that name which is none is not replaced
+        read_sidecar(out)  # an array that is no file of codes is not replaced
     from hashlearn.cli.support.partial_codes import identity_of
 
     check_header(header, *vectors)
@@ -52,7 +52,7 @@ def run(
 
 
 def _write_to_store(hasher: Any, identity: dict[str, Any], data: Any, source: list[Any], uri: str, keep: bool) -> int:
-    """Have the codes written into a store, a block at a time; returns the bytes of one."""
+    """Write the codes into a store, a block at a time; returns the bytes of a code."""
     from hashlearn.codes import bytes_per_code
     from hashlearn.durable.files import json_digest
 
@@ -64,7 +64,7 @@ def _write_to_store(hasher: Any, identity: dict[str, Any], data: Any, source: li
 
 
 def _write_codes(hasher: Any, identity: dict[str, Any], data: Any, source: list[Any], out: str) -> int:
-    """Have the codes written where the vectors are, a block at a time; returns the bytes of one."""
+    """Write the codes where the vectors are, a block at a time; returns the bytes of a code."""
     from hashlearn.cli.support.partial_codes import PartialCodes
     from hashlearn.codes import bytes_per_code
     from hashlearn.durable.locks import exclusive

@@ -29,7 +29,7 @@ def run(
     bits: Annotated[int | None, typer.Option("--bits", "-b", help="Length of a code, if no sidecar says it.")] = None,
     header: Header = None,
     k: Annotated[int, typer.Option("-k", min=1, help="True neighbors of a query that recall counts.")] = 10,
-    radius: Annotated[int, typer.Option(min=0, help="Of the look-up, inclusive.")] = 2,
+    radius: Annotated[int, typer.Option(min=0, help="Radius of the look-up, inclusive.")] = 2,
     ties: Annotated[str, typer.Option(help="expected, stable, optimistic or pessimistic.")] = "expected",
     texts: Annotated[
         str | None, typer.Option(metavar="FILE", help="Texts to look for: lines 'id<TAB>text', or .jsonl of BEIR.")
@@ -93,7 +93,7 @@ def _model_of(folder: str, codes: CodeFile, force: bool) -> Any:
 
 
 def _warn_of_hamming(codes: CodeFile) -> None:
-    """Say so where codes are judged by Hamming distance that are made for something else."""
+    """Warn if codes for real queries are judged by Hamming distance."""
     if codes.is_for_real_queries:
         warnings.warn(
             f"{codes.place} holds codes made for real queries, which are judged here by Hamming distance; give --model "

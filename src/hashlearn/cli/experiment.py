@@ -24,19 +24,19 @@ _Results = Annotated[
 
 
 class ExperimentVerbs(NamedTuple):
-    """What differs between the commands that run experiments.
+    """The differences between the commands that run experiments.
 
     Attributes
     ----------
     name : of the command
     help : str
-    argument : what an experiment is called on the command line, with the word that stands for it
-    example : one
-    read : the experiment of a name
-    folder : where ``run`` puts the results of a name, by default
-    stored : where ``show`` and ``report`` look for them, by default
-    all_names : what a report shows if nothing is named
-    title, subtitle : of a report; empty for the experiment's own
+    argument : the argument that names an experiment, with its placeholder in the help
+    example : a value of this argument
+    read : function from a name to its experiment
+    folder : function from a name to the default folder of the results of ``run``
+    stored : function from a name to the default folder of ``show`` and ``report``
+    all_names : the experiments of a report without names
+    title, subtitle : of a report; if empty, those of the experiment
     """
 
     name: str
@@ -85,7 +85,7 @@ def typer_of(verbs: ExperimentVerbs) -> typer.Typer:
         out: Annotated[str | None, typer.Option("--out", "-o", help="The folder of the results.")] = None,
         workers: Annotated[int, typer.Option(min=1, help="Processes, each on one thread.")] = 2,
     ) -> None:
-        """Do what is not yet stored of an experiment; interrupt it at any time, and run it again to go on."""
+        """Do the runs of an experiment that are not stored yet. Interrupt it at any time; run it again to continue."""
         chosen = Restriction(datasets, methods, bits, runs).of(verbs.read(experiment))
         _run(chosen, out or verbs.folder(experiment), workers)
 
@@ -99,7 +99,7 @@ def typer_of(verbs: ExperimentVerbs) -> typer.Typer:
         results: _Results = None,
         markdown: Annotated[bool, typer.Option("--markdown", help="Tables for a document.")] = False,
     ) -> None:
-        """Print the tables: mean and deviation over the runs, the published number, and the difference."""
+        """Print the tables: mean and standard deviation over the runs, the published number, and the difference."""
         chosen = Restriction(datasets, methods, bits, runs).of(verbs.read(experiment))
         stored = _stored(results or verbs.stored(experiment), chosen, f"{command} run {experiment}")
         (_print_markdown if markdown else _print_tables)(chosen, stored)
@@ -114,7 +114,7 @@ def typer_of(verbs: ExperimentVerbs) -> typer.Typer:
         results: _Results = None,
         out: Annotated[str | None, typer.Option("--out", "-o", help="The page to write.")] = None,
     ) -> None:
-        """Write one page with the tables and figures that there are results for."""
+        """Write one page with all tables and figures that have results."""
         if not experiments and not verbs.all_names:
             raise ValueError(f"name at least one {metavar}")
         page = out or f"{Path(experiments[0]).stem if experiments else verbs.name}.html"
@@ -145,7 +145,7 @@ def _print_tables(experiment: "Experiment", results: "Results") -> None:
 
     console = Console()
     if not console.is_terminal:
-        console.width = 160  # a file has no edge to wrap at
+        console.width = 160  # lines in a file are not wrapped
     console.print(shown(experiment, results))
 
 

@@ -19,7 +19,7 @@ def run(
     top: Annotated[int, typer.Option(min=1, help="Bits to show.")] = 10,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Also write all numbers as JSON.")] = None,
 ) -> None:
-    """Say what the bits of codes tell: balance, correlation, entropy, and information about labels."""
+    """Describe the bits of codes: balance, correlation, entropy, and information about labels."""
     from hashlearn.durable.files import write_text
 
     check_places({"--json": json}, [*files_of_model(model), *with_sidecars(codes), labels])

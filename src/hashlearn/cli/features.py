@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Turn images or texts into vectors.", no_args_is_help=True)
 
 NETWORKS = {"image": "Qdrant/clip-ViT-B-32-vision", "text": "sentence-transformers/all-MiniLM-L6-v2"}
-"""What makes the vectors where you do not say it."""
+"""The default encoders."""
 
 _TEXTS_AT_A_TIME = 1024
 _SHOWN_SKIPPED = 5
@@ -52,7 +52,7 @@ def gist(
 
 
 class Embedded(NamedTuple):
-    """Vectors of images or texts, their labels if they were asked for, the names of images, and what was left out."""
+    """Vectors of images or texts, labels if they are wanted, names of images, and skipped files."""
 
     vectors: "NDArray"
     labels: "NDArray | None"
@@ -80,10 +80,10 @@ def embed(
         typer.Option(help="A model of fastembed, gist or tfidf; by default CLIP for images, MiniLM for texts."),
     ] = None,
     model_folder: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Where the files of the model lie, instead of a download.")
+        str | None, typer.Option(metavar="FOLDER", help="Folder with the files of the model, instead of a download.")
     ] = None,
 ) -> None:
-    """Turn a folder of images or a column of texts into vectors, by a network of others."""
+    """Turn a folder of images or a column of texts into vectors, by a published model."""
     _check_npy("--out", out)
     _check_npy("--labels", labels)
     is_folder = Path(source).is_dir()
@@ -147,7 +147,7 @@ def _check_npy(option: str, path: str | None) -> None:
 
 
 def _write(contents: Mapping[str | None, Any]) -> None:
-    """Write arrays, and lists as lines, to the files that are wanted: all of them, or none."""
+    """Write arrays and lines to all wanted files, or to none of them if there is an error."""
     import numpy as np
 
     from hashlearn.durable.files import replacing_together

@@ -50,7 +50,7 @@ def run(
 
 
 def parameters(cls: Any, assignments: list[str], seed: int) -> dict[str, Any]:
-    """Constructor arguments from ``name=value`` and the seed; a name the method does not have is an error."""
+    """Constructor arguments from ``name=value`` and the seed. An unknown name is an error."""
     known = set(cls().get_params(deep=False))
     params: dict[str, Any] = {"random_state": seed} if "random_state" in known else {}
     for assignment in assignments:
@@ -67,7 +67,7 @@ def parameters(cls: Any, assignments: list[str], seed: int) -> dict[str, Any]:
 
 
 def parameter_value(text: str) -> Any:
-    """A number, true, false, null or a list as in JSON; ``@file.npy`` is that array; everything else a word."""
+    """A JSON value (number, true, false, null, list), the array of ``@file.npy``, or otherwise a word."""
     from hashlearn.durable.files import parsed_json
 
     if text.startswith("@"):

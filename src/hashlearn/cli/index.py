@@ -43,7 +43,7 @@ def build(
     payloads: Payloads = None,
     texts: Texts = None,
 ) -> None:
-    """Make an index file of codes, or a store; loading a store goes on where it was interrupted."""
+    """Make an index file of codes, or a store. Repeat an interrupted load of a store, and it continues."""
     from hashlearn.durable.locks import exclusive
     from hashlearn.index import HammingIndex
 
@@ -86,7 +86,7 @@ def add(
         file = _read_codes(codes, opened.n_bits)
         _check_index_model(opened, index, file, force)
         if are_of_two_models(opened.model, file.digest):
-            opened.model = None  # from now on it is codes of several
+            opened.model = None  # the index has codes of several models
         _save_with(opened, file, ids, index)
 
 
@@ -129,7 +129,7 @@ def search(
 
 @app.command("info", epilog="Example: hashlearn index info codes.hli")
 def info(index: Index) -> None:
-    """Say what an index file or a store holds; a file is checked."""
+    """Describe an index file or a store. A file is checked for damage."""
     from hashlearn.index import HammingIndex
 
     if is_uri(index):

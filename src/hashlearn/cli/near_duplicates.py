@@ -20,9 +20,9 @@ def run(
     out: Annotated[str | None, typer.Option("--out", "-o", help="A file for the pairs; otherwise printed.")] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 is all cores.")] = 1,
 ) -> None:
-    """Find all pairs of codes that differ in few bits: a line "id, id, distance" each, separated by tabs.
+    """Find all pairs of codes that differ in few bits. Each pair is a line: id, id, distance, separated by tabs.
 
-    For images, texts and vectors see dedup, which verifies pairs and groups them.
+    For images, texts and vectors see dedup: it checks the pairs and groups them.
     """
     import numpy as np
 

@@ -22,11 +22,11 @@ def run(
         typer.Option(help="What is near: a small distance, a small angle, a large inner product."),
     ] = "euclidean",
     header: Header = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the sample and of every method.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sample and of every method.")] = 0,
     plot: Annotated[str | None, typer.Option(metavar="FILE.svg", help="Also draw the measurements.")] = None,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Also write all numbers as JSON.")] = None,
 ) -> None:
-    """Try methods on a sample of vectors, and say which method, length and search to take."""
+    """Try methods on a sample of vectors, and recommend a method, a length and a search."""
     from hashlearn.durable.files import writing
 
     check_places({"--plot": plot, "--json": json}, [vectors, labels])
@@ -67,7 +67,7 @@ def run(
 
 
 def _beside_floats(found: Any, n_bytes: int) -> str:
-    """Whether a code is worth more than the float vectors by meaning, and which."""
+    """The sentence that compares codes with the float vectors by meaning."""
     of_floats = {name: found.of_floats(name) for name in ("mAP", "precision_at_100")}
     trial = found.above_floats
     if trial is None:

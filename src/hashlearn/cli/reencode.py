@@ -12,10 +12,11 @@ EXAMPLE = "Example: hashlearn reencode search/ --model new-model/"
 def run(
     search: Annotated[str, typer.Argument(help="The folder of a saved search; others may use it meanwhile.")],
     model: Annotated[
-        str | None, typer.Option(help="The folder of a fitted model; without it, that of the search learns anew.")
+        str | None,
+        typer.Option(help="The folder of a fitted model; without it, the own method is fitted again."),
     ] = None,
 ) -> None:
-    """Give all rows of a search codes of another model, in one step; repeat the command to go on after a stop."""
+    """Replace all codes of a search by those of another model, in one step. Repeat it to continue after a stop."""
     from hashlearn.hashers.saving import load_hasher
     from hashlearn.search import SimilaritySearch
 

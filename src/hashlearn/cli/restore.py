@@ -8,7 +8,7 @@ EXAMPLE = "Example: hashlearn restore backups/monday search/ --replace"
 
 
 def run(
-    snapshot: Annotated[str, typer.Argument(help="What 'hashlearn snapshot' wrote; it is left as it is.")],
+    snapshot: Annotated[str, typer.Argument(help="The folder of a snapshot; it is not changed.")],
     target: Annotated[str, typer.Argument(help="A folder that is not there yet, or with --replace a search.")],
     replace: Annotated[bool, typer.Option("--replace", help="Replace the rows of TARGET, in one step.")] = False,
 ) -> None:

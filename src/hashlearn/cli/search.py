@@ -21,7 +21,7 @@ EXAMPLE = "Example: hashlearn search model/ codes.npy queries.npy -k 10 --rerank
 
 
 class QueryFile(NamedTuple):
-    """A file of queries: its path, the name of an array in it, and what its first line is."""
+    """A file of queries: its path, the name of an array in it, and whether its first line is a header."""
 
     path: str
     array: str | None
@@ -64,7 +64,7 @@ def run(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
 ) -> None:
-    """Find the nearest codes of queries, the nearest vectors among candidates, or the texts that fit a text."""
+    """Find the nearest codes of queries, the nearest vectors among candidates, or the texts that match a text."""
     if text is not None:
         if codes is not None:
             raise ValueError(f"--text is for a saved search alone, got {codes} beside it")
@@ -108,7 +108,7 @@ def run(
 def _search_folder(
     folder: str, asked: QueryFile, k: int, candidates: int | None, recall: float | None, out: str | None
 ) -> None:
-    """Search what SimilaritySearch.save wrote."""
+    """Search a folder that ``SimilaritySearch.save`` wrote."""
     from hashlearn.search import SimilaritySearch
 
     check_places({"--out": out}, [asked.path])
@@ -157,6 +157,6 @@ def write_neighbors(out: str, **arrays: "NDArray") -> None:
 
 
 def print_neighbors(distances: "Iterable[NDArray]", ids: "Iterable[NDArray[np.int64]]") -> None:
-    """A line a query: its number, then ``id:distance`` nearest first."""
+    """A line for each query: its number, then ``id:distance``, nearest first."""
     for query, (row, found) in enumerate(zip(distances, ids)):
         typer.echo(f"{query}\t" + " ".join(f"{i}:{d:.6g}" for i, d in zip(found, row)))

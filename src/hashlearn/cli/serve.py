@@ -25,7 +25,7 @@ def run(
         ),
     ] = None,
     model_folder: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Where the files of the model of fastembed lie.")
+        str | None, typer.Option(metavar="FOLDER", help="Folder with the files of the model of fastembed.")
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 127.0.0.1 is for this machine only.")] = "127.0.0.1",
     host_name: Annotated[
@@ -34,7 +34,7 @@ def run(
             metavar="NAME", help="Name that clients use for this server, beside localhost; may be given several times."
         ),
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes one that is free.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")] = 8000,
     api_key: Annotated[
         str | None, typer.Option(envvar="HASHLEARN_API_KEY", show_envvar=True, help="Key that clients send to read.")
     ] = None,
@@ -45,21 +45,22 @@ def run(
     max_body: Annotated[int, typer.Option(min=1, help="Megabytes of a request.")] = 16,
     max_batch: Annotated[int, typer.Option(min=1, help="Queries or points of a request.")] = 1000,
     max_k: Annotated[int, typer.Option("--max-k", min=1, help="Neighbors of a query.")] = 1000,
-    max_candidates: Annotated[int, typer.Option(min=1, help="Codes ordered anew for a query.")] = 10_000,
+    max_candidates: Annotated[int, typer.Option(min=1, help="Candidates reranked for a query.")] = 10_000,
     max_concurrency: Annotated[int, typer.Option(min=1, help="Requests at one time.")] = 128,
     timeout: Annotated[float, typer.Option(min=0.001, help="Seconds of a request.")] = 30.0,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads that search; by default the cores.")] = None,
-    refresh: Annotated[float, typer.Option(min=0.001, help="Seconds between looks for rows that others saved.")] = 2.0,
+    refresh: Annotated[float, typer.Option(min=0.001, help="Seconds between checks for changes of others.")] = 2.0,
     max_open: Annotated[int, typer.Option(min=1, help="Searches open at one time, of several.")] = 64,
     idle: Annotated[
         float,
         typer.Option(min=0.001, help="With several searches: close one after this many seconds without a request."),
     ] = 300.0,
     snapshots: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Where clients with the key to write may have snapshots made.")
+        str | None,
+        typer.Option(metavar="FOLDER", help="Folder for snapshots; clients with the key to write make them."),
     ] = None,
     reuse_port: Annotated[
-        bool, typer.Option("--reuse-port", help="Share the port with the server before; listen when warm.")
+        bool, typer.Option("--reuse-port", help="Share the port with an older server; listen when warm.")
     ] = False,
     recall_share: Annotated[
         float, typer.Option(min=0, max=1, help="Share of the queries whose recall is measured, beside the requests.")
@@ -105,7 +106,7 @@ def run(
     if page:
         add_page(app, title=Path(search).resolve().name)
     if reuse_port:
-        app.state.service.warm()  # until this one listens, the older server on the port answers
+        app.state.service.warm()  # until this server listens, the older server on the port answers
     run_server(app, host, port, reuse_port=reuse_port)
 
 

@@ -11,7 +11,7 @@ def run(
     search: Annotated[str, typer.Argument(help="The folder of a saved search; others may write to it meanwhile.")],
     target: Annotated[str, typer.Argument(help="A folder that is not there yet.")],
 ) -> None:
-    """Copy a search as it is at one moment, and check the copy."""
+    """Copy the present state of a search, and check the copy."""
     from hashlearn.upkeep import take_snapshot
 
     report = take_snapshot(search, target)

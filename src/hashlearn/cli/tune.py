@@ -31,7 +31,7 @@ def run(
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Also write all numbers as JSON.")] = None,
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
 ) -> None:
-    """Measure how many candidates a wanted recall needs. A saved search keeps the number and uses it."""
+    """Measure the number of candidates that a recall needs. A saved search keeps and uses this number."""
     from hashlearn.durable.files import writing
 
     check_places({"--plot": plot, "--json": json}, [*files_of_model(folder), *with_sidecars(codes), vectors, queries])
@@ -53,7 +53,7 @@ def run(
 
 
 class _Files(NamedTuple):
-    """Where a model, codes, the vectors behind them and, if given, the vectors of queries are; and --header."""
+    """The places of a model, codes, the vectors behind them and, if given, vectors of queries; and --header."""
 
     model: str
     codes: str
@@ -65,7 +65,7 @@ class _Files(NamedTuple):
 def _tuned_search(
     folder: str, queries: str | None, header: str | None, k: int, target_recall: float
 ) -> tuple[Any, Any]:
-    """A saved search, and what was measured."""
+    """A saved search, and the measurements."""
     from hashlearn.search import SimilaritySearch
 
     search = SimilaritySearch.open(folder)
@@ -75,7 +75,7 @@ def _tuned_search(
 
 
 def _tuned_codes(files: _Files, metric: str, force: bool, k: int, target_recall: float) -> Any:
-    """What was measured of codes and the vectors behind them."""
+    """The measurements of codes and the vectors behind them."""
     from hashlearn.search import tune
 
     hasher, identity = load_model(files.model)
@@ -89,7 +89,7 @@ def _tuned_codes(files: _Files, metric: str, force: bool, k: int, target_recall:
 
 
 def _contents(tuning: Any, json: str | None, plot: str | None) -> dict[str, bytes]:
-    """What is to be written, by path."""
+    """The contents to write, by path."""
     contents = {}
     if json is not None:
         contents[json] = (json_text.dumps(tuning.to_dict(), indent=2) + "\n").encode()

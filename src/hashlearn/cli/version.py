@@ -8,7 +8,7 @@ EXAMPLE = "Example: hashlearn version"
 
 
 def run() -> None:
-    """Say which version this is."""
+    """Show the version."""
     from hashlearn import __version__
 
     typer.echo(f"hashlearn {__version__} (Python {platform.python_version()})")

@@ -1,1 +1,1 @@
-"""What several verbs of the command line share."""
+"""Functions and options that several verbs of the command line share."""

@@ -1,4 +1,4 @@
-"""Arrays from files, as a command line names them: ``vectors.npy``, ``data.npz:X``."""
+"""Arrays from files that a command line names: ``vectors.npy``, ``data.npz:X``."""
 
 from collections import ChainMap
 from collections.abc import Iterator
@@ -31,9 +31,9 @@ def read_array(place: str, array: str | None = None, header: str | None = None) 
     place : str
         A path, or ``path:name`` for one array of several.
     array : str, optional
-        That name; not needed where there is but one array or one is called as vectors usually are.
+        The same name as an option. Not needed if the file has one array, or one with a usual name for vectors.
     header : {"yes", "no"}, optional
-        See :data:`Header`; of a file of another format it says nothing.
+        See :data:`Header`. Ignored for files of other formats.
     """
     import numpy as np
 
@@ -48,7 +48,7 @@ def read_ids(place: str) -> "NDArray":
     values = read_array(place)
     if values.shape[1:] == (1,):
         values = values[:, 0]
-    if values.dtype.kind == "f" and (values % 1 == 0).all():  # tables of text have float64
+    if values.dtype.kind == "f" and (values % 1 == 0).all():  # the numbers of text tables are float64
         values = values.astype("int64")
     return values
 
@@ -101,7 +101,7 @@ def _not_empty(place: str, matrix: Any) -> Any:
 
 
 def read_payloads(columns: str | None, texts: str | None) -> list[dict[str, Any]] | None:
-    """Payloads from ``table:column,column``, with texts from ``table:column`` as the field "text"; None for neither."""
+    """Payloads from ``table:column,column``, and texts from ``table:column`` as the field "text"; None without both."""
     payloads = [] if columns is None else [_columns_of(columns)]
     if texts is not None:
         payloads.append([{"text": str(*row.values())} for row in _columns_of(texts)])
@@ -120,7 +120,7 @@ def _columns_of(place: str) -> list[dict[str, Any]]:
 
 
 def check_header(header: str | None, *places: str | None) -> None:
-    """Refuse the option --header where none of the files of vectors has one."""
+    """Refuse the option --header if no file of vectors can have a header."""
     given = [place for place in places if place is not None]
     if header is not None and not any(map(_has_header, given)):
         of = f"{given[0]}: " if given else ""
@@ -134,7 +134,7 @@ def _has_header(place: str) -> bool:
 
 
 def names_columns(header: str | None) -> bool | None:
-    """What the option --header says of the first line; None where it says nothing."""
+    """The option --header as a bool; None without the option."""
     return None if header is None else header == "yes"
 
 
@@ -154,7 +154,7 @@ def as_option(error: Exception) -> str:
 
 
 def column_values(path: str, fields: list[dict[str, str]], option: str, column: str) -> list[str]:
-    """The values of a column of a table of texts, which every text must have."""
+    """The values of a column; every text must have one."""
     missing = next((row for row, each in enumerate(fields) if not each.get(column)), None)
     if missing is not None:
         raise ValueError(f"{path}: {option} must name a column with a value in every row, text {missing} has none")

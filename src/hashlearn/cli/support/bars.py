@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from hashlearn.experiments import Experiment
 
 _MEMORY = 3600.0
-"""Seconds the estimate of the time left looks back: a step may take minutes."""
+"""The estimate of the time left uses the progress of this many seconds: one step may take minutes."""
 
 
 @contextmanager
 def progress_bars(time_left: bool = False) -> Iterator[None]:
-    """Draw what is done inside the block; nothing where stderr is no terminal. ``time_left`` adds an estimate."""
+    """Draw the progress of the work in the block if stderr is a terminal. ``time_left`` adds an estimate."""
     if not sys.stderr.isatty():
         yield
         return
@@ -42,7 +42,7 @@ def progress_bars(time_left: bool = False) -> Iterator[None]:
 
 
 def bar_keeper(progress) -> Reporter:
-    """A reporter with one bar a task, in the order they began; bars of inner tasks go when the outer one moves."""
+    """A reporter with a bar for each task, in the order of start. Bars of inner tasks end when the outer one moves."""
     bars: dict[str, int] = {}
 
     def report(task: str, done: int, total: int | None) -> None:
@@ -60,14 +60,14 @@ def bar_keeper(progress) -> Reporter:
 
 
 class RunLog:
-    """A line for every run that is done; where there is no terminal to draw bars on, with the time left."""
+    """A line for every finished run; without a terminal for bars, the line has the time left."""
 
     def __init__(self, experiment: "Experiment"):
         self.experiment, self.said, self.start = experiment, "", time.monotonic()
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """Report what is done inside the block."""
+        """Report the work in the block."""
         if sys.stderr.isatty():
             with progress_bars(time_left=True):
                 yield
@@ -76,7 +76,7 @@ class RunLog:
                 yield
 
     def note(self, task: Any, line: dict[str, Any]) -> None:
-        """Take note of a line, in the first of the numbers that the tables show."""
+        """Note a finished run, and show the first number that the tables have for it."""
         from hashlearn.experiments.results import number
 
         measure = self.experiment.measures[0]

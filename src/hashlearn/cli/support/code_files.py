@@ -1,8 +1,8 @@
-"""Codes on disk: an ``.npy`` file of packed codes and a JSON sidecar that says what they are.
+"""Codes on disk: an ``.npy`` file of packed codes and a JSON sidecar that describes them.
 
-The sidecar has the codes' checksum, so one of other codes is never believed. Two files cannot be replaced in one step:
-before codes are replaced, their sidecar is made to describe both the new codes and, under ``before``, those that are
-still there. So there is no moment without a sidecar that fits.
+The sidecar has the checksum of the codes, so a sidecar of other codes is refused. Two files cannot be replaced in one
+step. So a new sidecar is written first: it describes the new codes and, under ``before``, the old codes, which are
+still there. Then the codes are replaced. A reader always finds a sidecar that fits.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ FORCE = "Go on although the codes are of different models."
 
 @dataclass(frozen=True)
 class CodeFile:
-    """Packed codes and what their sidecar says; ``model`` is None for codes of unknown origin."""
+    """Packed codes and the facts in their sidecar. ``model`` is None for codes of unknown origin."""
 
     place: str
     codes: "NDArray[np.uint8]"
@@ -37,23 +37,23 @@ class CodeFile:
 
     @property
     def digest(self) -> str | None:
-        """Of the model that made the codes."""
+        """The checksum of the model that made the codes."""
         return None if self.model is None else self.model["checksum"]
 
     @property
     def is_for_real_queries(self) -> bool:
-        """Whether the codes are compared with real queries, as those of ABH, and not by their bits."""
+        """Whether the codes are compared with real queries, like those of ABH, and not by their bits."""
         return self.model is not None and self.model.get("queries") == "real"
 
 
 def check_ending(out: str, ending: str) -> None:
-    """A file without the ending of its format would not be known again when it is read."""
+    """Refuse a name without the ending of its format: the file could not be read again."""
     if Path(out).suffix.lower() != ending:
         raise ValueError(f"--out must end in {ending}, got {out}")
 
 
 def sidecar_for(n_bits: int, count: int, checksum: str, model: dict[str, Any]) -> dict[str, Any]:
-    """What a sidecar says."""
+    """The content of a sidecar."""
     from hashlearn.version import __version__
 
     sidecar = {
@@ -69,7 +69,7 @@ def sidecar_for(n_bits: int, count: int, checksum: str, model: dict[str, Any]) -
 
 
 def replace_codes(target: Path, sidecar: dict[str, Any], replace: Callable[[], None]) -> None:
-    """Have ``replace`` put new codes at ``target``, with a sidecar; readers see the old codes or the new ones."""
+    """Call ``replace`` to put new codes at ``target``; write their sidecar. Readers see the old or the new codes."""
     from hashlearn.durable.files import write_text
 
     place, before = sidecar_of(target), _before(target)
@@ -86,24 +86,24 @@ def replace_codes(target: Path, sidecar: dict[str, Any], replace: Callable[[], N
 
 
 def _before(target: Path) -> list[dict[str, Any]]:
-    """What can be said of the codes that are there: their sidecar and those before it, or the checksum alone."""
+    """Descriptions of the existing codes: their sidecar and earlier ones, or only the checksum."""
     try:
         old = read_sidecar(target)
         if old is not None:
             return [{key: value for key, value in old.items() if key != "before"}, *old.get("before", [])]
         return [{"format": FORMAT, "has_sidecar": False, "codes_sha256": _checksum(read_array(str(target)))}]
-    except (OSError, ValueError):  # no codes, or none that could be read
+    except (OSError, ValueError):  # no codes, or unreadable ones
         return []
 
 
 def read_codes(place: str, n_bits: int | None = None) -> CodeFile:
-    """Codes of a file, first bit most significant; ``n_bits`` is needed where there is no sidecar."""
+    """Codes of a file, first bit most significant. ``n_bits`` is needed if there is no sidecar."""
     while True:
         versions = _versions(place)
         try:
             return _read_codes(place, n_bits)
         except ValueError:
-            if _versions(place) == versions:  # otherwise codes and sidecar were replaced while they were read
+            if _versions(place) == versions:  # otherwise codes and sidecar were replaced during the reading
                 raise
 
 
@@ -129,7 +129,7 @@ def _read_codes(place: str, n_bits: int | None) -> CodeFile:
 
 
 def read_sidecar(place: str | Path) -> dict[str, Any] | None:
-    """What the sidecar of a file says, if it has one."""
+    """The content of the sidecar of a file, if there is one."""
     from hashlearn.durable.files import read_json
 
     path = sidecar_of(place)
@@ -146,7 +146,7 @@ def read_sidecar(place: str | Path) -> dict[str, Any] | None:
 
 
 def check_made_by(file: CodeFile, model: dict[str, Any], force: bool = False) -> None:
-    """Distances between codes of two models mean nothing."""
+    """Refuse codes of another model: distances between codes of two models mean nothing."""
     if not force and file.digest not in (None, model["checksum"]):
         raise ValueError(
             f"{file.place} was encoded by another model than {model['path']}; encode it again, or insist with --force"
@@ -154,7 +154,7 @@ def check_made_by(file: CodeFile, model: dict[str, Any], force: bool = False) ->
 
 
 def check_same_model(left: CodeFile, right: CodeFile, force: bool = False) -> None:
-    """As :func:`check_made_by`, of two files."""
+    """As :func:`check_made_by`, for two files."""
     if left.n_bits != right.n_bits:
         raise ValueError(f"{left.place} has codes of {left.n_bits} bits, {right.place} of {right.n_bits}")
     if not force and are_of_two_models(left.digest, right.digest):
@@ -164,7 +164,7 @@ def check_same_model(left: CodeFile, right: CodeFile, force: bool = False) -> No
 
 
 def check_compared_by_bits(file: CodeFile) -> None:
-    """Refuse codes whose Hamming distances mean little."""
+    """Refuse codes for real queries: their Hamming distances mean little."""
     if file.is_for_real_queries:
         raise ValueError(
             f"{file.place} holds codes made for real queries, as those of ABH, which are not compared by their bits; "
@@ -179,7 +179,7 @@ def are_of_two_models(left: str | None, right: str | None) -> bool:
 
 
 def _is_sidecar(value: Any) -> bool:
-    """Whether it says what it should; without a checksum it was written by hand, and must say nothing else."""
+    """Whether a sidecar has the right entries. One without a checksum was written by hand."""
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         return False
     if not value.keys() <= _ENTRIES or value.get(CHECKSUM, _sidecar_checksum(value)) != _sidecar_checksum(value):
@@ -194,7 +194,7 @@ def _is_sidecar(value: Any) -> bool:
 
 
 def _fitting(sidecar: dict[str, Any], array: "NDArray", place: str) -> dict[str, Any] | None:
-    """The sidecar, or one of those before it, that describes this array; None if these are codes without one."""
+    """The description of this array, from the sidecar or from its earlier ones; None without a sidecar."""
     checksum = _checksum(array)
     for each in (sidecar, *sidecar.get("before", [])):
         if each.get("codes_sha256") in (None, checksum):
@@ -203,7 +203,7 @@ def _fitting(sidecar: dict[str, Any], array: "NDArray", place: str) -> dict[str,
 
 
 def _sidecar_checksum(sidecar: dict[str, Any]) -> str:
-    """Of all but itself, and what it says of the codes before."""
+    """The checksum of all entries except itself and ``before``."""
     from hashlearn.durable.files import json_digest
 
     return json_digest({name: value for name, value in sidecar.items() if name not in (CHECKSUM, "before")})
@@ -216,7 +216,7 @@ def _checksum(array: "NDArray") -> str:
 
 
 def _versions(place: str) -> list[tuple[int, int, int] | None]:
-    """What changes when a file or its sidecar is replaced."""
+    """Facts that change when a file or its sidecar is replaced."""
     path = path_of(place)
     found: list[tuple[int, int, int] | None] = []
     for each in (path, sidecar_of(path)):

@@ -1,4 +1,4 @@
-"""What ``hashlearn dedup`` compares: vectors, the pictures of a folder, or the texts of a table."""
+"""The input of ``hashlearn dedup``: vectors, the pictures of a folder, or the texts of a table."""
 
 import base64
 import csv
@@ -9,13 +9,13 @@ from typing import Any, Literal, NamedTuple
 from hashlearn.cli.support.arrays import matrices, read_payloads
 
 PICTURE_ENCODER = "spectrum"
-"""What makes vectors of pictures where you do not say it: what tells copies from things that are alike."""
+"""The default encoder of pictures: it separates copies from similar pictures."""
 
 DISTANCES = {"gist": 0.2, "shingles": 0.25, "tfidf": 0.1}
-"""By encoder: the distance up to which things are duplicates, where you do not say one."""
+"""The default distance of duplicates for each encoder."""
 
 RANGES = {"spectrum": (0.08, 0.2)}
-"""By encoder: the least and the largest such distance, where the rows decide."""
+"""The range of distances for each encoder if the rows decide."""
 
 _NO_PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
@@ -24,19 +24,19 @@ _NO_PICTURE = base64.b64decode(
 
 
 class Things(NamedTuple):
-    """What is compared.
+    """The rows that are compared.
 
     Attributes
     ----------
-    vectors : what :func:`hashlearn.find_duplicates` takes; None where the words of texts are compared
+    vectors : argument of :func:`hashlearn.find_duplicates`; None if the words of texts are compared
     ids : list or None
     metric : {"cosine", "euclidean", "words"} or None
-        That of the encoder, or the words of the texts; None where you say it.
+        The metric of the encoder, or "words" for texts; None if the user gives it.
     scores : array of shape (n,), or None
-        How good each of them is; the best of a group is kept.
+        The quality of each row; the best row of a group is kept.
     texts : list of str, or TextRows, or None
     text_of : dict of id to str
-        The texts that can be shown, those of known rows too.
+        The texts that can be shown, also those of known rows.
     picture : function or None
         From the number of a row to the bytes of a small picture.
     file : function or None
@@ -45,7 +45,7 @@ class Things(NamedTuple):
         From the number of a row to a line about it.
     skipped : list of (name, reason)
     stamps : dict of str to FileStamp
-        What the files were when they were read.
+        The stamps of the files when they were read.
     other_names : dict of str to list of str
         Further names of the files.
     encoder : Encoder or None
@@ -78,7 +78,7 @@ def default_distance(encoder: Any, vectors: Any) -> float | Literal["auto"]:
 
 
 def distance_of(text: str) -> float | Literal["auto"]:
-    """What ``--max-distance`` says."""
+    """The value of ``--max-distance``."""
     if text == "auto":
         return "auto"
     try:
@@ -104,7 +104,7 @@ class HowToRead(NamedTuple):
 
 
 def judged_pairs(yes: str, no: str, ids: list | None) -> list[tuple[Any, Any, bool]]:
-    """The pairs in two CSV files: those that are duplicates, and those that are none. Ids are numbers without names."""
+    """The pairs in two CSV files: duplicates, and pairs that are none. Without names, ids are row numbers."""
     as_id = int if ids is None or isinstance(ids[0], int) else str
     pairs: list[tuple[Any, Any, bool]] = []
     for path, label in ((yes, True), (no, False)):
@@ -148,7 +148,7 @@ def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[st
     def picture(row: int) -> bytes:
         try:
             return thumbnail(read_picture(file(row), 256))
-        except OSError:  # moved by an earlier run, or removed
+        except OSError:  # moved by an earlier run, or deleted
             return _NO_PICTURE
 
     def note(row: int) -> str:
@@ -175,7 +175,7 @@ def pictures_of(folder: str, encoder: Any, done: Path | None, known: Sequence[st
 
 
 def texts_by_words(path: str, column: str, id_column: str | None, known: Any, keep_texts: bool) -> Things:
-    """The texts of a table that are not known yet, to be compared by their words.
+    """The texts of a table that are not known yet; they are compared by their words.
 
     A row is known if the known duplicates have its id with the same words. Without ``keep_texts``, only the words of
     the texts are kept, 8 bytes each.
@@ -209,7 +209,7 @@ def _new_texts(table: "TableTexts", known: Any) -> list[int]:
 
 
 def texts_by_encoder(path: str, column: str, id_column: str | None, encoder: Any, is_fitted: bool) -> Things:
-    """The texts of a table as vectors; those without a word that the encoder knows are skipped."""
+    """The texts of a table as vectors. Texts without a word that the encoder knows are skipped."""
     import numpy as np
 
     table = texts_of_table(path, column, id_column)

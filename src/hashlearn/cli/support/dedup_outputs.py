@@ -1,4 +1,4 @@
-"""What ``hashlearn dedup`` writes, prints and does with files: tables, lists, the review, what was found, and moves."""
+"""The output of ``hashlearn dedup``: tables, lists, the review, the summary, and moved files."""
 
 import os
 import sys
@@ -31,14 +31,14 @@ _SHOWN_SKIPPED = 5
 
 
 class Outputs(NamedTuple):
-    """Where the results go.
+    """The files of the results.
 
     Attributes
     ----------
     places : dict of str to str
-        By option, the files that are wanted.
+        The wanted files by option.
     choices : dict of str to int
-        How many rows --variety, --representatives and --outliers choose.
+        The numbers of rows for --variety, --representatives and --outliers.
     source : str
         The file whose rows are compared, for --clean.
     id_column : str or None
@@ -54,7 +54,7 @@ class Outputs(NamedTuple):
 
 
 class DedupResult(NamedTuple):
-    """What is written: ids to keep and to drop, lines of the table, text of the page, and lines of each choice."""
+    """The contents of the files: ids to keep and to drop, lines of the table, the page, and lines of each choice."""
 
     kept: Any
     dropped: Any
@@ -65,7 +65,7 @@ class DedupResult(NamedTuple):
 
 @contextmanager
 def written(outputs: Outputs, result: DedupResult) -> Iterator[None]:
-    """Write tables, lists and page, which take their places together, once the block has done its work."""
+    """Write tables, lists and page. They appear together when the block has ended."""
     from hashlearn.duplicates.tables import check_lines, is_parquet, write_clean, write_list, write_rows
     from hashlearn.durable.files import replacing_together
 
@@ -93,7 +93,7 @@ def written(outputs: Outputs, result: DedupResult) -> Iterator[None]:
 
 
 def chosen_lines(found: Any, choices: dict[str, int]) -> dict[str, list[str]]:
-    """The lines of --variety, --representatives and --outliers, of the rows that are kept."""
+    """The lines of --variety, --representatives and --outliers; the choice is among the kept rows."""
     import numpy as np
 
     from hashlearn.duplicates import most_varied, outliers, representatives
@@ -166,7 +166,7 @@ def report(found: Any, things: Things, reason: str) -> None:
 
 
 def printable(name: str) -> str:
-    """A name in one line: what cannot be printed is escaped."""
+    """A name in one line, with unprintable characters escaped."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in name)
 
 

@@ -1,4 +1,4 @@
-"""What an exception says to a user: one line. Also streams that are closed (``2>&-``), full, or no longer read."""
+"""An exception as one line for the user. Also handles streams that are closed (``2>&-``), full, or no longer read."""
 
 import errno
 import os
@@ -17,14 +17,14 @@ _UsageError = typer.BadParameter.__mro__[1]
 
 
 def complaint(error: Exception) -> str | None:
-    """The line to print; empty if there is nothing to say; None if the fault is ours and the traceback is wanted."""
+    """The line to print; empty to print nothing; None for an internal error, which needs its traceback."""
     if isinstance(error, _UsageError):
         return _of_usage(error)
     if isinstance(error, BrokenPipeError):
         return ""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{_text(error.filename)}: {error.strerror}"
-    if isinstance(error, OSError) and error.errno in _FULL:  # files name themselves; what is printed does not
+    if isinstance(error, OSError) and error.errno in _FULL:  # errors of files have a name, errors of printing have none
         return f"standard output: {error.strerror}"
     if isinstance(error, MemoryError):
         return f"not enough memory: {_first_line(error)}" if str(error) else "not enough memory"
@@ -34,7 +34,7 @@ def complaint(error: Exception) -> str | None:
 
 
 def exit_code(error: Exception) -> int:
-    """2 for bad input; what the shell expects for a closed pipe."""
+    """2 for bad input; for a closed pipe, the code that the shell expects."""
     return 1 if isinstance(error, BrokenPipeError) else BAD_INPUT
 
 
@@ -48,7 +48,7 @@ def _of_usage(error) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    """scikit-learn explains at length after its first line."""
+    """The first line of a message: scikit-learn adds long explanations."""
     lines = str(error).strip().splitlines()
     line = lines[0].rstrip(":") if lines else type(error).__name__
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
@@ -59,13 +59,13 @@ def _text(name: str | bytes | int) -> str:
 
 
 def check_streams() -> None:
-    """Have all three streams open, or raise where nothing could be printed.
+    """Open all closed standard streams; raise if standard output is closed.
 
-    The first file that is opened gets the number of a closed stream, and would get what is printed there.
+    Otherwise the first opened file would get the number of a closed stream, and printed text would go to this file.
     """
     closed = [descriptor for descriptor in range(3) if not _is_open(descriptor)]
     for _ in closed:
-        os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+        os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if 1 in closed or sys.stdout is None:
@@ -73,7 +73,7 @@ def check_streams() -> None:
 
 
 def give_up_stdout() -> None:
-    """Drop output that cannot be written: Python would try again at exit and print an error."""
+    """Drop output that cannot be written. Otherwise Python would try again at exit, and print an error."""
     try:
         sys.stdout.flush()
     except OSError:

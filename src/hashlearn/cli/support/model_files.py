@@ -1,4 +1,4 @@
-"""A model folder as the commands use it: the hasher, and the line that says which one it is."""
+"""A model folder for the commands: the hasher, and the facts that identify it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def load_model(folder: str) -> tuple[Any, dict[str, Any]]:
-    """The hasher in a folder and what a sidecar says of it: path, method, checksum and, if they are real, queries."""
+    """The hasher in a folder and its facts for a sidecar: path, method, checksum, and queries if these are real."""
     from hashlearn.hashers.pipelines import as_hasher
     from hashlearn.hashers.saving import last_step, load_with_digest
 
@@ -19,14 +19,14 @@ def load_model(folder: str) -> tuple[Any, dict[str, Any]]:
 
 
 def files_of_model(folder: str) -> list[Path]:
-    """The files that a model is read from."""
+    """The files of a model."""
     from hashlearn.durable.model_folder import CONFIG, TENSORS
 
     return [Path(folder) / CONFIG, Path(folder) / TENSORS]
 
 
 def check_features(hasher: Any, vectors: Any, place: str) -> None:
-    """Vectors must be of the model's length."""
+    """Refuse vectors of another length than the model's."""
     if vectors.shape[1] != hasher.n_features_in_:
         raise ValueError(
             f"{place} has {vectors.shape[1]} features, the model was fitted to n_features={hasher.n_features_in_}"
@@ -35,7 +35,7 @@ def check_features(hasher: Any, vectors: Any, place: str) -> None:
 
 @contextmanager
 def naming(place: str) -> Iterator[None]:
-    """Name the file where scikit-learn says only "Input X"."""
+    """Put the name of the file into errors where scikit-learn says "Input X"."""
     try:
         yield
     except ValueError as error:

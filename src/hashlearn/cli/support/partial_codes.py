@@ -1,8 +1,8 @@
-"""Codes while they are written: a file of the full size, and a state beside it from which to go on.
+"""Codes while they are written: a file of the full size, and a state beside it from which a job can continue.
 
-``codes.npy.part`` is the npy file it will be, into which this process or the workers of a cluster write the codes;
-``codes.npy.part.json`` says whose codes it holds, how many, from the first on, are safely on the disk, and their
-checksum: codes that were changed since are not believed. The part takes the name of the codes when the last is written.
+``codes.npy.part`` is the npy file to be. This process, or the workers of a cluster, write the codes into it.
+``codes.npy.part.json`` is the state: the job, the number of codes that are safely on the disk, and their checksum. If
+the codes were changed since, the job begins again. After the last code, the part is renamed to ``codes.npy``.
 """
 
 import hashlib
@@ -36,16 +36,16 @@ from hashlearn.durable.files import (
 from hashlearn.durable.locks import status_of
 
 SECONDS_BETWEEN_STATES = 5.0
-"""How much work a process that is killed may cost."""
+"""Seconds of work that are lost at most if the process is killed."""
 
 RESERVE = 1 << 16
-"""Bytes of codes that are given up on a full disk to make room for the state."""
+"""Bytes of codes that are dropped on a full disk to make room for the state."""
 
 _CHUNK = 1 << 20
 
 
 def identity_of(places: list[str], array: str | None, header: str | None = None) -> list[list[Any]]:
-    """What tells files from others of the same name: paths, sizes and times of change."""
+    """Facts that identify files: paths, sizes and times of change."""
     found: list[list[Any]] = [["array", array], ["header", header]]
     for place in places:
         path = path_of(place)
@@ -55,15 +55,15 @@ def identity_of(places: list[str], array: str | None, header: str | None = None)
 
 
 class PartialCodes:
-    """The codes of ``count`` rows on their way to the file ``out``.
+    """Codes of ``count`` rows that are being written to the file ``out``.
 
     Parameters
     ----------
     out : str
     count, width : int
-        Codes there will be, and bytes of one.
+        The final number of codes, and the bytes of a code.
     job : dict
-        What must be the same for work that was begun to be continued.
+        Facts that must be equal for a job to be continued.
     """
 
     def __init__(self, out: str, count: int, width: int, job: dict[str, Any]):
@@ -78,13 +78,13 @@ class PartialCodes:
         self._saved_at = time.monotonic()
 
     def begin(self) -> int:
-        """Make the file, or find it, and return the number of codes that are in it already."""
+        """Make the file, or open an existing one, and return the number of codes that it already has."""
         self.done = self._done_before()
         self._begun = True
         with naming(self.part):
             if not self.done:
-                self._checksum = self._new_checksum()  # that of codes which are not believed counts no longer
-                self._remove()  # not to be written over: a worker of another job may still be writing to it
+                self._checksum = self._new_checksum()  # the state of rejected codes is removed
+                self._remove()  # not overwritten: a worker of another job may still write to it
                 with new_file(self.part, like=status_of(self.target)) as file:
                     write_all(file, self.header)
             with opened_within(self.part) as file:
@@ -92,13 +92,13 @@ class PartialCodes:
         return self.done
 
     def wrote(self, rows: slice) -> None:
-        """Count the codes that follow, which are in the file now, and from time to time save the state."""
+        """Count further codes in the file, and save the state from time to time."""
         self.done = rows.stop
         if time.monotonic() - self._saved_at > SECONDS_BETWEEN_STATES:
             self._save_state()
 
     def finish(self, n_bits: int, model: dict[str, Any]) -> None:
-        """Give the codes the name they were written for, and a sidecar."""
+        """Rename the finished codes, and write their sidecar."""
         sync(self.part)
         sidecar = sidecar_for(n_bits, self.count, self._checksum.of_first(self.count), model)
         replace_codes(self.target, sidecar, self._take_place)
@@ -106,9 +106,9 @@ class PartialCodes:
         sync(self.target.parent)
 
     def stop(self, error: BaseException) -> BaseException:
-        """Keep what can be continued after ``error``, and return the error that says so.
+        """Keep the codes for a later run after ``error``, and return an error that says so.
 
-        Bad input must change before it can be encoded, and then it is another input: nothing of it is kept.
+        After an error of the input nothing is kept: the input must change, and is then another job.
         """
         if not self._begun:
             return error
@@ -132,7 +132,7 @@ class PartialCodes:
         sync(self.target.parent)
 
     def _keep(self) -> bool:
-        """Save the state of the codes so far; on a full disk at the price of the last of them."""
+        """Save the state of the codes so far. On a full disk the last codes are dropped to make room."""
         for given_up in (0, RESERVE // self.width + 1):
             self.done = max(0, self.done - given_up)
             with suppress(OSError):
@@ -144,7 +144,7 @@ class PartialCodes:
         return False
 
     def _done_before(self) -> int:
-        """Codes of this very job that the state vouches for, and that are as they were then."""
+        """The number of codes of this job in the state, if their checksum is still right; otherwise 0."""
         try:
             state = read_json(self.state)
             done = state["done"]
@@ -173,17 +173,17 @@ class PartialCodes:
         self.part.unlink(missing_ok=True)
 
     def _remove_state(self) -> None:
-        """Also what a killed process has left while it wrote the state."""
+        """Remove the state, and leftovers of a process that was killed while it wrote the state."""
         self.state.unlink(missing_ok=True)
         collect_leftovers(self.state)
 
     def _size(self, codes: int) -> int:
-        """Size in bytes of a file with the given number of codes."""
+        """Bytes of a file with the given number of codes."""
         return len(self.header) + codes * self.width
 
 
 class _RunningChecksum:
-    """SHA-256 of the first codes of a file that grows; every code is read once."""
+    """SHA-256 of the first codes of a growing file; every code is read once."""
 
     def __init__(self, path: Path, offset: int, width: int):
         self.path, self.offset, self.width = path, offset, width

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def path_of(place: str | Path) -> Path:
-    """The file of a place as the command line names it: ``vectors.npy``, or ``data.npz`` of ``data.npz:X``."""
+    """The file that a place names: ``vectors.npy``, or ``data.npz`` for ``data.npz:X``."""
     path = Path(place)
     file, is_named, _ = str(place).rpartition(":")
     return path if path.exists() or not is_named else Path(file)
@@ -18,7 +18,7 @@ def sidecar_of(path: str | Path) -> Path:
 
 
 def with_sidecars(*places: str | None) -> list[Path]:
-    """Files of codes and what says which codes they are."""
+    """Files of codes, and their sidecars."""
     paths = [path_of(place) for place in places if place is not None]
     return [*paths, *map(sidecar_of, paths)]
 
@@ -29,9 +29,9 @@ def check_places(outputs: Mapping[str, str | Path | None], inputs: Iterable[str 
     Parameters
     ----------
     outputs : dict of option to path
-        Those that are None are not wanted.
+        None for outputs that are not wanted.
     inputs : places
-        Links, and several names of one file, are the same file.
+        Links and other names of one file count as the same file.
     """
     from hashlearn.durable.files import check_writable
 
@@ -47,7 +47,7 @@ def check_places(outputs: Mapping[str, str | Path | None], inputs: Iterable[str 
 
 
 def _identity(path: Path) -> tuple[int, int] | str:
-    """What is the same for all names of a file."""
+    """A value that is equal for all names of a file."""
     try:
         status = path.stat()
     except (OSError, ValueError):  # missing, or not a file name: reading it raises the error

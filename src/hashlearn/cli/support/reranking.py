@@ -1,4 +1,4 @@
-"""Codes and the vectors behind them, as the commands that rerank read them."""
+"""Codes and the vectors behind them, for the commands that rerank."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def read_behind(place: str, codes: CodeFile, hasher: Any, header: str | None = N
 
 
 def read_queries(place: str, hasher: Any, array: str | None = None, header: str | None = None) -> Any:
-    """The vectors of queries; codes are refused, for nothing can be reranked by them."""
+    """The vectors of queries. Codes are refused, because nothing can be reranked by them."""
     if array is None and read_sidecar(place) is not None:
         raise ValueError(f"{place} holds codes; reranking needs the vectors of the queries")
     vectors = read_matrix(place, array, header)
@@ -31,7 +31,7 @@ def read_queries(place: str, hasher: Any, array: str | None = None, header: str 
 
 
 def search_with(hasher: Any, codes: CodeFile, vectors: Any, place: str, metric: str) -> Any:
-    """A search of the codes that can be reranked by the vectors behind them, which are those of ``place``."""
+    """A search of the codes that reranks by the vectors in ``place``."""
     from hashlearn.checks import check_choice
     from hashlearn.rows import RowBlocks
     from hashlearn.search import VectorView

@@ -1,4 +1,4 @@
-"""Codes in stores, as the commands use them: a URI such as ``lance:///folder`` wherever an index file may stand."""
+"""Codes in stores, for the commands: a URI such as ``lance:///folder`` is allowed in place of an index file."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -24,7 +24,7 @@ def is_uri(place: str | None) -> bool:
 def load_into(
     uri: str, file: CodeFile, ids: "NDArray | None", payloads: list[dict] | None, *, create: bool, force: bool
 ) -> None:
-    """Write codes into a store, a block at a time; repeated after an interruption it goes on."""
+    """Write codes into a store, a block at a time. A repeated call continues an interrupted one."""
     from hashlearn.stores import load_codes, open_store
 
     id_type: Any = None if ids is None else ("str" if ids.dtype.kind in "UO" else "int64")
@@ -61,7 +61,7 @@ def search_store(uri: str, file: CodeFile, k: int, radius: int | None, force: bo
 
 
 def describe_store(uri: str) -> list[tuple[str, str]]:
-    """What a store holds."""
+    """The facts of a store."""
     from hashlearn.stores import open_store
 
     with open_store(uri) as store:
@@ -76,7 +76,7 @@ def describe_store(uri: str) -> list[tuple[str, str]]:
 
 
 def encode_into(uri: str, hasher: Any, identity: dict[str, Any], data: Any, job: str, with_vectors: bool) -> int:
-    """Encode vectors and write their codes into a store, a block at a time; returns the row that it began with."""
+    """Encode vectors and write their codes into a store, a block at a time; returns the first row of this call."""
     from hashlearn.rows import as_rows
     from hashlearn.search.code_search import hasher_and_rows
     from hashlearn.stores import load_codes, open_store
@@ -102,7 +102,7 @@ def encode_into(uri: str, hasher: Any, identity: dict[str, Any], data: Any, job:
 
 
 def _corrected_blocks(hasher: Any, data: Any, first: int) -> "Iterator[tuple[slice, NDArray[np.uint8], Any]]":
-    """Codes and corrections of blocks of rows, of a hasher made for real queries."""
+    """Codes and corrections of blocks of rows, by a hasher for real queries."""
     from hashlearn.progress import reporting
     from hashlearn.rows import as_rows
     from hashlearn.search.code_search import hasher_and_rows
@@ -110,7 +110,7 @@ def _corrected_blocks(hasher: Any, data: Any, first: int) -> "Iterator[tuple[sli
     vectors = _Rows(as_rows(data))
     for rows, codes in hasher.transform_blocks(data, first):
         last, seen = hasher_and_rows(hasher, vectors[rows])
-        with reporting(lambda task, done, total: None):  # the bar of the codes is the one to watch
+        with reporting(lambda task, done, total: None):  # the bar of the codes shows the progress
             corrections = last.corrections(seen, codes)
         yield rows, codes, corrections
 

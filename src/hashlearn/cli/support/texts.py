@@ -14,7 +14,7 @@ _SHOWN = 100
 
 
 def search_text(folder: str, text: str, by: str | None, k: int, operators: bool, recall: float | None) -> None:
-    """Print the rows of a saved search that fit a text: id, distance, and how the text of the row begins."""
+    """Print the rows of a saved search that match a text: id, distance, and the beginning of the row's text."""
     from hashlearn.search import SimilaritySearch
 
     search = SimilaritySearch.open(folder)
@@ -28,7 +28,7 @@ def search_text(folder: str, text: str, by: str | None, k: int, operators: bool,
 
 
 def evaluate_texts(folder: str, texts: str, relevance: str, by: str | None, out: str | None) -> None:
-    """Print how well a saved search answers texts, by judgements of people."""
+    """Print how well a saved search answers texts, by relevance judgements."""
     from hashlearn.durable.files import write_text
     from hashlearn.metrics import read_queries, read_relevance, score_judged
     from hashlearn.metrics.judged import RECALL_DEPTH
@@ -52,7 +52,7 @@ def evaluate_texts(folder: str, texts: str, relevance: str, by: str | None, out:
 
 
 def _check_known(ids: set[str], judged: set[str], relevance: str) -> None:
-    """Judgements of rows that the search does not have would count as rows that it did not find."""
+    """Warn of judged rows that the search does not have: they count as not found."""
     unknown = sorted(judged - ids)
     if len(unknown) == len(judged):
         raise ValueError(f"--relevance must judge rows of the search, got none of them, but {unknown[0]!r:.60}")
