@@ -304,7 +304,7 @@ class Duplicates:
         Parameters
         ----------
         folder : str or Path
-            What :meth:`save` wrote.
+            A folder that :meth:`save` wrote.
 
         Returns
         -------

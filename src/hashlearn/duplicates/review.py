@@ -90,7 +90,7 @@ def write_review(
     ----------
     duplicates : Duplicates
     path : str or Path
-        The HTML file. The folder is called like it, with ``_files`` instead of the suffix.
+        The HTML file. The folder has its name, with ``_files`` instead of the suffix.
     texts : sequence of str, optional
         A text for each row.
     picture : function, optional

@@ -1,9 +1,8 @@
 """Rows of a data matrix, read a block at a time, and passes over them on all threads.
 
-Everything that goes over the data does so through :class:`RowBlocks`, so that memory is bounded by a block and the
-model: whatever the source holds (bytes, integers, half floats, a memmap, a sparse matrix), only one block of it is a
-float matrix. Blocks do not depend on the number of threads and their results are taken in order, so neither do sums
-over them.
+Every pass over the data uses :class:`RowBlocks`, so that memory is bounded by a block and the model. A source may hold
+bytes, integers, half floats, a memmap or a sparse matrix; only one block of it at a time is a float matrix. Blocks do
+not depend on the number of threads, and their results are added in order. So sums do not depend on it either.
 """
 
 import mmap
@@ -34,14 +33,14 @@ MAPPED_BYTES = 64 << 20
 """Bytes of a mapped file that are read before its pages are released."""
 
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 256, 8192
-"""Rows in a block of narrow data: a block also meets hundreds of anchors or kernel bases, and that product is wider."""
+"""Most rows in a block of narrow data: the products of a block with hundreds of anchors or kernel bases are wider."""
 
 BLOCKS_AHEAD = 4
 """Number of blocks that each thread computes before the first result is handed out."""
 
 
 def row_slices(n: int, width: int, first: int = 0) -> Iterator[slice]:
-    """Slices of the rows from ``first`` to n such that one of them, ``width`` columns wide, is a block."""
+    """Slices of the rows from ``first`` to n; each is a block if its rows have ``width`` columns."""
     return _slices(n, _rows_of_block(width), first)
 
 
@@ -365,9 +364,9 @@ def map_blocks(rows: RowBlocks, function: Callable[..., Result], *args: Any) -> 
     """``function(block, number of its first row, *args)`` of every block, with the slice of its rows, in order.
 
     Each thread has a block of its own, and BLAS is kept to one thread meanwhile. So the work beside the matrix products
-    also runs on all threads. At most one block more than there are threads is in memory, and the results of
-    ``BLOCKS_AHEAD`` blocks a thread. Nothing runs while the generator waits for its caller, and BLAS then has the
-    setting of the caller. If the rows have workers, the workers run the function.
+    also runs on all threads. Memory holds at most one block more than there are threads, and the results of
+    ``BLOCKS_AHEAD`` blocks for each thread. Nothing runs while the generator waits for its caller, and BLAS then has
+    the setting of the caller. If the rows have workers, the workers run the function.
     """
     if rows.workers is not None:
         yield from rows.workers.map_blocks(rows, function, args)

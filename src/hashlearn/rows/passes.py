@@ -1,4 +1,4 @@
-"""What becomes of the results of a pass: one sum or other result for all rows, or rows of a file."""
+"""The results of a pass over blocks: merged into one result, such as a sum, or written as rows of a file."""
 
 import os
 from collections import deque

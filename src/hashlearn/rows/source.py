@@ -80,8 +80,8 @@ class _OneInMemory:
 
 
 class _File:
-    """A file of vectors. A file that can be mapped is opened once; another is read again if a different file was read
-    since."""
+    """A file of vectors. A file that can be mapped is opened once. Other files are read again if another file was
+    read in between."""
 
     def __init__(self, path: str, read: Callable[[Any], Any], in_memory: _OneInMemory):
         self.path, self.read, self.in_memory = path, read, in_memory

@@ -188,7 +188,7 @@ def run_server(
     host : str
         Name or address to listen at.
     port : int
-        0 takes one that is free.
+        0 takes any free port.
     on_listening : callable or None
         Gets the URL, once the server has the port.
     log_level : {"info", "warning"}

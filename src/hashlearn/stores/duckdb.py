@@ -170,7 +170,7 @@ class DuckEngine(SqlEngine):
 
 
 def _among(found: str, pointer: str, kind: str, values: list[Any]) -> tuple[str, list[Any]]:
-    """Whether the value at a pointer is in a list; long lists become a hash join, of which a statement may have few."""
+    """Whether the value at a pointer is in a list. A long list is a hash join; a statement may have few of these."""
     if len(values) > MANY_VALUES:
         return f"{found} IN (SELECT unnest(CAST(? AS {kind}[])))", [pointer, values]
     return f"list_contains(CAST(? AS {kind}[]), {found})", [values, pointer]

@@ -1,4 +1,4 @@
-"""KEEP: copies of searches that can be trusted, what a search finds today, and what should be done about it."""
+"""Upkeep of searches: checked copies, measured recall, drift, and the doctor."""
 
 from hashlearn.upkeep.doctor import Finding, examine
 from hashlearn.upkeep.snapshots import SnapshotReport, check_search, restore_snapshot, take_snapshot

@@ -1,4 +1,4 @@
-"""What is wrong with a search, in plain words, and what mends it."""
+"""The doctor: problems of a search and their solutions, in plain words."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -23,15 +23,15 @@ _MANY_CLIPPED = 0.01
 
 
 class Finding(NamedTuple):
-    """Something that was looked at.
+    """The result of one check.
 
     Attributes
     ----------
     is_good : bool
     what : str
-        What was found, in a sentence.
+        The result in a sentence.
     remedy : str
-        What to do; empty where all is well.
+        What to do; empty if there is no problem.
     """
 
     is_good: bool
@@ -40,7 +40,7 @@ class Finding(NamedTuple):
 
 
 def examine(search: SimilaritySearch, *, n_queries: int = _QUERIES, random_state: int = 0) -> list[Finding]:
-    """What is right and wrong with a search.
+    """Check a search.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ def examine(search: SimilaritySearch, *, n_queries: int = _QUERIES, random_state
     n_queries : int
         Rows that are searched for, to measure the recall.
     random_state : int
-        Which rows these are.
+        Determines these rows.
 
     Returns
     -------
     list of Finding
-        The recall, removed rows, bits that say nothing, rows of one code, whether late rows are like early ones; and
-        where there are such, the sizes of lists and the share of clipped int8 values.
+        About the recall, removed rows, useless bits, rows with equal codes, and the drift of late rows; also about the
+        sizes of lists and the share of clipped int8 values, if the search has these.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def examine(search: SimilaritySearch, *, n_queries: int = _QUERIES, random_state
 
 
 def measured_recall(search: SimilaritySearch, n_queries: int, random_state: int) -> RecallEstimate | None:
-    """The recall of rows of the search as queries, each with a little noise: a row finds itself too easily."""
+    """The recall for rows of the search as queries. A little noise is added, because a row finds itself too easily."""
     rng = np.random.default_rng(random_state)
     ids = search.ids[rng.choice(len(search), min(n_queries, len(search)), replace=False)]
     vectors = np.array([record.vector for record in search.get(ids)], np.float32)
@@ -141,7 +141,7 @@ def _equal_codes(codes: NDArray[np.uint8], search: SimilaritySearch) -> Finding:
 
 
 def _drift(search: SimilaritySearch) -> Finding:
-    """The last tenth of the rows against the rows before them, in the order in which they were added."""
+    """Compare the last tenth of the rows, in the order of adding, with the rows before them."""
     index_codes = search.codes() if search.store is not None else search.index.codes(search.index.ids)
     n_late = max(_FEWEST_ROWS // 2, len(index_codes) // 10)
     report = DriftReference(index_codes[:-n_late], search.n_bits).compare(index_codes[-n_late:][:4000])

@@ -1,10 +1,10 @@
-"""Are new rows of the kind that the search was made for? What their codes tell.
+"""Drift: whether the codes of new rows are like those of earlier rows.
 
-Three things are compared with earlier rows, the reference. **Shares**: how often each bit is one. **Novelty**: the
-distance of a code to the nearest code of the reference; rows of another kind lie between the earlier ones, and their
-codes far from theirs. **Error**, where vectors are kept: how far a vector is from what its code says of it, by the
-linear map from bits to vectors that fits half of the reference best. All are sizes of effects, not tests: what is
-reported is large, whatever the number of rows.
+New rows are compared with a reference, some earlier rows, by three numbers. **Shares**: how often each bit is one.
+**Novelty**: the distance of a code to the nearest code of the reference; codes of another kind of rows are farther
+away. **Error**, if vectors are kept: the distance of a vector from its reconstruction, by the linear map from bits to
+vectors that fits half of the reference best. All three measure the size of a difference. They are no statistical tests:
+a report means a large difference, for any number of rows.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from hashlearn.codes import hamming_distances, unpack
 REFERENCE_ROWS = 4000
 BLOCK_ROWS = 500
 MOST_SHARES, MOST_NOVELTY, MOST_ERROR = 0.1, 0.14, 1.25
-"""From here on rows are of another kind. Blocks of 500 rows of the same kind have at most 0.03, 0.05 and 1.05."""
+"""From these values on, rows are of another kind. Blocks of 500 similar rows have at most 0.03, 0.05 and 1.05."""
 
 
 class DriftReport(NamedTuple):
@@ -29,11 +29,11 @@ class DriftReport(NamedTuple):
     shares : float
         Root of the mean square difference of the shares of ones, over the bits.
     novelty : float
-        The chance that a new row is further from the reference than a row of the reference, less one half.
+        The probability that a new row is farther from the reference than a row of the reference is, minus 1/2.
     n_rows : int
-        New rows that this is of.
+        The number of new rows.
     error : float or None
-        The squared error of reconstruction of new rows, as a multiple of that of the reference; None without vectors.
+        The squared reconstruction error of new rows, divided by that of the reference; None without vectors.
     """
 
     shares: float
@@ -49,12 +49,12 @@ class DriftReport(NamedTuple):
 
 
 class DriftReference:
-    """Codes of rows that new ones are compared with.
+    """Codes that new rows are compared with.
 
     Parameters
     ----------
     codes : packed codes of shape (n, n_bytes)
-        At least two; at most 4,000 are looked at.
+        At least two; at most 4,000 are used.
     n_bits : int
     vectors : array of shape (n, n_features), or None
         The rows that have these codes.
@@ -81,7 +81,7 @@ class DriftReference:
         self._nearest = distances.min(axis=1)
 
     def compare(self, codes: NDArray[np.uint8], vectors: NDArray | None = None) -> DriftReport:
-        """How new rows differ."""
+        """The differences of new rows from the reference."""
         shares = unpack(codes, self.n_bits).mean(axis=0) - self._shares
         nearest = hamming_distances(codes, self.codes, self.n_bits).min(axis=1)
         above = mannwhitneyu(nearest, self._nearest).statistic / (len(nearest) * len(self._nearest))
@@ -92,7 +92,7 @@ class DriftReference:
 
 
 class ToldByBits:
-    """What bits say of vectors: a linear map, learned from every other row; the rows between are to compare with."""
+    """A linear map from bits to vectors. It is learned from every other row; the rows between are for comparison."""
 
     def __init__(self, bits: NDArray[np.uint8], vectors: NDArray[np.float32]):
         learned, seen = _with_one(bits[::2]), vectors[::2]
@@ -101,7 +101,7 @@ class ToldByBits:
         self._usual = self._squared_error(bits[1::2], vectors[1::2])
 
     def error(self, bits: NDArray[np.uint8], vectors: NDArray) -> float | None:
-        """The squared error of rows, as a multiple of that of the rows that were kept to compare with."""
+        """The squared error of rows, divided by that of the rows for comparison."""
         return self._squared_error(bits, vectors) / self._usual if self._usual > 0 else None
 
     def _squared_error(self, bits: NDArray[np.uint8], vectors: NDArray) -> float:
@@ -114,7 +114,7 @@ def _with_one(bits: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 class DriftWatch:
-    """New rows, a block at a time, against a reference."""
+    """Compares new rows with a reference, a block at a time."""
 
     def __init__(self, reference: DriftReference):
         self.reference = reference
@@ -123,7 +123,7 @@ class DriftWatch:
         self._n_waiting = 0
 
     def add(self, codes: NDArray[np.uint8], vectors: NDArray | None = None) -> DriftReport | None:
-        """Take new rows, always with their vectors or never; a report where they fill a block."""
+        """Take new rows, always or never with their vectors; returns a report if they fill a block."""
         self._waiting.append((codes, vectors))
         self._n_waiting += len(codes)
         if self._n_waiting < BLOCK_ROWS:

@@ -1,4 +1,4 @@
-"""The share of the true neighbors that a search finds, measured on the queries that people ask."""
+"""The share of the true neighbors that a search finds, measured on the queries of users."""
 
 import math
 from collections import deque
@@ -12,11 +12,11 @@ from hashlearn.search import SimilaritySearch
 _Z = 2.1  # a little more than the 1.96 of a normal distribution: recalls have long tails
 _WINDOW = 1000
 _SAME = 1e-5
-"""Distances that differ by less, relatively, are ties."""
+"""Distances with a smaller relative difference are ties."""
 
 
 class RecallEstimate(NamedTuple):
-    """The mean recall of some queries, and the interval that has the true one in 19 of 20 cases."""
+    """The mean recall of some queries, with its 95 % confidence interval."""
 
     recall: float
     low: float
@@ -27,21 +27,21 @@ class RecallEstimate(NamedTuple):
 def recall_of_query(search: SimilaritySearch, query: NDArray, k: int, **options: Any) -> float | None:
     """The share of the true k nearest rows, by the kept vectors, that a search finds for one query.
 
-    A row that is as near as the last of the true ones counts as one of them.
+    A row at the distance of the last true neighbor counts as a true neighbor.
 
     Parameters
     ----------
     search : SimilaritySearch
-        One that keeps vectors.
+        It must keep vectors.
     query : array of shape (n_features,)
     k : int
     **options
-        Of :meth:`~hashlearn.SimilaritySearch.search`, as the query was asked.
+        The arguments of the query for :meth:`~hashlearn.SimilaritySearch.search`.
 
     Returns
     -------
     float or None
-        None where rows came or went meanwhile, or where there are none.
+        None if rows were added or removed meanwhile, or if there are none.
     """
     n_rows = len(search)
     k = min(k, n_rows)
@@ -58,7 +58,7 @@ def recall_of_query(search: SimilaritySearch, query: NDArray, k: int, **options:
 
 
 class RecallWindow:
-    """The recalls of the latest queries that were measured."""
+    """The recalls of the latest measured queries."""
 
     def __init__(self, n_queries: int = _WINDOW):
         self._recalls: deque[float] = deque(maxlen=n_queries)
@@ -67,15 +67,15 @@ class RecallWindow:
         self._recalls.append(recall)
 
     def estimate(self) -> RecallEstimate | None:
-        """What is known now; None before the first query was measured."""
+        """The present mean and interval; None before the first measured query."""
         return estimated_recall(list(self._recalls))
 
 
 def estimated_recall(recalls: list[float]) -> RecallEstimate | None:
     """The mean of recalls of queries, with Wilson's interval.
 
-    The neighbors of a query are found or missed together, so they count as fewer observations than they are: as many
-    as would have the variance that was seen.
+    The neighbors of a query are found or missed together, so they count as fewer independent observations: the number
+    that would have the observed variance.
 
     >>> estimate = estimated_recall([1.0, 0.5, 1.0, 0.5])
     >>> estimate.recall, estimate.low < 0.6, estimate.high > 0.9
@@ -85,7 +85,7 @@ def estimated_recall(recalls: list[float]) -> RecallEstimate | None:
     if not n:
         return None
     mean = sum(recalls) / n
-    # One more query of recall 1/2: a few that were all found do not prove that there is no other kind of query.
+    # One more query with recall 1/2: a few perfect queries do not prove that all queries are perfect.
     variance = (sum((recall - mean) ** 2 for recall in recalls) + (0.5 - mean) ** 2) / n
     n_observations = max(float(n), mean * (1 - mean) * n / variance) if variance else float(n)
     center = (mean + _Z**2 / (2 * n_observations)) / (1 + _Z**2 / n_observations)

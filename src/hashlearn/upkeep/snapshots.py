@@ -1,4 +1,4 @@
-"""Copies of a search: of one moment, made beside writers, and read back whole before they are trusted."""
+"""Snapshots: copies of the state of a search. Writers may go on meanwhile; every copy is read back and checked."""
 
 import shutil
 import tempfile
@@ -11,20 +11,20 @@ from hashlearn.search import SimilaritySearch
 from hashlearn.search.folder import SearchFolder
 
 ENCODER_FILE = "encoder.safetensors"
-"""What else a folder of a search may have: the encoder of its images or texts."""
+"""Further files in the folder of a search: the encoder of its images or texts."""
 _ROWS_AT_A_TIME = 4096
 _ROWS_ENCODED = 1000
 
 
 class SnapshotReport(NamedTuple):
-    """What was copied and checked."""
+    """The copied and checked folder."""
 
     folder: Path
     rows: int
 
 
 def take_snapshot(search: str | Path | SimilaritySearch, target: str | Path) -> SnapshotReport:
-    """Copy a search to a new folder and check the copy. The copy is of one moment; others may write meanwhile.
+    """Copy the present state of a search to a new folder, and check the copy. Others may write meanwhile.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def take_snapshot(search: str | Path | SimilaritySearch, target: str | Path) -> 
     if place.exists():
         raise ValueError(f"TARGET must be a folder that is not there yet, got {target}")
     if isinstance(search, SimilaritySearch) and search.folder is not None:
-        search = search.folder  # opened once more: whoever writes to this one does not wait for the copy
+        search = search.folder  # opened again, so that writers to this search do not wait for the copy
     if isinstance(search, SimilaritySearch):
         return _copied(search, None, place)
     opened = SimilaritySearch.open(search)
@@ -67,10 +67,10 @@ def restore_snapshot(snapshot: str | Path, target: str | Path, *, replace: bool 
     Parameters
     ----------
     snapshot : str or Path
-        What :func:`take_snapshot` wrote. It is left as it is.
+        The folder that :func:`take_snapshot` wrote. It is not changed.
     target : str or Path
-        A folder that is not there yet; with ``replace`` also that of a search, whose rows are replaced in one step.
-        Servers that have it open take the new rows over.
+        A folder that is not there yet. With ``replace`` also the folder of a search: its rows are replaced in one step,
+        and servers of this search continue with the new rows.
     replace : bool
         Whether a search may be replaced.
 
@@ -97,8 +97,8 @@ def restore_snapshot(snapshot: str | Path, target: str | Path, *, replace: bool 
 def check_search(folder: str | Path) -> int:
     """Read a saved search whole; returns the number of its rows.
 
-    Every payload and vector is read and compared with its checksum, and the codes of the first thousand kept vectors
-    are made anew and compared.
+    Every payload and vector is read and compared with its checksum. The codes of the first thousand kept vectors are
+    computed again and compared.
 
     Parameters
     ----------
@@ -128,19 +128,19 @@ def check_search(folder: str | Path) -> int:
 
 
 def _check_codes(search: SimilaritySearch, records: list, folder: str | Path) -> None:
-    if search.keep_vectors != "float32" or not records:  # rounded vectors may have other codes
+    if search.keep_vectors != "float32" or not records:  # rounding of vectors may change their codes
         return
     made = search.encode(np.stack([record.vector for record in records]))
     kept = np.stack([record.code for record in records])
     if not np.array_equal(made, kept):
-        # A bit whose score is zero may turn with the size of a block; a wrong model turns many.
+        # A bit with a score near zero may change with the size of a block; a wrong model changes many bits.
         share = float(np.bitwise_count(made ^ kept).sum() / (kept.size * 8))
         if share > 0.01:
             raise ValueError(f"{folder}: the codes are not those of its hasher ({share:.0%} of the bits differ)")
 
 
 def _copied(search: SimilaritySearch, source: Path | None, target: Path) -> SnapshotReport:
-    """Write beside the target, check, then rename."""
+    """Write a copy beside the target, check it, then rename it."""
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
     try:

@@ -1,4 +1,5 @@
-"""Tables as text: a row a line, between commas, semicolons or tabs; the first line may name the columns.
+"""Tables as text: each line is a row, with commas, semicolons or tabs between its values. The first line may name the
+columns.
 
 The names may be numbers: ``pandas.DataFrame(X).to_csv()`` writes 0, 1, 2 and so on.
 """
@@ -19,7 +20,7 @@ DELIMITERS = ("\t", ";")
 """Delimiters that are looked for in the first line; the default is the comma."""
 
 MANY_COLUMNS = 8
-"""A first line of 0, 1, 2 and so on names the columns if there are this many, also where all values are integers."""
+"""From this number of columns on, a first line 0, 1, 2 and so on names the columns, even if all values are integers."""
 
 _MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-")
 _WRITTEN_NUMBER = re.compile(r"[$€£]?[+-]?\d{1,3}([.,' ]\d{3})*([.,]\d+)?\s*[%$€£]?")
@@ -27,7 +28,7 @@ _WRITTEN_NUMBER = re.compile(r"[$€£]?[+-]?\d{1,3}([.,' ]\d{3})*([.,]\d+)?\s*[
 _PARTS_OF_ARRAYS = re.compile(r"(?:np\.|numpy\.)?(?:float|int|uint)\d+\(([^()]*)\)")
 _BRACKETS = re.compile(r"(?:(?:np\.)?array|tensor)?\(?\s*[\[({](.*?)[\])}]\s*(?:,\s*dtype=[\w.]+\s*)?\)?", re.DOTALL)
 _FEWEST_BETWEEN_SPACES = 8
-"""So many numbers between spaces, without brackets, are a vector and not a text."""
+"""A field with this many numbers between spaces, without brackets, is a vector and not a text."""
 
 
 class CsvLayout(NamedTuple):

@@ -1,4 +1,4 @@
-"""JSON lines: an object a line, with a vector in one field; the other fields are ids, texts and payloads."""
+"""JSON lines: each line is an object with a vector in one field. Other fields are ids, texts and payloads."""
 
 import json
 from collections.abc import Iterator

@@ -93,7 +93,7 @@ def _sparse(path: Path, parts: "_Parts", shape: tuple[int, ...], max_bytes: int 
 
 
 def _content(path: Path, variable: Variable, max_bytes: int | None) -> bytearray:
-    """All bytes of a variable, as many as its tag says, with the checksum compared."""
+    """All bytes of a variable. Their number must be the one in its tag, and their checksum must be right."""
     with path.open("rb") as file:
         chunks = _chunks(path, file, variable)
         content = bytearray(next(chunks))

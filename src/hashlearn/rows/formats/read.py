@@ -9,12 +9,12 @@ hdf5, h5                  named arrays, also ann-benchmarks files           wher
 parquet, pq               a column of lists, or numeric columns             no
 arrow, feather            the same                                          no
 safetensors               named arrays                                      yes
-jsonl, ndjson             an object a line, with a vector in one field      no
+jsonl, ndjson             objects in lines, with a vector in one field      no
 fvecs, bvecs, ivecs       the dimension before every vector                 yes
 fbin, u8bin, i8bin        rows and dimensions, then all values              yes
 idx, ubyte, also gz       one array, as MNIST comes                         without gz
 csv, tsv                  numeric columns, or vectors between brackets      no
-txt, vec                  a word and its vector a line, or numbers alone    no
+txt, vec                  lines of a word and its vector, or of numbers     no
 ========================  ================================================  ================
 
 A mapped file is read only where it is used: opening it takes no memory.
@@ -150,7 +150,7 @@ def read_array(
 
 
 def read_records(path: str | Path, names: list[str]) -> list[dict[str, Any]]:
-    """The values that the rows of a table have in some of its columns, a dict a row."""
+    """The values of some columns of a table: a dict for each row."""
     columns = [read_array(path, name) for name in names]
     for name, column in zip(names, columns):
         if column.ndim != 1:

@@ -1,4 +1,4 @@
-"""Vectors as plain text: a word and its vector a line, as GloVe, word2vec and fastText write them, or numbers alone."""
+"""Vectors as plain text: each line is a word and its vector, as in GloVe, word2vec and fastText, or numbers alone."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -17,12 +17,12 @@ WORD = "word"
 BLOCK_LINES = 4096
 """Lines that are parsed at a time."""
 _LOOKED_AT = 100
-"""Lines that say whether a word comes first: the first word may be a number."""
+"""Number of lines that decide whether a word comes first. One line is not enough: its word may be a number."""
 
 
 class TextLayout(NamedTuple):
-    """How a file is to be read: numbers of a vector, whether a word comes before them, lines before the first row, and
-    how many words the file says it has."""
+    """How to read a file: the length of a vector, whether a word comes first, the number of lines before the first row,
+    and the number of words according to the file."""
 
     width: int
     has_words: bool
