@@ -171,7 +171,13 @@ def test_a_facet_counts_what_the_other_filters_leave(digits):
     counts = dict(re.findall(r'name="f.label" value="(\d)".*?<span class="count">(\d+)</span>', answer.text))
     assert counts == {str(label): str((label == Y).sum()) for label in range(10) if str(label) in counts}
     assert len(counts) >= 8
+    assert list(counts) == sorted(counts)
     assert 'value="3" checked' in answer.text
+
+
+def test_a_chosen_value_that_is_no_number_stands_behind_the_numbers(digits):
+    counts = re.findall(r'type="checkbox" name="f.label" value="([^"]*)"', digits.get("/?f.label=many").text)
+    assert counts == [*map(str, range(10)), "many"]
 
 
 def test_where_no_item_meets_the_filters_the_chosen_ones_stay_and_can_be_cleared(digits):
