@@ -360,6 +360,7 @@ def test_inside_says_how_much_of_the_best_answer_the_codes_find(digits):
 
 def test_quality_is_computed_in_the_background_and_kept(digits, computed):
     answer = computed(digits, "/page/quality?bit=5")
+    assert 9 <= float(re.search(r"A search finds <strong>([\d.]+) of the 10</strong> true", answer.text)[1]) <= 10
     assert "From all 1,797 items" in answer.text
     assert "Bit 5 is 1" in answer.text
     assert digits.get("/page/correlation.png").content.startswith(b"\x89PNG")
@@ -427,6 +428,7 @@ def test_a_search_that_keeps_no_vectors_shows_what_its_codes_say(clients, comput
     assert len(shown_ids(client.get("/?id=digit+7"))) == 24
     assert "Only codes are kept here: the order is approximate" in client.get("/?id=digit+7").text
     assert "this search keeps none" in computed(client, "/page/quality").text
+    assert "nobody can say how many" in client.get("/page/quality").text
     assert "keeps no vectors" in client.get("/page/compare?id=digit+7&with=lsh:16").text
 
 
