@@ -305,7 +305,13 @@ class SimilaritySearch:
         return self
 
     def tune(
-        self, queries: ArrayLike | None = None, k: int = 10, target_recall: float = 0.95, *, keep: bool = True
+        self,
+        queries: ArrayLike | None = None,
+        k: int = 10,
+        target_recall: float = 0.95,
+        *,
+        keep: bool = True,
+        other_n_bits: Sequence[int] | None = None,
     ) -> Tuning:
         """Find, and keep for later searches, how many candidates a wanted recall needs; see :func:`tune`.
 
@@ -320,13 +326,16 @@ class SimilaritySearch:
             Share of the true k nearest, by the kept vectors, that is to be found.
         keep : bool
             False only measures; ``search.tuning = tuning`` keeps it then.
+        other_n_bits : list of int, or None
+            Lengths of code to learn and judge as well, which takes most of the time. None is twice and four times the
+            length, unless 2 k candidates suffice already.
 
         Returns
         -------
         Tuning
             What was measured, and the number that was chosen; ``print`` shows it as a table.
         """
-        tuning = self._rows.reader.tune(queries, k, target_recall)
+        tuning = self._rows.reader.tune(queries, k, target_recall, other_n_bits)
         if keep:
             self.tuning = tuning
             if queries is not None and isinstance(self._rows, CatalogRows) and self.has_lists:
