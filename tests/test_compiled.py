@@ -12,6 +12,7 @@ import pytest
 from other_processors import copy_kernels
 
 import hashlearn
+from hashlearn.compiled import compiled
 
 PACKAGE = Path(hashlearn.__file__).parent
 USE = """
@@ -59,6 +60,24 @@ def test_no_kernel_has_a_way_of_its_own():
     """One that calls numba itself would die where no cache can be written."""
     users = [path for path in PACKAGE.rglob("*.py") if re.search(r"\bn?jit\b", path.read_text(encoding="utf-8"))]
     assert [path.name for path in users] == ["compiled.py"]
+
+
+@compiled
+def plus(number, more):
+    return number + more
+
+
+@compiled
+def seven_times(number):
+    total = 0
+    for _ in range(3):
+        total = plus(total, plus(number, number))
+    return plus(total, number) + plus(0, 0)
+
+
+def test_a_kernel_is_compiled_once_for_constants_and_variables():
+    assert seven_times(3) == 21
+    assert len(plus.signatures) == 1
 
 
 def test_a_read_only_place_without_a_home_gets_one_warning_that_says_what_to_set(package, nowhere):

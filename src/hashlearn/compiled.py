@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from numba import njit
+from numba import njit, types
 
 _PACKAGE = Path(__file__).parent
 _OPTIONS: Any = {"nogil": True, "no_cfunc_wrapper": True}  # no C code calls a kernel
@@ -84,6 +84,7 @@ def _sources() -> dict[str, str]:
 
 def _kept(dispatcher: Any) -> Any:
     """Have numba keep what it compiles, as far as it can: a kernel works without the cache too."""
+    dispatcher.get_call_template = partial(_without_literals, dispatcher.get_call_template)
     try:
         dispatcher.enable_caching()
     except RuntimeError:
@@ -96,6 +97,15 @@ def _kept(dispatcher: Any) -> Any:
         kept.load_overload = partial(_or_nothing, index, kept.load_overload)
         kept.save_overload = partial(_or_nothing, index, kept.save_overload)
     return dispatcher
+
+
+def _without_literals(resolve: Callable[..., Any], args: Any, kws: dict[str, Any]) -> Any:
+    """Have numba compile one kernel for all values of an argument.
+
+    It would compile a kernel again for each constant with which another kernel calls it.
+    """
+    args = tuple(types.unliteral(kind) for kind in args)
+    return resolve(args, {name: types.unliteral(kind) for name, kind in kws.items()})
 
 
 def _or_nothing(index: Path, use_cache: Callable[..., Any], *args: Any) -> Any:

@@ -184,7 +184,7 @@ def round_tables(weights, scale, offset, rounded):
         _finish(rounded, query, unit, scale, n_entries // 4)
 
 
-@lean
+@inlined
 def _finish(rounded, query, unit, scale, n_bits):
     """Write all that follows from the tables of a query and their unit."""
     factor = np.int64(np.rint(scale / unit * (1 << FACTOR_BITS)))
@@ -198,7 +198,7 @@ def _finish(rounded, query, unit, scale, n_bits):
     rounded.coarse_factors[query] = factor // (divisor << (FACTOR_BITS // 2))
 
 
-@lean
+@inlined
 def divisor_of(tables, largest_total, least):
     """What the sums of a query are divided by.
 
@@ -218,7 +218,7 @@ def divisor_of(tables, largest_total, least):
     return max(1, np.int64(max(most / _LARGEST_BYTE, total / largest_total, least)) + 1)
 
 
-@lean
+@inlined
 def coarsen(tables, divisor, coarse):
     """Write entries divided by a divisor, rounded down, or one less."""
     inverse = (np.uint64(1) << np.uint64(32)) // np.uint64(divisor)
