@@ -4,6 +4,7 @@ import errno
 import os
 import pickle
 import shutil
+import signal
 import sqlite3
 import struct
 import subprocess
@@ -27,6 +28,8 @@ from hashlearn import LSH, SimilaritySearch
 from hashlearn.search import catalog as catalog_module
 from hashlearn.search import columns, rows
 from hashlearn.search.catalog import Catalog, Facts
+from hashlearn.search.columns import Columns
+from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.snapshot import Snapshot
 from hashlearn.search.vectors import VectorFile
 
@@ -721,6 +724,44 @@ def test_a_fork_waits_for_the_change_of_another_thread(folder):
     search.close()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+@pytest.mark.parametrize("name", ["change", "filter"])
+def test_a_child_does_not_wait_for_a_thread_of_its_parent(folder, name, monkeypatch):
+    search = SimilaritySearch.open(folder)
+    inside, go_on = threading.Event(), threading.Event()
+    slow, call = {
+        "change": ((MetricHasher, "encode"), lambda: search.upsert(X[:1], ["from the thread"])),
+        "filter": ((Columns, "_column"), lambda: search.count({"size": 3})),
+    }[name]
+    original, waits = getattr(*slow), [True]
+
+    def waiting(*arguments):
+        if waits and waits.pop():
+            inside.set()
+            go_on.wait(20)
+        return original(*arguments)
+
+    monkeypatch.setattr(*slow, waiting)
+    thread = threading.Thread(target=call)
+    thread.start()
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)  # a child that waits is killed
+        code = 1
+        try:
+            search.upsert(X[:1], ["from the child"])
+            code = int(search.count({"size": 3}) != len(search.matching({"size": 3}).nonzero()[0]))
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    go_on.set()
+    thread.join()
+    search.refresh()
+    assert "from the child" in search
+    search.close()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork") or os.getuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("name", ["closed", "open", "open, with its index"])
 def test_a_folder_that_cannot_be_written_is_read(originals, name, request):
@@ -842,6 +883,17 @@ def test_a_vector_in_the_catalog_that_was_edited_is_refused(tmp_path):
         db.execute("UPDATE fresh SET vector = x'00' WHERE vector IS NOT NULL")
     with pytest.raises(ValueError, match="a vector was edited"):
         SimilaritySearch.open(tmp_path / "s")
+
+
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_a_fit_inside_of_a_transaction_is_refused_and_changes_nothing(tmp_path, in_folder):
+    search = SimilaritySearch(HASHER, folder=tmp_path / "search" if in_folder else None).fit(X).add(X)
+    with pytest.raises(RuntimeError, match="^fit must not be called inside of a transaction$"):
+        with search.transaction():
+            search.remove([0])
+            search.fit(X)
+    assert search.ids.tolist() == list(range(len(X)))
+    search.close()
 
 
 def test_a_filter_inside_of_a_transaction_in_memory_waits_for_nobody():

@@ -9,7 +9,6 @@ import heapq
 import json
 import operator
 import sys
-import threading
 import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Iterator
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.deadline import check_deadline
+from hashlearn.index.code_table import thread_lock
 from hashlearn.search.catalog import Catalog
 from hashlearn.search.ids import Growing, Ids
 from hashlearn.search.kernels.texts import code_spans, digests_of_texts, field_spans, list_spans
@@ -220,7 +220,7 @@ class Columns:
     _absent: dict[str, int] = field(default_factory=dict, init=False)
     """For a field that was asked for: the number of places, from the first, that were read and lack it."""
     _masks: dict[str, tuple[int, Mask]] = field(default_factory=dict, init=False)
-    _filling: Any = field(default_factory=threading.RLock, init=False)
+    _filling: Any = field(default_factory=thread_lock, init=False)
 
     @cached_property
     def words(self) -> Words:
