@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -888,10 +889,14 @@ def test_a_vector_in_the_catalog_that_was_edited_is_refused(tmp_path):
 @pytest.mark.parametrize("in_folder", [False, True])
 def test_a_fit_inside_of_a_transaction_is_refused_and_changes_nothing(tmp_path, in_folder):
     search = SimilaritySearch(HASHER, folder=tmp_path / "search" if in_folder else None).fit(X).add(X)
-    with pytest.raises(RuntimeError, match="^fit must not be called inside of a transaction$"):
+
+    def fit_inside():
         with search.transaction():
             search.remove([0])
             search.fit(X)
+
+    with pytest.raises(RuntimeError, match="fit must not be called inside of a transaction"):
+        fit_inside()
     assert search.ids.tolist() == list(range(len(X)))
     search.close()
 
@@ -902,6 +907,36 @@ def test_a_filter_inside_of_a_transaction_in_memory_waits_for_nobody():
         search.remove([3])
         assert search.count({"n": {"$lt": 10}}) == 10, "changes are seen when the block ends"
     assert search.count({"n": {"$lt": 10}}) == 9
+
+
+@pytest.mark.parametrize("in_folder", [False, True])
+@pytest.mark.parametrize("name", ["compact", "filter in a transaction"])
+def test_a_change_and_a_filter_of_another_thread_do_not_wait_for_each_other(tmp_path, monkeypatch, name, in_folder):
+    search = SimilaritySearch(HASHER, folder=tmp_path / "search" if in_folder else None)
+    search.add(X, payloads=[{"n": n} for n in range(len(X))]).remove([0])
+    payloads, inside, waits = Catalog.payloads, threading.Event(), [True]
+
+    def slow_payloads(catalog, rows, sums):
+        if waits and waits.pop():
+            inside.set()
+            time.sleep(0.3)  # the other thread begins its change
+        return payloads(catalog, rows, sums)
+
+    def count_in_transaction():
+        with search.transaction():
+            search.count({"n": 4})
+
+    monkeypatch.setattr(Catalog, "payloads", slow_payloads)
+    change = search.compact if name == "compact" else count_in_transaction
+    threads = [threading.Thread(target=lambda: search.count({"n": 3}), daemon=True)]
+    threads.append(threading.Thread(target=lambda: inside.wait() and change(), daemon=True))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert search.count({"n": {"$gte": 0}}) == len(X) - 1
+    search.close()
 
 
 def test_a_column_of_numbers_that_all_differ_is_compared_as_each_number_is():

@@ -98,7 +98,7 @@ class Together:
     async def do(self, kind: Hashable, item: Any) -> Any:
         """The result of an item, when its turn has come."""
         loop = asyncio.get_running_loop()
-        waiting = Waiting(item, loop.create_future(), current_deadline())
+        waiting = Waiting(item, loop.create_future(), current_deadline.get())
         self.waiting.setdefault(kind, []).append(waiting)
         self.n_arrived += 1
         self._listen()
