@@ -1,6 +1,5 @@
 """Vectors in, neighbors out: a hasher, an index, ids and payloads as one object, and as one folder."""
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from hashlearn import explore
 from hashlearn.checks import check_choice, check_flag, check_integer
 from hashlearn.codes.results import Neighbors
 from hashlearn.features.encoders import ENCODER_FILE, Encoder, as_encoder, load_encoder, save_encoder
+from hashlearn.index.code_table import thread_lock
 from hashlearn.rows.inputs import as_vectors, plain_rows
 from hashlearn.search.catalog import OutdatedError
 from hashlearn.search.columns import Facet, Histogram
@@ -156,7 +156,7 @@ class SimilaritySearch:
         """New rows that the last call with ``duplicates`` has found to be near others."""
         self._length_checks = _LENGTH_CHECKS
         # Reentrant: an exception inside __exit__ must not deadlock this thread.
-        self._changing = threading.RLock()
+        self._changing = thread_lock()
 
     def __getstate__(self) -> Any:
         with self._changing:
