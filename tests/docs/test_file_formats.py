@@ -174,6 +174,26 @@ def test_a_search_with_corrections(tmp_path):
     np.testing.assert_allclose(distances[ours.ids[0]], ours.distances[0], rtol=1e-4, atol=np.ptp(distances) / 100)
 
 
+def test_a_search_with_lists_words_and_an_encoder(tmp_path):
+    folder, texts = tmp_path / "search", [f"word{n % 13} thing{n % 7} number{n}" for n in range(1100)]
+    hasher = ITQ(16, random_state=0)
+    search = SimilaritySearch(hasher, keep_vectors="float32", folder=folder, index="lists", encoder="tfidf")
+    search.fit(texts=texts).add(texts=texts, ids=list(map(str, range(1100)))).remove(["7"])
+    search.upsert(texts=["word1 thing2"], ids=["9"])
+    assert search.has_lists
+    for place in (folder, tmp_path / "copy"):
+        read = Search(place)
+        assert (place / read.facts["lists"]["file"]).is_file()
+        assert (place / "encoder.safetensors").is_file()
+        for record in search.get(search.ids):
+            row = read.rows.pop(record.id)
+            assert row.payload == record.payload
+            np.testing.assert_array_equal(row.code, record.code)
+            np.testing.assert_array_equal(row.vector, record.vector)
+        assert not read.rows
+        search.save(tmp_path / "copy")
+
+
 @pytest.mark.parametrize(
     "statement",
     [

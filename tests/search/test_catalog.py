@@ -939,6 +939,43 @@ def test_a_change_and_a_filter_of_another_thread_do_not_wait_for_each_other(tmp_
     search.close()
 
 
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_who_looks_up_rows_does_not_wait_for_a_save(tmp_path, monkeypatch, in_folder):
+    search = SimilaritySearch(HASHER, folder=tmp_path / "search" if in_folder else None)
+    search.add(X, payloads=[{"n": n} for n in range(len(X))])
+    put_payloads, found = Catalog.put_payloads, []
+
+    def slow_put_payloads(catalog, pairs):
+        reader = threading.Thread(target=lambda: found.append(search.get([3])[0].payload), daemon=True)
+        reader.start()
+        reader.join(30)
+        assert not reader.is_alive()
+        return put_payloads(catalog, pairs)
+
+    monkeypatch.setattr(Catalog, "put_payloads", slow_put_payloads)
+    search.save(tmp_path / "copy")
+    assert found == [{"n": 3}]
+    search.close()
+
+
+def test_a_save_beside_a_compaction_of_another_process_begins_again(folder, tmp_path, monkeypatch):
+    search, other = SimilaritySearch.open(folder), SimilaritySearch.open(folder)
+    put_payloads, compacts = Catalog.put_payloads, [True]
+
+    def put_beside_a_compaction(catalog, pairs):
+        if compacts and compacts.pop():
+            other.compact()
+        return put_payloads(catalog, pairs)
+
+    monkeypatch.setattr(catalog_module, "_FEW_PAYLOADS", 4)
+    monkeypatch.setattr(Catalog, "put_payloads", put_beside_a_compaction)
+    search.save(tmp_path / "copy")
+    assert content_of(tmp_path / "copy") == content(other)
+    assert sorted(path.suffix for path in (tmp_path / "copy").glob("codes-*")) == [".hli"]
+    search.close()
+    other.close()
+
+
 def test_a_column_of_numbers_that_all_differ_is_compared_as_each_number_is():
     values = [0, 1.5, -2, 10**18, 1e300, 1e-9, *range(2, 300)]
     search = SimilaritySearch(HASHER).add(np.resize(X, (len(values), 4)), payloads=[{"n": n} for n in values])

@@ -399,16 +399,24 @@ def read_header(
     text, crc32 = rest[:length], rest[length:]
     if len(crc32) < _CRC.size or _CRC.unpack(crc32)[0] != zlib.crc32(prefix + text):
         raise ValueError(f"{path}: the header does not match its checksum; the file was truncated, edited or damaged")
-    try:
+    with reading_header(path):
         said = parsed_json(text)
-    except ValueError as wrong:
-        raise ValueError(f"{path}: {wrong}") from None
-    for name, low in least.items():
-        if not isinstance(said, dict) or name not in said:
-            raise ValueError(f"{path}: the header says no {name!r}")
-        if type(said[name]) is not int or said[name] < low:
-            raise ValueError(f"{path}: {name} must be an integer of at least {low}, got {said[name]!r:.60}")
+        for name, low in least.items():
+            if type(said[name]) is not int or said[name] < low:
+                raise ValueError(f"{name} must be an integer of at least {low}, got {said[name]!r:.60}")
     return FileHeader(said, aligned(len(prefix) + len(rest)), hashlib.sha256(prefix + rest).hexdigest())
+
+
+@contextmanager
+def reading_header(path: Path | str) -> Iterator[None]:
+    """Name the file where its header lacks something, or says something that cannot be."""
+    try:
+        yield
+    except KeyError as missing:
+        raise ValueError(f"{path}: the header says no {missing}") from None
+    except (AttributeError, TypeError, ValueError) as wrong:
+        is_named = str(wrong).startswith(f"{path}: ")
+        raise ValueError(str(wrong) if is_named else f"{path}: {wrong}") from None
 
 
 def aligned(n_bytes: int) -> int:

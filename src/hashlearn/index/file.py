@@ -59,7 +59,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.durable.files import aligned, check_regular, packed_header, read_header
+from hashlearn.durable.files import aligned, check_regular, packed_header, read_header, reading_header
 from hashlearn.index.code_table import CodeTable, Once, Segment
 from hashlearn.index.kernels.tiles import TILE, Layout, Tiles, byte_layout, n_tiles, word_layout
 
@@ -124,12 +124,8 @@ def read_table(path: str | Path) -> CodeTable:
     """Map a file into memory as the codes of an index; nothing is read but the header."""
     on_demand = ("front", "back", "ids", "corrections")
     sections = read_sections(path, MAGIC, VERSION, "an index file", on_demand, _LEAST)
-    try:
+    with reading_header(path):
         return _table(sections)
-    except KeyError as missing:
-        raise ValueError(f"{path}: the header says no {missing}") from None
-    except (AttributeError, TypeError, ValueError) as wrong:
-        raise ValueError(f"{path}: {wrong}") from None
 
 
 def _table(sections: Sections) -> CodeTable:
@@ -236,7 +232,7 @@ def read_sections(
     if in_parts and hasattr(mmap, "MADV_RANDOM"):
         mapped.madvise(mmap.MADV_RANDOM)
     arrays, later = {}, {}
-    try:
+    with reading_header(path):
         for name, section in said.pop("sections").items():
             arrays[name] = _mapped(mapped, size, offset, name, section)
             offset += aligned(arrays[name].nbytes)
@@ -245,11 +241,6 @@ def read_sections(
             else:
                 _expect(mapped, offset - aligned(arrays[name].nbytes), arrays[name].nbytes)
                 _check(path, name, arrays[name], section["crc32"])
-    except KeyError as missing:
-        raise ValueError(f"{path}: the header says no {missing}") from None
-    except (AttributeError, TypeError, ValueError) as wrong:
-        known = str(wrong).startswith(f"{path}: ")
-        raise ValueError(str(wrong) if known else f"{path}: {wrong}") from None
     if size != offset:
         raise ValueError(f"{path}: {size} bytes long instead of {offset}; the file was truncated or appended to")
     return Sections(path, said, arrays, later, digest, mapped)

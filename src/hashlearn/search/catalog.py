@@ -69,6 +69,7 @@ _TABLES = (
 _CONTENT = ("rows", "payloads", "fresh", "buried")
 _BLOCK = 1 << 16  # rows read in one piece
 _FEW = 500  # parameters of a statement
+_FEW_PAYLOADS = 1 << 12  # read while others wait
 _NEWLINE = 10
 _ROW = struct.Struct("<q")
 _CRC = struct.Struct("<I")
@@ -579,10 +580,13 @@ class Catalog:
             for table in ("numbers", "moved"):
                 execute(f"DELETE FROM {table}")
 
-    def payloads_between(self, first: int, last: int) -> Iterator[tuple[int, str]]:
-        """Rows from ``first`` to below ``last`` and their payloads; to be used inside of :meth:`reading`."""
+    def payloads_between(self, first: int, last: int) -> Iterator[list[tuple[int, str]]]:
+        """Blocks of rows from ``first`` to below ``last`` and their payloads. Between two, others can read."""
         query = "SELECT row, payload FROM payloads WHERE row >= ? AND row < ? ORDER BY row"
-        return iter(self._reader.execute(query, (first, last)))
+        for start in range(first, last, _FEW_PAYLOADS):
+            with self.reading() as db:
+                block = db.execute(query, (start, min(start + _FEW_PAYLOADS, last))).fetchall()
+            yield block
 
     # -- reading ----------------------------------------------------------------------------------------------------
 

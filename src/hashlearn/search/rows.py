@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import islice, repeat
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -560,47 +560,46 @@ class CatalogRows:
 
     def _copy_to(self, target: SearchFolder, catalog: Catalog) -> Loaded:
         """Put all rows into another folder, in one change of its catalog; returns them as they are there."""
-        with self._catalog.reading():
-            snapshot, facts = self._now
-            try:
-                catalog.begin()
-                known = catalog.known_facts()
-                hasher, model = target.save_hasher(snapshot.hasher.hasher)
-                codes = target.save_codes(snapshot.index, facts.n_places) if facts.n_rows else None
-                vectors = None
-                view = snapshot.vectors
-                if view is None and self._folder is not None and facts.vectors is not None:
-                    view = self._folder.open_vector_file(facts).first(0)  # it says what bytes of rows to come mean
-                if view is not None:
-                    every = _blocks(np.arange(facts.n_places))
-                    vectors = VectorFile.copied(target.new_vectors_path(), every, view)
-                catalog.clear(snapshot.first_row)
-                catalog.keep_words(self._catalog.text_field(), snapshot.first_row)
-                places, total = snapshot.places, 0
-                if snapshot.id_column is not None:
-                    ids, sums = snapshot.id_column.ids.take(places), snapshot.payload_sums.values[places]
-                    total = catalog.put_rows(snapshot.first_row + places, ids, sums)
-                self._copy_payloads(snapshot, catalog)
-                facts = facts._replace(
-                    search=secrets.token_hex(8) if known is None else known.search,
-                    change=1 if known is None else known.change + 1,
-                    hasher=hasher,
-                    model=model,
-                    sum=total,
-                    codes=codes,
-                    vectors=_vector_facts(vectors),
-                    lists=None,
-                )
-                if snapshot.lists is not None:
-                    said = target.save_lists(snapshot.covered(), snapshot.lists)
-                    facts = facts._replace(lists=said)
-                if known is None:
-                    target.acknowledge(facts._replace(change=0))
-                catalog.commit(facts)
-                catalog.refuse_if_gone()
-            except BaseException:
-                catalog.roll_back()
-                raise
+        snapshot, facts = self._now
+        try:
+            catalog.begin()
+            known = catalog.known_facts()
+            hasher, model = target.save_hasher(snapshot.hasher.hasher)
+            codes = target.save_codes(snapshot.index, facts.n_places) if facts.n_rows else None
+            vectors = None
+            view = snapshot.vectors
+            if view is None and self._folder is not None and facts.vectors is not None:
+                view = self._folder.open_vector_file(facts).first(0)  # it says what bytes of rows to come mean
+            if view is not None:
+                every = _blocks(np.arange(facts.n_places))
+                vectors = VectorFile.copied(target.new_vectors_path(), every, view)
+            catalog.clear(snapshot.first_row)
+            catalog.keep_words(self._catalog.text_field(), snapshot.first_row)
+            places, total = snapshot.places, 0
+            if snapshot.id_column is not None:
+                ids, sums = snapshot.id_column.ids.take(places), snapshot.payload_sums.values[places]
+                total = catalog.put_rows(snapshot.first_row + places, ids, sums)
+            self._copy_payloads(snapshot, catalog)
+            facts = facts._replace(
+                search=secrets.token_hex(8) if known is None else known.search,
+                change=1 if known is None else known.change + 1,
+                hasher=hasher,
+                model=model,
+                sum=total,
+                codes=codes,
+                vectors=_vector_facts(vectors),
+                lists=None,
+            )
+            if snapshot.lists is not None:
+                said = target.save_lists(snapshot.covered(), snapshot.lists)
+                facts = facts._replace(lists=said)
+            if known is None:
+                target.acknowledge(facts._replace(change=0))
+            catalog.commit(facts)
+            catalog.refuse_if_gone()
+        except BaseException:
+            catalog.roll_back()
+            raise
         with suppress(OSError):
             target.acknowledge(facts)
         target.settle(facts)
@@ -622,14 +621,13 @@ class CatalogRows:
         wanted[snapshot.places] = True
         wanted &= sums != 0
         n_copied = 0
-        every = self._catalog.payloads_between(first, first + snapshot.n_places)
-        pairs = (pair for pair in every if wanted[pair[0] - first])
-        while block := list(islice(pairs, _BLOCK)):
-            rows, texts = zip(*block)
-            if payload_sums(list(texts)).tolist() != sums[np.array(rows) - first].tolist():
+        for block in self._catalog.payloads_between(first, first + snapshot.n_places):
+            pairs = [pair for pair in block if wanted[pair[0] - first]]
+            texts, places = [text for _, text in pairs], np.array([row - first for row, _ in pairs], np.int64)
+            if not np.array_equal(payload_sums(texts), sums[places]):
                 raise ValueError(f"{self._catalog.path}: a payload does not match its sum; it was edited or damaged")
-            target.put_payloads(block)
-            n_copied += len(block)
+            target.put_payloads(pairs)
+            n_copied += len(pairs)
         self._catalog.check_count(n_copied, int(np.count_nonzero(wanted)))
 
     def refresh(self) -> bool:

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.durable.files import PAGE, check_regular, read_header
+from hashlearn.durable.files import PAGE, check_regular, read_header, reading_header
 from hashlearn.index.code_table import check_ids
 from hashlearn.index.kernels.rerank import METRIC_NUMBERS
 from hashlearn.linalg.projections import unit_rows
@@ -124,7 +124,7 @@ class VectorLayout:
         """The layout of an open file, as its header says."""
         said, end, _ = read_header(file, path, MAGIC, VERSION, "a vector file", {"n_features": 1})
         n_features, calibration = said["n_features"], None
-        try:
+        with reading_header(path):
             dtype = said["dtype"]
             if dtype not in DTYPES:
                 raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
@@ -132,10 +132,6 @@ class VectorLayout:
                 arrays = (np.array(said["calibration"][name], np.float32) for name in Calibration._fields)
                 calibration = checked_calibration(n_features, Calibration(*arrays))
             return cls(n_features, dtype, calibration, said["id"], end)
-        except KeyError as missing:
-            raise ValueError(f"{path}: the header says no {missing}") from None
-        except (TypeError, AttributeError, ValueError) as wrong:
-            raise ValueError(f"{path}: {wrong}") from None
 
     def size(self, n_records: int) -> int:
         """Bytes of a file with room for ``n_records``."""
