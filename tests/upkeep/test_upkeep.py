@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from hashlearn import ITQ, LSH, SimilaritySearch
+from hashlearn import ABH, ITQ, LSH, SimilaritySearch
 from hashlearn.cli import main
 from hashlearn.upkeep import check_search, examine, restore_snapshot, take_snapshot
 from hashlearn.upkeep.drift import BLOCK_ROWS, DriftReference, DriftWatch
@@ -211,6 +211,26 @@ def test_what_is_wrong_is_said(digits, tmp_path):
     assert examine(few)[0].is_good
 
 
+def test_rows_of_another_kind_that_are_found_as_well_need_nothing(digits, tmp_path):
+    """A search whose model has learned from all rows: to learn anew would change nothing."""
+    in_order = digits[np.argsort(digits[:, 26], kind="stable")]
+    search = SimilaritySearch(ITQ(n_bits=64, random_state=0), keep_vectors="float32").fit(in_order).add(in_order)
+    search.tune(k=10, target_recall=0.99)
+    drift = examine(search)[-1]
+    assert drift.is_good
+    assert "another kind" in drift.what
+
+
+def test_what_mends_rows_of_another_kind_mends_them(tmp_path):
+    search = SimilaritySearch(ABH(n_bits=64, random_state=0), keep_vectors="float32", folder=tmp_path / "s")
+    search.fit(rows(2000)).add(rows(2000)).add(rows(1000, 1) + np.float32(3))
+    drift = examine(search)[-1]
+    assert not drift.is_good
+    assert drift.remedy == f"hashlearn reencode {tmp_path / 's'}"
+    search.reencode()
+    assert examine(search)[-1].is_good
+
+
 def test_lists_and_clipped_values_are_judged(tmp_path):
     X = rows(1500, 7)
     search = SimilaritySearch(LSH(n_bits=16, random_state=0), keep_vectors="int8", index="lists", folder=tmp_path / "s")
@@ -241,6 +261,19 @@ def test_bits_that_say_nothing_and_a_very_long_list_are_said(tmp_path):
     lists = examine(search, n_queries=5)[-1]
     assert not lists.is_good
     assert lists.remedy.startswith(f"hashlearn compact {tmp_path / 's'}")
+
+
+def test_the_doctor_says_what_mends_a_damaged_search(folder, tmp_path, capsys):
+    take_snapshot(folder, tmp_path / "copy")
+    vectors = next(folder.glob("vectors*"))
+    vectors.write_bytes(vectors.read_bytes()[:100])
+    with pytest.raises(SystemExit) as end:
+        main(["doctor", str(folder)])
+    assert end.value.code == 2
+    (told,) = capsys.readouterr().err.splitlines()
+    assert f"hashlearn restore SNAPSHOT {folder} --replace" in told
+    restore_snapshot(tmp_path / "copy", folder, replace=True)
+    assert check_search(folder) == 300
 
 
 def test_a_search_is_read_whole(folder):

@@ -1,5 +1,6 @@
 """``hashlearn doctor``."""
 
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -14,13 +15,19 @@ def run(
 ) -> None:
     """Report the problems of a search and how to solve them. The exit code is 1 if there is a problem."""
     from hashlearn.search import SimilaritySearch
+    from hashlearn.search.folder import SearchFolder
     from hashlearn.upkeep import check_search, examine
 
-    if read_all:
-        typer.echo(f"ok     All {check_search(search)} rows can be read.")
-    opened = SimilaritySearch.open(search)
-    findings = examine(opened, n_queries=queries)
-    opened.close()
+    try:
+        if read_all:
+            typer.echo(f"ok     All {check_search(search)} rows can be read.")
+        with closing(SimilaritySearch.open(search)) as opened:
+            findings = examine(opened, n_queries=queries)
+    except (ValueError, OSError) as error:
+        if not SearchFolder(search).is_search:
+            raise
+        mended = f"hashlearn restore SNAPSHOT {search} --replace"
+        raise ValueError(f"{error}; where there is a snapshot, this mends it: {mended}") from None
     for finding in findings:
         typer.echo(f"{'ok   ' if finding.is_good else 'WRONG'}  {finding.what}")
         if finding.remedy:

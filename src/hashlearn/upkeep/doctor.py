@@ -73,16 +73,19 @@ def examine(search: SimilaritySearch, *, n_queries: int = _QUERIES, random_state
         _removed_rows(search),
         _dead_bits(codes, search),
         _equal_codes(codes, search),
-        _drift(search),
+        _drift(search, n_queries, random_state),
         *_lists(search),
         *_clipped(search),
     ]
 
 
-def measured_recall(search: SimilaritySearch, n_queries: int, random_state: int) -> RecallEstimate | None:
-    """The recall for rows of the search as queries. A little noise is added, because a row finds itself too easily."""
+def measured_recall(
+    search: SimilaritySearch, n_queries: int, random_state: int, among: NDArray | None = None
+) -> RecallEstimate | None:
+    """The recall of rows as queries. A little noise is added, because a row finds itself too easily."""
     rng = np.random.default_rng(random_state)
-    ids = search.ids[rng.choice(len(search), min(n_queries, len(search)), replace=False)]
+    rows = search.ids if among is None else among
+    ids = rows[rng.choice(len(rows), min(n_queries, len(rows)), replace=False)]
     vectors = np.array([record.vector for record in search.get(ids)], np.float32)
     noise = rng.standard_normal(vectors.shape) * (0.1 * vectors.std(axis=0))
     queries = (vectors + noise).astype(np.float32)
@@ -140,17 +143,28 @@ def _equal_codes(codes: NDArray[np.uint8], search: SimilaritySearch) -> Finding:
     return Finding(False, told, longer)
 
 
-def _drift(search: SimilaritySearch) -> Finding:
-    """Compare the last tenth of the rows, in the order of adding, with the rows before them."""
-    index_codes = search.codes() if search.store is not None else search.index.codes(search.index.ids)
-    n_late = max(_FEWEST_ROWS // 2, len(index_codes) // 10)
-    report = DriftReference(index_codes[:-n_late], search.n_bits).compare(index_codes[-n_late:][:4000])
+def _drift(search: SimilaritySearch, n_queries: int, random_state: int) -> Finding:
+    """Compare the last tenth of the rows, in the order of adding, with the rows before them.
+
+    Where late rows are found as well as the others, it is no fault that they are of another kind.
+    """
+    in_order = search.ids if search.store is not None else search.index.ids
+    codes = search.codes() if search.store is not None else search.index.codes(in_order)
+    n_late = max(_FEWEST_ROWS // 2, len(codes) // 10)
+    report = DriftReference(codes[:-n_late], search.n_bits).compare(codes[-n_late:][:4000])
     if not report.is_large:
         return Finding(True, "Late rows are of the kind of early rows.")
     told = (
         f"The last {n_late} rows are of another kind than those before (bits differ by {report.shares:.0%}, novelty "
-        f"{report.novelty:+.2f})."
+        f"{report.novelty:+.2f})"
     )
+    if search.keep_vectors is None or search.store is not None:
+        return Finding(False, f"{told}.", _learned_anew(search))
+    ids = search.moment.ids_at(in_order)
+    early, late = (measured_recall(search, n_queries, random_state, part) for part in (ids[:-n_late], ids[-n_late:]))
+    if early is None or late is None or late.high >= early.low:
+        return Finding(True, f"{told}, and are found as well.")
+    told += f", and fewer of their true {_K} nearest rows are found: {late.recall:.1%} instead of {early.recall:.1%}."
     return Finding(False, told, _learned_anew(search))
 
 
