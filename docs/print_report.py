@@ -12,6 +12,9 @@ FORMULAS_MILLISECONDS = 60_000
 
 
 def main() -> int:
+    if not PAGE.is_file():
+        print(f"{PAGE} is missing. Build the documentation with: make docs")
+        return 1
     try:
         program = chromium()
     except FileNotFoundError:

@@ -39,6 +39,7 @@ BOARD_SETS = {
     "cifar-10": "CIFAR-10, GIST",
     "mnist": "MNIST",
 }
+RATE_SETS = {**BOARD_SETS, "sift": "SIFT of photos"}
 BOARD_BYTES = (10, 20, 40, 80, 160, 320, 640)
 BOARD_MEANING_BYTES = 17
 
@@ -460,6 +461,7 @@ class BoardPoint(NamedTuple):
     """A method of the leaderboard with one setting: means over its seeds."""
 
     method: str
+    setting: dict[str, int]
     bytes: float
     seeds: int
     measures: dict[str, float]
@@ -479,7 +481,7 @@ def _board_point(runs: list[dict]) -> BoardPoint:
     title = config["method"] if named else f"{config['method']} ({config['family']})"
     known = {name: [run["measures"][name] for run in runs] for name in runs[0]["measures"]}
     means = {name: statistics.mean(values) for name, values in known.items() if None not in values}
-    return BoardPoint(title, runs[0]["bytes"], len(runs), means)
+    return BoardPoint(title, config["setting"], runs[0]["bytes"], len(runs), means)
 
 
 def board_by_bytes(dataset: str) -> str:
@@ -854,23 +856,30 @@ def engine_asked(datasets: tuple[str, ...]) -> str:
     return markdown(rows)
 
 
-RATE_PEERS = ("turbovec", "faiss RaBitQ", "rabitqlib", "faiss SQ")
+RATE_PEERS = ("turbovec", "RaBitQ (faiss)", "rabitqlib", "SQ (faiss)")
 
 
 def rates() -> str:
-    """10@10 from codes alone by the bits for each feature, of the last run of every point."""
-    last = {(run["dataset"], run["bits"], run["method"]): run for run in benchmark_runs("rates")}
-    rows = [["", "bits for each feature", "**ABH**", *RATE_PEERS, "ABH, as many bytes"]]
-    for dataset, bits in sorted({point[:2] for point in last}):
-        of_peers = {name: last[dataset, bits, name] for name in RATE_PEERS if (dataset, bits, name) in last}
-        best = max(of_peers, key=lambda name: of_peers[name]["recall_at_10"], default="")
-        shown = ("ABH", *RATE_PEERS, f"ABH, bytes of {best}")
-        rows.append([dataset, str(bits), *(_rate_cell(last.get((dataset, bits, name))) for name in shown)])
-    return f"{markdown(rows)}\n\n{measured_on(list(last.values()))}"
+    """10@10 of other quantizers by the bits for each feature, beside ABH in at most as many bytes."""
+    rows = [["", "bits for each feature", *RATE_PEERS]]
+    for dataset, title in RATE_SETS.items():
+        points = board_points(dataset)
+        ours = [point for point in points if point.method == "ABH"]
+        peers = {(p.setting["bits"], p.method): p for p in points if p.method in RATE_PEERS}
+        for bits in sorted({bits for bits, _ in peers}):
+            rows.append([title, str(bits), *(_rate_cell(peers.get((bits, name)), ours) for name in RATE_PEERS)])
+    return markdown(rows)
 
 
-def _rate_cell(run: dict | None) -> str:
-    return "" if run is None else f"{run['recall_at_10']:.3f} ({run['bytes']:.0f})"
+def _rate_cell(peer: BoardPoint | None, ours: list[BoardPoint]) -> str:
+    """Recall and bytes of a peer, then those of ABH; the better one is bold."""
+    if peer is None:
+        return ""
+    best = max((p for p in ours if p.bytes <= peer.bytes), key=lambda p: p.measures["recall_at_10"], default=None)
+    pair = [point for point in (peer, best) if point is not None]
+    top = max(f"{point.measures['recall_at_10']:.3f}" for point in pair)
+    texts = [(f"{point.measures['recall_at_10']:.3f}", f" ({point.bytes:.0f})") for point in pair]
+    return ", ".join(f"**{recall}**{size}" if recall == top else recall + size for recall, size in texts)
 
 
 def soak() -> str:

@@ -49,6 +49,16 @@ def test_more_bits_leave_less_below_and_above_the_number_of_features(n_bits):
     assert left_out(fitted(2 * n_bits)) < 0.8 * left_out(fitted(n_bits))
 
 
+def test_a_search_takes_codes_of_more_than_4096_bits():
+    rows = np.random.default_rng(0).standard_normal((60, 512)).astype(np.float32)
+    hasher = ABH(4608, random_state=0).fit(rows)
+    codes, corrections = hasher.codes_and_corrections(rows)
+    search = AsymmetricIndex().add(codes, corrections=corrections)
+    assert search.search(hasher.query_weights(rows), 1).ids.ravel().tolist() == list(range(60))
+    with pytest.raises(ValueError, match="n_bits must be at most 16384, got 16385"):
+        AsymmetricIndex(16385)
+
+
 def test_4096_bits_are_learned_and_decode_to_the_rows():
     hasher = ABH(4096, max_iter=1, random_state=0).fit(X[:20, :4])
     decoded = hasher.decode(hasher.transform(X[:20, :4]))

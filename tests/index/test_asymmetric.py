@@ -13,7 +13,7 @@ from hashlearn.codes import unpack
 from hashlearn.codes.results import NO_ID
 from hashlearn.index.kernels.rounding import n_table_entries, quantize
 
-LENGTHS = st.sampled_from([1, 3, 8, 9, 16, 31, 64, 100, 128, 129, 200, 512, 1536, 1537, 2100, 4096])
+LENGTHS = st.sampled_from([1, 3, 8, 9, 16, 31, 64, 100, 128, 129, 200, 512, 1536, 1537, 2100, 4096, 16384])
 KINDS = st.sampled_from(["normal", "constant", "zero", "huge", "tiny", "one large", "few values"])
 AFFINES = st.sampled_from([None, (0.01, -3.0), (1.0, 0.0), (1e6, 5.0), (1e-9, 1e3)])
 RELAXED = settings(deadline=None, max_examples=40)

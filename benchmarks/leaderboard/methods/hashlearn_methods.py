@@ -7,7 +7,7 @@ from board_method import Method
 from hashlearn.hashers import METHODS as REGISTRY
 from hashlearn.search.code_search import CodeSearch
 
-MOST_BITS = 4096
+MOST_BITS = 16384
 
 
 class HashlearnMethod(Method):

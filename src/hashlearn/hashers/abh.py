@@ -80,8 +80,8 @@ class ABH(Hasher):
 
     Parameters
     ----------
-    n_bits : int (1 to 4096), default=64
-        Length of a code, 1 to 4096; it may be more or less than the number of features.
+    n_bits : int (1 to 16384), default=64
+        Length of a code, 1 to 16384; it may be more or less than the number of features.
     metric : {"euclidean", "cosine", "dot"}, default="euclidean"
         What is near: a small Euclidean distance, a small angle, or a large inner product.
     words : {"auto", "signed", "free", "levels"}, default="auto"
@@ -143,7 +143,7 @@ class ABH(Hasher):
     """
 
     _ranges: ClassVar[dict[str, Any]] = {
-        "n_bits": Range(int, 1, 4096),
+        "n_bits": Range(int, 1, 16384),
         "metric": Range(words=("euclidean", "cosine", "dot")),
         "words": Range(words=("auto", "signed", "free", "levels")),
         "max_iter": Range(int, 0),

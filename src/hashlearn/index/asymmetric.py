@@ -135,7 +135,7 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
     Parameters
     ----------
     n_bits : int or None
-        Length of a code, 1 to 4096. None takes all bits of the first codes: 8 times their width in bytes.
+        Length of a code, 1 to 16384. None takes all bits of the first codes: 8 times their width in bytes.
     model : str or None
         The digest of the model that made the codes, kept with them and saved with them.
 
@@ -163,6 +163,7 @@ class AsymmetricIndex(CodeIndex[RealEngine]):
     _engine = RealEngine
     _purpose = "real queries"
     _takes_corrections = True
+    _most_bits = 16384
 
     @property
     def corrections(self) -> Corrections | None:

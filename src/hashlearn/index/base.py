@@ -76,11 +76,12 @@ class CodeIndex(ABC, Generic[Engine]):
     """What searches a segment."""
     _purpose: ClassVar[str]
     _takes_corrections: ClassVar[bool] = False
+    _most_bits: ClassVar[int] = MAX_BITS
 
     def __init__(self, n_bits: int | None = None, *, model: str | None = None):
         if model is not None and not isinstance(model, str):
             raise TypeError(f"model must be the digest of a model, a string, got {model!r}")
-        length = 0 if n_bits is None else check_integer("n_bits", n_bits, low=1, high=MAX_BITS)
+        length = 0 if n_bits is None else check_integer("n_bits", n_bits, low=1, high=self._most_bits)
         metadata = {} if model is None else {"model": model}
         self._begin(self._whole(CodeTable.empty(length, self._layout(length or 1), metadata=metadata)))
 
@@ -246,7 +247,7 @@ class CodeIndex(ABC, Generic[Engine]):
         with self._changing:
             table = self.view.table
             if codes is not None and not table.n_bits:
-                n_bits = _bits_of(codes)
+                n_bits = _bits_of(codes, self._most_bits)
                 table = CodeTable.empty(n_bits, self._layout(n_bits), metadata=table.metadata)
             changed = change(table)
             if changed is not self.view.table:
@@ -335,7 +336,7 @@ def _of_ids(segment: Segment, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def packed(codes: ArrayLike, table: CodeTable, name: str = "codes") -> NDArray[np.uint8]:
     """Packed codes as long as those of the table, or raise naming the argument."""
-    return check_codes(codes, table.n_bits or _bits_of(codes, name), name)
+    return check_codes(codes, table.n_bits or _bits_of(codes, MAX_BITS, name), name)
 
 
 def check_k(k: Any, n_codes: int) -> int:
@@ -347,9 +348,9 @@ def check_k(k: Any, n_codes: int) -> int:
     return k
 
 
-def _bits_of(codes: ArrayLike, name: str = "codes") -> int:
+def _bits_of(codes: ArrayLike, most: int, name: str = "codes") -> int:
     """All the bits that codes have room for."""
     shape = np.shape(codes)
-    if len(shape) != 2 or not 1 <= shape[1] <= MAX_BITS // 8:
-        raise ValueError(f"{name} must have shape (n, 1 to {MAX_BITS // 8}), got {shape}")
+    if len(shape) != 2 or not 1 <= shape[1] <= most // 8:
+        raise ValueError(f"{name} must have shape (n, 1 to {most // 8}), got {shape}")
     return 8 * shape[1]
