@@ -140,6 +140,7 @@ def test_all_pages_can_be_reached_and_searched(open_page, many):
     page.wait_for_function("search && search.next === data.n_pages")
     assert page.locator(".group").count() == 1
     assert "the needle" in page.locator(".card").first.inner_text()
+    assert page.inner_text("#counts").startswith("1 group found, ")
     page.fill("#search", "")
     page.select_option("#filter", "near")
     page.wait_for_selector("text=No group fits the search.")

@@ -211,7 +211,7 @@ def _sharp_end(squares: NDArray[np.float64], middle: float) -> float | None:
     falls = np.where(before >= _SHARP * np.maximum(behind, 1), _deviations(before, behind), 0)
     if not falls.any():
         return None
-    n = last[np.flatnonzero(falls == falls.max())[-1]]
+    n = last[np.flatnonzero(falls >= _NEARLY * falls.max())[-1]]
     return None if n == last[-1] else float(np.sqrt(squares[n] * squares[n + 1]))
 
 

@@ -225,7 +225,8 @@ function count() {
   const rows = shown.reduce((sum, group) => sum + group.rows.length, 0);
   const first = shown[0]?.number, last = shown[shown.length - 1]?.number;
   const places = first === last ? `group ${number(first ?? 0)}` : `groups ${number(first)} to ${number(last)}`;
-  const which = search ? `${number(shown.length)} groups found so far` : shown.length ? `${places} of ${number(data.n_groups)}` : "no groups";
+  const found = `${number(shown.length)} ${shown.length === 1 ? "group" : "groups"} found`;
+  const which = search ? found + (search.next < data.n_pages ? " so far" : "") : shown.length ? `${places} of ${number(data.n_groups)}` : "no groups";
   const yours = [...mine.values()].filter(([word]) => word).length;
   byId("counts").textContent = `${which}, ${number(rows)} rows here · in all ${number(data.n_rows)} rows in groups, ${number(data.n_dropped)} to drop` + (yours ? ` · ${number(yours)} decided by you` : "");
 }
