@@ -908,6 +908,16 @@ def explore() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
+def explore_order() -> str:
+    """In how many queries the page lists what ``search()`` finds, in its order."""
+    runs = benchmark_runs("explore_order")
+    rows = [["rows", "queries", "same order, a vector is asked", "same order, an item is asked", "nearest to berlin"]]
+    for run in runs[-1:]:
+        counts = [f"{run[name]} of {run['queries']}" for name in ("same_as_vector", "same_as_id")]
+        rows.append([f"{run['n']:,}", str(run["queries"]), *counts, ", ".join(run["berlin"])])
+    return markdown(rows)
+
+
 def hostile() -> str:
     """How long plain clients wait beside hostile ones, and how soon the server ends."""
     runs = benchmark_runs("hostile")
@@ -1032,6 +1042,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "serving": serving,
     "soak": soak,
     "explore": explore,
+    "explore order": explore_order,
     "hostile": hostile,
     "many": many,
     "neighbors": neighbor_recall,
