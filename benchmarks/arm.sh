@@ -47,10 +47,12 @@ import sys
 import tomllib
 
 project = tomllib.load(open(sys.argv[1], "rb"))["project"]
-print("\n".join([*project["dependencies"], "pytest", "hypothesis"]))
+tests = ["pytest", "pytest-asyncio", "pytest-timeout", "hypothesis"]  # some start processes that import the server
+print("\n".join([*project["dependencies"], *project["optional-dependencies"]["server"], *tests]))
 PYTHON
     python3 -m pip install -q --target "$place/site" --only-binary=:all: --python-version "$version" \
         --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 -r "$place/requirements.txt"
+    echo "$place/site" > "$place/arm64/usr/lib/python3/dist-packages/site.pth"  # tests set PYTHONPATH themselves
 fi
 
 # Processes that Python starts are emulated too: this script is what Python takes itself for (-0).
@@ -60,7 +62,7 @@ cat > "$python" <<SCRIPT
 exec "$place/qemu/usr/bin/qemu-aarch64-static" -cpu "${CPU:-neoverse-n1}" -0 "$python" "$place/arm64/usr/bin/python3" "\$@"
 SCRIPT
 chmod +x "$python"
-export PYTHONPATH="$here/src:$place/site" PYTHONDONTWRITEBYTECODE=1 NUMBA_CACHE_DIR="$place/compiled"
+export PYTHONPATH="$here/src" PYTHONDONTWRITEBYTECODE=1 NUMBA_CACHE_DIR="$place/compiled"
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 QEMU_LD_PREFIX="$place/arm64"
 
 cd "$here"

@@ -1,10 +1,11 @@
 """Eight plain clients beside three hostile ones: how much longer they wait, and how soon SIGTERM ends the server.
 
-    python benchmarks/hostile.py                       # every kind, 10 seconds each
-    python benchmarks/hostile.py --rows 20000 --seconds 3 --kinds filter unread
+    python benchmarks/hostile.py                       # every kind, 3 turns of 4 seconds each
+    python benchmarks/hostile.py --rows 20000 --turns 1 --kinds filter unread
 
-For each kind the plain clients are measured alone, then beside three connections that send the hostile request again
-and again. Then SIGTERM is sent while they do. A line for each kind is added to ``results/hostile.jsonl``.
+For each kind the plain clients are measured in turns, alone and beside three connections that send the hostile request
+again and again; the figures are medians of the turns. Then SIGTERM is sent while they do. A line for each kind is added
+to ``results/hostile.jsonl``.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 from load import measure, prepared
@@ -109,7 +111,7 @@ def attack(port: int, kind: str) -> None:
         threading.Thread(target=again_and_again).start()
 
 
-def measured(folder: Path, name: str, seconds: float, nice: int) -> dict:
+def measured(folder: Path, name: str, n_turns: int, seconds: float, nice: int) -> dict:
     port = free_port()
     command = [sys.executable, "-m", "hashlearn", "serve", str(folder), "--port", str(port), "--timeout", "10"]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
@@ -118,19 +120,24 @@ def measured(folder: Path, name: str, seconds: float, nice: int) -> dict:
         rng = np.random.default_rng(1)
         queries = rng.standard_normal((200, WIDTH)).round(4).tolist()
         plain = prepared("/v1/search", [json.dumps({"vector": query, "k": 10}).encode() for query in queries])
-        alone = asyncio.run(measure(plain, port, N_PLAIN, seconds))
-        with attacked(port, name, nice):
-            beside = asyncio.run(measure(plain, port, N_PLAIN, seconds))
-            start = time.perf_counter()
-            process.send_signal(signal.SIGTERM)
-            status = process.wait(60)
+        alone, beside = [], []
+        for turn in range(n_turns):
+            alone.append(asyncio.run(measure(plain, port, N_PLAIN, seconds)))
+            with attacked(port, name, nice):
+                beside.append(asyncio.run(measure(plain, port, N_PLAIN, seconds)))
+                if turn == n_turns - 1:
+                    start = time.perf_counter()
+                    process.send_signal(signal.SIGTERM)
+                    status = process.wait(60)
+                    seconds_to_end = time.perf_counter() - start
         return {
             "kind": name,
-            "p99_ms_alone": alone["p99_ms"],
-            "p99_ms_beside": beside["p99_ms"],
-            "p99_ratio": beside["p99_ms"] / alone["p99_ms"],
-            "errors": beside["errors"],
-            "seconds_to_end": time.perf_counter() - start,
+            "turns": n_turns,
+            "p99_ms_alone": median(each["p99_ms"] for each in alone),
+            "p99_ms_beside": median(each["p99_ms"] for each in beside),
+            "p99_ratio": median(b["p99_ms"] / a["p99_ms"] for a, b in zip(alone, beside)),
+            "errors": sum(each["errors"] for each in beside),
+            "seconds_to_end": seconds_to_end,
             "status": status,
         }
     finally:
@@ -141,7 +148,8 @@ def measured(folder: Path, name: str, seconds: float, nice: int) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--seconds", type=float, default=4, help="of each turn")
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--kinds", nargs="*", choices=list(hostile_requests()), default=list(hostile_requests()))
     parser.add_argument("--nice", type=int, default=0, help="of the hostile process: how much it steps back")
     parser.add_argument("--folder", type=Path, help="where the search is, or is made; left out: a temporary folder")
@@ -157,7 +165,7 @@ def main() -> None:
         if not folder.exists():
             make_search(folder, options.rows)
         for kind in options.kinds:
-            line = measured(folder, kind, options.seconds, options.nice)
+            line = measured(folder, kind, options.turns, options.seconds, options.nice)
             print(json.dumps(line), flush=True)
             append_run(options.out, "hostile", {"rows": options.rows, "nice": options.nice, **line})
 

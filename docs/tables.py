@@ -581,7 +581,8 @@ def duplicate_contenders() -> str:
                 f"pairs within 0.02, {line['natural_recall']:.2f} are found"
             )
         if "peak_megabytes" in line:
-            notes.append(f"{line['peak_megabytes']:.0f} MB in all, {line['megabytes_of_texts']:.0f} MB of texts")
+            what = "texts" if "megabytes_of_texts" in line else "vectors"
+            notes.append(f"{line['peak_megabytes']:.0f} MB in all, {line[f'megabytes_of_{what}']:.0f} MB of {what}")
         if "first_paint_seconds" in line:
             paint, largest = line["first_paint_seconds"], line["largest_file_megabytes"]
             notes.append(f"first paint after {paint:.1f} s, largest file {largest:.1f} MB")
@@ -591,6 +592,9 @@ def duplicate_contenders() -> str:
             notes.append(
                 f"{line['over_a_tenth']:,} of {line['dropped']:,} dropped rows differ in over a tenth of the words"
             )
+            if "over_a_tenth_capitals_differ" in line:
+                apart, capitals = line["over_a_tenth_punctuation_apart"], line["over_a_tenth_capitals_differ"]
+                notes.append(f"{apart:,} if punctuation marks are words of their own, {capitals:,} if capitals count")
         judged = [f"{line[what]:.4f}" if what in line else "" for what in ("recall", "precision")]
         rows.append([name, contender, *judged, ", ".join(notes)])
     return f"{markdown(rows)}\n\n{measured_on(runs)}"

@@ -52,7 +52,8 @@ class LastOf:
         return max(deadline.at for deadline in self.deadlines)
 
 
-_current: ContextVar[HasEnd | None] = ContextVar("hashlearn_deadline", default=None)
+current_deadline: ContextVar[HasEnd | None] = ContextVar("hashlearn_deadline", default=None)
+"""The deadline of this work; None if there is none."""
 
 
 class until:
@@ -62,20 +63,15 @@ class until:
         self.deadline = deadline
 
     def __enter__(self) -> None:
-        self._token = _current.set(self.deadline)
+        self._token = current_deadline.set(self.deadline)
 
     def __exit__(self, *exception: object) -> None:
-        _current.reset(self._token)
-
-
-def current_deadline() -> HasEnd | None:
-    """The deadline of this work; None if there is none."""
-    return _current.get()
+        current_deadline.reset(self._token)
 
 
 def remaining_seconds() -> float:
     """Seconds until the deadline, at least 0; infinity where there is none."""
-    deadline = _current.get()
+    deadline = current_deadline.get()
     return float("inf") if deadline is None else max(0.0, deadline.at - time.monotonic())
 
 
@@ -87,6 +83,6 @@ def check_deadline() -> None:
     Traceback (most recent call last):
     hashlearn.deadline.DeadlineExceeded: the time for this work is over
     """
-    deadline = _current.get()
+    deadline = current_deadline.get()
     if deadline is not None and time.monotonic() >= deadline.at:
         raise DeadlineExceeded("the time for this work is over")

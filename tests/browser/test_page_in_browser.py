@@ -164,6 +164,70 @@ def test_a_filter_leaves_the_map_where_it_is_and_the_focus_on_its_box(browse):
     assert page.evaluate("window.isSamePage")
 
 
+def test_the_focus_stays_in_what_a_key_has_changed(browse):
+    page = when_computed(browse("/?f.brightness=bright"))
+    page.wait_for_selector(".names a:visible")
+    page.locator(".map canvas").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**area=**")
+    assert page.evaluate("document.activeElement.tagName") == "CANVAS"
+    page.locator(".chips a").last.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: "area" not in url)
+    assert page.evaluate("document.activeElement.id") == "content"
+    page.go_back()
+    page.wait_for_url("**area=**")
+    assert page.locator("[data-said]").inner_text() == page.inner_text("h1")
+
+
+def test_words_that_are_typed_but_not_sent_stay_when_a_filter_is_chosen(browse):
+    page = browse("/?id=china07.jpg")
+    page.fill("#find", "china")
+    page.locator('[type=checkbox][name="f.brightness"]').first.click()
+    page.wait_for_url("**f.brightness=*")
+    assert page.input_value("#find") == "china"
+
+
+def test_the_same_choice_again_is_no_new_step_back(browse):
+    page = browse("/?id=china07.jpg")
+    page.fill("#words", "china")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**words=china**")
+    steps = page.evaluate("history.length")
+    page.evaluate("document.querySelector('main h1').textContent = 'before'")
+    page.locator("#words").press("Enter")
+    page.wait_for_selector("h1:not(:text-is('before'))")
+    assert page.evaluate("history.length") == steps
+
+
+def test_the_wheel_moves_the_page_where_the_whole_map_is_seen_and_a_finger_too(browse):
+    page = when_computed(browse("/"))
+    page.wait_for_selector(".names a:visible")
+    box = page.locator(".map canvas").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.wheel(0, 200)
+    page.wait_for_timeout(300)
+    assert page.evaluate("scrollY") == 200
+    assert page.locator(".map").evaluate("map => getComputedStyle(map).touchAction") == "pan-y"
+    page.mouse.wheel(0, -60)
+    page.wait_for_selector(".map.near")
+    assert page.evaluate("scrollY") == 200
+    assert page.locator(".map").evaluate("map => getComputedStyle(map).touchAction") == "none"
+
+
+def test_on_a_phone_the_filters_say_how_many_items_they_leave_and_lead_there(browse):
+    page = browse("/", width=390)
+    page.locator("[data-panel] summary").click()
+    page.locator('[type=checkbox][name="f.brightness"]').first.click()
+    page.wait_for_url("**f.brightness=*")
+    link = page.locator(".to-items")
+    assert link.inner_text().split()[1] == page.inner_text("h1").split()[0]
+    link.click()
+    assert page.locator("h1").bounding_box()["y"] < 200
+    page.go_back()
+    assert "brightness" in page.url
+
+
 def name_places(page):
     """Where the names of clusters stand that are seen on the map."""
     names = page.locator(".names a:visible").evaluate_all("names => names.map(a => [a.textContent, a.style.left])")

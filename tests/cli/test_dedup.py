@@ -318,6 +318,8 @@ BAD = [
     (["texts.csv", "--text", "text", "--max-distance", "auto"], "the share that may differ"),
     (["rows.npy", "--max-distance", "-1"], "max_distance must be at least 0"),
     (["rows.npy", "--max-distance", "0.1", "--out", "rows.npy"], "--out must be a file of its own"),
+    (["rows.npy", "--max-distance", "0.1", "--out", "g.xlsx"], "--out must be a .csv or .parquet file, got g.xlsx"),
+    (["rows.npy", "--max-distance", "0.1", "--review", "page.txt"], "--review must be a .html file, got page.txt"),
     (["rows.npy", "--max-distance", "0.1", "--apply", "move", "aside"], "--apply is for a folder of images"),
     (["photos", "--apply", "delete", "aside"], "--apply must be one of 'move', 'link'"),
     (["photos", "--apply", "move", "photos/aside"], "--apply needs a folder outside"),

@@ -2,6 +2,7 @@ import io
 import json
 import re
 from threading import Thread
+from time import sleep
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -190,9 +191,38 @@ def test_keys_decide_and_undo(open_page):
     assert page.locator("#large").is_visible()
     page.keyboard.press("z")
     assert not page.locator("#large").is_visible()
+    assert page.evaluate("document.activeElement.className") == "card"
     page.select_option("#filter", "open")
     page.wait_for_function("shown.length === 1")
     assert page.locator(".card").count() == 2
+
+
+@pytest.mark.parametrize("has_pictures", [False, True], ids=["texts", "pictures"])
+def test_keys_decide_in_the_large_view(open_page, has_pictures):
+    shown = {"picture": lambda row: gray_picture()} if has_pictures else {"texts": ["one two"] * 3}
+    page = open_page(find_duplicates(np.zeros((3, 1)), 0.1, metric="euclidean"), **shown)
+    for key in ("j", "z", "j", "Space"):
+        page.keyboard.press(key)
+    assert page.inner_text("#large-title").startswith("Group 1, row 3 of 3 · Keep")
+    for key in ("u", "k", "x"):
+        page.keyboard.press(key)
+    assert page.inner_text("#large-title").startswith("Group 1, row 2 of 3 · No duplicate")
+    if has_pictures:
+        page.check("#large-marks")
+        page.keyboard.press("j")
+        page.keyboard.press("Space")  # the checkbox has it
+        assert not page.is_checked("#large-marks")
+    page.keyboard.press("Escape")
+    decisions = page.locator(".card").evaluate_all("(cards) => cards.map((card) => card.dataset.decision)")
+    assert decisions == ["keep", "different", "drop"]
+
+
+def test_a_card_shows_the_first_word_that_differs(open_page):
+    words = [f"word{i}" for i in range(400)]
+    texts = [" ".join(words), " ".join([*words[:350], "other", *words[351:]])]
+    page = open_page(find_duplicates([[1.0, 0.0], [1.0, 0.1]], 0.1, keep="first"), texts=texts)
+    mark, text = (page.locator(".card").nth(1).locator(each).bounding_box() for each in ("ins", ".text"))
+    assert text["y"] <= mark["y"] <= text["y"] + text["height"] - mark["height"]
 
 
 def test_words_that_differ_are_marked_and_none_is_lost(open_page):
@@ -223,7 +253,7 @@ def test_nothing_serious_keeps_anybody_from_using_it(open_page, serious_problems
     assert not serious_problems(page)
 
 
-def test_the_page_of_a_server_saves_in_a_table(tmp_path, chromium):
+def test_the_page_of_a_server_saves_in_a_table(tmp_path, chromium, monkeypatch):
     found = find_duplicates([[0.0], [0.0], [0.1], [5.0]], 0.5, metric="euclidean", ids=list("abcd"), keep="first")
     place = tmp_path / "known.decisions.csv"
     server = ReviewServer(
@@ -240,6 +270,14 @@ def test_the_page_of_a_server_saves_in_a_table(tmp_path, chromium):
         page.keyboard.press("x")
         page.wait_for_function("byId('saved').textContent === 'saved'")
         assert read_decisions(place, found.ids) == [("b", "different", "a")]
+        delays = iter((0.5, 0))
+        decide = server.decide
+        monkeypatch.setattr(server, "decide", lambda body: (sleep(next(delays)), decide(body)))
+        page.keyboard.press("Space")
+        page.keyboard.press("x")
+        page.evaluate("sending")  # the last request is answered
+        assert read_decisions(place, found.ids) == [("b", "different", "a")]
+        monkeypatch.undo()
         page.reload()
         page.wait_for_selector(".card")
         assert page.locator(".card").nth(1).get_attribute("data-decision") == "different"

@@ -86,6 +86,26 @@ def test_a_few_copies_much_nearer_than_the_others_make_no_gap():
     assert copies.max() < chosen.distance < 0.5
 
 
+def test_pairs_that_are_near_by_nature_are_left_out_behind_the_last_copy():
+    """They are in the gap, too, on both sides of its middle."""
+    behind = []
+    for seed in range(20):
+        rng = np.random.RandomState(seed)
+        copies = rng.uniform(0.02, 0.15, 300)
+        natural = 0.1 * 6 ** np.sqrt(rng.uniform(size=40))
+        pairs = np.concatenate([copies, natural, unrelated_distances(2000, 12)])
+        chosen = emptiest_distance(pairs, 1.0, 0.9, "euclidean")
+        behind.append(np.count_nonzero((natural > copies.max()) & (natural <= chosen.distance)))
+        assert np.count_nonzero(copies > chosen.distance) <= 3
+    assert np.median(behind) <= 1
+
+
+def test_copies_whose_number_falls_slowly_are_not_cut_off():
+    copies = 0.05 * np.exp(0.5 * np.random.RandomState(0).standard_normal(300))
+    chosen = emptiest_distance(np.concatenate([copies, unrelated_distances(2000, 12)]), 1.0, 0.9, "euclidean")
+    assert np.count_nonzero(copies > chosen.distance) <= 3
+
+
 @pytest.mark.parametrize("dimension", [1.5, 4, 12])
 def test_without_copies_there_is_neither_gap_nor_edge(dimension):
     assert emptiest_distance(unrelated_distances(1000, dimension), 1.0, 0.2, "euclidean").distance == 0.2

@@ -130,5 +130,12 @@ def test_rows_far_from_all_others_do_not_squeeze_these_together(values, far):
     assert alone[299] - alone[0] > 0.9 * SIDE
 
 
+def test_a_few_copies_far_from_all_others_do_not_squeeze_these_together():
+    places = np.array([*np.linspace(0, 1, 250), *np.linspace(20, 21, 9)], np.float32)
+    filled = map_module._without_gaps(places)[1]
+    assert filled[249] - filled[0] > 0.45 * SIDE
+    assert filled[250] - filled[249] < 0.1 * SIDE
+
+
 def test_rows_in_one_place_are_in_the_middle_of_the_map():
     assert map_module._without_gaps(np.full(3, 7.0, np.float32))[1].tolist() == [SIDE / 2]

@@ -97,15 +97,29 @@ def test_long_codes_have_levels_which_leave_less_than_signed_words():
         assert hasher.words_.shape == (4 * hasher.n_bits, 64)
         assert hasher.level_bits_.sum() == hasher.n_bits
     assert left_out(fitted(256)) < 0.5 * left_out(fitted(256, words="signed", max_iter=1))
-    for others in (fitted(156, max_iter=0), fitted(516, max_iter=0), fitted(162, max_iter=0)):
+    for others in (fitted(156, max_iter=0), fitted(772, max_iter=0), fitted(162, max_iter=0)):
         assert others.words_.shape == (others.n_bits, 64)
-    for n_bits in (30, 516):
+    for n_bits in (30, 772):
         with pytest.raises(ValueError, match=f"words='levels' needs n_bits .* got {n_bits}"):
             fitted(n_bits, words="levels")
 
 
 def test_levels_find_almost_all_neighbors(truth):
     assert recall(found(fitted(512)), truth) > 0.9
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_very_long_codes_keep_the_rest_of_the_correction(truth, metric):
+    rows, queries = (unit_rows(part) if metric == "cosine" else part for part in (X, Q))
+    hasher = ABH(640, metric=metric, random_state=0).fit(rows)
+    assert hasher.level_bits_.sum() == hasher.n_bits - 4
+    codes, corrections = hasher.codes_and_corrections(rows)
+    assert hasher.corrections(rows, codes).values.tolist() == corrections.values.tolist()
+    index = AsymmetricIndex(640).add(codes, corrections=corrections)
+    nearest = true_neighbors(rows, queries, 10)
+    assert recall(index.search(hasher.query_weights(queries), 10).ids, nearest) > 0.99
+    for row in range(20):
+        np.testing.assert_array_equal(hasher.transform(rows[row : row + 1]), codes[row : row + 1])
 
 
 @pytest.mark.parametrize(("n_bits", "metric"), [(160, "euclidean"), (512, "euclidean"), (256, "cosine"), (256, "dot")])
@@ -118,7 +132,8 @@ def test_codes_of_levels_are_found_in_the_order_of_their_decoded_rows(n_bits, me
     asked = queries if metric == "dot" else queries - hasher.mean_
     estimates = corrections.numbers() + factor * asked @ (hasher.decode(codes) - hasher.mean_).T
     if metric != "dot":
-        squares = Levels(hasher.level_directions_, hasher.level_bits_, hasher.level_values_).squares()
+        rest = getattr(hasher, "level_rest_", None)
+        squares = Levels(hasher.level_directions_, hasher.level_bits_, hasher.level_values_, rest).squares()
         numbers = unpack(codes, n_bits).reshape(len(X), -1, 4) @ [8, 4, 2, 1]
         estimates += squares.reshape(-1, 16)[np.arange(n_bits // 4), numbers].sum(axis=1)
     found = AsymmetricIndex(n_bits).add(codes, corrections=corrections).search(hasher.query_weights(Q), 50)

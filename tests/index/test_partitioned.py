@@ -148,9 +148,9 @@ def test_estimates_are_those_of_the_formula(metric):
     partition = index._state.partition
     encoded = partition.encoded(X)
     bits = 2.0 * np.unpackbits(encoded.codes, axis=1) - 1
-    R, seen = bits @ partition.words.astype(float), partition.seen(Q).astype(float)
+    R, seen = bits @ partition.words.astype(float), partition.beside_origin(Q).astype(float)
     half = 1.0 if metric == "euclidean" else 0.5
-    centers = partition.centers.astype(float)
+    centers = partition.offsets.astype(float)
     near = -2 * half * seen @ (centers[encoded.lists] + R).T + encoded.corrections
     if metric != "dot":
         near += half * ((centers[encoded.lists] ** 2).sum(axis=1) + (seen**2).sum(axis=1)[:, None])

@@ -4,12 +4,14 @@ import errno
 import os
 import pickle
 import shutil
+import signal
 import sqlite3
 import struct
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -27,6 +29,8 @@ from hashlearn import LSH, SimilaritySearch
 from hashlearn.search import catalog as catalog_module
 from hashlearn.search import columns, rows
 from hashlearn.search.catalog import Catalog, Facts
+from hashlearn.search.columns import Columns
+from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.snapshot import Snapshot
 from hashlearn.search.vectors import VectorFile
 
@@ -721,6 +725,44 @@ def test_a_fork_waits_for_the_change_of_another_thread(folder):
     search.close()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+@pytest.mark.parametrize("name", ["change", "filter"])
+def test_a_child_does_not_wait_for_a_thread_of_its_parent(folder, name, monkeypatch):
+    search = SimilaritySearch.open(folder)
+    inside, go_on = threading.Event(), threading.Event()
+    slow, call = {
+        "change": ((MetricHasher, "encode"), lambda: search.upsert(X[:1], ["from the thread"])),
+        "filter": ((Columns, "_column"), lambda: search.count({"size": 3})),
+    }[name]
+    original, waits = getattr(*slow), [True]
+
+    def waiting(*arguments):
+        if waits and waits.pop():
+            inside.set()
+            go_on.wait(20)
+        return original(*arguments)
+
+    monkeypatch.setattr(*slow, waiting)
+    thread = threading.Thread(target=call)
+    thread.start()
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)  # a child that waits is killed
+        code = 1
+        try:
+            search.upsert(X[:1], ["from the child"])
+            code = int(search.count({"size": 3}) != len(search.matching({"size": 3}).nonzero()[0]))
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    go_on.set()
+    thread.join()
+    search.refresh()
+    assert "from the child" in search
+    search.close()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork") or os.getuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("name", ["closed", "open", "open, with its index"])
 def test_a_folder_that_cannot_be_written_is_read(originals, name, request):
@@ -844,12 +886,57 @@ def test_a_vector_in_the_catalog_that_was_edited_is_refused(tmp_path):
         SimilaritySearch.open(tmp_path / "s")
 
 
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_a_fit_inside_of_a_transaction_is_refused_and_changes_nothing(tmp_path, in_folder):
+    search = SimilaritySearch(HASHER, folder=tmp_path / "search" if in_folder else None).fit(X).add(X)
+
+    def fit_inside():
+        with search.transaction():
+            search.remove([0])
+            search.fit(X)
+
+    with pytest.raises(RuntimeError, match="fit must not be called inside of a transaction"):
+        fit_inside()
+    assert search.ids.tolist() == list(range(len(X)))
+    search.close()
+
+
 def test_a_filter_inside_of_a_transaction_in_memory_waits_for_nobody():
     search = SimilaritySearch(HASHER).add(np.repeat(X, 20, axis=0), payloads=[{"n": n} for n in range(480)])
     with search.transaction():
         search.remove([3])
         assert search.count({"n": {"$lt": 10}}) == 10, "changes are seen when the block ends"
     assert search.count({"n": {"$lt": 10}}) == 9
+
+
+@pytest.mark.parametrize("in_folder", [False, True])
+@pytest.mark.parametrize("name", ["compact", "filter in a transaction"])
+def test_a_change_and_a_filter_of_another_thread_do_not_wait_for_each_other(tmp_path, monkeypatch, name, in_folder):
+    search = SimilaritySearch(HASHER, folder=tmp_path / "search" if in_folder else None)
+    search.add(X, payloads=[{"n": n} for n in range(len(X))]).remove([0])
+    payloads, inside, waits = Catalog.payloads, threading.Event(), [True]
+
+    def slow_payloads(catalog, rows, sums):
+        if waits and waits.pop():
+            inside.set()
+            time.sleep(0.3)  # the other thread begins its change
+        return payloads(catalog, rows, sums)
+
+    def count_in_transaction():
+        with search.transaction():
+            search.count({"n": 4})
+
+    monkeypatch.setattr(Catalog, "payloads", slow_payloads)
+    change = search.compact if name == "compact" else count_in_transaction
+    threads = [threading.Thread(target=lambda: search.count({"n": 3}), daemon=True)]
+    threads.append(threading.Thread(target=lambda: inside.wait() and change(), daemon=True))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert search.count({"n": {"$gte": 0}}) == len(X) - 1
+    search.close()
 
 
 def test_a_column_of_numbers_that_all_differ_is_compared_as_each_number_is():

@@ -116,6 +116,12 @@ def test_a_tuned_search_takes_the_candidates_that_were_found(tmp_path):
     np.testing.assert_array_equal(opened.search(X[:9] + 0.1, 5).ids, wanted.ids)
 
 
+def test_a_tuning_judges_the_other_lengths_that_are_named():
+    search = SimilaritySearch(ITQ(n_bits=12, random_state=0), keep_vectors="int8").fit(X).add(X)
+    assert search.tune(k=5, target_recall=0.5, other_n_bits=[]).by_n_bits == {}
+    assert set(search.tune(k=5, target_recall=0.5, other_n_bits=[8]).by_n_bits) == {8}
+
+
 def test_one_vector_has_one_row_of_neighbors():
     search = SimilaritySearch(ITQ(n_bits=12, random_state=0), keep_vectors="float32").fit(X).add(X)
     many, one = search.search(X[:1], 5, include=["payload", "vector"]), search.search(X[0], 5, include=["payload"])

@@ -458,8 +458,9 @@ def test_a_filter_of_more_values_than_any_may_have_is_refused_before_it_is_read(
         ("/v1/codes", b'{"vectors":["' + b",[{" * 200_000 + b'"]}', "vectors.0 must stand for 256 bytes"),
         ("/v1/codes", b'{"vectors":["\\\\\\"' + b",[{" * 200_000 + b'"]}', "vectors.0 must stand for 256 bytes"),
         ("/v1/embeddings", b'{"input":[' + b"0," * 200_000 + b"0]}", "input must have 64 numbers"),
+        ("/v1/search", b"{%s}" % b",".join(b'"f%d":1' % i for i in range(140_000)), "140,000 mistakes"),
     ],
-    ids=["points", "payload", "vector", "in a string", "behind escapes", "input"],
+    ids=["points", "payload", "vector", "in a string", "behind escapes", "input", "fields"],
 )
 def test_a_body_of_many_values_does_not_take_long_to_refuse(open_server, path, body, told):
     """With an error for each entry, five million of them held up everybody for half a minute."""

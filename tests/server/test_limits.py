@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -97,7 +98,36 @@ def test_a_body_that_never_comes_and_a_head_that_never_ends_are_408(limited):
         connection.sendall(head)
     for connection in connections:
         with connection:
-            assert connection.recv(65536).startswith(b"HTTP/1.1 408")
+            assert _all_of(connection).startswith(b"HTTP/1.1 408")
+
+
+def test_who_was_answered_and_goes_on_sending_the_body_keeps_no_connection_open(limited):
+    """A refusal comes before the body; a letter now and then would hold the connection for ever."""
+    head = b"POST /v1/search HTTP/1.1\r\nHost: stranger.example\r\nContent-Length: 100000\r\n\r\n"
+    with _connected(limited) as connection:
+        connection.sendall(head)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 421")
+        connection.settimeout(0.1)
+        for _ in range(10 * 10 * PAUSE_SECONDS):
+            with suppress(TimeoutError):
+                if not connection.recv(65536):
+                    break
+            connection.sendall(b" ")
+        else:
+            pytest.fail("the connection is open")
+
+
+def test_the_rest_of_a_body_that_was_refused_is_no_request(limited):
+    head = b"POST /v1/search HTTP/1.1\r\nHost: stranger.example\r\nContent-Length: 40\r\n\r\n"
+    asked = b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n"
+    with _connected(limited) as connection:
+        connection.sendall(head)
+        said = connection.recv(65536)
+        connection.sendall(asked[:40])
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        said += _all_of(connection)
+    assert said.count(b"HTTP/1.1") == 2
+    assert said.endswith(b'{"status":"alive"}')
 
 
 @pytest.mark.parametrize("headers", [b"X-Long: " + b"x" * 400_000, b"X-Many: 1\r\n" * 40_000], ids=["long", "many"])
@@ -162,6 +192,15 @@ def _wait_for_running(server, n):
 def _connected(server):
     address = server.url.removeprefix("http://").split(":")
     return socket.create_connection((address[0], int(address[1])), timeout=60)
+
+
+def _all_of(connection):
+    """What a server says until it closes the connection, in whatever way."""
+    said = b""
+    with suppress(ConnectionError):
+        while part := connection.recv(65536):
+            said += part
+    return said
 
 
 def _raw(server, sent):

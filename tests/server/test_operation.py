@@ -170,6 +170,17 @@ def test_a_request_that_runs_is_answered_before_the_end(folder, number):
         assert len(answers[0].json()["results"]) == 200
 
 
+def test_a_server_that_is_told_to_end_by_many_signals_at_once_ends(folder):
+    """A supervisor and a terminal may both send one; the second arrives while the first is handled."""
+    for _ in range(3):
+        with Server(folder) as server:
+            server.ready()
+            for number in 10 * [signal.SIGTERM, signal.SIGHUP, signal.SIGTERM]:
+                server.process.send_signal(number)
+            assert server.process.wait(60) == 0
+            assert not [line for line in server.events() if line["level"] == "error"]
+
+
 def test_rows_that_another_process_saves_are_taken_over(make_search, tmp_path):
     folder = make_search(tmp_path / "search")
     with Server(folder, "--refresh", 0.1) as server:

@@ -71,6 +71,15 @@ def test_a_damaged_cache_is_made_anew(photos, encoded, cache):
     assert len(encoded) == 2
 
 
+def test_the_first_neighbors_are_nearly_all_found_and_more_of_them_change_nothing(tmp_path):
+    X = np.random.default_rng(0).normal(size=(3000, 32)).astype(np.float32)
+    np.save(tmp_path / "x.npy", X)
+    search = vectors_collection(tmp_path / "x.npy", HowToHash("itq", 32)).search
+    truth, found, more = (search.search(X[:50], k, **how).ids for k, how in [(24, {"recall": 1.0}), (24, {}), (60, {})])
+    assert np.mean([len(np.intersect1d(*rows)) / 24 for rows in zip(truth, found)]) > 0.92
+    assert (found == more[:, :24]).all()
+
+
 def test_vectors_have_their_labels_and_pictures(tmp_path):
     X = np.random.default_rng(0).normal(size=(9, 20)).astype(np.float32)
     np.save(tmp_path / "x.npy", X)

@@ -1,11 +1,17 @@
 """Rows by id: written whole, found at once, and there after a restart."""
 
 import signal
+from functools import partial
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from served import Server, error_of
 
-from hashlearn import SimilaritySearch
+from hashlearn import LSH, SimilaritySearch
+from hashlearn.server.batching import write_together
+from hashlearn.server.models import DeleteRequest
+from hashlearn.server.routes.points import _remove_all
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +70,23 @@ def test_a_removed_row_is_gone(writable, digits):
     assert writable.client.delete("/v1/points/5002").status_code == 404
     (found,) = writable.post("/v1/search", {"vector": vector, "k": 5}).json()["results"]
     assert 5002 not in found["ids"]
+
+
+@pytest.mark.parametrize("must_exist", [False, True])
+def test_two_removals_of_a_row_at_once_are_as_one_after_the_other(must_exist):
+    """Changes that wait together are one transaction, in which neither sees what the other does."""
+    X = np.eye(6, dtype=np.float32)
+    search = SimilaritySearch(LSH(n_bits=8, random_state=0)).fit(X).add(X)
+    service = SimpleNamespace(search=search)
+    asked = [DeleteRequest(ids=ids, must_exist=must_exist) for ids in ([1, 2], [2, 3, 9] if not must_exist else [2, 3])]
+    first, second = write_together(search, None, [partial(_remove_all, service, body) for body in asked])
+    assert first == {"removed": 2}
+    if must_exist:
+        assert (second.status_code, second.field) == (422, "ids")
+        assert search.ids.tolist() == [0, 3, 4, 5]
+    else:
+        assert second == {"removed": 1}
+        assert search.ids.tolist() == [0, 4, 5]
 
 
 def test_writes_are_there_after_a_clean_end(make_search, tmp_path, digits):

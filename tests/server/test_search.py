@@ -139,6 +139,7 @@ BAD = {
     "a subset of two kinds": ({"id": 1, "subset": [1, "2"]}, "subset", "all of one kind"),
     "a subset of the other kind": ({"id": 1, "subset": ["1"]}, "subset", "as those of this search"),
     "a field nobody reads": ({"id": 1, "top_k": 5}, "top_k", "not a field"),
+    "a field that is no word": ({"id": 1, "top-k": 5}, "top-k", "top-k is not a field"),
     "a text without features": ({"text": "seven"}, "text", "no features"),
     "an image without features": ({"image": "AAAA"}, "image", "no features"),
 }

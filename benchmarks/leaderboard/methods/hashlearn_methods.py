@@ -7,6 +7,8 @@ from board_method import Method
 from hashlearn.hashers import METHODS as REGISTRY
 from hashlearn.search.code_search import CodeSearch
 
+MOST_BITS = 4096
+
 
 class HashlearnMethod(Method):
     family = "hashlearn"
@@ -34,20 +36,28 @@ class HashlearnMethod(Method):
 
 
 class RealQueryMethod(HashlearnMethod):
+    """Codes of some bits and a byte for the correction, or as many bits for each feature with that byte in them."""
+
     settings: ClassVar = [
         *({"bits": bits} for bits in (32, 64, 128, 256)),
-        *({"bits_a_feature": rate} for rate in (1, 2, 3, 4, 6, 8)),
+        *({"bits_a_feature": rate} for rate in range(1, 10)),
     ]
 
     @classmethod
     def suits(cls, setting, n_features, metric):
-        return "bits" not in setting or setting["bits"] < n_features
+        n_bits = length(setting, n_features)
+        return 0 < n_bits <= MOST_BITS and ("bits" not in setting or n_bits < n_features)
 
     def n_bits(self, n_features):
-        return self.setting.get("bits") or -(-self.setting["bits_a_feature"] * n_features // 8) * 8
+        return length(self.setting, n_features)
 
     def encode(self, X):
-        return super().encode(X) + 1  # the correction
+        return super().encode(X) + 1
+
+
+def length(setting, n_features: int) -> int:
+    """The bits of a code."""
+    return setting.get("bits") or setting["bits_a_feature"] * n_features // 8 * 8 - 8
 
 
 def of_registry(name: str) -> type[Method]:

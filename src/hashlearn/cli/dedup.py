@@ -184,6 +184,9 @@ def run(
     places = {"--out": out, **lists, "--clean": clean, "--review": review}
     places |= {option: path for option, (_, path) in choices.items()}
     check_places(places, [*files, against, scores, decisions, *(pairs or ())])
+    for option, path, kinds in (("--out", out, (".csv", ".parquet")), ("--review", review, (".html",))):
+        if path is not None and Path(path).suffix.lower() not in kinds:
+            raise ValueError(f"{option} must be a {' or '.join(kinds)} file, got {path}")
     numbers = {option: check_integer(option, n, low=1) for option, (n, _) in choices.items()}
     has_names = names_columns(header) if text is None else True
     given = {name: path for name, path in places.items() if path is not None}

@@ -151,8 +151,7 @@ def find_duplicate_texts(
     Texts are compared by their words. Within the default distance at most a tenth of the words differ (rounded to whole
     words; a replaced word counts once), at most a fifth of their weight, rare words weighing more, and at most three
     tenths of the pairs of neighboring words. Of the different words of both texts, at most a quarter is in one of them
-    only: at most a tenth if both have fewer than 20 words, and none if both have fewer than 10. Within 0.04 it is at
-    most a tenth for texts of any length. Every such pair is found. See
+    only. Texts of fewer than 20 words must have the same words. Every such pair is found. See
     :mod:`hashlearn.duplicates.texts`.
 
     Parameters

@@ -7,9 +7,11 @@ from hashlearn.compiled import compiled, fast
 SHORT = 20
 """Texts of fewer words are compared by the different words of both."""
 
-HALF_A_WORD, HALF_THE_WEIGHT, THIRD_OF_PAIRS, TWO_FIFTHS_OF_BOTH = 0.5, 0.5, 1 / 3, 0.4
-"""Words that may differ for free; factors in the distance: of the weight, of the pairs of neighboring words, and of the
-different words of both texts where these are not short."""
+HALF_A_WORD, HALF_THE_WEIGHT, THIRD_OF_PAIRS = 0.5, 0.5, 1 / 3
+"""Words that may differ for free; factors in the distance: of the weight, and of the pairs of neighboring words."""
+
+OF_SHORT, OF_LONG = 2.0, 0.4
+"""Factors in the distance: of the different words of both texts that only one has, if both are short, and if not."""
 
 CHUNK = 64
 """Number of products that are checked together by their least value: most chunks hold no near pair."""
@@ -194,14 +196,15 @@ def rare_words(words, starts, rows, known, counts, limit, tokens, ends):
                 m += 1
         longest = np.int64((len(text) + HALF_A_WORD) / (1 - limit) + 1e-9)
         is_short = longest < SHORT
-        if is_short and np.int64(m / (1 - limit) + 1e-9) == m:  # only texts with the same words are near
+        if is_short and np.int64(m / (1 - limit / OF_SHORT) + 1e-9) == m:  # only texts with the same words are near
             token = np.uint64(0)
             for i in range(m):
                 token = mixed(token ^ distinct[i])
             tokens[size] = token
             size += 1
         else:
-            n_differing = np.int64(limit * m + 1e-9) if is_short else np.int64(limit * longest + HALF_A_WORD + 1e-9)
+            allowed = limit / OF_SHORT * m if is_short else limit * longest + HALF_A_WORD
+            n_differing = np.int64(allowed + 1e-9)
             first = size
             order = np.argsort(n_texts[:m], kind="mergesort")
             for i in range(min(n_differing + 1, m)):
@@ -301,5 +304,5 @@ def word_distances(
             n_shared = number_shared(pairs_a, pairs_b)
             most = max(len(pairs_a), len(pairs_b))
             distance = max(distance, THIRD_OF_PAIRS * (most - n_shared) / most)
-        of_both = 1 - shared / n_different
-        distances[pair] = max(distance, of_both if longest < SHORT else TWO_FIFTHS_OF_BOTH * of_both)
+        factor = OF_SHORT if longest < SHORT else OF_LONG
+        distances[pair] = max(distance, factor * (1 - shared / n_different))

@@ -280,9 +280,10 @@ def _cut(text: str) -> str:
 
 def _summary(duplicates: Duplicates) -> list[str]:
     """Sentences above the groups."""
+    how = "by their words" if duplicates.metric == "words" else f"({duplicates.metric})"
     lines = [
-        f"{len(duplicates):,} rows; {len(duplicates.dropped):,} of them are within {duplicates.metric} distance "
-        f"{duplicates.max_distance:g} of one that is kept."
+        f"{len(duplicates):,} rows; {len(duplicates.dropped):,} of them are within distance "
+        f"{duplicates.max_distance:.4g} {how} of one that is kept."
     ]
     curve = duplicates.curve
     if curve is not None and curve.pairs[-1]:

@@ -47,6 +47,9 @@ _WIDTH = 1.5
 _EMPTIER = 2
 """The gap between copies and others has at most half of the pairs that there are among copies."""
 
+_SHARP = 6
+"""Copies end at once where this many times as many pairs are right before as right behind."""
+
 _CERTAIN_GAP, _CERTAIN_EDGE = 2.2, 3.5
 """Standard deviations by which one number of pairs must be below another, in the gap and behind an edge."""
 
@@ -158,8 +161,8 @@ def emptiest_distance(
     """Where copies end, given the distances of all pairs within a distance that was searched.
 
     Counted by the logarithm of the distance, pairs of unrelated rows become more and more. So where they become fewer,
-    copies end. The distance is in the middle of the emptiest range behind copies (the gap); without a gap, where the
-    number of pairs falls most (the edge); without an edge, it is the level of chance.
+    copies end. The distance is behind the copies, before the emptiest range (the gap); without a gap, where the number
+    of pairs falls most (the edge); without an edge, it is the level of chance.
     """
     squares = np.sort(square_of_distance(distances[distances > 0], metric))
     last = float(square_of_distance(searched, metric)) / _WIDTH
@@ -168,7 +171,7 @@ def emptiest_distance(
         return by_chance
     steps = np.geomspace(squares[0], last, 400)
     nearer, within, further = (np.searchsorted(squares, x, "right") for x in (steps / _WIDTH, steps, _WIDTH * steps))
-    gap = _gap(steps, further - nearer)
+    gap = _gap(squares, steps, further - nearer)
     square = gap if gap is not None else _edge(squares, within - nearer, further - within, within)
     if square is None:
         return by_chance
@@ -182,8 +185,9 @@ def emptiest_distance(
     return ThresholdChoice(distance, reason)
 
 
-def _gap(steps: NDArray[np.float64], counts: NDArray[np.int64]) -> float | None:
-    """The middle of the emptiest steps behind steps with many more pairs; None if there are none."""
+def _gap(squares: NDArray[np.float64], steps: NDArray[np.float64], counts: NDArray[np.int64]) -> float | None:
+    """The middle of the emptiest steps behind steps with many more pairs, or the sharp end of the copies before it;
+    None if there are no such steps."""
     peaks = np.maximum.accumulate(counts)
     falls = _deviations(peaks, counts)
     is_gap = (_EMPTIER * counts <= peaks) & (falls >= _CERTAIN_GAP)
@@ -192,7 +196,23 @@ def _gap(steps: NDArray[np.float64], counts: NDArray[np.int64]) -> float | None:
     is_gap &= falls >= _NEARLY * falls[is_gap].max()
     places = np.flatnonzero(is_gap & (counts == counts[is_gap].min()))
     widest = max(np.split(places, np.flatnonzero(np.diff(places) > 1) + 1), key=len)
-    return float(np.sqrt(steps[widest[0]] * steps[widest[-1]]))
+    middle = float(np.sqrt(steps[widest[0]] * steps[widest[-1]]))
+    return _sharp_end(squares, middle) or middle
+
+
+def _sharp_end(squares: NDArray[np.float64], middle: float) -> float | None:
+    """Right behind the last copy, if copies end at once; None if their number falls slowly.
+
+    Pairs that are near by nature are in the gap, too, on both sides of its middle.
+    """
+    last = np.arange(np.searchsorted(squares, middle / _WIDTH**2), np.searchsorted(squares, middle, "right"))
+    before = last + 1 - np.searchsorted(squares, squares[last] / _WIDTH)
+    behind = np.searchsorted(squares, squares[last] * _WIDTH, "right") - last - 1
+    falls = np.where(before >= _SHARP * np.maximum(behind, 1), _deviations(before, behind), 0)
+    if not falls.any():
+        return None
+    n = last[np.flatnonzero(falls == falls.max())[-1]]
+    return None if n == last[-1] else float(np.sqrt(squares[n] * squares[n + 1]))
 
 
 def _edge(

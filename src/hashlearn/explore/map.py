@@ -293,7 +293,7 @@ def _without_gaps(values: NDArray) -> tuple[NDArray, NDArray]:
     A few rows that are far from all others, such as copies of one picture, would leave most of the map empty.
     """
     places = np.unique(values)
-    low, high = np.quantile(values, (0.02, 0.98))
+    low, high = np.quantile(values, (0.05, 0.95))
     gaps = np.diff(places, prepend=places[0])
     widest = _WIDEST_GAP * (high - low)
     filled = np.cumsum(np.minimum(gaps, widest) if widest else gaps, dtype=np.float64)

@@ -30,10 +30,10 @@ from sklearn.utils.validation import check_is_fitted
 from hashlearn.checks import Range
 from hashlearn.codes import Corrections, bytes_per_code, check_codes, pack, unpack
 from hashlearn.hashers.base import ENCODE_PARTS, Hasher, all_or_nothing, starting_matrix
-from hashlearn.linalg.abh.levels import MOST_BITS, Levels, LevelSearch
+from hashlearn.linalg.abh.levels import MOST_BITS, Levels, LevelSearch, squares_of
 from hashlearn.linalg.abh.near_queries import MetricGeometry, NearQueries, best_weights
 from hashlearn.linalg.abh.signs import SignSearch, WordSums, signs_of, starting_words
-from hashlearn.linalg.abh.words import GROUP_BITS, WordSearch, coefficients_of, combined, relative_weights
+from hashlearn.linalg.abh.words import GROUP_BITS, GROUP_WORDS, WordSearch, coefficients_of, combined, relative_weights
 from hashlearn.linalg.neighbors import nearest_of
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.progress import track
@@ -53,7 +53,7 @@ FREE_BITS = 64
 LEVEL_BITS = 2.5
 """The smallest number of bits for each feature in a code that has levels."""
 
-LEARNED_LEVELS = ("level_directions_", "level_bits_", "level_values_")
+LEARNED_LEVELS = ("level_directions_", "level_bits_", "level_values_", "level_rest_")
 """Attributes that a fit deletes when it uses another kind of words."""
 
 ROWS_PER_WORD = 8
@@ -86,10 +86,10 @@ class ABH(Hasher):
         What is near: a small Euclidean distance, a small angle, or a large inner product.
     words : {"auto", "signed", "free", "levels"}, default="auto"
         "signed": a signed word for each bit. "free": 16 free words for each four bits; they fit clusters better, and
-        take longer to learn and to search for. "levels": up to 256 levels for each of some orthogonal directions; fast,
-        for long codes of up to 8 bits for each feature. With "free" and "levels" n_bits must be a multiple of 4. "auto"
-        is "levels" from 2.5 bits for each feature on if n_bits allows it and ``init`` is None. It is "free" for codes
-        of up to 64 bits if there are at least 32 * n_bits rows to learn from, and "signed" otherwise.
+        take longer to learn and to search for. "levels": up to 4096 levels for each of some orthogonal directions;
+        fast, for long codes of up to 12 bits for each feature. With "free" and "levels" n_bits must be a multiple of 4.
+        "auto" is "levels" from 2.5 bits for each feature on if n_bits allows it and ``init`` is None. It is "free" for
+        codes of up to 64 bits if there are at least 32 * n_bits rows to learn from, and "signed" otherwise.
     max_iter : int (at least 0), default=5
         The largest number of rounds of the alternation between words and bits. The alternation ends when the error
         rises, which can happen with more bits than features. Free words get four times as many rounds after these.
@@ -117,6 +117,8 @@ class ABH(Hasher):
     level_directions_, level_bits_, level_values_ : ndarray
         Only with "levels": the directions, shape (n_features, k), the number of bits of each, and the levels of the
         first direction, then of the second, and so on.
+    level_rest_ : float
+        Only where the last four bits of a code are a part of its correction: what one of the 16 steps adds.
     directions_ : ndarray of shape (n_features, n_directions)
         The leading principal directions.
     shrinkage_ : ndarray of shape (n_directions + 1,)
@@ -210,8 +212,12 @@ class ABH(Hasher):
         queries, nearest = _held_out(sample, MetricGeometry.named(self.metric, mean), rng)
         differences = (sample[queries][:, None] - sample[nearest]).reshape(-1, sample.shape[1])
         levels = Levels.of(sample, differences, self.n_bits, rng)
+        if self.metric != "dot":
+            levels = levels.with_rest(sample, nearest.ravel(), differences, rng)
         self.n_iter_ = 1
-        self.level_directions_, self.level_bits_, self.level_values_ = levels
+        self.level_directions_, self.level_bits_, self.level_values_, rest = levels
+        if rest is not None:
+            self.level_rest_ = rest
         bits = LevelSearch(levels)(sample) > 0
         error = sample - levels.components(bits, sample.dtype) @ levels.directions.T.astype(sample.dtype)
         left_out = float(np.einsum("ij,ij->", error, error) / len(sample))
@@ -268,6 +274,8 @@ class ABH(Hasher):
         self.correction_weights_ = best_weights(products, terms, truth, geometry.starts, places)
         low, high = np.quantile(terms @ self.correction_weights_ - parts.squares(bits), BYTE_RANGE)
         self.correction_offset_, self.correction_scale_ = float(low), float(high - low) / 255 or 1.0
+        if hasattr(self, "level_rest_"):
+            self.level_rest_ = self.correction_scale_ / GROUP_WORDS
 
     def corrections(self, X: ArrayLike, codes: ArrayLike | None = None) -> Corrections:
         """The number that is added to every distance estimated from a code, kept in one byte.
@@ -376,7 +384,8 @@ class ABH(Hasher):
     def _levels(self) -> Levels | None:
         if len(self.words_) == self.n_bits or not hasattr(self, "level_bits_"):
             return None
-        return Levels(self.level_directions_, self.level_bits_, self.level_values_)
+        rest = getattr(self, "level_rest_", None)
+        return Levels(self.level_directions_, self.level_bits_, self.level_values_, rest)
 
     def _parts(self, real: np.dtype) -> "RowParts":
         levels = self._levels
@@ -384,10 +393,14 @@ class ABH(Hasher):
         squares = None if levels is None or self.metric == "dot" else levels.squares()
         return RowParts(words.astype(real, copy=False), levels, squares)
 
-    def _search_in(self, real: np.dtype) -> SignSearch | WordSearch | LevelSearch:
+    def _search_in(self, real: np.dtype) -> "SignSearch | WordSearch | LevelSearch | RestSearch":
         levels = self._levels
         if levels is not None:
-            return LevelSearch(levels)
+            search = LevelSearch(levels)
+            if not levels.rest:
+                return search
+            corrector = self._corrector(np.dtype(np.float64))
+            return RestSearch(search, corrector, self.correction_scale_, self.correction_offset_)
         if len(self.words_) > self.n_bits:
             return WordSearch(self.words_, self.restarts, real)
         return SignSearch(self.words_, PATIENCE, self.restarts, real)
@@ -454,16 +467,14 @@ class RowParts(NamedTuple):
         """The sums of the squares of the words that bits choose."""
         if self.word_squares is None:
             return 0.0
-        numbers = bits.reshape(len(bits), -1, GROUP_BITS) @ (1 << np.arange(GROUP_BITS)[::-1])
-        groups = self.word_squares.reshape(numbers.shape[1], -1)
-        return groups[np.arange(len(groups)), numbers].sum(axis=1)
+        return squares_of(self.word_squares, bits)
 
 
 class CodeScorer(NamedTuple):
     """Scores of the rows of a block."""
 
     view: CenteredView
-    search: SignSearch | WordSearch | LevelSearch
+    search: "SignSearch | WordSearch | LevelSearch | RestSearch"
 
     def __call__(self, block: NDArray) -> NDArray:
         return self.search(self.view(block))
@@ -497,6 +508,27 @@ class Corrector(NamedTuple):
         """As this object, of rows that are seen from the mean."""
         terms = self.near.terms(X, self.parts.coefficients(bits), self.parts.words)
         return terms[:, : len(self.weights)] @ self.weights - self.parts.squares(bits)
+
+
+class RestSearch(NamedTuple):
+    """Finds the bits of levels, and then those of the last group: what the byte of the correction leaves over.
+
+    It computes in double precision. The bits of a row then depend on the row alone.
+    """
+
+    search: LevelSearch
+    corrector: Corrector
+    scale: float
+    offset: float
+
+    def __call__(self, X: NDArray) -> NDArray:
+        scores = self.search(X)
+        numbers = self.corrector.of_bits(X.astype(np.float64), scores > 0)
+        steps = np.clip((numbers - self.offset) / self.scale, 0, 255)
+        rest = np.minimum((steps - np.floor(steps)) * GROUP_WORDS, GROUP_WORDS - 1).astype(np.intp)
+        bits = rest[:, None] >> np.arange(GROUP_BITS)[::-1] & 1
+        least = np.finfo(X.dtype).tiny
+        return np.hstack([scores, np.where(bits == 1, least, -least).astype(X.dtype)])
 
 
 def _held_out(X: NDArray, geometry: MetricGeometry, rng: np.random.RandomState) -> tuple[NDArray, NDArray]:

@@ -1,7 +1,6 @@
 """What every index of codes does in the same way: keep them by id, change them, save them."""
 
 import copy
-import threading
 from abc import ABC
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from hashlearn.codes import check_codes
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.durable.files import replacing
 from hashlearn.index.choose import Shown
-from hashlearn.index.code_table import CodeTable, Segment, packed_mask, unpacked_mask
+from hashlearn.index.code_table import CodeTable, Segment, packed_mask, thread_lock, unpacked_mask
 from hashlearn.index.file import read_table, write_table
 
 MAX_BITS = 4096
@@ -88,7 +87,7 @@ class CodeIndex(ABC, Generic[Engine]):
     def _begin(self, view: View[Engine]) -> None:
         self.view = view
         # Reentrant: an exception inside __exit__ must not deadlock this thread.
-        self._changing = threading.RLock()
+        self._changing = thread_lock()
 
     def __getstate__(self) -> CodeTable:
         return self.view.table

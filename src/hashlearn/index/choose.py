@@ -1,6 +1,5 @@
 """One search, two ways to do it: the scan and the tables, and the choice between them while a search goes on."""
 
-import threading
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Literal, NamedTuple, Self
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import as_words
-from hashlearn.index.code_table import Segment, bits_at
+from hashlearn.index.code_table import Segment, bits_at, thread_lock
 from hashlearn.index.cost_model import PROBING, CostModel
 from hashlearn.index.kernels.probe import Budget
 from hashlearn.index.kernels.scan import POSITION_BITS, POSITION_MASK, QUERIES_PER_BLOCK, QUERY_SHIFT, RangeQueries
@@ -73,7 +72,7 @@ class Engine:
         self.segment = segment
         self.reach = Reach(segment.n_bits)
         self.tables: MultiIndex | None = None
-        self._building = threading.RLock()
+        self._building = thread_lock()
         self._scans_at_once = segment.nbytes < _FEWEST_BYTES
 
     @cached_property

@@ -8,7 +8,9 @@ the tail are appended to it, in room that both tables share. Others are sorted i
 half of all codes are removed, the codes that are left are copied into one segment.
 """
 
+import os
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -51,12 +53,34 @@ class NewCodes(NamedTuple):
         return NewCodes(self.codes[order], self.ids[order], corrections)
 
 
+_LOCKS: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+def thread_lock() -> Any:
+    """A reentrant lock for threads. In a forked process it is free if another thread held it: that thread is gone."""
+    lock = threading.RLock()
+    _LOCKS.add(lock)
+    return lock
+
+
+def _free_locks() -> None:
+    for lock in list(_LOCKS):
+        if not lock._is_owned():
+            lock._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_locks)
+
+_TAKING = thread_lock()
+"""Held for a moment, while a room is taken."""
+
+
 class Room:
     """Memory for codes, of which the first ``used`` are written; the first table that asks gets the next ones."""
 
     def __init__(self, layout: Layout, capacity: int, *, ids: bool, corrections: bool):
         self.capacity, self.used = capacity, 0
-        self._taking = threading.RLock()
         self.front = room_for(capacity, layout.n_front, layout.dtype)
         self.back = room_for(capacity, layout.n_back, layout.dtype)
         self.ids = np.empty(capacity, np.int64) if ids else None
@@ -64,7 +88,7 @@ class Room:
 
     def take(self, first: int, n: int) -> bool:
         """Take the n places from ``first`` on, unless another table has, or there are fewer."""
-        with self._taking:
+        with _TAKING:
             if self.used != first or self.capacity < first + n:
                 return False
             self.used = first + n
@@ -475,7 +499,7 @@ class Once:
     def __init__(self, call: Callable[[], None]):
         self._call = call
         self._made = False
-        self._making = threading.RLock()
+        self._making = thread_lock()
 
     def __call__(self) -> None:
         if self._made:

@@ -14,7 +14,6 @@ trying the tables and giving up costs credit, a success earns what it saved, a s
 more queries are tried at once than there is credit for.
 """
 
-import threading
 from collections import deque
 from itertools import repeat
 from typing import NamedTuple
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import as_words, bytes_per_code
+from hashlearn.index.code_table import thread_lock
 from hashlearn.index.kernels.probe import Costs, Report
 from hashlearn.index.tables import MAX_CODES, Substrings
 
@@ -68,7 +68,7 @@ class CostModel:
         self._seen: deque[Seen] = deque(maxlen=_SAMPLE_QUERIES)
         self._credit: dict[tuple[str, int], float] = {}
         self._given_up: dict[tuple[str, int], float] = {}  # share of the queries tried
-        self._changing = threading.RLock()
+        self._changing = thread_lock()
 
     @property
     def possible(self) -> bool:

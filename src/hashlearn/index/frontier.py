@@ -235,7 +235,7 @@ def _chosen_margins(places: NDArray[np.int64], above: NDArray[np.float64]) -> ND
 
 def _reaches(partition: Partition, sizes: NDArray, queries: NDArray) -> NDArray[np.float64]:
     """:attr:`ListQueries.reaches <hashlearn.index.kernels.list_queries.ListQueries>` of queries."""
-    seen = partition.seen(queries)
+    seen = partition.beside_origin(queries)
     squares = np.einsum("ij,ij->i", seen, seen).astype(np.float64)
     if partition.metric == "dot":
         return np.sqrt(squares)
@@ -260,7 +260,7 @@ def _weights(partition: Partition, sizes: NDArray, queries: NDArray, sharpness: 
 
 
 def _levels(partition: Partition, sizes: NDArray, queries: NDArray) -> NDArray[np.float32]:
-    levels = partition.levels() - np.float32(partition.cross) * (partition.seen(queries) @ partition.centers.T)
+    levels = partition.levels() - np.float32(partition.cross) * (partition.beside_origin(queries) @ partition.offsets.T)
     return np.where(sizes > 0, levels, np.float32(1e30))
 
 

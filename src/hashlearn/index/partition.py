@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from hashlearn.codes import pack, unpack
 from hashlearn.hashers.abh import ABH, PATIENCE
 from hashlearn.index.grouped_centers import GroupedCenters, grouped_kmeans
+from hashlearn.index.kernels.products import short
 from hashlearn.linalg.abh import near_queries
 from hashlearn.linalg.abh.near_queries import NearQueries, recall
 from hashlearn.linalg.abh.signs import SignSearch
@@ -72,7 +73,8 @@ class Partition:
 
     def __init__(self, metric: str, n_bits: int, arrays: dict[str, NDArray]):
         self.metric, self.n_bits, self.arrays = metric, n_bits, arrays
-        self.centers, self.words = arrays["centers"], arrays["words"]
+        self.origin, self.offsets = _short_offsets(arrays["centers"], metric)
+        self.centers, self.words = self.origin + self.offsets, short(arrays["words"])
         self._lists_of = _nearest_center(self.centers, arrays.get("groups"))
         self._search = _search_of(self.words, n_bits)
         shrinkage = arrays["shrinkage"]
@@ -100,9 +102,10 @@ class Partition:
         hasher = _Words(n_bits, words=words, random_state=rng).fit(sample - centers[labels])
         centers = centers + hasher.mean_.astype(np.float32)
         labels = _nearest_center(centers, groups)(sample)
-        learned = _learned_corrections(sample, labels, centers, hasher.words_, n_bits)
+        code_words = short(hasher.words_.astype(np.float32, copy=False))
+        learned = _learned_corrections(sample, labels, centers, code_words, n_bits)
         in_groups = {} if groups is None else {"groups": groups}
-        return cls(metric, n_bits, {"centers": centers, "words": hasher.words_, **learned, **in_groups})
+        return cls(metric, n_bits, {"centers": centers, "words": code_words, **learned, **in_groups})
 
     @property
     def n_lists(self) -> int:
@@ -123,11 +126,14 @@ class Partition:
         codes, corrections = np.empty((len(X), -(-self.n_bits // 8)), np.uint8), np.empty(len(X), np.float32)
         for part in row_slices(len(X), 8 * len(self.words)):
             lists[part] = self._lists_of(X[part])
-            centers = self.centers[lists[part]]
-            residuals = X[part] - centers
+            residuals = X[part] - self.centers[lists[part]]
             codes[part] = pack(self._search(residuals) > 0)
-            corrections[part] = self._corrections(X[part], centers, residuals, codes[part])
+            corrections[part] = self._corrections(X[part], self.offsets[lists[part]], residuals, codes[part])
         return EncodedRows(lists, codes, corrections)
+
+    def beside_origin(self, block: NDArray) -> NDArray[np.float32]:
+        """Rows or queries as the method sees them, less the origin."""
+        return self.seen(block) - self.origin
 
     def nearest_lists(self, block: NDArray) -> NDArray[np.integer]:
         """The list of each row."""
@@ -139,19 +145,19 @@ class Partition:
         residuals = X - self.centers[self._lists_of(X)]
         return np.einsum("ij,ij->i", residuals, residuals)
 
-    def _corrections(self, X: NDArray, centers: NDArray, residuals: NDArray, codes: NDArray) -> NDArray:
+    def _corrections(self, X: NDArray, offsets: NDArray, residuals: NDArray, codes: NDArray) -> NDArray:
         coefficients = coefficients_of(unpack(codes, self.n_bits), len(self.words), residuals.dtype)
         added = self._near.terms(residuals, coefficients, self.words) @ self.arrays["weights"]
-        added += 2 * np.einsum("ij,ij->i", centers, coefficients @ self.words)
+        added += 2 * np.einsum("ij,ij->i", offsets, coefficients @ self.words)
         if self.metric == "dot":
-            added += np.einsum("ij,ij->i", centers, centers) - np.einsum("ij,ij->i", X, X)
+            added += np.einsum("ij,ij->i", offsets, offsets) - np.einsum("ij,ij->i", X, X)
         return added if self.metric == "euclidean" else added / 2
 
     def levels(self) -> NDArray[np.float32]:
-        """What a list adds to all estimates of its codes, besides ``cross`` times the product with its center."""
+        """What a list adds to all estimates of its codes, besides ``cross`` times the product with its offset."""
         if self.metric == "dot":
             return np.zeros(self.n_lists, np.float32)
-        squares = np.einsum("ij,ij->i", self.centers, self.centers)
+        squares = np.einsum("ij,ij->i", self.offsets, self.offsets)
         return squares if self.metric == "euclidean" else squares / 2
 
     @property
@@ -168,6 +174,18 @@ class _Words(ABH):
 
     def _learn_correction(self, X: NDArray, rng: np.random.RandomState) -> None:
         pass
+
+
+def _short_offsets(centers: NDArray[np.float32], metric: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Where centers are seen from, and the short numbers (:func:`short`) that they are there.
+
+    That is their mean, so that rounding does not depend on how far all of them are from zero; zero for inner products,
+    which the mean would change.
+    """
+    origin = np.zeros(centers.shape[1], np.float32)
+    if metric != "dot" and len(centers):
+        origin = centers.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return origin, short(centers - origin)
 
 
 def _nearest_center(

@@ -751,7 +751,8 @@ def _state_of(
 ) -> _State:
     words = word_rows(partition.words, partition.n_bits, table.n_bytes)
     geometry = Geometry(
-        vector_tiles(partition.centers),
+        partition.origin,
+        vector_tiles(partition.offsets),
         vector_tiles(words),
         len(words),
         partition.cross,

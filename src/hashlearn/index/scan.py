@@ -1,6 +1,5 @@
 """Search by looking at every code, at the speed the processor counts bits or the memory delivers them."""
 
-import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.deadline import check_deadline
+from hashlearn.index.code_table import thread_lock
 from hashlearn.index.kernels.scan import QUERIES_PER_BLOCK, RangeQueries, knn_scan, range_scan
 from hashlearn.index.kernels.tiles import TILE, Tiles, Words
 from hashlearn.threads import run_all, split
@@ -139,7 +139,7 @@ class Reach:
     def __init__(self, n_bits: int):
         self.no_limit = n_bits + 1
         self._seen: OrderedDict[int, deque[int]] = OrderedDict()
-        self._changing = threading.RLock()
+        self._changing = thread_lock()
 
     def knows(self, k: int) -> bool:
         """Have enough queries been seen for a limit?"""

@@ -42,7 +42,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.deadline import remaining_seconds
+from hashlearn.deadline import current_deadline, remaining_seconds
 from hashlearn.durable.files import canonical_json, json_digest, parsed_json
 from hashlearn.search.ids import Ids
 from hashlearn.search.kernels.texts import parse_numbers, row_sums
@@ -234,8 +234,11 @@ class Catalog:
     def _make_locks(self) -> None:
         self._reading, self._connecting = threading.RLock(), threading.RLock()
         self._scanning = threading.RLock()
-        # In memory there is one connection: who reads must not see what is not committed.
+        # In memory there is one connection, and one lock: who reads must not see what is not committed, and who fills
+        # a column while another thread changes the search would otherwise wait for the lock that the other one has.
         self._changing = self._reading if self.path is None else threading.RLock()
+        self.filling = self._reading if self.path is None else threading.RLock()
+        """Held by the thread that makes columns longer."""
 
     @classmethod
     def in_memory(cls) -> Self:
@@ -255,7 +258,7 @@ class Catalog:
 
     def _connect(self) -> None:
         with self.naming_errors():
-            self._scanner = None
+            self._scanner, self._patience = None, SECONDS_TO_WAIT
             if self.path is None:
                 self._writer = self._reader = self._connection(":memory:")
                 return
@@ -406,13 +409,19 @@ class Catalog:
             with self.naming_errors():
                 self.refuse_if_gone()
                 self._connect_again()
-                seconds = min(SECONDS_TO_WAIT, remaining_seconds())
-                self._writer.execute(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
+                self._wait_at_most(SECONDS_TO_WAIT if current_deadline.get() is None else remaining_seconds())
                 self._writer.execute("BEGIN IMMEDIATE")
                 self.refuse_if_gone()
         except BaseException:
             self.roll_back()
             raise
+
+    def _wait_at_most(self, seconds: float) -> None:
+        """How long the connection that writes waits for other processes."""
+        seconds = min(SECONDS_TO_WAIT, seconds)
+        if seconds != self._patience:
+            self._writer.execute(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
+            self._patience = seconds
 
     def remove_if_empty(self) -> bool:
         """Remove the file if nothing was ever saved in it; returns whether it was removed."""

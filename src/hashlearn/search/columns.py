@@ -9,13 +9,12 @@ import heapq
 import json
 import operator
 import sys
-import threading
 import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -220,7 +219,6 @@ class Columns:
     _absent: dict[str, int] = field(default_factory=dict, init=False)
     """For a field that was asked for: the number of places, from the first, that were read and lack it."""
     _masks: dict[str, tuple[int, Mask]] = field(default_factory=dict, init=False)
-    _filling: Any = field(default_factory=threading.RLock, init=False)
 
     @cached_property
     def words(self) -> Words:
@@ -235,7 +233,7 @@ class Columns:
         kept = self._masks.get(name)
         if kept is not None and kept[0] == n:
             return kept[1]
-        with self._filling:
+        with self.catalog.filling:
             mask = self._mask(condition, sums)
         if len(self._masks) >= _MASKS_KEPT:
             self._masks = {}
@@ -245,7 +243,7 @@ class Columns:
     def taken(self, catalog: Catalog, first_row: int, places: NDArray[np.int64]) -> "Columns":
         """The columns of some places, ascending, which become 0, 1, 2, ..."""
         other = Columns(catalog, first_row)
-        with self._filling:
+        with self.catalog.filling:
             for field, column in self._columns.items():
                 if len(places) and len(column.codes.values) > places[-1]:
                     other._columns[field] = column.taken(places)
@@ -253,14 +251,14 @@ class Columns:
 
     def counts(self, field: str, chosen: Mask, sums: NDArray[np.uint32], limit: int | None = None) -> list[Facet]:
         """How many of the chosen places have each value of a field, the most frequent first."""
-        with self._filling:
+        with self.catalog.filling:
             column = self._column(field, sums)
             self._warn_if_unknown(field, column, sums)
             return column.counts(chosen, limit)
 
     def histogram(self, field: str, chosen: Mask, sums: NDArray[np.uint32], n_bins: int) -> Histogram:
         """How many of the chosen places have a number of a field within each bin."""
-        with self._filling:
+        with self.catalog.filling:
             return self._column(field, sums).histogram(chosen, n_bins)
 
     def _column(self, field: str, sums: NDArray[np.uint32]) -> Column:
@@ -297,8 +295,12 @@ class Columns:
     def _mask(self, condition: Condition, sums: NDArray[np.uint32]) -> Mask:
         if isinstance(condition, Joined):
             join = np.logical_and if condition.word == "and" else np.logical_or
-            return reduce(join, (self._mask(part, sums) for part in condition.parts))
-        check_deadline()
+            first, *others = condition.parts
+            mask = self._mask(first, sums)
+            for part in others:
+                check_deadline()
+                mask = join(mask, self._mask(part, sums))
+            return mask
         column = self._column(condition.field, sums)
         if not isinstance(condition, Differs):  # every row differs from a value that it does not have
             self._warn_if_unknown(condition.field, column, sums)

@@ -5,13 +5,13 @@ is removed keeps its place until the search is compacted. A reader
 that holds the first places only is therefore right about them, whatever was appended since.
 """
 
-import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes.results import NO_ID
+from hashlearn.index.code_table import thread_lock
 from hashlearn.rows.inputs import as_ids, check_unique, ids_are_text
 from hashlearn.search.kernels.texts import (
     EMPTY,
@@ -29,11 +29,15 @@ _MOST_FULL = 0.6
 _NEWLINE = 10
 
 
+_TAKING = thread_lock()
+"""Held for a moment, while room is taken."""
+
+
 class _Space:
     """An array with room for more values; the first ``used`` are taken."""
 
     def __init__(self, room: NDArray, used: int):
-        self.room, self.used, self.taking = room, used, threading.RLock()
+        self.room, self.used = room, used
 
 
 class Growing:
@@ -47,7 +51,7 @@ class Growing:
 
     def appended(self, new: NDArray) -> "Growing":
         n, n_after, space = len(self.values), len(self.values) + len(new), self._space
-        with space.taking:
+        with _TAKING:
             has_room = space.used == n and len(space.room) >= n_after
             if has_room:
                 space.used = n_after
@@ -144,7 +148,7 @@ class _Table:
     def __init__(self) -> None:
         self.slots = np.full(64, EMPTY, np.int32)
         self.n_inserted = 0
-        self.filling = threading.RLock()
+        self.filling = thread_lock()
 
     def upto(self, n: int, digests: NDArray[np.uint64]) -> NDArray[np.int32]:
         """The slots, with all places below n."""

@@ -422,7 +422,7 @@ class StoreRows:
     def refitted(self, hasher: MetricHasher, X: Any) -> None:
         vars(self).update(vars(StoreRows(self._link.refitted(hasher))))
 
-    def tune(self, queries: Any, k: int, target_recall: float) -> Tuning:
+    def tune(self, queries: Any, k: int, target_recall: float, other_n_bits: Iterable[int] | None = None) -> Tuning:
         return self._need_memory("tune")
 
     def keep_tuning(self, tuning: Tuning) -> None:

@@ -8,13 +8,13 @@ Rows that were added since are put into the lists some hundreds at a time. A sea
 that are in no list.
 """
 
-import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.index.code_table import thread_lock
 from hashlearn.index.partitioned import PartitionedIndex
 from hashlearn.rows import RowBlocks
 from hashlearn.rows.blocks import Source
@@ -78,7 +78,7 @@ class SearchLists:
     def __init__(self, covered: Covered, n_made_for: int, limit: float):
         self._now = covered  # one reference: a reader takes all of it together
         self.n_made_for, self.limit = n_made_for, limit
-        self._growing = threading.Lock()
+        self._growing = thread_lock()
 
     @classmethod
     def made(

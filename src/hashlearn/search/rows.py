@@ -494,6 +494,7 @@ class CatalogRows:
 
     def refitted(self, hasher: MetricHasher, X: Any) -> None:
         """Use another hasher, which was fitted to the rows X; the rows of the hasher before are dropped."""
+        self.refuse_inside_transaction("fit")
         calibration = Calibration.of(X) if self._keep == "int8" else None
         if self._folder is None:
             fresh = type(self)(hasher, self._keep, self._now.facts.index_kind)
@@ -501,7 +502,6 @@ class CatalogRows:
             fresh._calibration = calibration
             vars(self).update(vars(fresh))
             return
-        self.refuse_inside_transaction("fit")
         with self.changing() as pending:
             self._forget_places(pending)
             self.use_hasher(pending, hasher)

@@ -1,6 +1,5 @@
 """Vectors in, neighbors out: a hasher, an index, ids and payloads as one object, and as one folder."""
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from hashlearn import explore
 from hashlearn.checks import check_choice, check_flag, check_integer
 from hashlearn.codes.results import Neighbors
 from hashlearn.features.encoders import ENCODER_FILE, Encoder, as_encoder, load_encoder, save_encoder
+from hashlearn.index.code_table import thread_lock
 from hashlearn.rows.inputs import as_vectors, plain_rows
 from hashlearn.search.catalog import OutdatedError
 from hashlearn.search.columns import Facet, Histogram
@@ -156,7 +156,7 @@ class SimilaritySearch:
         """New rows that the last call with ``duplicates`` has found to be near others."""
         self._length_checks = _LENGTH_CHECKS
         # Reentrant: an exception inside __exit__ must not deadlock this thread.
-        self._changing = threading.RLock()
+        self._changing = thread_lock()
 
     def __getstate__(self) -> Any:
         with self._changing:
@@ -305,7 +305,13 @@ class SimilaritySearch:
         return self
 
     def tune(
-        self, queries: ArrayLike | None = None, k: int = 10, target_recall: float = 0.95, *, keep: bool = True
+        self,
+        queries: ArrayLike | None = None,
+        k: int = 10,
+        target_recall: float = 0.95,
+        *,
+        keep: bool = True,
+        other_n_bits: Sequence[int] | None = None,
     ) -> Tuning:
         """Find, and keep for later searches, how many candidates a wanted recall needs; see :func:`tune`.
 
@@ -320,13 +326,16 @@ class SimilaritySearch:
             Share of the true k nearest, by the kept vectors, that is to be found.
         keep : bool
             False only measures; ``search.tuning = tuning`` keeps it then.
+        other_n_bits : list of int, or None
+            Lengths of code to learn and judge as well, which takes most of the time. None is twice and four times the
+            length, unless 2 k candidates suffice already.
 
         Returns
         -------
         Tuning
             What was measured, and the number that was chosen; ``print`` shows it as a table.
         """
-        tuning = self._rows.reader.tune(queries, k, target_recall)
+        tuning = self._rows.reader.tune(queries, k, target_recall, other_n_bits)
         if keep:
             self.tuning = tuning
             if queries is not None and isinstance(self._rows, CatalogRows) and self.has_lists:

@@ -1,6 +1,7 @@
 """The rows of a search at one moment, as a reader holds them. A snapshot never changes; a change makes the next one."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -314,12 +315,12 @@ class Snapshot:
             for X in (row, row.astype(np.float64)):
                 self.search(X, min(10, len(self)), Options())
 
-    def tune(self, queries: Any, k: int, target_recall: float) -> Tuning:
+    def tune(self, queries: Any, k: int, target_recall: float, other_n_bits: Iterable[int] | None = None) -> Tuning:
         """How many candidates a recall needs."""
         if self.vectors is None:
             raise ValueError("tune needs vectors to compare with; make the search with keep_vectors='float32'")
         view = _ByPosition(self)
-        return tune(view, queries, k, target_recall, vectors=view.rows)
+        return tune(view, queries, k, target_recall, vectors=view.rows, other_n_bits=other_n_bits)
 
     # -- other rows -------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ import os
 import secrets
 import struct
 import tempfile
-import threading
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
@@ -28,6 +27,7 @@ from hashlearn.durable.files import (
     writing_new,
 )
 from hashlearn.durable.locks import exclusive
+from hashlearn.index.code_table import thread_lock
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.vector_records import (
     DTYPES,
@@ -80,7 +80,7 @@ class VectorFile:
         self.n_features, self.dtype, self.calibration = layout.n_features, layout.dtype, layout.calibration
         self._file = file
         self._mapping: VectorMapping | None = None
-        self._changing = threading.RLock()
+        self._changing = thread_lock()
         self._n_added = _read_count(file, layout) if path is not None else 0
 
     @classmethod

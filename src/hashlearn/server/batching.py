@@ -97,7 +97,7 @@ class Together:
     async def do(self, kind: Hashable, item: Any) -> Any:
         """Wait for the turn of an item, and return its result."""
         loop = asyncio.get_running_loop()
-        waiting = Waiting(item, loop.create_future(), current_deadline())
+        waiting = Waiting(item, loop.create_future(), current_deadline.get())
         self.waiting.setdefault(kind, []).append(waiting)
         self.n_arrived += 1
         self._listen()

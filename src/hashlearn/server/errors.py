@@ -17,7 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 SOON = {"Retry-After": "1"}
-_LONGEST = 300
+_LONGEST, _LONGEST_NAME = 300, 200
+_MOST_LISTED = 100
 _MESSAGES = {404: "there is no such page", 405: "this page does not know the method"}
 _WORDS = {
     "extra_forbidden": "is not a field of this request",
@@ -60,7 +61,9 @@ def error_response(
 
 
 def invalid(error: ValidationError | RequestValidationError) -> Problem:
-    """The first complaint of pydantic as a 422."""
+    """The first complaint of pydantic as a 422. To list very many takes long, and no other request is served then."""
+    if isinstance(error, ValidationError) and error.error_count() > _MOST_LISTED:
+        return Problem(422, f"the body has {error.error_count():,} mistakes, such as fields that no request has")
     return _of_details(error.errors()[0])
 
 
@@ -132,9 +135,11 @@ async def _of_validation(request: Request, error: Any) -> Response:
 
 
 def _of_details(details: ErrorDetails | dict[str, Any]) -> Problem:
-    field = _field(details["loc"])
     if details["type"] == "json_invalid":
         return Problem(422, "the body must be JSON")
+    field = _field(details["loc"])
+    if details["type"] == "extra_forbidden":  # a client may have called it anything
+        field = ".".join(map(str, details["loc"]))[:_LONGEST_NAME]
     message = _WORDS.get(details["type"]) or re.sub("^(Input|String) should", "must", details["msg"])
     return Problem(422, f"{field or 'the body'} {message}", field)
 

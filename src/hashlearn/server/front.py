@@ -238,7 +238,8 @@ class RequestLimits:
                 raise _Left from None
             body.whole()
             if not body.is_read:
-                raise Problem(408, f"the body must arrive within {seconds:g} seconds") from None
+                message = f"the body must arrive within {seconds:g} seconds"
+                raise Problem(408, message, headers={"Connection": "close"}) from None
             if self.workers.is_stopping:
                 raise Problem(503, "the server stops", headers=SOON) from None
             raise Problem(504, f"the request took longer than {seconds:g} seconds") from None

@@ -38,11 +38,13 @@ from hashlearn.rows.formats import path_and_name, read_array, read_vectors
 from hashlearn.search import SimilaritySearch
 from hashlearn.server.page.pictures import ArrayPictures, FolderPictures, Pictures
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 SEARCH, ENCODER, NOTES = "search", f"search/{ENCODER_FILE}", "collection.json"
 ROWS_AT_A_TIME = 4096
 LEARNED_FROM = 20_000
 """Rows that the hash functions are learned from, at most."""
+TUNED_FOR = 24
+"""So many neighbors of a query are compared by enough candidates; the first part of a list on the page has them."""
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d+)?")
 """Numbers as text. A text with leading zeros is a name, such as a postal code."""
 
@@ -253,7 +255,10 @@ def _indexed(made: EncodedCollection, how: HowToHash) -> SimilaritySearch:
     field = "text" if made.has_texts else None
     search = SimilaritySearch(hasher, metric=metric, keep_vectors="float32", text_field=field)
     search.fit(made.vectors[:: -(-len(made.vectors) // LEARNED_FROM)])
-    return search.add(made.vectors, made.ids, made.payloads)
+    search.add(made.vectors, made.ids, made.payloads)
+    if len(search) > TUNED_FOR and not search.has_lists:  # lists know how far to look
+        search.tune(k=TUNED_FOR, other_n_bits=[])
+    return search
 
 
 def _keep(folder: Path, search: SimilaritySearch, made: EncodedCollection) -> None:

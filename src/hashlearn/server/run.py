@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
@@ -114,11 +115,18 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._in_head = True
+        self._stop_waiting()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self._refusal is not None:
             self._refuse(*self._refusal)
+        elif self._has_unread_body() and self._giving_up is None:  # who goes on sending it keeps no connection open
+            self._wait_for_head()
+
+    def _has_unread_body(self) -> bool:
+        """Whether a request was answered whose body is still on its way."""
+        return self.cycle is not None and self.cycle.response_complete and self.cycle.more_body
 
     def _is_answering(self) -> bool:
         """Whether a complete request still waits for its answer, or for the rest of the answer."""
@@ -131,6 +139,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def _end_wait(self) -> None:
         if self._is_answering():  # the answer takes long, not the request
             self._wait_for_head()
+        elif self._has_unread_body():
+            self.transport.close()
         else:
             self._refuse(408, f"path and headers must arrive within {self._head_seconds:g} seconds")
 
@@ -237,9 +247,10 @@ class _Server(uvicorn.Server):
             threading.Timer(_SECONDS_TO_ANSWER, workers.give_up),
             threading.Timer(_SECONDS_TO_END, _end_now),
         ]
+        self._n_signals = count()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if not self.should_exit:
+        if not next(self._n_signals):  # a further signal may come before this call ends, and is handled inside of it
             for timer in self._timers:
                 timer.daemon = True
                 timer.start()

@@ -151,6 +151,6 @@ async def ended(work: Future[Result], keeps_late: bool = False) -> Result:
 
 def expire_current() -> None:
     """End the time of this task's request."""
-    deadline = current_deadline()
+    deadline = current_deadline.get()
     if isinstance(deadline, Deadline):
         deadline.expire()

@@ -88,3 +88,17 @@ def test_without_a_package_the_error_says_what_to_install(package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=rf"needs {package}.* pip install 'hashlearn\[report\]'"):
         need_report_packages()
+
+
+def test_one_length_is_drawn_as_bars_with_the_names_of_the_methods():
+    values, styles = {"a": {64: 0.5}, "b": {64: 0.25}}, styles_for(["a", "b"], reference="r")
+    svg = by_bits_figure(values, styles, reference=("r", 0.4))
+    assert [svg.index(f">{name}</text>") > 0 for name in ("a", "b", "mAP, 64 bits")] == [True] * 3
+    widths = [
+        max(map(float, found.split())) - min(map(float, found.split()))
+        for found in (
+            " ".join(re.findall(r"[ML] ([\d.]+) ", path))
+            for path in re.findall(r'<path d="([^"]*)"[^>]*style="fill: var\(--series', svg)
+        )
+    ]
+    assert widths[0] == pytest.approx(2 * widths[1], rel=1e-3)

@@ -8,7 +8,7 @@ import pytest
 from other_processors import cross_compiled, output_of_python
 
 from hashlearn.index import PartitionedIndex
-from hashlearn.index.kernels.products import products, vector_tiles
+from hashlearn.index.kernels.products import products, short, vector_tiles
 from hashlearn.index.kernels.sorting import sort_keys
 
 SEARCH = """
@@ -25,7 +25,7 @@ print(json.dumps([index.search(X[:n], 5, probes=9).ids.tolist() for n in (7, 1)]
 CROSS_COMPILE = """
 from hashlearn.index.kernels.products import products
 kernel = njit(products.py_func, _nrt=False)  # code from the cache could not be looked at
-kernel(np.zeros(128, np.float32), 2, np.zeros((5, 2), np.float32), np.zeros((5, 64), np.float32))
+kernel(np.zeros(64, np.uint32), np.zeros((5, 2), np.float32), np.zeros((5, 64), np.float32))
 """
 
 
@@ -55,13 +55,26 @@ def test_products_are_made_of_vector_instructions(triple, cpu, instruction):
 def test_products_are_those_of_numpy_and_the_same_in_any_company(n_queries):
     rng = np.random.default_rng(0)
     vectors, queries = (rng.standard_normal((n, 13)).astype(np.float32) for n in (150, n_queries))
+    vectors, queries = short(vectors), np.pad(queries, ((0, 0), (0, 1)))
     tiles, out = vector_tiles(vectors), np.empty((n_queries, 192), np.float32)
-    products(tiles, 13, queries, out)
-    np.testing.assert_allclose(out[:, :150], queries @ vectors.T, atol=1e-5)
+    products(tiles, queries, out)
+    np.testing.assert_allclose(out[:, :150], queries[:, :13] @ vectors.T, atol=1e-5)
     alone = np.empty((1, 192), np.float32)
     for query, together in zip(queries, out):
-        products(tiles, 13, query[None], alone)
+        products(tiles, query[None], alone)
         assert np.array_equal(alone[0], together)
+
+
+def test_short_numbers_are_the_nearest_ones_with_16_bits():
+    numbers = np.random.default_rng(0).standard_normal(1000).astype(np.float32) * np.float32(10.0) ** np.arange(-20, 30, 0.05)
+    numbers = numbers.astype(np.float32)
+    rounded = short(numbers)
+    assert not (rounded.view(np.uint32) & 0xFFFF).any()
+    lower = (numbers.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    higher = ((numbers.view(np.uint32) & np.uint32(0xFFFF0000)) + np.uint32(1 << 16)).view(np.float32)
+    nearest = np.minimum(np.abs(lower - numbers), np.abs(higher - numbers))
+    np.testing.assert_array_equal(np.abs(rounded - numbers), nearest)
+    np.testing.assert_array_equal(short(rounded), rounded)
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 63, 64, 500])

@@ -56,6 +56,16 @@ def test_levels_of_normal_components_leave_what_is_known_of_them(pieces, known):
     assert error == pytest.approx(known, rel=0.1)
 
 
+@pytest.mark.parametrize("pieces", [[1, 4], [2, 4], [3, 4], [1, 4, 4], [3, 4, 4], [2, 4, 2]])
+def test_the_longest_piece_of_a_direction_counts_most(pieces):
+    components = np.random.RandomState(0).standard_normal(20_000)
+    levels = fitted_levels(components, pieces).reshape([1 << piece for piece in pieces])
+    spreads = [float(np.ptp(levels, axis=axis).mean()) for axis in range(len(pieces))]
+    assert max(spreads) == spreads[pieces.index(4)]
+    whole = fitted_levels(components, sorted(pieces, reverse=True))
+    np.testing.assert_allclose(np.sort(levels, axis=None), np.sort(whole), atol=0.02)
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 3), st.integers(0, 2**31 - 1))
 def test_a_row_takes_the_nearest_of_all_codes(n_groups, seed):

@@ -171,7 +171,13 @@ def test_a_facet_counts_what_the_other_filters_leave(digits):
     counts = dict(re.findall(r'name="f.label" value="(\d)".*?<span class="count">(\d+)</span>', answer.text))
     assert counts == {str(label): str((label == Y).sum()) for label in range(10) if str(label) in counts}
     assert len(counts) >= 8
+    assert list(counts) == sorted(counts)
     assert 'value="3" checked' in answer.text
+
+
+def test_a_chosen_value_that_is_no_number_stands_behind_the_numbers(digits):
+    counts = re.findall(r'type="checkbox" name="f.label" value="([^"]*)"', digits.get("/?f.label=many").text)
+    assert counts == [*map(str, range(10)), "many"]
 
 
 def test_where_no_item_meets_the_filters_the_chosen_ones_stay_and_can_be_cleared(digits):
@@ -354,6 +360,7 @@ def test_inside_says_how_much_of_the_best_answer_the_codes_find(digits):
 
 def test_quality_is_computed_in_the_background_and_kept(digits, computed):
     answer = computed(digits, "/page/quality?bit=5")
+    assert 9 <= float(re.search(r"A search finds <strong>([\d.]+) of the 10</strong> true", answer.text)[1]) <= 10
     assert "From all 1,797 items" in answer.text
     assert "Bit 5 is 1" in answer.text
     assert digits.get("/page/correlation.png").content.startswith(b"\x89PNG")
@@ -421,6 +428,7 @@ def test_a_search_that_keeps_no_vectors_shows_what_its_codes_say(clients, comput
     assert len(shown_ids(client.get("/?id=digit+7"))) == 24
     assert "Only codes are kept here: the order is approximate" in client.get("/?id=digit+7").text
     assert "this search keeps none" in computed(client, "/page/quality").text
+    assert "nobody can say how many" in client.get("/page/quality").text
     assert "keeps no vectors" in client.get("/page/compare?id=digit+7&with=lsh:16").text
 
 

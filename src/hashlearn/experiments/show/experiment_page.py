@@ -15,6 +15,9 @@ from hashlearn.experiments.show.text_tables import cell_texts, heading, notes
 
 SUBTITLE = "Means over the runs, each with its standard deviation; the best of every column is marked."
 
+MOST_OPEN = 8
+"""Methods of a table that is open: the picture says more than a longer one, which opens with a click."""
+
 
 class ReportedExperiment(NamedTuple):
     """An experiment and its results."""
@@ -58,7 +61,15 @@ def _section(experiment: Experiment, results: Results) -> Section | None:
     drawings = figures_of(experiment, results) or drawn_tables(experiment, tables)
     if not drawings and not tables:
         return None
-    return Section(experiment.title, experiment.caption, _tables(tables), drawings, notes(experiment, results, tables))
+    is_long = any(len(table.rows) > MOST_OPEN for table in tables)
+    return Section(
+        experiment.title,
+        experiment.caption,
+        _tables(tables),
+        drawings,
+        notes(experiment, results, tables),
+        folded="All numbers as tables" if drawings and is_long else "",
+    )
 
 
 def _tables_of(experiment: Experiment, results: Results) -> list[MeasureTable]:
@@ -83,7 +94,7 @@ def _headline(reported: Sequence[ReportedExperiment]) -> str:
         if not n_columns:
             continue
         ((name, often),) = winners.most_common(1)
-        return f"Best {measure.title} in {often} of {n_columns} columns: {name}. "
+        return f"{name} has the best {measure.title} in {often} of {n_columns} columns. "
     return ""
 
 

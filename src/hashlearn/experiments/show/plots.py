@@ -49,7 +49,7 @@ def line_figure(curves: Iterable[PlotLine], styles: Mapping[str, Style], axes_of
         axes.plot(
             np.asarray(curve.x),
             np.asarray(curve.y),
-            color=_INK if style.color is None else _SERIES.format(style.color),
+            color=_color(style),
             linewidth=style.width,
             linestyle="-" if style.dashes == SOLID else (0, style.dashes),
             marker="o" if markers else None,
@@ -92,13 +92,39 @@ def by_bits_figure(
     y_label: str = "mAP",
     reference: tuple[str, float] | None = None,
 ) -> str:
-    """A number of each method against the length of its codes; the reference is a level line."""
+    """A number of each method against the length of its codes; the reference is a level line. Bars for one length."""
     lengths = sorted({n_bits for of_method in values.values() for n_bits in of_method})
+    if len(lengths) == 1:
+        of_length = {name: of[lengths[0]] for name, of in values.items()}
+        return bars_figure(of_length, styles, title, f"{y_label}, {lengths[0]} bits", reference)
     curves = [PlotLine(name, sorted(of), [of[n_bits] for n_bits in sorted(of)]) for name, of in values.items()]
     if reference is not None and lengths:
         curves.append(PlotLine(reference[0], [lengths[0], lengths[-1]], [reference[1]] * 2))
     axes = FigureAxes(title, "bits", y_label, x_ticks=lengths, log_x=True, markers=True, y_range=(0.0, None))
     return line_figure(curves, styles, axes)
+
+
+def bars_figure(
+    values: Mapping[str, float],
+    styles: Mapping[str, Style],
+    title: str,
+    x_label: str,
+    reference: tuple[str, float] | None = None,
+) -> str:
+    """A bar for each method, the first on top; the reference is an upright line."""
+    figure = _new_figure()
+    axes = figure.add_subplot()
+    axes.barh(list(values), list(values.values()), color=[_color(styles[name]) for name in values], height=0.6)
+    axes.invert_yaxis()
+    if reference is not None:
+        style = styles[reference[0]]
+        axes.axvline(reference[1], color=_color(style), linewidth=style.width, linestyle=(0, style.dashes))
+    _dress(axes, title, x_label, "")
+    return _svg(figure, title)
+
+
+def _color(style: Style) -> str:
+    return _INK if style.color is None else _SERIES.format(style.color)
 
 
 def _precision_recall(evaluation: Any) -> tuple[NDArray, NDArray]:

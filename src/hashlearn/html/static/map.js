@@ -143,6 +143,7 @@ export async function drawMap(map, go) {
   const redraw = () => {
     if (waiting) return;
     waiting = true;
+    map.classList.toggle("near", view.scale > 1);
     requestAnimationFrame(() => {
       waiting = false;
       if (width && height) draw();  // nothing is seen of a map that another one has replaced
@@ -219,6 +220,8 @@ export async function drawMap(map, go) {
       const [other] = [...touches].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
       const length = place => Math.hypot(place[0] - other[0], place[1] - other[1]);
       zoomAt(length(here) / (length(before) || 1), (here[0] + other[0]) / 2, (here[1] + other[1]) / 2);
+      view.x -= (here[0] - before[0]) / 2 / across();
+      view.y -= (here[1] - before[1]) / 2 / down();
     } else {
       view.x -= (here[0] - before[0]) / across();
       view.y -= (here[1] - before[1]) / down();
@@ -240,6 +243,7 @@ export async function drawMap(map, go) {
   canvas.addEventListener("pointercancel", event => touches.delete(event.pointerId));
   canvas.addEventListener("pointerleave", () => (over.hidden = true));
   canvas.addEventListener("wheel", event => {
+    if (event.deltaY > 0 && view.scale <= 1 && !event.ctrlKey) return;  // the whole map is seen: the page goes on
     event.preventDefault();
     zoomAt(Math.exp(-event.deltaY / 300), event.offsetX, event.offsetY);
   }, { passive: false });

@@ -16,7 +16,9 @@ const kept = new Map();  // parts of the page at other addresses
 function show(part) {
   showItems(part, list => basket.mark(list));
   drawMap(part.querySelector("[data-map]"), go);
-  for (const job of part.querySelectorAll("[data-job]")) watchJob(job, () => refresh(job.closest("[data-part]").dataset.part));
+  for (const job of part.querySelectorAll("[data-job]")) {
+    watchJob(job, () => job.isConnected ? refresh(job.closest("[data-part]").dataset.part) : kept.clear());
+  }
   // A changed setting is applied at once; the button is for those without scripts.
   for (const button of part.querySelectorAll("[data-apply]")) button.hidden = true;
   // What takes longer comes after the page.
@@ -29,20 +31,27 @@ function show(part) {
 
 const pageOf = async address => new DOMParser().parseFromString(await (await fetch(address)).text(), "text/html");
 
-// Put other parts in the places of those that are shown, which are returned. What is open, and who has the focus, stays.
+// Put other parts in the places of those that are shown, which are returned. What is open, what is typed and not sent,
+// and who has the focus, stays; the focus of a link that is gone goes to the content.
 function exchange(partOf, parts = "[data-part]") {
-  const { id, name, value } = document.activeElement;
+  const active = document.activeElement;
+  const { id, name, value } = active;
   const left = new Map();
   for (const before of document.querySelectorAll(parts)) {
     const after = partOf(before.dataset.part);
     if (!after) continue;
     const wasOpen = [...before.querySelectorAll("details")].map(each => each.open);
     [...after.querySelectorAll("details")].forEach((each, place) => (each.open = wasOpen[place] ?? each.open));
+    for (const typed of before.querySelectorAll("input[type=search][id], textarea[id]")) {
+      const field = after.querySelector(`#${typed.id}`);
+      if (field && typed.value !== typed.defaultValue) field.value = typed.value;
+    }
     before.replaceWith(after);
     left.set(before.dataset.part, before);
   }
   const again = id ? `#${CSS.escape(id)}` : name && `:not([type=hidden])[name="${CSS.escape(name)}"][value="${CSS.escape(value)}"]`;
   if (again) document.querySelector(again)?.focus({ preventScroll: true });
+  if (!active.isConnected && document.activeElement === document.body) document.querySelector("main").focus({ preventScroll: true });
   return left;
 }
 
@@ -67,10 +76,15 @@ async function go(address, isNew = true) {
     return location.assign(address);
   }
   if (mine !== latest) return;
-  if (isNew) history.pushState(null, "", address);
+  if (!page.querySelector("main")) return location.assign(address);
+  if (isNew && new URL(address, location).search !== location.search) history.pushState(null, "", address);
   const { title } = document;
   document.title = page.title;
   keep(showParts(page), title);
+  say();
+}
+
+function say() {
   document.querySelector("[data-said]").textContent = document.querySelector("main h1").textContent;
 }
 
@@ -92,6 +106,7 @@ addEventListener("popstate", () => {
   keep(exchange(part => before.left.get(part)), title);
   resetForms();
   for (const list of document.querySelectorAll("[data-items]")) basket.mark(list);
+  say();
 });
 document.addEventListener("click", event => {
   const link = event.target.closest("a[data-here]");

@@ -55,22 +55,27 @@ function undo() {
 }
 
 // Decisions are kept as you go: in the state where a server shows the page, otherwise by the browser.
-async function save(changes) {
+let sending = Promise.resolve(); // one request after the other: of two about a row, the last one counts
+function save(changes) {
   const said = byId("saved");
   if (data.server) {
-    said.textContent = "saving…"; said.className = "";
     const body = JSON.stringify(changes.map(([row, word, kept]) => [row.id, word, kept.id]));
-    try {
-      const answer = await fetch("decisions", { method: "POST", body, headers: { "Content-Type": "application/json" } });
-      if (!answer.ok) throw new Error(await answer.text());
-      said.textContent = "saved";
-    } catch (error) { said.textContent = `not saved: ${error.message}`; said.className = "problem"; }
+    said.textContent = "saving…"; said.className = "";
+    sending = sending.then(() => send(body, said));
     return;
   }
   try {
     localStorage.setItem(data.token, JSON.stringify([...mine]));
     said.textContent = "kept in this browser"; said.className = "";
   } catch { said.textContent = "this browser keeps nothing: download your decisions"; said.className = "problem"; }
+}
+
+async function send(body, said) {
+  try {
+    const answer = await fetch("decisions", { method: "POST", body, headers: { "Content-Type": "application/json" } });
+    if (!answer.ok) throw new Error(await answer.text());
+    said.textContent = "saved";
+  } catch (error) { said.textContent = `not saved: ${error.message}`; said.className = "problem"; }
 }
 
 function restore() {
@@ -218,7 +223,9 @@ function redraw() {
 function count() {
   const number = (value) => value.toLocaleString("en");
   const rows = shown.reduce((sum, group) => sum + group.rows.length, 0);
-  const which = search ? `${number(shown.length)} groups found so far` : shown.length ? `groups ${number(shown[0].number)} to ${number(shown[shown.length - 1].number)} of ${number(data.n_groups)}` : "no groups";
+  const first = shown[0]?.number, last = shown[shown.length - 1]?.number;
+  const places = first === last ? `group ${number(first ?? 0)}` : `groups ${number(first)} to ${number(last)}`;
+  const which = search ? `${number(shown.length)} groups found so far` : shown.length ? `${places} of ${number(data.n_groups)}` : "no groups";
   const yours = [...mine.values()].filter(([word]) => word).length;
   byId("counts").textContent = `${which}, ${number(rows)} rows here · in all ${number(data.n_rows)} rows in groups, ${number(data.n_dropped)} to drop` + (yours ? ` · ${number(yours)} decided by you` : "");
 }
@@ -228,8 +235,17 @@ function fill(groups, isMore) {
   const main = byId("groups");
   const made = groups.map(section);
   if (isMore) main.append(...made); else main.replaceChildren(...made);
+  made.forEach(goToFirstMark);
   if (!shown.length) main.replaceChildren(element("p", "", data.n_groups ? "No group fits the search." : "No duplicates within this distance."));
   count();
+}
+
+// A card shows the beginning of a long text, or what is around the first word that differs.
+function goToFirstMark(box) {
+  for (const text of box.querySelectorAll(".card .text")) {
+    const mark = text.querySelector("ins, del");
+    if (mark && mark.offsetTop > text.clientHeight / 2) text.scrollTop = mark.offsetTop - text.clientHeight / 2;
+  }
 }
 
 function trouble(error) { byId("groups").replaceChildren(element("p", "problem", error.message)); }
@@ -301,7 +317,7 @@ function download() {
 
 // Two rows side by side, large.
 let large = null;
-function openLarge(group, row) { large = { group, place: Math.max(1, group.rows.indexOf(row)) }; drawLarge(); if (!byId("large").open) byId("large").showModal(); }
+function openLarge(group, row) { large = { group, place: Math.max(1, group.rows.indexOf(row)) }; drawLarge(); if (!byId("large").open) { byId("large").showModal(); byId("large").focus(); } }
 function drawLarge() {
   const { group, place } = large, kept = group.rows[0], row = group.rows[place];
   byId("large-title").textContent = `Group ${group.number}, row ${place + 1} of ${group.rows.length} · ${verdict(row, kept)}`;
@@ -337,7 +353,7 @@ function goToNext(box) {
 }
 
 function onKey(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select")) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input:not([type='checkbox']), select")) {
     if (event.key === "Escape") event.target.blur();
     return;
   }
@@ -345,7 +361,7 @@ function onKey(event) {
   if (byId("large").open) {
     if (name === "j" || name === "arrowright") moveLarge(1);
     else if (name === "k" || name === "arrowleft") moveLarge(-1);
-    else if (name === " " && event.target.tagName !== "BUTTON") toggle(large.group.rows[large.place], large.group.rows[0]);
+    else if (name === " " && !event.target.matches("button, input")) toggle(large.group.rows[large.place], large.group.rows[0]);
     else if (name === "x") differ(large.group.rows[large.place], large.group);
     else if (name === "z") byId("large").close();
     else if (name === "u") undo();

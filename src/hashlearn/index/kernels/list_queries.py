@@ -68,20 +68,23 @@ class Geometry(NamedTuple):
 
     Attributes
     ----------
-    centers, words : arrays, float32
+    origin : array of shape (d,), float32
+        Taken off queries before all else; centers are as seen from there.
+    centers, words : arrays, uint32
         In tiles (:func:`hashlearn.index.kernels.products.vector_tiles`).
     n_words : int
         One for each bit, in whole bytes, or 16 for each four bits.
     cross : float
         What products are multiplied by.
     square : float
-        Times the squared length of a query, it is added to its estimates.
+        Times the squared length of a query as seen from the origin, it is added to its estimates.
     is_unit : bool
-        Are queries scaled to length one?
+        Are queries scaled to length one, before the origin is taken off?
     """
 
-    centers: NDArray[np.float32]
-    words: NDArray[np.float32]
+    origin: NDArray[np.float32]
+    centers: NDArray[np.uint32]
+    words: NDArray[np.uint32]
     n_words: int
     cross: float
     square: float
@@ -138,12 +141,13 @@ def ask(lists, geometry, queries, probes):
     """The queries as integers, with their nearest lists; and whether they are finite."""
     n, d = queries.shape
     n_lists, n_entries = len(lists.sizes), lists.n_bytes * 2 * TABLE
-    seen, squares = np.empty((n, d), np.float32), np.empty(n, np.float32)
+    pairs = (d + 1) // 2
+    seen, squares = np.empty((n, 2 * pairs), np.float32), np.empty(n, np.float32)
     is_finite = _see(geometry, queries, seen, squares)
-    levels = np.empty((n, geometry.centers.size // d), np.float32)
-    products(geometry.centers, d, seen, levels)
-    weights = np.empty((n, geometry.words.size // d), np.float32)
-    products(geometry.words, d, seen, weights)
+    levels = np.empty((n, geometry.centers.size // pairs), np.float32)
+    products(geometry.centers, seen, levels)
+    weights = np.empty((n, geometry.words.size // pairs), np.float32)
+    products(geometry.words, seen, weights)
     ends, counts = np.empty((n, 3), np.float32), np.zeros(n, np.int64)
     by_list = np.empty(n_lists, np.float32)
     for q in range(n if is_finite else 0):
@@ -183,19 +187,25 @@ def ask(lists, geometry, queries, probes):
 
 @lean
 def _see(geometry, queries, seen, squares):
-    """Write the queries as the method sees them, and their squared lengths; returns whether they are finite."""
+    """Write the queries as seen from the origin, and their squared lengths; returns whether they are finite."""
     total = np.float32(0)
     for q in range(len(queries)):
+        scale = np.float32(1)
+        if geometry.is_unit:
+            square = np.float32(0)
+            for i in range(queries.shape[1]):
+                square += queries[q, i] * queries[q, i]
+            if square > 0:
+                scale = np.float32(1 / np.sqrt(square))
         square = np.float32(0)
         for i in range(queries.shape[1]):
-            square += queries[q, i] * queries[q, i]
-        scale = np.float32(1)
-        if geometry.is_unit and square > 0:
-            scale = np.float32(1 / np.sqrt(square))
-        for i in range(queries.shape[1]):
-            seen[q, i] = queries[q, i] * scale
-        squares[q] = square * scale * scale
-        total += squares[q] * np.float32(0)
+            number = queries[q, i] * scale - geometry.origin[i]
+            seen[q, i] = number
+            square += number * number
+        for i in range(queries.shape[1], seen.shape[1]):
+            seen[q, i] = 0
+        squares[q] = square
+        total += square * np.float32(0)
     return total == 0
 
 

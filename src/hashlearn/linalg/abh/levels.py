@@ -10,10 +10,15 @@ of bits are rotated at random, which makes their variances similar.
 The bits of all directions are joined, and the code is cut after every fourth bit. So it is a code of free words
 (:mod:`hashlearn.linalg.abh.words`): the 16 words of a group are the sums of the vectors that its bits add in their
 directions. A cut can divide the bits of a direction into pieces. Its levels are then sums of one number for each piece.
+The longest piece counts most. The products of the pieces, which the words cannot hold, are small then.
+
+A direction that is cut makes the correction of a code larger, and one byte of it less exact. Where this costs more than
+four bits, the last group of a code holds the rest of the correction: its words are zero, and its number is added to the
+distance in steps of a sixteenth of the byte's.
 """
 
 import heapq
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +26,7 @@ from numpy.typing import NDArray
 from hashlearn.compiled import compiled
 from hashlearn.linalg.abh.words import GROUP_BITS, GROUP_WORDS
 
-MOST_BITS = 8
+MOST_BITS = 12
 """Bits of a direction, at most."""
 
 _LEAST_COUNT = 1e-3
@@ -60,7 +65,8 @@ def pieces_of(first: int, n_bits: int) -> list[int]:
 def fitted_levels(components: NDArray, pieces: list[int]) -> NDArray[np.float64]:
     """The 2^m levels of a direction, by the number that m bits write; a sum of one number for each piece of the bits.
 
-    Rounds of nearest levels and of means, from levels at equal distances.
+    Rounds of nearest levels and of means, from levels at equal distances. The longest piece tells which of these it is
+    first.
     """
     n_bits = sum(pieces)
     points = SortedPoints.of(components)
@@ -72,6 +78,10 @@ def fitted_levels(components: NDArray, pieces: list[int]) -> NDArray[np.float64]
     for piece in pieces:
         shift -= piece
         parts.append((numbers >> shift) & ((1 << piece) - 1))
+    places = np.zeros_like(numbers)
+    for part, piece in sorted(zip(parts, pieces, strict=True), key=lambda pair: -pair[1]):
+        places = (places << piece) | part
+    levels = levels[places]
     for _ in range(_ROUNDS):
         counts, sums = points.of_levels(levels)
         for part, piece in zip(parts, pieces, strict=True):
@@ -118,11 +128,14 @@ class Levels(NamedTuple):
     bits : ndarray of int, shape (k,)
     values : ndarray of shape (sum of 2^bits,)
         The levels of the first direction, by their numbers, then those of the second, and so on.
+    rest : float or None
+        What the number of the last group adds, times this, to the distance; None without such a group.
     """
 
     directions: NDArray
     bits: NDArray
     values: NDArray
+    rest: float | None = None
 
     @classmethod
     def of(cls, X: NDArray, differences: NDArray, n_bits: int, rng: np.random.RandomState) -> "Levels":
@@ -142,6 +155,29 @@ class Levels(NamedTuple):
         ]
         return cls(V, bits, np.concatenate(values).astype(np.float32))
 
+    def with_rest(self, X: NDArray, near: NDArray[np.intp], differences: NDArray, rng: np.random.RandomState) -> Self:
+        """Levels with four bits less, and a group for the rest of the correction, where that makes estimates better.
+
+        It does where one byte rounds the squared lengths by more than four bits fewer add to the errors of distances.
+        The differences are those of queries from the rows ``near`` of X.
+        """
+        n_bits = int(self.bits.sum())
+        if n_bits <= GROUP_BITS:
+            return self
+        bits = LevelSearch(self)(X) > 0
+        components = self.components(bits, X.dtype)
+        errors = X[near] - components[near] @ self.directions.T
+        error = np.var(2 * np.einsum("ij,ij->i", differences, errors))
+        missing = np.einsum("ij,ij->i", X, X) - squares_of(self.squares(), bits)
+        least, most = np.quantile(missing, (0.001, 0.999))
+        if ((most - least) / 255) ** 2 / 12 <= (4 ** (GROUP_BITS / len(self.bits)) - 1) * error:
+            return self
+        return self.of(X, differences, n_bits - GROUP_BITS, rng)._replace(rest=0.0)
+
+    @property
+    def n_groups(self) -> int:
+        return int(self.bits.sum()) // GROUP_BITS + (self.rest is not None)
+
     @property
     def tables(self) -> list[NDArray]:
         """The levels of every direction."""
@@ -153,8 +189,7 @@ class Levels(NamedTuple):
         A piece of a direction adds the difference to the level with zeros in these bits; the first piece adds that
         level too.
         """
-        n_groups = int(self.bits.sum()) // GROUP_BITS
-        words = np.zeros((n_groups, GROUP_WORDS, len(self.directions)))
+        words = np.zeros((self.n_groups, GROUP_WORDS, len(self.directions)))
         numbers, first = np.arange(GROUP_WORDS), 0
         for direction, count, table in zip(self.directions.T, self.bits.tolist(), self.tables, strict=True):
             base, end = float(table[0]), first + count
@@ -171,9 +206,10 @@ class Levels(NamedTuple):
 
         The sum is exact except for directions that are cut: twice the products of their pieces are missing.
         """
-        n_groups = int(self.bits.sum()) // GROUP_BITS
-        squares = np.zeros((n_groups, GROUP_WORDS))
+        squares = np.zeros((self.n_groups, GROUP_WORDS))
         numbers, first = np.arange(GROUP_WORDS), 0
+        if self.rest is not None:
+            squares[-1] = self.rest * numbers
         for count, table in zip(self.bits.tolist(), self.tables, strict=True):
             pieces = pieces_of(first, count)
             grid = np.square(table.astype(np.float64)).reshape([1 << piece for piece in pieces])
@@ -194,6 +230,12 @@ class Levels(NamedTuple):
             components[:, i] = table[numbers]
             first += count
         return components
+
+
+def squares_of(squares: NDArray, bits: NDArray) -> NDArray:
+    """The sums of :meth:`Levels.squares` over the groups of some bits; a last group that has no bits adds nothing."""
+    numbers = bits.reshape(len(bits), -1, GROUP_BITS) @ (1 << np.arange(GROUP_BITS)[::-1])
+    return squares.reshape(-1, GROUP_WORDS)[np.arange(numbers.shape[1]), numbers].sum(axis=1)
 
 
 def _order_with_few_cuts(bits: NDArray) -> NDArray[np.intp]:

@@ -40,7 +40,11 @@ class FieldFilter(NamedTuple):
     ----------
     field : str
     values : list of ShownValue
+<<<<<<< HEAD
         The most frequent values, and the chosen ones.
+=======
+        The most frequent ones, and those that are chosen; numbers in ascending order.
+>>>>>>> wt-page
     others : list of str
         Further values, for the text box.
     histogram : Markup or None
@@ -126,6 +130,9 @@ class Fields:
             for place, (text, count) in enumerate(texts)
             if place < LISTED or text in chosen
         ]
+        if all(_is_number(facet.value) for facet in counts):
+            numbers = {str(facet.value): float(facet.value) for facet in counts}
+            listed.sort(key=lambda value: numbers.get(value.text, np.inf))
         return FieldFilter(field, listed, [text for text, _ in texts[LISTED:OFFERED]], None, limits)
 
     def _histogram(

@@ -19,6 +19,7 @@ from hashlearn.server.page.statistics import (
 
 K = 10
 N_QUERIES = 100
+N_SEARCHES = 30
 CANDIDATES = (10, 20, 50, 100, 200, 500, 1000)
 N_SCORED = 2000
 N_BUCKETS = 5
@@ -46,6 +47,10 @@ class Quality(NamedTuple):
     buckets : list of ShownBucket
     curve : RecallCurve or None
         None if no vectors are kept.
+    found : float or None
+        How many of the true neighbors a search finds, on average; None where no vectors are kept.
+    n_neighbors : int
+        How many true neighbors there are.
     order : array of shape (n_scored, n_bits), or None
         Rows of the sample by each bit's score, ascending.
     """
@@ -56,6 +61,8 @@ class Quality(NamedTuple):
     correlation_png: bytes
     buckets: list[ShownBucket]
     curve: RecallCurve | None
+    found: float | None
+    n_neighbors: int
     order: NDArray[np.int64] | None
 
 
@@ -63,7 +70,7 @@ def measured(collection: Collection) -> Quality:
     """Compute all statistics; reports progress."""
     if not len(collection):
         raise ValueError("there are no items yet, so there is nothing to judge")
-    steps = iter(track(range(5), "statistics"))
+    steps = iter(track(range(6), "statistics"))
     next(steps)
     sample = collection.sample()
     next(steps)
@@ -77,6 +84,8 @@ def measured(collection: Collection) -> Quality:
     next(steps)
     curve = None if sample.vectors is None else _curve(sample, n_bits)
     next(steps)
+    found = None if sample.vectors is None else _found(collection, sample)
+    next(steps)
     quality = Quality(
         sample,
         bits,
@@ -84,6 +93,8 @@ def measured(collection: Collection) -> Quality:
         correlation_png(bits.correlation),
         buckets,
         curve,
+        found,
+        min(K, len(collection) - 1),
         _order_by_score(collection.search.hasher, sample),
     )
     next(steps, None)
@@ -111,6 +122,24 @@ def _curve(sample: ItemSample, n_bits: int) -> RecallCurve | None:
     neighbors = np.stack([row[row != query][:k] for row, query in zip(nearest, queries)])
     counts = [count for count in CANDIDATES if count < n] or [n - 1]
     return recall_curve(sample.codes, n_bits, queries, neighbors, counts)
+
+
+def _found(collection: Collection, sample: ItemSample) -> float | None:
+    """How many of the nearest items by vectors a search for some items of the sample finds, on average."""
+    search, k = collection.search, min(K, len(collection) - 1)
+    if sample.vectors is None or k < 1:
+        return None
+    chosen = np.random.default_rng(2).choice(len(sample.ids), min(N_SEARCHES, len(sample.ids)), replace=False)
+    own, queries = sample.ids[chosen].tolist(), sample.vectors[chosen]
+    found, truth = (search.search(queries, k + 1, **how).ids.tolist() for how in ({}, {"recall": 1.0}))
+    shared = [
+        len({*_others(here, id)[:k]} & {*_others(true, id)[:k]}) for id, here, true in zip(own, found, truth)
+    ]
+    return float(np.mean(shared))
+
+
+def _others(ids: list[Any], own: Any) -> list[Any]:
+    return [id for id in ids if id != own]
 
 
 def _order_by_score(hasher: Any, sample: ItemSample) -> NDArray[np.int64] | None:

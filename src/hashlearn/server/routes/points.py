@@ -179,14 +179,25 @@ def _entry(record: Any, with_vector: bool) -> dict[str, Any]:
 
 
 def _remove_all(service: Service, body: DeleteRequest) -> dict[str, int]:
-    """Runs on the thread that writes, so the rows cannot be removed between the check and the removal."""
+    """On the thread that writes. A request that is answered together with this one may remove some rows first."""
+    there = [id for id in dict.fromkeys(body.ids) if id in service.search]
+    if body.must_exist and len(there) < len(set(body.ids)):
+        missing = next(id for id in body.ids if id not in there)
+        raise unprocessable("ids", f"must be in the search, got {missing!r:.60}, which is not")
     try:
-        there = [id for id in dict.fromkeys(body.ids) if id in service.search]
-        if body.must_exist and len(there) < len(set(body.ids)):
-            missing = next(id for id in body.ids if id not in there)
-            raise unprocessable("ids", f"must be in the search, got {missing!r:.60}, which is not")
         if there:
             service.search.remove(there)
-    except (ValueError, TypeError) as error:  # one was removed by another request of the same transaction
-        raise problem_of(error, {"ids": "ids"}) or error from None
+    except ValueError as error:
+        if body.must_exist:
+            raise problem_of(error, {"ids": "ids"}) or error from None
+        there = [id for id in there if _is_removed(service.search, id)]
     return {"removed": len(there)}
+
+
+def _is_removed(search: SimilaritySearch, id: int | str) -> bool:
+    """Remove a row; False where it is gone."""
+    try:
+        search.remove([id])
+    except ValueError:
+        return False
+    return True
