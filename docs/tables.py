@@ -156,6 +156,7 @@ def distance_to_paper() -> str:
     return markdown(rows)
 
 
+@cache
 def _compared(name: str) -> list[MeasureTable]:
     tables = measure_tables(paper_experiment(name), paper_results())
     return [table for table in tables if table.is_compared and table.measure.name == "mAP_stable"]
@@ -288,6 +289,7 @@ class EmbeddingRow(NamedTuple):
     means: dict[str, float]
 
 
+@cache
 def embedding_rows(dataset: str) -> tuple[dict[str, float | None], dict[tuple[str, int], EmbeddingRow]]:
     """The measures of the float vectors, and what is stored for every method and length."""
     experiment = read_experiment(ROOT / "experiments" / "embeddings.toml")

@@ -8,8 +8,8 @@
         search.upsert(X, ids, payloads)
         distances, ids = search.search(queries, k=10, filter={"year": {"$gte": 2020}})
 
-Every call may be made twice without harm, so one that fails on its way is made again: rows are written under their
-ids, and an answer of 503 means that nothing was written.
+A repeated call does no harm: rows are written under their ids, and an answer 503 means that nothing was written. So the
+client repeats a call that did not reach the server.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ _PAGE = 1000
 
 
 class ServiceError(RuntimeError):
-    """What a server said that is not about the arguments.
+    """An error of the server that is not about the arguments.
 
     Attributes
     ----------
     status : int
-        The status of its answer; 0 where there was none.
+        The status of its answer; 0 if there was no answer.
     """
 
     def __init__(self, status: int, message: str):
@@ -48,7 +48,7 @@ class ServiceError(RuntimeError):
 
 
 class ClientCall(NamedTuple):
-    """A request, what is read from its answer, and what is sent instead when it is sent again."""
+    """A request, the function that reads its answer, and the request that is sent if it is repeated."""
 
     method: str
     path: str
@@ -58,7 +58,7 @@ class ClientCall(NamedTuple):
 
 
 class ServedInfo(NamedTuple):
-    """What a server says of a search."""
+    """The facts of a served search."""
 
     rows: int
     n_bits: int
@@ -70,7 +70,7 @@ class ServedInfo(NamedTuple):
 
 
 class _Requests:
-    """What is asked of a server, and how its answers are read: the same for both clients."""
+    """The common part of both clients: makes requests and reads answers."""
 
     def __init__(
         self, url: str, key: str | None = None, *, name: str | None = None, timeout: float = 30.0, retries: int = 3
@@ -108,7 +108,7 @@ class _Requests:
         listed = _listed_ids(ids)
         for start in range(0, len(listed), most):
             body = {"ids": listed[start : start + most]}
-            # Whether an earlier attempt removed the rows is not known: a later one does not mind that they are gone.
+            # An earlier attempt may have removed the rows, so a repeated one accepts that they are gone.
             yield ClientCall("POST", "/points/delete", {**body, "must_exist": True}, _nothing, body)
 
     def _get(self, ids: ArrayLike, vectors: bool, most: int) -> Iterator[ClientCall]:
@@ -129,7 +129,7 @@ class _Requests:
         return ClientCall("POST", "/points/scroll", body, _read_page)
 
     def _pause(self, attempt: int, answer: Any) -> float:
-        """Seconds until the next attempt: as the server says, or about twice as long each time."""
+        """Seconds until the next attempt: the server's number, or about twice as long each time."""
         wanted = answer.headers.get("Retry-After", "") if answer is not None else ""
         if wanted.isdecimal():
             return min(float(wanted), _LONGEST_PAUSE)
@@ -137,20 +137,20 @@ class _Requests:
 
 
 class Client(_Requests):
-    """A search that a server has, as if it were in this process.
+    """A search on a server, with the methods of a search in this process.
 
     Parameters
     ----------
     url : str
-        Where ``hashlearn serve`` listens, such as ``http://localhost:8000``.
+        The address of ``hashlearn serve``, such as ``http://localhost:8000``.
     key : str or None
         The key of the server.
     name : str or None
-        The search, where the server has several.
+        The name of the search, if the server has several.
     timeout : float
-        Seconds that a request may take.
+        The longest time of a request, in seconds.
     retries : int
-        How often a request is made again that did not arrive, or that the server could not take.
+        How often a request is repeated if it did not arrive, or if the server could not take it.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class Client(_Requests):
         self._http.close()
 
     def info(self) -> ServedInfo:
-        """What the server says of the search, asked anew.
+        """The facts of the search, requested again.
 
         Returns
         -------
@@ -245,22 +245,22 @@ class Client(_Requests):
         k : int
             At least 1.
         recall : float or None
-            The share of the true neighbors that is to be found; 1.0 compares all vectors.
+            The wanted share of the true neighbors; 1.0 compares all vectors.
         candidates : int or None
-            How many codes are ordered anew.
+            The number of codes that are reranked.
         rerank : {"codes", "asymmetric", "vectors"} or None
-            What the result is ordered by.
+            The order of the result.
         filter : dict or None
             A condition on the payloads.
         subset : list of ids or None
             Look only among these rows.
         include : list of "payload" and "vector"
-            What else the result has of each neighbor.
+            Further parts of the result for each neighbor.
 
         Returns
         -------
         distances, ids : arrays of shape (n_queries, k), or (k,) for one vector
-            Nearest first, with the attributes ``recall`` and ``probed`` where the server says them.
+            Nearest first. The result has the attributes ``recall`` and ``probed`` if the server gives them.
         """
         queries, was_one_row = as_vectors(X)
         wanted = [include] if isinstance(include, str) else list(include)
@@ -274,7 +274,7 @@ class Client(_Requests):
         return _first_row(found) if was_one_row else found
 
     def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
-        """Write rows, in the places of those that have their ids; what a call of the server takes at once is atomic.
+        """Write rows; a row with a known id replaces the old row. Each request to the server is atomic.
 
         Parameters
         ----------
@@ -283,9 +283,9 @@ class Client(_Requests):
         ids : list or array of n integers >= 0, or of n strings
             Each only once.
         payloads : list of n dicts, frame, or None
-            What else is known of the rows.
+            The other fields of the rows.
         column : str or None
-            The column of a table that holds the vectors, where it has several.
+            The column of a table that holds the vectors, if the table has several columns.
 
         Returns
         -------
@@ -297,7 +297,7 @@ class Client(_Requests):
         return self
 
     def remove(self, ids: ArrayLike) -> Self:
-        """Remove rows; ValueError where one is not there: of those that the server takes at once, none is removed then.
+        """Remove rows. An unknown id is a ValueError; then no row of the same request is removed.
 
         Parameters
         ----------
@@ -314,7 +314,7 @@ class Client(_Requests):
         return self
 
     def get(self, ids: ArrayLike) -> list[Record]:
-        """Read rows back; ids that are not there are left out.
+        """Read rows back; unknown ids are left out.
 
         Parameters
         ----------
@@ -329,7 +329,7 @@ class Client(_Requests):
         return [record for call in self._get(ids, True, self._facts.max_batch) for record in self._do(call)]
 
     def payloads(self, ids: ArrayLike) -> list[dict[str, Any] | None]:
-        """The payloads of rows, in the order of the ids; None for one that is not there.
+        """The payloads of rows, in the order of the ids; None for an unknown id.
 
         Parameters
         ----------
@@ -339,14 +339,14 @@ class Client(_Requests):
         Returns
         -------
         list of dict or None
-            In the order of the ids; None for one that is not there.
+            In the order of the ids; None for an unknown id.
         """
         calls = self._get(ids, False, self._facts.max_batch)
         found = {record.id: record.payload for call in calls for record in self._do(call)}
         return [found.get(id) for id in _listed_ids(ids)]
 
     def count(self, filter: dict | None = None) -> int:
-        """How many rows there are, or how many meet a filter.
+        """The number of rows, or of rows that meet a filter.
 
         Parameters
         ----------
@@ -361,7 +361,7 @@ class Client(_Requests):
         return self._do(self._count(filter))
 
     def facets(self, field: str, filter: dict | None = None, limit: int | None = None) -> list[Facet]:
-        """The values that a payload field has, and how many rows have each, the most frequent first.
+        """The values of a payload field, each with its number of rows, the most frequent first.
 
         Parameters
         ----------
@@ -370,7 +370,7 @@ class Client(_Requests):
         filter : dict or None
             Count only rows that meet it.
         limit : int or None
-            The most frequent values only; None is what the server takes by itself.
+            The number of values; None for the default of the server.
 
         Returns
         -------
@@ -394,7 +394,7 @@ class Client(_Requests):
         Returns
         -------
         Page
-            ``records``, and ``after`` for the next page; None where this is the last one.
+            ``records``, and ``after`` for the next page; ``after`` is None on the last page.
         """
         return self._do(self._scroll(filter, limit, after))
 
@@ -418,7 +418,7 @@ class Client(_Requests):
 
 
 class AsyncClient(_Requests):
-    """As :class:`Client`, for programs that wait for many things at once: its methods are coroutines.
+    """As :class:`Client`, for asynchronous programs: its methods are coroutines.
 
     Parameters
     ----------
@@ -532,7 +532,7 @@ def _is_worth_a_retry(answer: Any) -> bool:
 
 
 def _read(call: ClientCall, answer: Any, failure: Exception | None) -> Any:
-    """What an answer says, or the error that it stands for."""
+    """The content of an answer; an answer with an error is raised."""
     if answer is None:
         raise ServiceError(0, f"the server cannot be reached: {failure}") from None
     if answer.status_code < 300:
@@ -574,7 +574,7 @@ def _read_facets(answer: Any) -> list[Facet]:
 
 
 def _nothing(answer: Any) -> None:
-    """Of an answer that says nothing more than that it was done."""
+    """The result of an answer without content."""
 
 
 def _search_options(
@@ -592,7 +592,7 @@ def _search_options(
 
 
 def _as_neighbors(results: list[dict[str, Any]], k: int) -> NeighborsWithRows:
-    """Results of single queries as arrays; places that nothing fills are as in the library."""
+    """Results of single queries as arrays. Empty places are filled as in the library."""
     ids = [id for result in results for id in result["ids"]]
     distances = [distance for result in results for distance in result["distances"]]
     is_real = not distances or any(isinstance(distance, float) for distance in distances)

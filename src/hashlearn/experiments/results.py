@@ -222,12 +222,12 @@ class Results:
 
     def line(self, task: Task) -> Line | None:
         """The line of a task, if it has been done and has a result."""
-        line = self._lines.get(key_of(task.config))
+        line = self._lines.get(task.key)
         return None if line is None or "problem" in line else line
 
     def problem(self, task: Task) -> str | None:
         """The reason why a finished task has no result."""
-        return self._lines.get(key_of(task.config), {}).get("problem")
+        return self._lines.get(task.key, {}).get("problem")
 
     def data(self, dataset: DatasetSettings) -> dict[str, Any] | None:
         """Size of the data a dataset's lines come from."""
@@ -235,7 +235,7 @@ class Results:
 
     def origins(self, tasks: Iterable[Task]) -> dict[str, str]:
         """The origins of the lines of these tasks, by their keys."""
-        lines = [line for task in tasks if (line := self._lines.get(key_of(task.config)))]
+        lines = [line for task in tasks if (line := self._lines.get(task.key))]
         return {line["key"]: _origin(line) for line in lines}
 
     def has_published_features(self, dataset: DatasetSettings) -> bool:
@@ -299,7 +299,7 @@ def by_dataset(parts: Iterable[RunGrid]) -> list[list[Task]]:
     groups: dict[str, dict[tuple[str, str], Task]] = {}
     for part in parts:
         for task in tasks_of_part(part):
-            groups.setdefault(task.dataset.name, {}).setdefault((task.title, key_of(task.config)), task)
+            groups.setdefault(task.dataset.name, {}).setdefault((task.title, task.key), task)
     return [list(tasks.values()) for tasks in groups.values()]
 
 

@@ -44,7 +44,7 @@ ROWS_AT_A_TIME = 4096
 LEARNED_FROM = 20_000
 """Rows that the hash functions are learned from, at most."""
 TUNED_FOR = 24
-"""So many neighbors of a query are compared by enough candidates; the first part of a list on the page has them."""
+"""The candidates are tuned for this number of neighbors: the first part of a list on the page."""
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d+)?")
 """Numbers as text. A text with leading zeros is a name, such as a postal code."""
 

@@ -77,6 +77,11 @@ class Task:
         ranking = {"ranking": self.method.ranking} if self.method.ranking else {}
         return plain({**config, "method": self.method.method, "params": params, **ranking})
 
+    @cached_property
+    def key(self) -> str:
+        """The short name of the configuration."""
+        return key_of(self.config)
+
 
 def configuration(hasher: Hasher) -> dict[str, Any]:
     """All parameters of a hasher but its length and its seed; of a union, those of its parts.
@@ -100,7 +105,7 @@ def configuration(hasher: Hasher) -> dict[str, Any]:
 
 def tasks_of(experiment: Experiment) -> list[Task]:
     """All tasks of an experiment: first every method and length once, then the repetitions."""
-    found = {key_of(task.config): task for part in experiment.parts for task in tasks_of_part(part)}
+    found = {task.key: task for part in experiment.parts for task in tasks_of_part(part)}
     return sorted(found.values(), key=lambda task: task.run)
 
 
