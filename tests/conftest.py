@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 from chromium_program import FLAGS, chromium_program, missing
+from hypothesis import settings
 from one_compiler import compile_once
 
+settings.register_profile("without deadlines", deadline=None)  # on a busy machine an example may take any time
+settings.load_profile("without deadlines")
 compile_once()
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # Haystack sends statistics of its use otherwise
 

@@ -58,8 +58,8 @@ def split(n: int, n_parts: int) -> list[tuple[int, int]]:
 def one_blas_thread() -> Iterator[None]:
     """Keep BLAS to one thread within a ``with`` block.
 
-    Its other threads spin for a while when they are done, at the cost of whoever comes next, and sums depend in their
-    last bits on how many there are.
+    After their work, its other threads spin for a while and take time from other threads. The number of threads also
+    changes the last bits of sums.
 
     The setting of a BLAS library is one for the whole process. So it is changed when the first block begins and put
     back when the last one ends, on whatever threads they are. A block must not contain a ``yield``: while a generator

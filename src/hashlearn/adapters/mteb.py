@@ -58,7 +58,7 @@ class MTEBCodes:
         inputs : iterable of dict
             Batches, with a list of texts as ``"text"`` each.
         **settings : dict
-            What MTEB says of the task, which makes no difference to codes.
+            Settings of the task; ignored, because codes do not depend on them.
 
         Returns
         -------

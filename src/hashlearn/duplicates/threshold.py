@@ -45,7 +45,7 @@ _WIDTH = 1.5
 """The (squared) distances from x / 1.5 to 1.5 x are counted together."""
 
 _EMPTIER = 2
-"""The gap between copies and others has at most half of the pairs that there are among copies."""
+"""In the gap between copies and others, there are at most half as many pairs as among copies."""
 
 _SHARP = 6
 """Copies end at once where this many times as many pairs are right before as right behind."""

@@ -164,7 +164,7 @@ def _answer(content: bytes, side: int) -> tuple[bool, tuple[int, int], bytes]:
 
 
 def _limit_memory(most_bytes: int) -> None:
-    """Limit the memory of this process to what it has now and the given bytes. Only Linux can."""
+    """Limit the memory of this process to its present size plus the given bytes, on Linux."""
     try:
         import resource
 

@@ -1,7 +1,8 @@
 """The codes of an index at one moment, by their ids.
 
-A table never changes: adding and removing give another one. Whoever holds a table can search it while others make the
-next. A change costs what it touches: a removed code stays where it is and is marked, new codes go behind the others.
+A table never changes: adding and removing return another one. So a table can be searched while a change makes the next
+one. The cost of a change depends on its own codes: a removed code stays in its place and is marked, and new codes are
+put behind the others.
 
 Codes lie in two segments, each in the order of its ids: the **base** and the **tail**. Codes with ids above those of
 the tail are appended to it, in room that both tables share. Others are sorted into the tail; when it has grown, or when

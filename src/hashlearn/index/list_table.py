@@ -1,6 +1,6 @@
 """The codes of a partitioned index at one moment, list by list.
 
-A table never changes: adding and removing give another one. Whoever holds a table can search it while others make the
+A table never changes: adding and removing return another one. So a table can be searched while a change makes the
 next. A list has whole tiles one behind the other, with room for more codes in the last of them or behind. Codes added
 go into that room, which both tables share. A list without room for them moves to the end of the tiles; the place where
 it was is lost until all lists are copied, one behind the other.

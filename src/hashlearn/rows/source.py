@@ -100,7 +100,7 @@ class _File:
 
 
 class Stream(Source):
-    """Blocks that a function returns anew for every pass; the first pass counts and checks the rows.
+    """Blocks of a function that is called for every pass; the first pass counts and checks the rows.
 
     Attributes
     ----------

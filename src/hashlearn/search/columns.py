@@ -1,8 +1,8 @@
-"""Payload fields as columns: what filters and facets look at instead of JSON.
+"""Payload fields as columns, which filters and facets read instead of JSON.
 
 A field becomes a column when a filter first names it. A column has a number for every place, -1 where the row has no
 such field, and a list of the different values that the numbers stand for. Rows are only appended, and so are the
-numbers: a write makes a column longer the next time it is used, and never makes it anew.
+numbers: after a write, the next use of a column makes it longer.
 """
 
 import heapq
@@ -31,7 +31,7 @@ _FEW_ROWS = 256
 """Rows up to which Python reads the payloads."""
 _MASKS_KEPT = 8
 _COLUMNS_KEPT = 256
-"""Whoever may ask may name any field: a search of a million rows takes 4 MB for a column."""
+"""Most columns that are kept. A client may name any field, and a column of a million rows takes 4 MB."""
 _ABSENT_KEPT, _LONGEST_ABSENT = 1000, 1000
 _SORTED_AT_A_TIME = 8192
 """Strings: no other thread of Python works while a list is sorted."""

@@ -26,15 +26,15 @@ LEAST_ROWS = {"auto": 100_000, "lists": 1_000}
 DEFAULT_RECALL = 0.95
 
 _GROWTH = 4
-"""Lists are made anew when there are this many times the rows that they were made for."""
+"""New lists are made when there are this many times as many rows as when the lists were made."""
 
 _MOST_OUTSIDE = 256
-"""New rows that are not in the lists yet, at most."""
+"""Most new rows that are not in the lists yet."""
 
 _BLOCK = 1 << 14
 
 _MOST_FAR, _FAR_SHARE = 1024, 64
-"""Lists are made anew when more rows than 1024, and than 1 in 64, are far from all centers."""
+"""New lists are made when more than 1,024 rows, and more than 1 in 64, are far from all centers."""
 
 _QUANTILE, _FARTHER = 0.99, 2.0
 """A row is far if its squared distance to its center is twice what 99 in 100 rows have."""
@@ -63,7 +63,7 @@ class SearchLists:
     """Lists that grow as rows are added; all snapshots of the same places share them.
 
     A row that is far from all centers gets a code that says little of it. Such rows are not put into lists: a search
-    compares the vectors of all of them. When they are many, lists are made anew.
+    compares the vectors of all of them. If there are many such rows, new lists are made.
 
     Parameters
     ----------

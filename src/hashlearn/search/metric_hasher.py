@@ -89,7 +89,7 @@ class MetricHasher:
 
     @cached_property
     def last(self) -> Any:
-        """The hasher that a pipeline ends in, or the hasher; what it has learned is read-only."""
+        """The hasher itself, or the last step of a pipeline; its learned arrays are read-only."""
         last = self.hasher if isinstance(self.hasher, Hasher) else self.hasher[-1]
         lock_learned(last)
         return last

@@ -25,7 +25,7 @@ class Page(NamedTuple):
 
 
 class NeighborsWithRows(Neighbors):
-    """Neighbors with what else is kept of them.
+    """Neighbors with their payloads and vectors.
 
     Attributes
     ----------

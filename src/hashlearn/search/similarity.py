@@ -222,7 +222,7 @@ class SimilaritySearch:
             Not yet in the search; all ids of a search are of one kind. By default running numbers: one more than the
             largest there has ever been, and so on.
         payloads : list of n dicts, frame or table of n rows, or None
-            What else is known of the rows: JSON values, for :meth:`get` and for filters. None is no payload.
+            Further fields of the rows: JSON values, for :meth:`get` and for filters. None is no payload.
         texts : list of n str, or None
             The texts of the rows, which are searched by their words; they are a field of the payload.
         images : list of n paths, images of Pillow or arrays, or None
@@ -377,9 +377,9 @@ class SimilaritySearch:
                 yield self
 
     def compact(self) -> Self:
-        """Free the room of removed and replaced rows; codes and vectors are written anew.
+        """Free the space of removed and replaced rows; codes and vectors are written again.
 
-        This happens by itself when more than half of the rows are removed ones.
+        This happens by itself when more than half of the rows are removed.
 
         Returns
         -------
@@ -393,14 +393,14 @@ class SimilaritySearch:
     def reencode(self, hasher: Any = None) -> Self:
         """Give all rows codes of another hasher, made from the kept vectors.
 
-        Searches and changes go on meanwhile; then the new codes take the place of the old ones in one step. Ids,
-        payloads, texts, vectors and lists stay. What :meth:`tune` has found is forgotten. In a folder, what was done is
-        kept if the process ends, and the next call with the same hasher goes on from there.
+        Searches and changes go on meanwhile; then the new codes replace the old ones in one step. Ids, payloads, texts,
+        vectors and lists stay. The result of :meth:`tune` is dropped. In a folder, finished work is kept if the process
+        ends, and the next call with the same hasher continues it.
 
         Parameters
         ----------
         hasher : Hasher, pipeline that ends in one, or None
-            One that is not fitted learns from the kept vectors. None is the hasher of the search, learned anew.
+            A hasher that is not fitted learns from the kept vectors. None fits the hasher of the search again.
 
         Returns
         -------
@@ -805,7 +805,7 @@ class SimilaritySearch:
             hashers such as JPSH; ``recall`` and ``candidates`` are for finding these rows. None or 0 for none.
         recall : float or None
             The share of the true k nearest, by the kept vectors, that is to be found. 1.0 compares all vectors and
-            finds all of them. None is what was said to :meth:`tune`, or 0.95, where the search has lists
+            finds all of them. None is the recall of :meth:`tune`, or 0.95, where the search has lists
             (:attr:`has_lists`). A search without lists takes the number of candidates that :meth:`tune` has found for
             it, and compares all vectors where none was found.
         candidates : int or None
@@ -823,7 +823,7 @@ class SimilaritySearch:
         n_jobs : int or None
             Threads: None is 1, -1 is all cores.
         include : list of "payload" and "vector"
-            What else the result has of each neighbor: attributes ``payloads`` and ``vectors``.
+            Further attributes of the result: ``payloads`` and ``vectors`` of the neighbors.
         column : str or None
             The column of a table that holds the vectors, where it has several.
 

@@ -275,7 +275,7 @@ class Snapshot:
         return self._with_rows(nearest(self, X, k, options, self.chosen(options.filter, options.subset)), include)
 
     def ask(self, question: Question, k: int, options: Options, include: set[str]) -> tuple[Neighbors, Any, Any, Any]:
-        """As :meth:`search_with`, by words, by meaning or by both; the last part says what each has given."""
+        """As :meth:`search_with`, by words, by meaning or by both; the last part is the share of each in the scores."""
         if question.like is not None:
             question = self._like(question)
         found, parts = answer(self, question, k, options)

@@ -16,8 +16,8 @@ _TIE = 1e-10
 common in data of small integers; without it rounding would decide, differently for the same data in another unit."""
 
 _PIECE_ELEMENTS, _MIN_PIECE_ROWS, _MAX_PIECE_ROWS = 1 << 21, 32, 4096
-"""Products that are computed at a time; with fewer, BLAS spends a tenth of its time on arranging the anchors anew
-for every product."""
+"""Products that are computed at a time. With fewer, BLAS spends a tenth of its time on arranging the anchors, which it
+does for every product."""
 
 _SEARCH_ELEMENTS = 1 << 17
 """Distances that are compared at a time: the innermost caches hold them."""
