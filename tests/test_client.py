@@ -120,7 +120,24 @@ def test_rows_are_written_and_removed(client):
         client.upsert(rows(45), ids[:3])
 
 
+def test_numbers_of_numpy_are_numbers(client, library):
+    options = {"k": np.int64(3), "recall": np.float32(1.0)}
+    ours, theirs = client.search(rows(2), **options), library.search(rows(2), **options)
+    np.testing.assert_array_equal(ours.ids, theirs.ids)
+    assert client.count({"$or": [{"color": "red"}, {"number": {"$in": [np.int64(7)]}}]}) == 100
+
+
+@pytest.mark.parametrize("id", [7, 2**70, -1, 1.5, None, True, "no such row"], ids=repr)
+def test_what_can_be_no_id_is_not_in_a_search(client, library, id):
+    assert id not in library
+    assert id not in client
+
+
 def test_errors_are_those_of_the_library(server, client):
+    with pytest.raises(ValueError, match="include must be one of"):
+        client.search(rows(1), include=["distance"])
+    with pytest.raises(TypeError, match="JSON can say, got set"):
+        client.count({"color": {"$in": {1}}})
     with pytest.raises(ValueError, match="filter must"):
         client.count({"color": {"$near": 1}})
     with pytest.raises(ValueError, match="16 numbers"):

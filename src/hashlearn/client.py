@@ -13,6 +13,7 @@ client repeats a call that did not reach the server.
 """
 
 import asyncio
+import json
 import random
 import time
 from base64 import b64decode, b64encode
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hashlearn.checks import check_choice
 from hashlearn.codes.results import NO_DISTANCE, NO_ID, Neighbors
 from hashlearn.extras import require
 from hashlearn.rows.inputs import as_matrix, as_payloads, as_vectors, held_ids, payload_of, plain_rows
@@ -31,6 +33,7 @@ from hashlearn.search.results import NeighborsWithRows, Page, Record
 _AGAIN = frozenset({429, 502, 503, 504})
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _PAGE = 1000
+_INCLUDED = ("payload", "vector")
 
 
 class ServiceError(RuntimeError):
@@ -190,7 +193,10 @@ class Client(_Requests):
         return self.info().rows
 
     def __contains__(self, id: Any) -> bool:
-        return bool(self.get([id]))
+        try:
+            return bool(self.get([id]))
+        except (ValueError, TypeError):  # no id of this search can be like this one
+            return False
 
     @property
     def metric(self) -> str:
@@ -263,7 +269,7 @@ class Client(_Requests):
             Nearest first. The result has the attributes ``recall`` and ``probed`` if the server gives them.
         """
         queries, was_one_row = as_vectors(X)
-        wanted = [include] if isinstance(include, str) else list(include)
+        wanted = [check_choice("include", name, _INCLUDED) for name in _listed(include)]
         options = _search_options(recall, candidates, rerank, filter, subset, wanted)
         calls = self._searches(as_matrix(queries), k, options, self._facts.max_batch)
         found = _as_neighbors([result for call in calls for result in self._do(call)], k)
@@ -407,7 +413,7 @@ class Client(_Requests):
         for attempt in range(self._retries + 1):
             answer, failure = None, None
             try:
-                answer = self._http.request(call.method, self._prefix + call.path, json=body)
+                answer = self._http.request(call.method, self._prefix + call.path, **_written(body))
             except self._httpx.TransportError as error:
                 failure = error
             if attempt == self._retries or not _is_worth_a_retry(answer):
@@ -467,7 +473,7 @@ class AsyncClient(_Requests):
     ) -> Neighbors:
         """As :meth:`Client.search`."""
         queries, was_one_row = as_vectors(X)
-        wanted = [include] if isinstance(include, str) else list(include)
+        wanted = [check_choice("include", name, _INCLUDED) for name in _listed(include)]
         options = _search_options(recall, candidates, rerank, filter, subset, wanted)
         facts = await self._facts()
         calls = self._searches(as_matrix(queries), k, options, facts.max_batch)
@@ -517,7 +523,7 @@ class AsyncClient(_Requests):
         for attempt in range(self._retries + 1):
             answer, failure = None, None
             try:
-                answer = await self._http.request(call.method, self._prefix + call.path, json=body)
+                answer = await self._http.request(call.method, self._prefix + call.path, **_written(body))
             except self._httpx.TransportError as error:
                 failure = error
             if attempt == self._retries or not _is_worth_a_retry(answer):
@@ -525,6 +531,20 @@ class AsyncClient(_Requests):
             await asyncio.sleep(self._pause(attempt, answer))
             body = call.again or body
         raise AssertionError("the loop returns")
+
+
+def _written(body: dict[str, Any] | None) -> dict[str, Any]:
+    """The body of a request as JSON; numbers may be NumPy's."""
+    if body is None:
+        return {}
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    return {"content": text.encode(), "headers": {"Content-Type": "application/json"}}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"arguments must be what JSON can say, got {type(value).__name__}")
 
 
 def _is_worth_a_retry(answer: Any) -> bool:
@@ -573,6 +593,10 @@ def _read_facets(answer: Any) -> list[Facet]:
     return [Facet(facet["value"], facet["count"]) for facet in answer["facets"]]
 
 
+def _listed(include: Sequence[str] | str) -> list[str]:
+    return [include] if isinstance(include, str) else list(include)
+
+
 def _nothing(answer: Any) -> None:
     """The result of an answer without content."""
 
@@ -586,7 +610,7 @@ def _search_options(
     include: list[str],
 ) -> dict[str, Any]:
     order = "codes" if rerank is False else rerank
-    among = None if subset is None else _listed_ids(subset)
+    among = None if subset is None else held_ids(subset, "subset").tolist()
     known = {"recall": recall, "candidates": candidates, "rerank": order, "filter": filter, "subset": among}
     return {**known, "payloads": "payload" in include}
 
