@@ -861,14 +861,14 @@ def engine_asked(datasets: tuple[str, ...]) -> str:
 RATE_PEERS = ("turbovec", "RaBitQ (faiss)", "rabitqlib", "SQ (faiss)")
 
 
-def rates() -> str:
+def rates(wanted: Iterable[int] = range(1, 9)) -> str:
     """10@10 of other quantizers by the bits for each feature, beside ABH in at most as many bytes."""
     rows = [["", "bits for each feature", *RATE_PEERS]]
     for dataset, title in RATE_SETS.items():
         points = board_points(dataset)
         ours = [point for point in points if point.method == "ABH"]
         peers = {(p.setting["bits"], p.method): p for p in points if p.method in RATE_PEERS}
-        for bits in sorted({bits for bits, _ in peers}):
+        for bits in sorted({bits for bits, _ in peers}.intersection(wanted)):
             rows.append([title, str(bits), *(_rate_cell(peers.get((bits, name)), ours) for name in RATE_PEERS)])
     return markdown(rows)
 
@@ -878,7 +878,9 @@ def _rate_cell(peer: BoardPoint | None, ours: list[BoardPoint]) -> str:
     if peer is None:
         return ""
     best = max((p for p in ours if p.bytes <= peer.bytes), key=lambda p: p.measures["recall_at_10"], default=None)
-    pair = [point for point in (peer, best) if point is not None]
+    if best is None:
+        return f"{peer.measures['recall_at_10']:.3f} ({peer.bytes:.0f})"
+    pair = (peer, best)
     top = max(f"{point.measures['recall_at_10']:.3f}" for point in pair)
     texts = [(f"{point.measures['recall_at_10']:.3f}", f" ({point.bytes:.0f})") for point in pair]
     return ", ".join(f"**{recall}**{size}" if recall == top else recall + size for recall, size in texts)
@@ -1031,7 +1033,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **{f"embeddings {dataset}": partial(embeddings, dataset) for dataset in EMBEDDING_SETS},
     "both jobs": both_jobs,
     "recommended": recommended,
-    **{f"leaderboard {dataset}": partial(board_by_bytes, dataset) for dataset in BOARD_SETS},
+    **{f"leaderboard {dataset}": partial(board_by_bytes, dataset) for dataset in RATE_SETS},
     "leaderboard by meaning": board_by_meaning,
     "search": search_ratios,
     "rerank": rerank_seconds,
@@ -1050,6 +1052,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "neighbors": neighbor_recall,
     "neighbors speed": neighbor_speed,
     "rates": rates,
+    "rates short": partial(rates, (2, 4, 8)),
     **{f"engines {dataset}": partial(engines, dataset) for dataset in ("glove", "sift", "cifar-10-cnn")},
     "engines glove, AVX2": partial(engines, "glove", WITH_AVX2),
     "million": million,

@@ -18,7 +18,7 @@ distance in steps of a sixteenth of the byte's.
 """
 
 import heapq
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +155,9 @@ class Levels(NamedTuple):
         ]
         return cls(V, bits, np.concatenate(values).astype(np.float32))
 
-    def with_rest(self, X: NDArray, near: NDArray[np.intp], differences: NDArray, rng: np.random.RandomState) -> Self:
+    def with_rest(
+        self, X: NDArray, near: NDArray[np.intp], differences: NDArray, rng: np.random.RandomState
+    ) -> "Levels":
         """Levels with four bits less, and a group for the rest of the correction, where that makes estimates better.
 
         It does where one byte rounds the squared lengths by more than four bits fewer add to the errors of distances.
