@@ -41,7 +41,7 @@ def test_rows_of_one_set_are_not_compared():
 
 def test_texts_against_others():
     rng = np.random.RandomState(0)
-    test = [" ".join(f"word{word}" for word in rng.randint(0, 500, 15)) for _ in range(50)]
+    test = [" ".join(f"word{word}" for word in rng.randint(0, 500, 25)) for _ in range(50)]
     train = [test[7].upper().replace(" ", "  "), "something new", test[3] + " really"]
     checked = check_texts_against(train, test, ids=[f"t{i}" for i in range(50)])
     assert checked.duplicate_of.tolist() == ["t7", "", "t3"]
