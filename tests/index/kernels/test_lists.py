@@ -66,7 +66,9 @@ def test_products_are_those_of_numpy_and_the_same_in_any_company(n_queries):
 
 
 def test_short_numbers_are_the_nearest_ones_with_16_bits():
-    numbers = np.random.default_rng(0).standard_normal(1000).astype(np.float32) * np.float32(10.0) ** np.arange(-20, 30, 0.05)
+    numbers = np.random.default_rng(0).standard_normal(1000).astype(np.float32) * np.float32(10.0) ** np.arange(
+        -20, 30, 0.05
+    )
     numbers = numbers.astype(np.float32)
     rounded = short(numbers)
     assert not (rounded.view(np.uint32) & 0xFFFF).any()
