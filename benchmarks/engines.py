@@ -17,7 +17,7 @@ search of codes has to have in memory, without the vectors that candidates are c
 there are any).
 
 A line for each pair is added to ``results/engines.jsonl`` as soon as it is measured. A run that was interrupted goes on
-where it was: pairs that the file has, of the same data and the same commit, are not measured again.
+where it was: pairs that the file has, of the same data, commit and processor, are not measured again.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from machine import all_instructions, one_thread
+from machine import all_instructions, one_thread, vector_instructions
 
 os.environ.update(one_thread() | all_instructions())
 
@@ -68,7 +68,7 @@ def main() -> None:
             continue
         pair = [engine for engine in (ours, other) if engine is not None]
         curves = measured(pair, Q, truth, options.rounds, options.range)
-        append_run(options.out, "engines", {**data, "curves": curves})
+        append_run(options.out, "engines", {**data, "instructions": vector_instructions(), "curves": curves})
         show(curves)
 
 
@@ -93,9 +93,10 @@ def asked_options() -> argparse.Namespace:
 
 
 def measured_before(path: Path, data: dict) -> set[str]:
-    """The names of the engines whose pairs a file has, of the same data and this commit."""
+    """The names of the engines whose pairs a file has, of the same data, this commit and this processor."""
     runs = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-    same = {**data, "commit": provenance(())["commit"]}
+    here = provenance(())
+    same = {**data, **{name: here[name] for name in ("commit", "processor")}, "instructions": vector_instructions()}
     runs = [run for run in runs if all(run.get(name) == value for name, value in same.items())]
     return {run["curves"][-1]["engine"] for run in runs}
 

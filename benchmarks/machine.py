@@ -18,3 +18,12 @@ def all_instructions() -> dict[str, str]:
     except OSError:
         has_avx512 = False
     return {"OPENBLAS_CORETYPE": os.environ.get("OPENBLAS_CORETYPE", "SKYLAKEX")} if has_avx512 else {}
+
+
+def vector_instructions() -> str:
+    """The widest vector instructions that our kernels take here."""
+    import llvmlite.binding as llvm
+
+    offered = llvm.get_host_cpu_features()
+    kinds = {"AVX-512": "avx512bw", "AVX2": "avx2", "NEON": "neon"}
+    return next((kind for kind, feature in kinds.items() if offered.get(feature)), "none")

@@ -675,8 +675,10 @@ def serving() -> str:
     return f"{markdown(rows)}\n\n{machines(runs)}"
 
 
-WITH_AVX512, WITH_AVX2 = "Intel", "AMD"
-"""How the processors begin that engines were measured on."""
+WITH_AVX512, WITH_AVX2 = "AVX-512", "AVX2"
+
+_INSTRUCTIONS_OF_OLD_RUNS = {"Intel(R) Xeon(R) Processor": WITH_AVX512, "AMD EPYC": WITH_AVX2}
+"""Runs say which vector instructions the processor had, except for the first ones."""
 
 
 class EnginePair(NamedTuple):
@@ -687,20 +689,32 @@ class EnginePair(NamedTuple):
     run: dict
 
 
-def engine_pairs(dataset: str, processor: str = WITH_AVX512) -> list[EnginePair]:
-    """Our index beside every other engine on one data set and kind of processor, of the last run with each."""
-    pairs: dict[str, EnginePair] = {}
+def engine_pairs(dataset: str, instructions: str = WITH_AVX512, older: bool = False) -> list[EnginePair]:
+    """Our index beside every other engine on one data set, of the last run with each, all of one processor.
+
+    That is the processor that was measured last, of those with these instructions. ``older`` pairs are those of other
+    processors, with engines that were not measured on it.
+    """
+    pairs: dict[str, dict[str, EnginePair]] = {}  # by processor, that of the newest run last
     for run in benchmark_runs("engines"):
+        has = run.get("instructions") or _INSTRUCTIONS_OF_OLD_RUNS[run["processor"]]
         ours = [curve for curve in run["curves"] if curve["engine"] == OUR_INDEX]
-        if run["dataset"] == dataset and run["processor"].startswith(processor) and ours:
+        if run["dataset"] == dataset and has == instructions and ours:
             others = (curve for curve in run["curves"] if not curve["engine"].startswith("hashlearn"))
-            pairs |= {curve["engine"]: EnginePair(ours[0], curve, run) for curve in others}
-    return list(pairs.values())
+            found = {curve["engine"]: EnginePair(ours[0], curve, run) for curve in others}
+            if found:
+                pairs[run["processor"]] = pairs.pop(run["processor"], {}) | found
+    *before, newest = pairs.values() or [{}]
+    if not older:
+        return list(newest.values())
+    return [pair for engines in before for engine, pair in engines.items() if engine not in newest]
 
 
-def engines(dataset: str, processor: str = WITH_AVX512) -> str:
+def engines(dataset: str, instructions: str = WITH_AVX512, older: bool = False) -> str:
     """Queries a second at some recalls, one query a call and 1,000 a call, and how many times as fast ours is."""
-    pairs = engine_pairs(dataset, processor)
+    pairs = engine_pairs(dataset, instructions, older)
+    if not pairs:
+        return "There are none."
     rows = [["", "bytes", "built in, s", *(f"recall {level}" for level in ENGINE_RECALLS)]]
     rows.append(_engine_row(pairs[-1].ours, None))
     rows += [_engine_row(pair.other, pair.ours) for pair in pairs]
@@ -1054,6 +1068,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "rates": rates,
     "rates short": partial(rates, (2, 4, 8)),
     **{f"engines {dataset}": partial(engines, dataset) for dataset in ("glove", "sift", "cifar-10-cnn")},
+    "engines glove, other processors": partial(engines, "glove", older=True),
     "engines glove, AVX2": partial(engines, "glove", WITH_AVX2),
     "million": million,
     "engine filters": engine_filters,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.neighbors import NearestNeighbors
 
 from hashlearn.index.hamming import HammingIndex
 from hashlearn.index.kernels.list_queries import Probes, ask, low_bits
@@ -175,6 +176,22 @@ def test_a_fitted_index_finds_the_true_neighbors_in_few_lists(metric, least):
     truth = np.argsort(exact, axis=1)[:, :10]
     found = index.search(Q, 100, probes=10).ids
     assert np.mean([np.isin(one, other).mean() for one, other in zip(truth, found)]) > least
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_rows_far_from_zero_are_found_as_if_they_were_near(metric):
+    """Numbers of 16 bits stand for centers as seen from their mean: 200 away from zero, they would be 1 apart."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 16)).astype(np.float32)
+    far = X + np.float32(200) if metric == "euclidean" else np.hstack([X, np.full((3000, 1), 20, np.float32)])
+    recalls = []
+    for rows in (X, far):
+        seen = rows if metric == "euclidean" else rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        truth = NearestNeighbors(n_neighbors=10).fit(seen.astype(float)).kneighbors(seen[:100], return_distance=False)
+        index = PartitionedIndex(64, metric=metric, n_lists=30, random_state=0).fit(rows).add(rows)
+        found = index.search(rows[:100], 50, probes=10).ids
+        recalls.append(np.mean([np.isin(one, other).mean() for one, other in zip(truth, found)]))
+    assert min(recalls) > 0.8
 
 
 def test_lists_that_grow_move_and_a_copy_keeps_what_it_had():

@@ -24,8 +24,14 @@ from hashlearn.index.kernels.lists import Kept
 from hashlearn.index.partition import Partition
 from hashlearn.rows import RowBlocks
 
-N_QUERIES = {1: 500, 10: 500, 100: 200, 1000: 50}
-"""Numbers of neighbors that recalls are measured for, and the queries of each."""
+N_QUERIES = {1: 1000, 10: 1000, 100: 200, 1000: 50}
+"""Numbers of neighbors that recalls are measured for, and the most queries of each."""
+
+_LEAST_QUERIES, _COMPARISONS = 500, 100_000_000
+"""Rows that are queries: 500, or more where it takes no more comparisons with all rows than these."""
+
+_FEWEST_QUERIES, _ROWS_PER_QUERY = 100, 10
+"""Of few rows, one in ten."""
 
 RATIOS = np.array([1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256])
 """Candidates for each neighbor, as far as there are not more of them than are measured."""
@@ -145,6 +151,16 @@ class Frontier:
         low = int(place)
         high = min(low + 1, len(logs) - 1)
         return (1 - (place - low)) * self.arrays[name][low] + (place - low) * self.arrays[name][high]
+
+
+def n_drawn(n_rows: int) -> int:
+    """How many of the rows are the queries that recalls are measured with, if there are no others.
+
+    >>> n_drawn(500), n_drawn(20_000), n_drawn(160_000), n_drawn(10_000_000)
+    (100, 1000, 625, 500)
+    """
+    wanted = min(max(N_QUERIES.values()), max(_LEAST_QUERIES, _COMPARISONS // max(1, n_rows)))
+    return min(wanted, max(_FEWEST_QUERIES, n_rows // _ROWS_PER_QUERY))
 
 
 def measured(

@@ -68,13 +68,15 @@ class Partition:
     arrays : dict of arrays
         ``centers`` (n_lists, d), ``words`` (n_bits or 4 * n_bits, d), ``directions`` (d, r), ``shrinkage`` (r + 1,) and
         ``weights`` (4,), all of type float32; see :class:`~hashlearn.ABH` for the last three. ``groups`` (n_groups,),
-        int64, is there where centers are in groups (:mod:`hashlearn.index.grouped_centers`).
+        int64, is there where centers are in groups (:mod:`hashlearn.index.grouped_centers`). Words, and centers less
+        the ``origin`` (d,) if there is one, are rounded to short numbers (:mod:`hashlearn.index.kernels.products`).
     """
 
     def __init__(self, metric: str, n_bits: int, arrays: dict[str, NDArray]):
         self.metric, self.n_bits, self.arrays = metric, n_bits, arrays
-        self.origin, self.offsets = _short_offsets(arrays["centers"], metric)
-        self.centers, self.words = self.origin + self.offsets, short(arrays["words"])
+        self.origin = arrays.get("origin", np.zeros(arrays["centers"].shape[1], np.float32))
+        self.offsets, self.words = short(arrays["centers"] - self.origin), short(arrays["words"])
+        self.centers = self.origin + self.offsets
         self._lists_of = _nearest_center(self.centers, arrays.get("groups"))
         self._search = _search_of(self.words, n_bits)
         shrinkage = arrays["shrinkage"]
@@ -102,10 +104,13 @@ class Partition:
         hasher = _Words(n_bits, words=words, random_state=rng).fit(sample - centers[labels])
         centers = centers + hasher.mean_.astype(np.float32)
         labels = _nearest_center(centers, groups)(sample)
-        code_words = short(hasher.words_.astype(np.float32, copy=False))
+        code_words = short(hasher.words_)
         learned = _learned_corrections(sample, labels, centers, code_words, n_bits)
-        in_groups = {} if groups is None else {"groups": groups}
-        return cls(metric, n_bits, {"centers": centers, "words": code_words, **learned, **in_groups})
+        if metric != "dot":  # inner products change with the origin
+            learned["origin"] = centers.mean(axis=0)
+        if groups is not None:
+            learned["groups"] = groups
+        return cls(metric, n_bits, {"centers": centers, "words": code_words, **learned})
 
     @property
     def n_lists(self) -> int:
@@ -174,18 +179,6 @@ class _Words(ABH):
 
     def _learn_correction(self, X: NDArray, rng: np.random.RandomState) -> None:
         pass
-
-
-def _short_offsets(centers: NDArray[np.float32], metric: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Where centers are seen from, and the short numbers (:func:`short`) that they are there.
-
-    That is their mean, so that rounding does not depend on how far all of them are from zero; zero for inner products,
-    which the mean would change.
-    """
-    origin = np.zeros(centers.shape[1], np.float32)
-    if metric != "dot" and len(centers):
-        origin = centers.mean(axis=0, dtype=np.float64).astype(np.float32)
-    return origin, short(centers - origin)
 
 
 def _nearest_center(

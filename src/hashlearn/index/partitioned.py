@@ -21,7 +21,7 @@ from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.durable.files import replacing
 from hashlearn.index.base import MAX_BITS, check_k
 from hashlearn.index.file import Sections, read_sections, write_sections
-from hashlearn.index.frontier import N_QUERIES, Frontier, ListPlan, measured, nearest_rows
+from hashlearn.index.frontier import N_QUERIES, Frontier, ListPlan, measured, n_drawn, nearest_rows
 from hashlearn.index.kernels.list_queries import Geometry, Lists, Probes
 from hashlearn.index.kernels.lists import (
     KEY_SHIFT,
@@ -51,8 +51,7 @@ _FEWER_LEFT_OUT = 8  # times less of the weight, where a filter leaves too few r
 _NEARLY_ALL = 0.9999
 _NOBODY = np.int64(-2)  # the row of a query that is none; -1 is a place that nothing fills
 _ROWS_PER_NEIGHBOR = 20  # of the recalls that are measured: more neighbors are looked for among all rows
-_LEAST_QUERIES, _ROWS_PER_QUERY = 100, 10  # to measure with
-_VECTOR_TYPES = tuple(np.dtype(name).str for name in ("float32", "float16"))
+_VECTOR_TYPES = np.dtype(np.float32), np.dtype(np.float16)
 _EVERY_ROW = Allowed()
 _ARRAYS_OF_PARTITION = ("centers", "words", "directions", "shrinkage", "weights")
 
@@ -328,7 +327,7 @@ class PartitionedIndex:
         X : array of shape (n, n_features), or another source of rows as for :meth:`fit`
             The vectors of ``rows``.
         queries : array of shape (n_queries, n_features), or None
-            What searches will be asked; some hundreds. None draws 500 of the rows, and no row finds itself.
+            What searches will be asked; some hundreds. None draws 500 to 1,000 of the rows, and no row finds itself.
         rows : array of shape (n,), ascending integers, or None
             None is 0, 1, 2, ... up to the last there has ever been. Rows that were removed are not looked at.
 
@@ -348,8 +347,7 @@ class PartitionedIndex:
             n_there = int(np.count_nonzero(there))
             most = min(max(N_QUERIES), max(n_there // _ROWS_PER_NEIGHBOR, min(10, n_there - 1)))
             if queries is None:
-                itself = check_random_state(0).permutation(np.flatnonzero(there))[: max(N_QUERIES.values())]
-                itself = itself[: max(_LEAST_QUERIES, n_there // _ROWS_PER_QUERY)]
+                itself = check_random_state(0).permutation(np.flatnonzero(there))[: n_drawn(n_there)]
                 asked = source.take(itself).astype(np.float32, copy=False)
             else:
                 asked = _check_queries(queries, state.partition)
@@ -740,7 +738,7 @@ def _nearest(
 
 def _check_matrix(vectors: Any, state: _State) -> Vectors:
     wanted = state.table.next_row, state.partition.n_features
-    if not isinstance(vectors, np.ndarray) or vectors.shape != wanted or vectors.dtype.str not in _VECTOR_TYPES:
+    if not isinstance(vectors, np.ndarray) or vectors.shape != wanted or vectors.dtype not in _VECTOR_TYPES:
         got = f"{vectors.dtype} of {vectors.shape}" if isinstance(vectors, np.ndarray) else type(vectors).__name__
         raise ValueError(f"vectors must be an array of float32 or float16 of shape {wanted}, got {got}")
     return Vectors.of(np.ascontiguousarray(vectors))
@@ -847,7 +845,7 @@ def _opened(file: Sections) -> tuple[Partition, ListTable, Frontier | None]:
     n_bits = check_integer("n_bits", said["n_bits"], low=1, high=MAX_BITS)
     metric = check_choice("metric", said["metric"], METRICS)
     next_row = check_integer("next_row", said["next_row"], low=0, high=1 << KEY_SHIFT)
-    names = (*_ARRAYS_OF_PARTITION, *({"groups"} & arrays.keys()))
+    names = (*_ARRAYS_OF_PARTITION, *({"groups", "origin"} & arrays.keys()))
     partition = Partition(metric, n_bits, {name: arrays[name] for name in names})
     n_lists, d = partition.centers.shape
     n_bytes = bytes_per_code(n_bits)

@@ -4,6 +4,8 @@ import llvmlite.binding as llvm
 import pytest
 from other_processors import cross_compiled, output_of_python
 
+HAS_AVX512 = llvm.get_host_cpu_features().get("avx512bw", False)
+
 COMPARE = """
 import sys
 import numpy as np
@@ -67,6 +69,11 @@ for dtype in (np.uint16, np.uint32):
 @pytest.mark.parametrize(
     ("cpu", "features", "shuffle", "lengths"),
     [
+        pytest.param(
+            *("skylake-avx512", "+avx512bw,+avx512vl,+avx512f,+avx2,+avx,+fma,+ssse3,+popcnt,+bmi"),
+            *("llvm.x86.avx512.pshuf.b.512", (0, 2)),
+            marks=pytest.mark.skipif(not HAS_AVX512, reason="needs AVX-512"),
+        ),
         ("haswell", "+avx2,+avx,+ssse3,+popcnt,+bmi", "llvm.x86.avx2.pshuf.b", (0, 2)),
         ("core2", "+ssse3", "llvm.x86.ssse3.pshuf.b.128", (0, 1)),
         ("x86-64", "+sse2", "", (1, 2)),

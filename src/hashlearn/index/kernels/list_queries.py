@@ -266,23 +266,29 @@ def _weigh(levels, sizes, near, sharpness, weights):
 @fast
 def _level_of_share(levels, weights, near, far, share):
     """The least level, by bisection, whose lists hold a share of all weights."""
-    wanted = np.float32(share) * _held(levels, weights, weights.size, far)
-    for _ in range(16):
+    held, count = _held(levels, weights, far)
+    wanted, count_before = np.float32(share) * held, 0
+    for _ in range(20):
+        if count - count_before <= 1:
+            break
         middle = near + (far - near) / 2
-        if _held(levels, weights, weights.size, middle) < wanted:
-            near = middle
+        held, count_there = _held(levels, weights, middle)
+        if held < wanted:
+            near, count_before = middle, count_there
         else:
-            far = middle
+            far, count = middle, count_there
     return far
 
 
 @fast
-def _held(levels, weights, n, limit):
-    """The weight of lists up to a level."""
-    held = np.float32(0)
-    for i in range(n):
-        held += weights[i] if levels[i] <= limit else np.float32(0)
-    return held
+def _held(levels, weights, limit):
+    """The weight of lists up to a level, and their number."""
+    held, count = np.float32(0), np.int32(0)
+    for i in range(weights.size):
+        is_there = levels[i] <= limit
+        held += weights[i] if is_there else np.float32(0)
+        count += np.int32(is_there)
+    return held, count
 
 
 @fast

@@ -24,14 +24,20 @@ _BYTES_WITHIN_16_BITS = 256  # the two entries of a byte add up to 255 at most
 
 
 class ByteShuffle(NamedTuple):
-    """An instruction that looks 4-bit numbers up in a table of 16 bytes, and the bytes of its registers."""
+    """An instruction that looks 4-bit numbers up in a table of 16 bytes, and the bytes of its registers.
+
+    ``wraps`` says that the numbers may have other bits above their four: the table is there four times, and the
+    instruction takes the six lowest bits.
+    """
 
     feature: str
     name: str
     n_bytes: int
+    wraps: bool = False
 
 
 BYTE_SHUFFLES = (
+    ByteShuffle("+avx512vbmi", "llvm.x86.avx512.permvar.qi.512", 64, wraps=True),
     ByteShuffle("+avx512bw", "llvm.x86.avx512.pshuf.b.512", 64),
     ByteShuffle("+avx2", "llvm.x86.avx2.pshuf.b", 32),
     ByteShuffle("+ssse3", "llvm.x86.ssse3.pshuf.b.128", 16),
@@ -200,10 +206,14 @@ class _LookUps:
         return [self.at(self.tables, self.times(query, step)) for query in self.queries]
 
     def halves(self, base, byte, strip):
-        """The first and the last four bits of a byte of the codes of a strip."""
+        """The first and the last four bits of a byte of the codes of a strip, as the shuffle takes them."""
         builder = self.builder
         place = builder.add(self.times(byte, TILE), constant(strip * self.shuffle.n_bytes))
         codes = load(builder, self.at(base, place), self.shuffle.n_bytes)
+        if self.shuffle.wraps:
+            words = ir.VectorType(I16, self.shuffle.n_bytes // 2)
+            high = builder.lshr(builder.bitcast(codes, words), all_lanes(words, 4))
+            return builder.bitcast(high, self.bytes), codes
         return builder.lshr(codes, all_lanes(self.bytes, 4)), builder.and_(codes, all_lanes(self.bytes, 15))
 
     def byte_tables(self, base, byte):

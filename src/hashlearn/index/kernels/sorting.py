@@ -2,26 +2,24 @@
 
 import numpy as np
 
-from hashlearn.compiled import lean
+from hashlearn.compiled import lean, spliced
 from hashlearn.index.kernels.simd import copy_words
 
-_RUN = 8
+_RUN = 32
 
 
 @lean
 def sort_keys(keys, count, spare):
     """Sort ``keys[:count]``, integers, in place. ``spare`` has room for as many.
 
-    Runs of 8 are sorted by insertion and merged, without a branch that depends on the keys.
+    The place of a key in its run of 32 is the number of keys before it, which vector instructions count. Runs are
+    merged. No branch depends on the keys.
     """
     for start in range(0, count, _RUN):
-        for i in range(start + 1, min(start + _RUN, count)):
-            key, place = keys[i], i
-            while place > start and keys[place - 1] > key:
-                keys[place] = keys[place - 1]
-                place -= 1
-            keys[place] = key
-    width, is_spare = _RUN, False
+        end = min(start + _RUN, count)
+        for i in range(start, end):
+            spare[start + _n_not_above(keys[start:i], keys[i]) + _n_below(keys[i:end], keys[i])] = keys[i]
+    width, is_spare = _RUN, True
     while width < count:
         if is_spare:
             _merge_runs(spare, keys, count, width)
@@ -31,6 +29,22 @@ def sort_keys(keys, count, spare):
         width *= 2
     if is_spare:
         copy_words(spare, 0, keys, 0, count)
+
+
+@spliced
+def _n_below(keys, limit):
+    count = np.int64(0)
+    for i in range(keys.size):
+        count += np.int64(keys[i] < limit)
+    return count
+
+
+@spliced
+def _n_not_above(keys, limit):
+    count = np.int64(0)
+    for i in range(keys.size):
+        count += np.int64(keys[i] <= limit)
+    return count
 
 
 @lean
