@@ -229,7 +229,11 @@ def test_a_search_without_texts_says_what_it_needs():
 @pytest.mark.parametrize(
     ("texts", "payloads", "message"),
     [
-        ("abc", None, "texts must be a list of strings"),
+        (
+            "abc",
+            None,
+            r"a list of strings, got str; pass one text as \[text\], a column of a table as table\['text'\]",
+        ),
         (["a", None], None, "texts must be strings, got a missing one in place 1; pass '' there"),
         (pa.array(["a", None]), None, "got a missing one in place 1"),
         (pd.Series(["a", float("nan")]), None, "got a missing one in place 1"),
