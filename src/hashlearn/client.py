@@ -16,7 +16,7 @@ import asyncio
 import random
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -69,6 +69,39 @@ class ServedInfo(NamedTuple):
     max_batch: int
 
 
+class ClientQuestion(NamedTuple):
+    """What is looked for: vectors, texts, or rows to be like; and the options that only some of them take."""
+
+    X: NDArray | None
+    texts: list[str] | None
+    like: list[Any] | None
+    was_one: bool
+    options: dict[str, Any]
+
+    @classmethod
+    def of(cls, X: Any, text: Any, like: Any, options: dict[str, Any]) -> Self:
+        """The question of a call of ``search``."""
+        given = [name for name, value in (("X", X), ("text", text), ("like", like)) if value is not None]
+        if len(given) != 1:
+            raise ValueError(f"one of X, text and like must be given, got {' and '.join(given) or 'none'}")
+        if text is not None:
+            return cls(None, [text] if isinstance(text, str) else list(text), None, isinstance(text, str), options)
+        if like is not None:
+            return cls(None, None, _listed_ids([like] if isinstance(like, (str, int)) else like), True, options)
+        queries, was_one = as_vectors(X)
+        return cls(as_matrix(queries), None, None, was_one, options)
+
+    def queries(self, most: int) -> Iterator[dict[str, Any]]:
+        """The queries of each request."""
+        if self.X is not None:
+            for start in range(0, len(self.X), most):
+                yield {"vectors": [_base64(row) for row in self.X[start : start + most]]}
+        elif self.texts is not None:
+            yield from ({"text": text} for text in self.texts)
+        else:
+            yield {"like": self.like}
+
+
 class _Requests:
     """What is asked of a server, and how its answers are read: the same for both clients."""
 
@@ -85,11 +118,10 @@ class _Requests:
     def _info(self) -> ClientCall:
         return ClientCall("GET", "/info", None, _read_info)
 
-    def _searches(self, queries: NDArray, k: int, options: dict[str, Any], most: int) -> Iterator[ClientCall]:
-        for start in range(0, len(queries), most):
-            vectors = [_base64(row) for row in queries[start : start + most]]
-            body = {"vectors": vectors, "k": k, **{name: value for name, value in options.items() if value is not None}}
-            yield ClientCall("POST", "/search", body, lambda answer: answer["results"])
+    def _searches(self, asked: "ClientQuestion", options: dict[str, Any], most: int) -> Iterator[ClientCall]:
+        given = {name: value for name, value in (asked.options | options).items() if value is not None}
+        for query in asked.queries(most):
+            yield ClientCall("POST", "/search", query | given, lambda answer: answer["results"])
 
     def _upserts(self, X: Any, ids: Any, payloads: Any, most: int) -> Iterator[ClientCall]:
         rows, listed = as_matrix(X), held_ids(ids).tolist()
@@ -226,9 +258,16 @@ class Client(_Requests):
 
     def search(
         self,
-        X: Any,
+        X: Any = None,
         k: int = 10,
         *,
+        text: str | Sequence[str] | None = None,
+        by: str | None = None,
+        weights: Mapping[str, float] | None = None,
+        operators: bool = False,
+        like: Any = None,
+        unlike: Any = None,
+        diversity: float = 0.0,
         recall: float | None = None,
         candidates: int | None = None,
         rerank: str | None = None,
@@ -236,14 +275,22 @@ class Client(_Requests):
         subset: ArrayLike | None = None,
         include: Sequence[str] = (),
     ) -> Neighbors:
-        """The k nearest of each query vector; see :meth:`hashlearn.SimilaritySearch.search`.
+        """The k nearest of each query; see :meth:`hashlearn.SimilaritySearch.search`.
 
         Parameters
         ----------
-        X : array of shape (n_queries, n_features), or one vector of shape (n_features,)
+        X : array of shape (n_queries, n_features), or one vector of shape (n_features,), or None
             Queries.
         k : int
             At least 1.
+        text : str, list of str, or None
+            In place of X: what a person types. Each text is a request of its own.
+        by, weights, operators
+            Of a text: what it is compared by, what words and meaning weigh, and whether it has operators.
+        like, unlike : lists of ids, or None
+            In place of X: rows to be like, and rows to avoid.
+        diversity : float
+            From 0 to 1: how much results should differ from each other.
         recall : float or None
             The share of the true neighbors that is to be found; 1.0 compares all vectors.
         candidates : int or None
@@ -260,18 +307,18 @@ class Client(_Requests):
         Returns
         -------
         distances, ids : arrays of shape (n_queries, k), or (k,) for one vector
-            Nearest first, with the attributes ``recall`` and ``probed`` where the server says them.
+            Nearest first, with the attributes ``recall``, ``probed`` and ``parts`` where the server says them.
         """
-        queries, was_one_row = as_vectors(X)
+        asked = ClientQuestion.of(X, text, like, _asking(by, weights, operators, unlike, diversity))
         wanted = [include] if isinstance(include, str) else list(include)
         options = _search_options(recall, candidates, rerank, filter, subset, wanted)
-        calls = self._searches(as_matrix(queries), k, options, self._facts.max_batch)
+        calls = self._searches(asked, options | {"k": k}, self._facts.max_batch)
         found = _as_neighbors([result for call in calls for result in self._do(call)], k)
         if "vector" in wanted:
             ids = found.ids[_is_there(found.ids)].tolist()
             vectors = {record.id: record.vector for record in self.get(list(dict.fromkeys(ids)))}
             found.vectors = _vectors_of(found.ids, vectors, self._facts.n_features)
-        return _first_row(found) if was_one_row else found
+        return _first_row(found) if asked.was_one else found
 
     def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
         """Write rows, in the places of those that have their ids; what a call of the server takes at once is atomic.
@@ -455,9 +502,16 @@ class AsyncClient(_Requests):
 
     async def search(
         self,
-        X: Any,
+        X: Any = None,
         k: int = 10,
         *,
+        text: str | Sequence[str] | None = None,
+        by: str | None = None,
+        weights: Mapping[str, float] | None = None,
+        operators: bool = False,
+        like: Any = None,
+        unlike: Any = None,
+        diversity: float = 0.0,
         recall: float | None = None,
         candidates: int | None = None,
         rerank: str | None = None,
@@ -466,17 +520,17 @@ class AsyncClient(_Requests):
         include: Sequence[str] = (),
     ) -> Neighbors:
         """As :meth:`Client.search`."""
-        queries, was_one_row = as_vectors(X)
+        asked = ClientQuestion.of(X, text, like, _asking(by, weights, operators, unlike, diversity))
         wanted = [include] if isinstance(include, str) else list(include)
         options = _search_options(recall, candidates, rerank, filter, subset, wanted)
         facts = await self._facts()
-        calls = self._searches(as_matrix(queries), k, options, facts.max_batch)
+        calls = self._searches(asked, options | {"k": k}, facts.max_batch)
         found = _as_neighbors([result for call in calls for result in await self._do(call)], k)
         if "vector" in wanted:
             ids = found.ids[_is_there(found.ids)].tolist()
             vectors = {record.id: record.vector for record in await self.get(list(dict.fromkeys(ids)))}
             found.vectors = _vectors_of(found.ids, vectors, facts.n_features)
-        return _first_row(found) if was_one_row else found
+        return _first_row(found) if asked.was_one else found
 
     async def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
         """As :meth:`Client.upsert`."""
@@ -577,6 +631,14 @@ def _nothing(answer: Any) -> None:
     """Of an answer that says nothing more than that it was done."""
 
 
+def _asking(
+    by: str | None, weights: Mapping[str, float] | None, operators: bool, unlike: Any, diversity: float
+) -> dict[str, Any]:
+    avoided = None if unlike is None else _listed_ids([unlike] if isinstance(unlike, (str, int)) else unlike)
+    known = {"by": by, "weights": weights and dict(weights), "unlike": avoided}
+    return {**known, "operators": operators or None, "diversity": diversity or None}
+
+
 def _search_options(
     recall: float | None,
     candidates: int | None,
@@ -606,6 +668,11 @@ def _as_neighbors(results: list[dict[str, Any]], k: int) -> NeighborsWithRows:
         found.distances[row, :n], found.ids[row, :n] = result["distances"], result["ids"]
     if results and "payloads" in results[0]:
         found.payloads = [result["payloads"] + [None] * (k - len(result["payloads"])) for result in results]
+    if results and "parts" in results[0]:
+        found.parts = {name: np.zeros(shape, np.float32) for name in results[0]["parts"]}
+        for row, result in enumerate(results):
+            for name, part in result["parts"].items():
+                found.parts[name][row, : len(part)] = part
     if results and all("recall" in result for result in results):
         found.recall = results[0]["recall"]
         found.probed = np.array([result["probed"] for result in results])
@@ -617,6 +684,7 @@ def _first_row(found: NeighborsWithRows) -> NeighborsWithRows:
     first.payloads = None if found.payloads is None else found.payloads[0]  # type: ignore[assignment]
     first.vectors = None if found.vectors is None else found.vectors[0]
     first.probed = None if found.probed is None else found.probed[0]
+    first.parts = found.parts and {name: part[0] for name, part in found.parts.items()}
     first.recall = found.recall
     return first
 

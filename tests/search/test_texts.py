@@ -182,9 +182,9 @@ def test_results_that_differ_from_each_other():
 
 
 def test_diversity_zero_keeps_the_order_and_one_the_farthest():
-    similarity = np.array([[1, 0.9, 0.0], [0.9, 1, 0.1], [0, 0.1, 1]])
-    assert unlike_each_other(np.array([1, 0.9, 0.1]), similarity, 3, 0.0).tolist() == [0, 1, 2]
-    assert unlike_each_other(np.array([1, 0.9, 0.1]), similarity, 2, 1.0).tolist() == [0, 2]
+    rows = np.array([[1, 0], [0.8, 0.6], [-1, 0]])
+    assert unlike_each_other(np.array([1, 0.9, 0.1]), rows, 3, 0.0).tolist() == [0, 1, 2]
+    assert unlike_each_other(np.array([1, 0.9, 0.1]), rows, 2, 1.0).tolist() == [0, 2]
 
 
 def test_a_list_alone_keeps_its_order():
