@@ -285,8 +285,12 @@ class Client(_Requests):
             At least 1.
         text : str, list of str, or None
             In place of X: what a person types. Each text is a request of its own.
-        by, weights, operators
-            Of a text: what it is compared by, what words and meaning weigh, and whether it has operators.
+        by : {"words", "meaning", "both"} or None
+            What a text is compared by.
+        weights : dict or None
+            Of "words" and "meaning" in "both".
+        operators : bool
+            Whether quotes, ``*``, ``+`` and ``-`` in a text mean something.
         like, unlike : lists of ids, or None
             In place of X: rows to be like, and rows to avoid.
         diversity : float
