@@ -69,6 +69,14 @@ def test_a_search_is_that_of_the_library(client, library, options):
     assert one.recall == ours.recall
 
 
+def test_filters_take_numbers_of_numpy_and_dates(client):
+    assert client.count({"color": {"$in": np.array(["red", "blue"])}}) == 200
+    assert client.count({"color": {"$ne": np.datetime64("2024-02-29")}}) == 300
+    assert client.search(rows(1, 4), 3, filter={"color": np.str_("red")}).ids.shape == (1, 3)
+    with pytest.raises(ValueError, match="filter must test"):
+        client.count({"color": {"$like": np.int64(3)}})
+
+
 def test_texts_and_rows_to_be_like_are_asked_as_in_the_library(tmp_path):
     texts = ["a red fox", "a red dog", "the blue sky", "the blue sea", "green grass and a fox"]
     library = SimilaritySearch(ITQ(4, random_state=0), encoder="tfidf", metric="cosine", keep_vectors="float32")

@@ -150,14 +150,14 @@ class _Requests:
             yield ClientCall("POST", "/points/get", body, _read_records)
 
     def _count(self, filter: dict | None) -> ClientCall:
-        return ClientCall("POST", "/points/count", {"filter": filter}, lambda answer: answer["count"])
+        return ClientCall("POST", "/points/count", {"filter": _as_json(filter)}, lambda answer: answer["count"])
 
     def _facets(self, field: str, filter: dict | None, limit: int | None) -> ClientCall:
-        body = {"field": field, "filter": filter, **({} if limit is None else {"limit": limit})}
+        body = {"field": field, "filter": _as_json(filter), **({} if limit is None else {"limit": limit})}
         return ClientCall("POST", "/points/facets", body, _read_facets)
 
     def _scroll(self, filter: dict | None, limit: int, after: str | None) -> ClientCall:
-        body = {"filter": filter, "limit": limit, "after": after, "vectors": True}
+        body = {"filter": _as_json(filter), "limit": limit, "after": after, "vectors": True}
         return ClientCall("POST", "/points/scroll", body, _read_page)
 
     def _pause(self, attempt: int, answer: Any) -> float:
@@ -653,7 +653,7 @@ def _search_options(
 ) -> dict[str, Any]:
     order = "codes" if rerank is False else rerank
     among = None if subset is None else _listed_ids(subset)
-    known = {"recall": recall, "candidates": candidates, "rerank": order, "filter": filter, "subset": among}
+    known = {"recall": recall, "candidates": candidates, "rerank": order, "filter": _as_json(filter), "subset": among}
     return {**known, "payloads": "payload" in include}
 
 
@@ -705,6 +705,11 @@ def _vectors_of(ids: NDArray[Any], vectors: dict[Any, Any], n_features: int) -> 
 
 def _is_there(ids: NDArray[Any]) -> NDArray[np.bool_]:
     return ids != None if ids.dtype == object else ids != NO_ID  # noqa: E711
+
+
+def _as_json(filter: Any) -> Any:
+    """A filter whose numbers of numpy and dates are as in payloads."""
+    return payload_of(as_payloads([filter], 1)[0]) if isinstance(filter, dict) else filter
 
 
 def _listed_ids(ids: ArrayLike) -> list[Any]:
