@@ -14,8 +14,7 @@ Version 4 of this format is read here. FTS5 itself is asked for what is written 
 """
 
 import sqlite3
-from functools import lru_cache
-from itertools import chain
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -27,18 +26,6 @@ _VERSION = 4
 _LIST_OF_SEGMENTS = 10
 _PAGES_OF_SEGMENT = 1 << 37
 _LEAST_BYTES = 3  # of a row: a difference, a length and a position
-
-
-_RANGES = """
-    WITH segments(number, first, last) AS (VALUES {})
-    SELECT
-        number,
-        max(first, ifnull(
-            (SELECT pgno >> 1 FROM words_idx WHERE segid = number AND term <= ? ORDER BY term DESC LIMIT 1), 0)),
-        ifnull((SELECT pgno >> 1 FROM words_idx WHERE segid = number AND term > ? ORDER BY term LIMIT 1), last)
-    FROM segments
-"""
-"""The number of each segment, and the first and the last of its pages that can have the rows of a word."""
 
 
 class Held(NamedTuple):
@@ -84,46 +71,50 @@ def _in_pages(db: sqlite3.Connection, word: str) -> Held | None:
     if db.execute("SELECT v FROM words_config WHERE k = 'version'").fetchone() != (_VERSION,):
         return None
     letters = b"0" + word.encode()  # the index of whole words has the name 0
-    (listed,) = db.execute("SELECT block FROM words_data WHERE id = ?", (_LIST_OF_SEGMENTS,)).fetchone()
-    segments = _segments(listed)
-    if not segments:
-        return _NOTHING
-    pages: list[bytes] = []
-    is_first: list[bool] = []
-    ranges = _RANGES.format(", ".join(["(?, ?, ?)"] * len(segments)))
-    find = "SELECT block FROM words_data WHERE id BETWEEN ? AND ? ORDER BY id"
-    for number, begin, end in db.execute(ranges, (*chain.from_iterable(segments), letters, letters)).fetchall():
-        if end < begin:  # FTS5 has moved these pages to another segment
-            continue
-        start = number * _PAGES_OF_SEGMENT
-        found = [page for (page,) in db.execute(find, (start + begin, start + end))]
-        if len(found) != end - begin + 1:
+    parts = [_NOTHING]
+    for number, first, last in _segments(db):
+        held = _in_segment(db, letters, number, first, last)
+        if held is None:
             return None
-        pages += found
-        is_first += [True] + [False] * (len(found) - 1)
-    text = np.frombuffer(b"".join(pages), np.uint8)
-    rows, counts = np.empty(len(text) // _LEAST_BYTES, np.int64), np.empty(len(text) // _LEAST_BYTES, np.float32)
-    ends = np.cumsum([0, *map(len, pages)])[1:]
-    n = read_rows(text, ends, np.array(is_first, bool), np.frombuffer(letters, np.uint8), rows, counts)
-    if n == DAMAGED:
-        return None
-    rows, counts = rows[:n].copy(), counts[:n].copy()
-    if np.any(rows[1:] < rows[:-1]):  # a row is in one segment
-        order = np.argsort(rows, kind="stable")  # few runs that ascend
-        rows, counts = rows[order], counts[order]
-    return Held(rows, counts)
+        if len(held.rows):
+            parts.append(held)
+    if len(parts) < 3:
+        return parts[-1]
+    rows, counts = (np.concatenate(each) for each in zip(*parts))
+    order = np.argsort(rows, kind="stable")
+    return Held(rows[order], counts[order])
 
 
-@lru_cache(8)
-def _segments(listed: bytes) -> list[tuple[int, int, int]]:
+def _segments(db: sqlite3.Connection) -> Iterator[tuple[int, int, int]]:
     """The number of each segment, its first and its last page. One whose words are all in another segment has none."""
-    numbers = iter(numbers_of(listed[4:]).tolist())
+    (block,) = db.execute("SELECT block FROM words_data WHERE id = ?", (_LIST_OF_SEGMENTS,)).fetchone()
+    numbers = iter(numbers_of(block[4:]).tolist())
     n_levels, _, _ = next(numbers), next(numbers), next(numbers)
-    segments = []
     for _ in range(n_levels):
         _, n_segments = next(numbers), next(numbers)
-        segments += [(next(numbers), next(numbers), next(numbers)) for _ in range(n_segments)]
-    return [segment for segment in segments if segment[2]]
+        for _ in range(n_segments):
+            number, first, last = next(numbers), next(numbers), next(numbers)
+            if last:
+                yield number, first, last
+
+
+def _in_segment(db: sqlite3.Connection, letters: bytes, number: int, first: int, last: int) -> Held | None:
+    find = "SELECT pgno >> 1 FROM words_idx WHERE segid = ? AND term"
+    before = db.execute(f"{find} <= ? ORDER BY term DESC LIMIT 1", (number, letters)).fetchone()
+    behind = db.execute(f"{find} > ? ORDER BY term LIMIT 1", (number, letters)).fetchone()
+    begin = first if before is None else max(first, before[0])
+    end = last if behind is None else behind[0]
+    if end < begin:  # FTS5 has moved these pages to another segment
+        return _NOTHING
+    find = "SELECT block FROM words_data WHERE id BETWEEN ? AND ? ORDER BY id"
+    start = number * _PAGES_OF_SEGMENT
+    pages = [page for (page,) in db.execute(find, (start + begin, start + end))]
+    if len(pages) != end - begin + 1:
+        return None
+    text = np.frombuffer(b"".join(pages), np.uint8)
+    rows, counts = np.empty(len(text) // _LEAST_BYTES, np.int64), np.empty(len(text) // _LEAST_BYTES, np.float32)
+    n = read_rows(text, np.cumsum(list(map(len, pages))), np.frombuffer(letters, np.uint8), rows, counts)
+    return None if n == DAMAGED else Held(rows[:n].copy(), counts[:n].copy())
 
 
 def numbers_of(content: bytes) -> NDArray[np.int64]:

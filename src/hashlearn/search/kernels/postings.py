@@ -64,23 +64,15 @@ def _find_word(text, start, body_end, end, word):
 
 
 @compiled
-def read_rows(text, ends, is_first, word, rows, counts):
+def read_rows(text, ends, word, rows, counts):
     """The rows of a word and how often each has it, from pages one behind the other.
 
-    The first page of a segment is where the word can begin. Rows ascend within a segment. Returns how many rows there
-    are, or ``DAMAGED``.
+    The first page is where the word can begin. Returns how many rows there are, or ``DAMAGED``.
     """
-    n = n_before = 0
-    goes_on = False
+    n = 0
     row = np.int64(0)
     left = np.int64(0)  # bytes of the positions of the last row that are on the next page
     for page in range(len(ends)):
-        if is_first[page]:
-            if left:
-                return DAMAGED
-            n_before = n
-        elif not goes_on:
-            continue
         start = ends[page - 1] if page else 0
         end = ends[page]
         if end - start < _HEADER:
@@ -88,12 +80,11 @@ def read_rows(text, ends, is_first, word, rows, counts):
         body_end = start + ((np.int64(text[start + 2]) << 8) | np.int64(text[start + 3]))
         if body_end > end or body_end < start + _HEADER:
             return DAMAGED
-        if is_first[page]:
+        if page == 0:
             at, until, goes_on = _find_word(text, start, body_end, end, word)
-            if at == -1:
-                continue
             if at < 0:
-                return DAMAGED
+                return 0 if at == -1 else DAMAGED
+            is_whole = True  # the number of the first row of a word or of a page is whole, others are differences
         else:
             at, until, goes_on = start + _HEADER, body_end, body_end == end
             if not goes_on:
@@ -101,7 +92,7 @@ def read_rows(text, ends, is_first, word, rows, counts):
                 if behind < 0 or step < _HEADER or step > body_end - start:
                     return DAMAGED
                 until = start + step
-        is_whole = True  # the number of the first row of a word or of a page is whole, others are differences
+            is_whole = True
         while True:
             seen = min(left, until - at)
             for i in range(at, at + seen):
@@ -118,7 +109,7 @@ def read_rows(text, ends, is_first, word, rows, counts):
                 step, at = _number(text, at - 1, until)
             row = step if is_whole else row + step
             is_whole = False
-            if n > n_before and row <= rows[n - 1]:
+            if n and row <= rows[n - 1]:
                 return DAMAGED
             rows[n] = row
             n += 1
@@ -131,6 +122,6 @@ def read_rows(text, ends, is_first, word, rows, counts):
                 return DAMAGED
             counts[n - 1] = 0
             left = size >> 1
-        if left and not goes_on:
-            return DAMAGED
+        if not goes_on:
+            return DAMAGED if left else n
     return DAMAGED if left else n
