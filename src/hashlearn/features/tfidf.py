@@ -5,7 +5,7 @@
 2. The largest singular vectors V of a sample of texts are topics (latent semantic analysis: S. Deerwester et al.,
    Indexing by latent semantic analysis, JASIS 1990). They tell what a text is about, and lose rare words.
 3. The part of x that the topics do not represent is projected on random directions P. Every word has a few directions
-   (sparse Johnson-Lindenstrauss: D. Kane and J. Nelson, JACM 2014). They keep rare words apart::
+(sparse Johnson-Lindenstrauss: D. Kane and J. Nelson, JACM 2014). They keep rare words apart::
 
        y = [TOPIC_WEIGHT V'x, P'(x - V V'x)],  scaled to length 1
 """

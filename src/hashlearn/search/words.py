@@ -6,8 +6,8 @@ Rows are ranked by BM25 (S. Robertson and H. Zaragoza, The Probabilistic Relevan
     idf(t)     = log(1 + (n - n_t + 1/2) / (n_t + 1/2))
 
 with f the occurrences of term t in the text, n the number of texts and n_t the number of those that have t. SQLite's
-own function is slow for frequent words: it looks up every row that has one. Here the scores are computed from arrays of
-the rows that have a word, which are kept for the words that were asked for last.
+own function is slow for frequent words: it looks up every row that has one. Here FTS5 says which rows have a word, and
+the scores are computed from arrays, which are kept for the words that were asked for last.
 """
 
 import sqlite3
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from hashlearn.deadline import check_deadline
 from hashlearn.search.catalog import Catalog, OutdatedError
 from hashlearn.search.kernels.texts import add_to_found, add_weights
-from hashlearn.search.postings import numbers_of, rows_that_match, rows_with_word
 from hashlearn.search.word_query import Term, WordQuery
 
 K1, B = 1.2, 0.75
@@ -125,7 +124,7 @@ class Words:
         lengths = np.zeros(n_places, np.float32)
         lengths[: known.n_places] = known.lengths
         rows = np.fromiter((row for row, _ in found), np.int64, len(found))
-        lengths[rows - self._first_row] = numbers_of(b"".join(size for _, size in found))
+        lengths[rows - self._first_row] = _numbers(b"".join(size for _, size in found))
         n_texts = int(np.count_nonzero(lengths))
         self._n_kept = 0
         self._texts = _Texts(n_places, lengths, n_texts, float(lengths.sum()) / max(1, n_texts), OrderedDict())
@@ -148,14 +147,21 @@ class Words:
 
     def _read_posting(self, db: sqlite3.Connection, term: Term) -> Posting:
         if len(term.tokens) == 1 and not term.is_prefix:
-            rows, counts = rows_with_word(db, term.tokens[0])
-        else:
-            rows, counts = rows_that_match(db, term.match)
-        texts = self._texts
-        known = slice(*np.searchsorted(rows, [self._first_row, self._first_row + texts.n_places]))
-        places, often = (rows[known] - self._first_row).astype(np.int32), counts[known]
-        if not len(places):
+            db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.words_at USING fts5vocab(main, words, instance)")
+            found = db.execute("SELECT group_concat(doc) FROM temp.words_at WHERE term = ?", term.tokens)
+        else:  # FTS5 tells here that a row has the term, not how often
+            found = db.execute("SELECT group_concat(rowid) FROM words WHERE words MATCH ?", (term.match,))
+        listed = found.fetchone()[0]
+        if listed is None:
             return _NO_POSTING
+        texts = self._texts
+        all_places = np.fromstring(str(listed), np.int64, sep=",") - self._first_row
+        all_places = all_places[(all_places >= 0) & (all_places < texts.n_places)]
+        if not len(all_places):
+            return _NO_POSTING
+        starts = np.flatnonzero(np.diff(all_places, prepend=-1))
+        places = all_places[starts].astype(np.int32)
+        often = np.diff(starts, append=len(all_places)).astype(np.float32)
         norms = K1 * (1 - B + B * texts.lengths[places] / texts.mean_length)
         weights = (_idf(texts.n_texts, len(places)) * (K1 + 1)) * often / (often + norms)
         return Posting(places, weights.astype(np.float32), float(weights.max()))
@@ -176,6 +182,18 @@ class Words:
 
 def _idf(n: int, n_with: int) -> float:
     return float(np.log1p((n - n_with + 0.5) / (n_with + 0.5)))
+
+
+def _numbers(content: bytes) -> NDArray[np.int64]:
+    """Numbers as SQLite writes them: 7 bits a byte, the highest ones first; only the last byte is below 128."""
+    parts = np.frombuffer(content, np.uint8).astype(np.int64)
+    ends = np.flatnonzero(parts < 128)
+    n_bytes = np.diff(ends, prepend=-1)
+    numbers = parts[ends]
+    for more in range(1, int(n_bytes.max(initial=1))):
+        longer = n_bytes > more
+        numbers[longer] += (parts[ends[longer] - more] & 127) << (7 * more)
+    return numbers
 
 
 def best_places(asked: list[tuple[Posting, int]], n: int, n_places: int, mask: Mask) -> Ranked:
