@@ -69,6 +69,42 @@ def test_a_search_is_that_of_the_library(client, library, options):
     assert one.recall == ours.recall
 
 
+def test_filters_take_numbers_of_numpy_and_dates(client):
+    assert client.count({"color": {"$in": np.array(["red", "blue"])}}) == 200
+    assert client.count({"color": {"$ne": np.datetime64("2024-02-29")}}) == 300
+    assert client.search(rows(1, 4), 3, filter={"color": np.str_("red")}).ids.shape == (1, 3)
+    with pytest.raises(ValueError, match="filter must test"):
+        client.count({"color": {"$like": np.int64(3)}})
+
+
+def test_texts_and_rows_to_be_like_are_asked_as_in_the_library(tmp_path):
+    texts = ["a red fox", "a red dog", "the blue sky", "the blue sea", "green grass and a fox"]
+    library = SimilaritySearch(ITQ(4, random_state=0), encoder="tfidf", metric="cosine", keep_vectors="float32")
+    library.fit(texts=texts).add(texts=texts, ids=list("abcde")).save(tmp_path / "s")
+    with Server(tmp_path / "s").ready() as server, Client(server.url) as client:
+        for options in (
+            {"text": "fox"},
+            {"text": ["fox", "blue sea"], "by": "words"},
+            {"text": "+fox -red", "by": "words", "operators": True, "include": ["payload"]},
+            {"text": "red fox", "weights": {"words": 1, "meaning": 3}},
+            {"like": ["a", "b"], "unlike": "c"},
+            {"like": "a", "diversity": 0.5},
+            {"text": "red", "diversity": 1.0},
+        ):
+            ours, theirs = client.search(k=4, **options), library.search(k=4, **options)
+            np.testing.assert_array_equal(ours.ids, theirs.ids)
+            np.testing.assert_allclose(ours.distances, theirs.distances, rtol=1e-5, atol=1e-6)
+            assert ours.payloads == theirs.payloads
+            if "text" in options:
+                for name, part in theirs.parts.items():
+                    np.testing.assert_allclose(ours.parts[name], part, rtol=1e-5)
+        for wrong, message in (({}, "got none"), ({"X": np.zeros(16), "text": "a"}, "got X and text")):
+            with pytest.raises(ValueError, match=message):
+                client.search(**wrong)
+        with pytest.raises(ValueError, match="by is for a text"):
+            client.search(np.zeros(library.hasher.n_features_in_), by="words")
+
+
 def test_what_else_is_known_of_neighbors_comes_with_them(client, library):
     queries = rows(3, 3)
     ours = client.search(queries, 4, include=["payload", "vector"])

@@ -14,8 +14,8 @@ KERNELS = {"compiled", "fast", "lean", "spliced", "inlined", "intrinsic"}
 
 CALLED_BY_KEYWORDS = {
     "adapters/hub.py push_to_hub": 8,
-    "client.py AsyncClient.search": 8,
-    "client.py Client.search": 8,
+    "client.py AsyncClient.search": 15,
+    "client.py Client.search": 15,
     "datasets/load.py load": 8,
     "duplicates/find.py check_against": 8,
     "duplicates/find.py find_duplicate_texts": 8,

@@ -17,7 +17,7 @@ import json
 import random
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -72,6 +72,39 @@ class ServedInfo(NamedTuple):
     max_batch: int
 
 
+class ClientQuestion(NamedTuple):
+    """What is looked for: vectors, texts, or rows to be like; and the options that only some of them take."""
+
+    X: NDArray | None
+    texts: list[str] | None
+    like: list[Any] | None
+    was_one: bool
+    options: dict[str, Any]
+
+    @classmethod
+    def of(cls, X: Any, text: Any, like: Any, options: dict[str, Any]) -> Self:
+        """The question of a call of ``search``."""
+        given = [name for name, value in (("X", X), ("text", text), ("like", like)) if value is not None]
+        if len(given) != 1:
+            raise ValueError(f"one of X, text and like must be given, got {' and '.join(given) or 'none'}")
+        if text is not None:
+            return cls(None, [text] if isinstance(text, str) else list(text), None, isinstance(text, str), options)
+        if like is not None:
+            return cls(None, None, _one_or_more_ids(like, "like"), True, options)
+        queries, was_one = as_vectors(X)
+        return cls(as_matrix(queries), None, None, was_one, options)
+
+    def queries(self, most: int) -> Iterator[dict[str, Any]]:
+        """The queries of each request."""
+        if self.X is not None:
+            for start in range(0, len(self.X), most):
+                yield {"vectors": [_base64(row) for row in self.X[start : start + most]]}
+        elif self.texts is not None:
+            yield from ({"text": text} for text in self.texts)
+        else:
+            yield {"like": self.like}
+
+
 class _Requests:
     """The common part of both clients: makes requests and reads answers."""
 
@@ -88,11 +121,10 @@ class _Requests:
     def _info(self) -> ClientCall:
         return ClientCall("GET", "/info", None, _read_info)
 
-    def _searches(self, queries: NDArray, k: int, options: dict[str, Any], most: int) -> Iterator[ClientCall]:
-        for start in range(0, len(queries), most):
-            vectors = [_base64(row) for row in queries[start : start + most]]
-            body = {"vectors": vectors, "k": k, **{name: value for name, value in options.items() if value is not None}}
-            yield ClientCall("POST", "/search", body, lambda answer: answer["results"])
+    def _searches(self, asked: "ClientQuestion", options: dict[str, Any], most: int) -> Iterator[ClientCall]:
+        given = {name: value for name, value in (asked.options | options).items() if value is not None}
+        for query in asked.queries(most):
+            yield ClientCall("POST", "/search", query | given, lambda answer: answer["results"])
 
     def _upserts(self, X: Any, ids: Any, payloads: Any, most: int) -> Iterator[ClientCall]:
         rows, listed = as_matrix(X), held_ids(ids).tolist()
@@ -121,14 +153,14 @@ class _Requests:
             yield ClientCall("POST", "/points/get", body, _read_records)
 
     def _count(self, filter: dict | None) -> ClientCall:
-        return ClientCall("POST", "/points/count", {"filter": filter}, lambda answer: answer["count"])
+        return ClientCall("POST", "/points/count", {"filter": _as_json(filter)}, lambda answer: answer["count"])
 
     def _facets(self, field: str, filter: dict | None, limit: int | None) -> ClientCall:
-        body = {"field": field, "filter": filter, **({} if limit is None else {"limit": limit})}
+        body = {"field": field, "filter": _as_json(filter), **({} if limit is None else {"limit": limit})}
         return ClientCall("POST", "/points/facets", body, _read_facets)
 
     def _scroll(self, filter: dict | None, limit: int, after: str | None) -> ClientCall:
-        body = {"filter": filter, "limit": limit, "after": after, "vectors": True}
+        body = {"filter": _as_json(filter), "limit": limit, "after": after, "vectors": True}
         return ClientCall("POST", "/points/scroll", body, _read_page)
 
     def _pause(self, attempt: int, answer: Any) -> float:
@@ -232,9 +264,16 @@ class Client(_Requests):
 
     def search(
         self,
-        X: Any,
+        X: Any = None,
         k: int = 10,
         *,
+        text: str | Sequence[str] | None = None,
+        by: str | None = None,
+        weights: Mapping[str, float] | None = None,
+        operators: bool = False,
+        like: Any = None,
+        unlike: Any = None,
+        diversity: float = 0.0,
         recall: float | None = None,
         candidates: int | None = None,
         rerank: str | None = None,
@@ -242,14 +281,26 @@ class Client(_Requests):
         subset: ArrayLike | None = None,
         include: Sequence[str] = (),
     ) -> Neighbors:
-        """The k nearest of each query vector; see :meth:`hashlearn.SimilaritySearch.search`.
+        """The k nearest of each query; see :meth:`hashlearn.SimilaritySearch.search`.
 
         Parameters
         ----------
-        X : array of shape (n_queries, n_features), or one vector of shape (n_features,)
+        X : array of shape (n_queries, n_features), or one vector of shape (n_features,), or None
             Queries.
         k : int
             At least 1.
+        text : str, list of str, or None
+            In place of X: what a person types. Each text is a request of its own.
+        by : {"words", "meaning", "both"} or None
+            What a text is compared by.
+        weights : dict or None
+            Of "words" and "meaning" in "both".
+        operators : bool
+            Whether quotes, ``*``, ``+`` and ``-`` in a text mean something.
+        like, unlike : lists of ids, or None
+            In place of X: rows to be like, and rows to avoid.
+        diversity : float
+            From 0 to 1: how much results should differ from each other.
         recall : float or None
             The wanted share of the true neighbors; 1.0 compares all vectors.
         candidates : int or None
@@ -266,18 +317,18 @@ class Client(_Requests):
         Returns
         -------
         distances, ids : arrays of shape (n_queries, k), or (k,) for one vector
-            Nearest first. The result has the attributes ``recall`` and ``probed`` if the server gives them.
+            Nearest first. The result has the attributes ``recall``, ``probed`` and ``parts`` if the server gives them.
         """
-        queries, was_one_row = as_vectors(X)
+        asked = ClientQuestion.of(X, text, like, _asking(by, weights, operators, unlike, diversity))
         wanted = [check_choice("include", name, _INCLUDED) for name in _listed(include)]
         options = _search_options(recall, candidates, rerank, filter, subset, wanted)
-        calls = self._searches(as_matrix(queries), k, options, self._facts.max_batch)
+        calls = self._searches(asked, options | {"k": k}, self._facts.max_batch)
         found = _as_neighbors([result for call in calls for result in self._do(call)], k)
         if "vector" in wanted:
             ids = found.ids[_is_there(found.ids)].tolist()
             vectors = {record.id: record.vector for record in self.get(list(dict.fromkeys(ids)))}
             found.vectors = _vectors_of(found.ids, vectors, self._facts.n_features)
-        return _first_row(found) if was_one_row else found
+        return _first_row(found) if asked.was_one else found
 
     def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
         """Write rows; a row with a known id replaces the old row. Each request to the server is atomic.
@@ -461,9 +512,16 @@ class AsyncClient(_Requests):
 
     async def search(
         self,
-        X: Any,
+        X: Any = None,
         k: int = 10,
         *,
+        text: str | Sequence[str] | None = None,
+        by: str | None = None,
+        weights: Mapping[str, float] | None = None,
+        operators: bool = False,
+        like: Any = None,
+        unlike: Any = None,
+        diversity: float = 0.0,
         recall: float | None = None,
         candidates: int | None = None,
         rerank: str | None = None,
@@ -472,17 +530,17 @@ class AsyncClient(_Requests):
         include: Sequence[str] = (),
     ) -> Neighbors:
         """As :meth:`Client.search`."""
-        queries, was_one_row = as_vectors(X)
+        asked = ClientQuestion.of(X, text, like, _asking(by, weights, operators, unlike, diversity))
         wanted = [check_choice("include", name, _INCLUDED) for name in _listed(include)]
         options = _search_options(recall, candidates, rerank, filter, subset, wanted)
         facts = await self._facts()
-        calls = self._searches(as_matrix(queries), k, options, facts.max_batch)
+        calls = self._searches(asked, options | {"k": k}, facts.max_batch)
         found = _as_neighbors([result for call in calls for result in await self._do(call)], k)
         if "vector" in wanted:
             ids = found.ids[_is_there(found.ids)].tolist()
             vectors = {record.id: record.vector for record in await self.get(list(dict.fromkeys(ids)))}
             found.vectors = _vectors_of(found.ids, vectors, facts.n_features)
-        return _first_row(found) if was_one_row else found
+        return _first_row(found) if asked.was_one else found
 
     async def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
         """As :meth:`Client.upsert`."""
@@ -601,6 +659,14 @@ def _nothing(answer: Any) -> None:
     """The result of an answer without content."""
 
 
+def _asking(
+    by: str | None, weights: Mapping[str, float] | None, operators: bool, unlike: Any, diversity: float
+) -> dict[str, Any]:
+    avoided = None if unlike is None else _one_or_more_ids(unlike, "unlike")
+    known = {"by": by, "weights": weights and dict(weights), "unlike": avoided}
+    return {**known, "operators": operators or None, "diversity": diversity or None}
+
+
 def _search_options(
     recall: float | None,
     candidates: int | None,
@@ -610,8 +676,8 @@ def _search_options(
     include: list[str],
 ) -> dict[str, Any]:
     order = "codes" if rerank is False else rerank
-    among = None if subset is None else held_ids(subset, "subset").tolist()
-    known = {"recall": recall, "candidates": candidates, "rerank": order, "filter": filter, "subset": among}
+    among = None if subset is None else _listed_ids(subset, "subset")
+    known = {"recall": recall, "candidates": candidates, "rerank": order, "filter": _as_json(filter), "subset": among}
     return {**known, "payloads": "payload" in include}
 
 
@@ -630,6 +696,11 @@ def _as_neighbors(results: list[dict[str, Any]], k: int) -> NeighborsWithRows:
         found.distances[row, :n], found.ids[row, :n] = result["distances"], result["ids"]
     if results and "payloads" in results[0]:
         found.payloads = [result["payloads"] + [None] * (k - len(result["payloads"])) for result in results]
+    if results and "parts" in results[0]:
+        found.parts = {name: np.zeros(shape, np.float32) for name in results[0]["parts"]}
+        for row, result in enumerate(results):
+            for name, part in result["parts"].items():
+                found.parts[name][row, : len(part)] = part
     if results and all("recall" in result for result in results):
         found.recall = results[0]["recall"]
         found.probed = np.array([result["probed"] for result in results])
@@ -641,6 +712,7 @@ def _first_row(found: NeighborsWithRows) -> NeighborsWithRows:
     first.payloads = None if found.payloads is None else found.payloads[0]  # type: ignore[assignment]
     first.vectors = None if found.vectors is None else found.vectors[0]
     first.probed = None if found.probed is None else found.probed[0]
+    first.parts = found.parts and {name: part[0] for name, part in found.parts.items()}
     first.recall = found.recall
     return first
 
@@ -659,8 +731,17 @@ def _is_there(ids: NDArray[Any]) -> NDArray[np.bool_]:
     return ids != None if ids.dtype == object else ids != NO_ID  # noqa: E711
 
 
-def _listed_ids(ids: ArrayLike) -> list[Any]:
-    return held_ids(ids).tolist()
+def _as_json(filter: Any) -> Any:
+    """A filter whose numbers of numpy and dates are as in payloads."""
+    return payload_of(as_payloads([filter], 1)[0]) if isinstance(filter, dict) else filter
+
+
+def _listed_ids(ids: Any, name: str = "ids") -> list[Any]:
+    return held_ids(ids, name).tolist()
+
+
+def _one_or_more_ids(ids: Any, name: str) -> list[Any]:
+    return _listed_ids([ids] if isinstance(ids, (str, int)) else ids, name)
 
 
 def _base64(row: NDArray[np.float32]) -> str:

@@ -31,6 +31,31 @@ def test_rows_are_found_by_a_text(run, texts):
     assert [line[0] for line in found.out.splitlines()] == ["a"]
 
 
+def test_both_says_what_each_part_has_given(run, texts):
+    first = run("search", "texts", "--text", "fox", "--weights", "words=3,meaning=1").out.splitlines()[0].split("\t")
+    assert first[2].startswith("words 0.7")
+    assert " meaning 0." in first[2]
+    assert first[3] in (TEXTS[0], TEXTS[4])
+
+
+def test_rows_like_others_and_unlike_each_other(run, refused, texts, folder):
+    found = run("search", "texts", "--like", "a", "--unlike", "c", "--unlike", "d", "-k", 2)
+    assert [line.split("\t")[0] for line in found.out.splitlines()] == ["b", "e"]
+    all_found = run("search", "texts", "--text", "red fox", "--diversity", 1, "-k", 2).out.splitlines()
+    assert all_found[1].split("\t")[0] != "b"
+    assert "like" in refused("search", "texts", "--like", "zz")
+    assert "--unlike needs --like" in refused("search", "texts", "--unlike", "a")
+    assert "diversity must be" in refused("search", "texts", "--like", "a", "--diversity", 2)
+    assert "--weights must be as in words=2,meaning=1" in refused("search", "texts", "--text", "a", "--weights", "2")
+    assert "weights must be a dict with 'words' and 'meaning'" in refused(
+        "search", "texts", "--text", "a", "--weights", "sound=2"
+    )
+    numbers = SimilaritySearch(LSH(n_bits=32, random_state=0), metric="cosine", encoder="tfidf").fit(texts=TEXTS)
+    numbers.add(texts=TEXTS).save(folder / "numbers")
+    assert run("search", "numbers", "--like", "0", "-k", 1).out.split("\t")[0] == "1"
+    assert "--like must be integers" in refused("search", "numbers", "--like", "a")
+
+
 @pytest.mark.parametrize(("queries", "relevance"), [("queries.tsv", "qrels.txt"), ("queries.jsonl", "qrels.tsv")])
 def test_a_search_is_judged(run, texts, queries, relevance):
     judged = run("evaluate", "texts", "--texts", queries, "--relevance", relevance, "--by", "words", "--json", "s.json")
@@ -41,8 +66,8 @@ def test_a_search_is_judged(run, texts, queries, relevance):
 
 def test_bad_arguments_get_a_line(refused, texts):
     assert "CODES must be given" in refused("search", "texts")
-    assert "--text is for a saved search alone" in refused("search", "texts", "codes.npy", "--text", "a")
-    assert "--by and --operators need --text" in refused("search", "texts", "codes.npy", "--by", "words")
+    assert "--text and --like are for a saved search alone" in refused("search", "texts", "codes.npy", "--text", "a")
+    assert "--by, --operators and --weights need --text" in refused("search", "texts", "codes.npy", "--by", "words")
     assert "by must be" in refused("search", "texts", "--text", "a", "--by", "sound")
     assert "come together" in refused("evaluate", "texts", "--texts", "queries.tsv")
     assert "QUERY_CODES must be given" in refused("evaluate", "texts")

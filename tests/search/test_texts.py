@@ -182,9 +182,9 @@ def test_results_that_differ_from_each_other():
 
 
 def test_diversity_zero_keeps_the_order_and_one_the_farthest():
-    similarity = np.array([[1, 0.9, 0.0], [0.9, 1, 0.1], [0, 0.1, 1]])
-    assert unlike_each_other(np.array([1, 0.9, 0.1]), similarity, 3, 0.0).tolist() == [0, 1, 2]
-    assert unlike_each_other(np.array([1, 0.9, 0.1]), similarity, 2, 1.0).tolist() == [0, 2]
+    rows = np.array([[1, 0], [0.8, 0.6], [-1, 0]])
+    assert unlike_each_other(np.array([1, 0.9, 0.1]), rows, 3, 0.0).tolist() == [0, 1, 2]
+    assert unlike_each_other(np.array([1, 0.9, 0.1]), rows, 2, 1.0).tolist() == [0, 2]
 
 
 def test_a_list_alone_keeps_its_order():
@@ -229,7 +229,11 @@ def test_a_search_without_texts_says_what_it_needs():
 @pytest.mark.parametrize(
     ("texts", "payloads", "message"),
     [
-        ("abc", None, "texts must be a list of strings"),
+        (
+            "abc",
+            None,
+            r"a list of strings, got str; pass one text as \[text\], a column of a table as table\['text'\]",
+        ),
         (["a", None], None, "texts must be strings, got a missing one in place 1; pass '' there"),
         (pa.array(["a", None]), None, "got a missing one in place 1"),
         (pd.Series(["a", float("nan")]), None, "got a missing one in place 1"),

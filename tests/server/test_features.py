@@ -112,6 +112,50 @@ def test_texts_are_found_by_words_by_meaning_and_by_both(tmp_path):
         assert server.post("/v1/search", asked).json()["results"][0]["ids"] == []
         assert "parts" in server.post("/v1/search", {"text": "fox", "by": "meaning"}).json()["results"][0]
         assert error_of(server.post("/v1/search", {"vector": [0.0], "by": "words"}))[0] == "by"
+        asked = {"text": "+fox -red", "k": 5, "by": "words", "operators": True}
+        assert server.post("/v1/search", asked).json()["results"][0]["ids"] == [
+            row for row, text in enumerate(TEXTS) if "fox" in text and "red" not in text
+        ]
+        asked = {"text": "fox", "k": 5, "weights": {"words": 0, "meaning": 1}}
+        assert not any(server.post("/v1/search", asked).json()["results"][0]["parts"]["words"])
+
+
+def test_rows_to_be_like_and_results_that_differ(tmp_path):
+    X = np.repeat(np.eye(4, 16, dtype=np.float32), 5, axis=0) + np.linspace(0, 0.01, 320, dtype=np.float32).reshape(
+        20, 16
+    )
+    SimilaritySearch(LSH(n_bits=64, random_state=0), metric="cosine", keep_vectors="float32").fit(X).add(X).save(
+        tmp_path / "s"
+    )
+    with Server(tmp_path / "s") as server:
+        server.ready()
+
+        def ids(**body):
+            answer = server.post("/v1/search", body)
+            assert answer.status_code == 200, answer.text
+            return [result["ids"] for result in answer.json()["results"]]
+
+        assert {id // 5 for id in ids(like=[0, 1], k=3)[0]} == {0}
+        assert not {0, 1} & set(ids(like=[0, 1], k=20)[0])
+        (listed,) = ids(like=[0, 5], unlike=[6], k=8)
+        assert {id // 5 for id in listed[:4]} == {0}
+        query = [1.0, 0.9, 0.8, 0.7, *[0.0] * 12]
+        assert len({id // 5 for id in ids(vector=query, k=4)[0]}) == 1
+        found = ids(vectors=[query, query], k=4, diversity=0.7)
+        assert [len({id // 5 for id in row}) for row in found] == [4, 4]
+        assert len({id // 5 for id in ids(id=0, k=4, diversity=0.9)[0]}) > 1
+        for body, field in (
+            ({"like": ["a"]}, "like"),
+            ({"like": [77]}, "like"),
+            ({"like": []}, "like"),
+            ({"vector": query, "unlike": [1]}, "unlike"),
+            ({"vector": query, "like": [1]}, "vector"),
+            ({"vector": query, "operators": True}, "operators"),
+            ({"vector": query, "weights": {"words": 1}}, "weights"),
+            ({"vector": query, "diversity": 1.5}, "diversity"),
+            ({"code": [0] * 8, "diversity": 0.5}, "diversity"),
+        ):
+            assert error_of(server.post("/v1/search", body))[0] == field, body
 
 
 def test_a_search_without_texts_says_so(texts_folder):

@@ -1,9 +1,13 @@
 """Filters mean the same in every store: what ``matches`` says."""
 
+import datetime
 import json
 from functools import reduce
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -111,6 +115,13 @@ def test_a_filter_that_looks_like_sql_harms_nothing(store):
         ({"a": {"$gt": 1, "$lt": 2}}, Joined("and", (Compares("a", ">", 1.0), Compares("a", "<", 2.0)))),
         ({"$or": [{"a": 1}, {"b": 2}]}, Joined("or", (Among("a", (1.0,)), Among("b", (2.0,))))),
         ({"$and": [{"a": 1}]}, Among("a", (1.0,))),
+        ({"a": pd.Timestamp("2024-02-29")}, Among("a", ("2024-02-29T00:00:00",))),
+        ({"a": {"$gte": datetime.date(2024, 2, 29)}}, Compares("a", ">=", "2024-02-29")),
+        ({"a": {"$lt": np.datetime64("2024-02-29T12:00", "ns")}}, Compares("a", "<", "2024-02-29T12:00:00")),
+        ({"a": {"$in": np.arange(2)}}, Among("a", (0.0, 1.0))),
+        ({"a": {"$in": pd.Series(["x", "y"])}}, Among("a", ("x", "y"))),
+        ({"a": {"$in": pl.Series(["x"])}}, Among("a", ("x",))),
+        ({"a": {"$in": pa.array(["x"])}}, Among("a", ("x",))),
     ],
 )
 def test_what_a_filter_states(filter, condition):
@@ -122,14 +133,14 @@ def test_what_a_filter_states(filter, condition):
     [
         ("year > 3", "filter must be a dict"),
         ([{"a": 1}], "filter must be a dict"),
-        ({"a": None}, "with a string, a number of double precision or a boolean"),
-        ({"a": [1]}, "with a string, a number of double precision or a boolean"),
-        ({"a": float("nan")}, "with a string, a number of double precision or a boolean"),
-        ({"a": "nul\0"}, "with a string, a number of double precision or a boolean"),
+        ({"a": None}, "with a string, a date, a number of double precision or a boolean"),
+        ({"a": [1]}, "with a string, a date, a number of double precision or a boolean"),
+        ({"a": float("nan")}, "with a string, a date, a number of double precision or a boolean"),
+        ({"a": "nul\0"}, "with a string, a date, a number of double precision or a boolean"),
         ({"a": 10**400}, "or a boolean, got an integer of 1329 bits"),
         ({"a": {"$gt": -(10**400)}}, "or a boolean, got an integer of 1329 bits"),
         ({"a": {"$in": [1, 10**5000]}}, "or a boolean, got an integer of 16610 bits"),
-        ({"a": np.longdouble("1e400")}, "with a string, a number of double precision or a boolean"),
+        ({"a": np.longdouble("1e400")}, "with a string, a date, a number of double precision or a boolean"),
         (nested(3000), "filter must nest \\$and and \\$or at most 32 deep"),
         (nested(33), "filter must nest \\$and and \\$or at most 32 deep"),
         (reduce(lambda inner, _: {"a": inner}, range(3000), 1), "by one of"),
@@ -143,6 +154,8 @@ def test_what_a_filter_states(filter, condition):
         ({"a": {"$like": "x"}}, "by one of"),
         ({"a": {"$gt": True}}, "a number or a string"),
         ({"a": {"$in": "x"}}, "a list after \\$in"),
+        ({"a": {"$in": np.zeros((2, 2))}}, "or a boolean, got "),
+        ({"a": pd.NaT}, "or a boolean, got NaT"),
         ({"$or": []}, "a list of filters after \\$or"),
         ({"$or": [{}]}, "no empty filter"),
         ({"$not": {"a": 1}}, "names of fields, \\$and or \\$or"),

@@ -11,7 +11,7 @@ from hashlearn.cli.support.code_files import FORCE, CodeFile, check_ending, chec
 from hashlearn.cli.support.model_files import check_features, files_of_model, load_model, naming
 from hashlearn.cli.support.places import check_places, with_sidecars
 from hashlearn.cli.support.reranking import METRIC, VECTORS, read_behind, read_queries, search_with
-from hashlearn.cli.support.texts import BY, search_text
+from hashlearn.cli.support.texts import BY, WEIGHTS, Asking, ask
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,16 +62,27 @@ def run(
     operators: Annotated[
         bool, typer.Option("--operators", help='Let "a phrase", begin*, +must and -without mean something in the text.')
     ] = False,
+    weights: Annotated[str | None, typer.Option(help=WEIGHTS)] = None,
+    like: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="A row of a saved search to be like; repeatable."),
+    ] = None,
+    unlike: Annotated[list[str] | None, typer.Option(metavar="ID", help="Beside --like: a row to avoid.")] = None,
+    diversity: Annotated[
+        float, typer.Option(help="With --text or --like: from 0 to 1, how much results should differ from each other.")
+    ] = 0.0,
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
 ) -> None:
-    """Find the nearest codes of queries, the nearest vectors among candidates, or the texts that match a text."""
-    if text is not None:
+    """Find the nearest codes of queries, the nearest vectors among candidates, or rows that match a text or other rows."""
+    if text is not None or like:
         if codes is not None:
-            raise ValueError(f"--text is for a saved search alone, got {codes} beside it")
-        search_text(model, text, by, k, operators, recall)
+            raise ValueError(f"--text and --like are for a saved search alone, got {codes} beside them")
+        ask(model, Asking(text, by, weights, operators, like, unlike, diversity, recall), k)
         return
-    if by is not None or operators:
-        raise ValueError("--by and --operators need --text, the text to look for")
+    if by is not None or operators or weights is not None:
+        raise ValueError("--by, --operators and --weights need --text, the text to look for")
+    if unlike or diversity:
+        raise ValueError("--unlike needs --like, and --diversity needs --like or --text")
     if codes is None:
         raise ValueError("CODES must be given, or --text where the folder is a saved search")
     if queries is None:

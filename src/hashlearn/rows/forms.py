@@ -15,6 +15,8 @@ from hashlearn.extras import require
 
 LIBRARIES = ("pandas", "polars", "pyarrow", "datasets", "torch")
 Kind = Literal["numbers", "vectors", "other"]
+WITH_AN_ENCODER = "pass its embedding; with an encoder, text= or texts="
+"""What to do with a text in the place of a vector."""
 
 _NO_ROWS = (type(None), Number, bytes, Mapping, Set)
 
@@ -91,9 +93,9 @@ def _of_list(values: Sequence[Any], name: str) -> NDArray:
     if missing is not None and any(map(is_vector, values)):
         raise ValueError(f"{name} has missing vectors: row {missing} has none")
     if isinstance(values[0], str):
-        hint = f"; pass [json.loads(text) for text in {name}]" if values[0].startswith("[") else ""
+        hint = f"pass [json.loads(text) for text in {name}]" if values[0].startswith("[") else WITH_AN_ENCODER
         raise TypeError(
-            f"{name} must hold vectors, shape (n, n_features), got a {type(values).__name__} of texts{hint}"
+            f"{name} must hold vectors, shape (n, n_features), got a {type(values).__name__} of texts; {hint}"
         )
     known = (np.ndarray, list, tuple, Number)
     vectors: list[Any] = [each if isinstance(each, known) else held_vectors(each, name) for each in values]

@@ -18,7 +18,15 @@ from hashlearn.checks import check_vectors, plain_array
 from hashlearn.rows.blocks import RowBlocks, dense
 from hashlearn.rows.cluster import dask_rows
 from hashlearn.rows.formats import is_place_of_file, read_place
-from hashlearn.rows.forms import column_names, column_of, held_vectors, is_missing, is_table, rows_of_table
+from hashlearn.rows.forms import (
+    WITH_AN_ENCODER,
+    column_names,
+    column_of,
+    held_vectors,
+    is_missing,
+    is_table,
+    rows_of_table,
+)
 from hashlearn.rows.source import Files, PathLike, Pieces, Stream
 
 MAX_ID_BYTES = 1024
@@ -168,9 +176,7 @@ def _rows_of_files(paths: Sequence[PathLike], column: str | None, name: str) -> 
     for path in paths:
         if isinstance(path, str) and not is_place_of_file(path) and not os.path.exists(path):
             text = path if len(path) <= _LONGEST_TEXT else path[:_LONGEST_TEXT] + "..."
-            raise TypeError(
-                f"{name} must hold vectors or name files of vectors, got the text {text!r}; pass its embedding"
-            )
+            raise TypeError(f"{name} must hold vectors or name files, got the text {text!r}; {WITH_AN_ENCODER}")
     return RowBlocks(Files(paths, partial(read_place, array=column)))
 
 
@@ -263,7 +269,10 @@ def _values(ids: Any, name: str) -> NDArray[Any] | list[Any]:
     if is_table(ids):
         raise TypeError(f"{name} must be one column, got a {type(ids).__name__}; pass {name}[{_a_column(ids)!r:.40}]")
     if isinstance(ids, (str, bytes, Mapping)) or not isinstance(ids, Iterable):
-        raise TypeError(f"{name} must be a list of integers or of strings, got {ids!r:.60}; pass one id as [id]")
+        raise TypeError(
+            f"{name} must be a list of integers or of strings, got {ids!r:.60}; pass one id as [id], "
+            "a column of a table as table['id']"
+        )
     if hasattr(ids, "detach"):
         ids = ids.detach().cpu()
     if not hasattr(ids, "__array__"):
@@ -385,6 +394,8 @@ def _text_of(payload: Any) -> str:
         return text
     except (_NotJson, RecursionError) as problem:
         where = f", for {problem}" if str(problem) and isinstance(problem, _NotJson) else ""
+        if not isinstance(payload, dict):
+            where = "; pass a table of one column as table[['name']]"
         raise ValueError(f"{_WANTED_PAYLOADS}, got {reprlib.repr(payload):.60}{where}") from None
 
 
@@ -409,16 +420,18 @@ def _plain(value: Any) -> Any:
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
-    if isinstance(value, (np.generic, np.ndarray)):
-        return _plain(_without_numpy(value))
-    if is_missing(value):
+    if isinstance(value, (np.generic, np.ndarray)) and value.dtype.kind != "M":
+        return _plain(value.tolist())
+    if isinstance(value, np.ndarray) and value.ndim:
+        return [_plain(each) for each in value]
+    if is_missing(value) or (isinstance(value, np.datetime64) and np.isnat(value)):
         return None
+    if (text := date_text(value)) is not None:
+        return text
     if isinstance(value, Decimal):
         return _plain(float(value))
     if isinstance(value, UUID):
         return str(value)
-    if isinstance(value, (date, time)):  # a datetime, and a Timestamp of pandas, is a date
-        return value.isoformat()
     raise _NotJson(f"a value of type {type(value).__name__}")
 
 
@@ -434,10 +447,22 @@ def _strings_in(value: Any) -> Iterable[str]:
             yield from _strings_in(each)
 
 
-def _without_numpy(value: Any) -> Any:
-    if value.dtype.kind != "M":
-        return value.tolist()
-    return None if value.ndim == 0 and np.isnat(value) else np.datetime_as_string(value).tolist()
+def date_text(value: Any) -> str | None:
+    """A date, a time or both in ISO 8601, the same for Python, numpy and pandas; None for what is no date.
+
+    Examples
+    --------
+    >>> date_text(date(2024, 2, 29)), date_text(np.datetime64("2024-02-29T12:00", "ns"))
+    ('2024-02-29', '2024-02-29T12:00:00')
+    """
+    if isinstance(value, (date, time)):  # a datetime, and a Timestamp of pandas, is a date
+        return None if is_missing(value) else value.isoformat()
+    if not isinstance(value, (np.datetime64, np.ndarray)) or value.dtype.kind != "M" or np.isnat(value):
+        return None
+    has_time = np.datetime_data(value)[0] not in ("Y", "M", "W", "D")
+    rounded = value.astype("datetime64[us]") if has_time else value
+    held = rounded.item() if rounded == value else None  # years that Python has not are integers
+    return held.isoformat() if isinstance(held, date) else np.datetime_as_string(value).item()
 
 
 def _integer_or_float(text: str) -> int | float:

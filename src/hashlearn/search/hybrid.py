@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.checks import check_number
+from hashlearn.deadline import check_deadline
 
 C = 60
 """The larger it is, the less ranks count; the value of the paper."""
@@ -65,7 +66,7 @@ def join_ranks(lists: Mapping[str, NDArray[np.int64]], weights: Mapping[str, flo
 
 
 def unlike_each_other(
-    relevance: NDArray[np.floating], similarity: NDArray[np.floating], n: int, diversity: float
+    relevance: NDArray[np.floating], vectors: NDArray[np.floating], n: int, diversity: float
 ) -> NDArray[np.int64]:
     """Positions of the n rows that are chosen, in their order.
 
@@ -73,8 +74,8 @@ def unlike_each_other(
     ----------
     relevance : array of shape (m,)
         From 0 to 1, of rows in the order of a list.
-    similarity : array of shape (m, m)
-        From 0 to 1, of each two of them.
+    vectors : array of shape (m, n_features)
+        Of these rows, of length 1. The similarity of two is their inner product, put between 0 and 1.
     n : int
         How many.
     diversity : float
@@ -88,5 +89,6 @@ def unlike_each_other(
         best = int(np.argmax(worth))
         chosen.append(best)
         left[best] = False
-        nearest = np.maximum(nearest, similarity[best])
+        nearest = np.maximum(nearest, (1 + vectors @ vectors[best]) / 2)
+        check_deadline()
     return np.array(chosen, np.int64)

@@ -147,7 +147,7 @@ def _varied(
     else:
         n_bits = snapshot.hasher.n_bits
         vectors = (2.0 * unpack(snapshot.index.codes(places), n_bits) - 1) / np.sqrt(n_bits)
-    return unlike_each_other(relevance, (1 + vectors @ vectors.T) / 2, k, diversity)
+    return unlike_each_other(relevance, vectors, k, diversity)
 
 
 class Example(NamedTuple):

@@ -27,7 +27,8 @@ _IMAGES_AT_A_TIME = 32
 def check_texts(name: str, texts: Any) -> list[str]:
     """Texts as a list of strings."""
     if isinstance(texts, (str, bytes)) or not hasattr(texts, "__iter__"):
-        raise TypeError(f"{name} must be a list of strings, got {type(texts).__name__}")
+        hint = "; pass one text as [text], a column of a table as table['text']" if isinstance(texts, str) else ""
+        raise TypeError(f"{name} must be a list of strings, got {type(texts).__name__}{hint}")
     listed = _as_list(texts)
     for row, text in enumerate(listed):
         if is_missing(text):

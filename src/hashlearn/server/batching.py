@@ -196,7 +196,13 @@ _CANDIDATES_AT_A_TIME = 1 << 18
 _CANDIDATES_PER_NEIGHBOR = 4
 _NEIGHBORS_AT_FIRST = 1024
 _BYTES_AT_A_TIME = 4 * 1024 * 1024
-_FIELDS = {name: name for name in ("k", "rerank", "candidates", "recall", "filter", "subset", "radius", "text", "by")}
+_FIELDS = {
+    name: name
+    for name in (
+        *("k", "rerank", "candidates", "recall", "filter", "subset", "radius"),
+        *("text", "by", "weights", "like", "unlike", "diversity"),
+    )
+}
 
 
 class Wanted(NamedTuple):
@@ -257,18 +263,21 @@ def search_alone(
     return answer
 
 
-def search_text(
+def search_asked(
     search: SimilaritySearch, wanted: Wanted, vectors: NDArray | None, asked: dict[str, Any], cut: Cut, most_bytes: int
 ) -> bytes:
-    """The answer to a text, with the parts of each neighbor's score that come from words and from meaning."""
+    """The answer to a text, with what its words and its meaning have given to each neighbor; to rows to be like; or to
+    vectors whose neighbors should differ from each other."""
     try:
         found: Any = search.search(vectors, wanted.k, **wanted.options(), **asked)
     except (ValueError, TypeError) as error:
         raise problem_of(error, _FIELDS) or error from None
-    neighbors = _neighbors(search, found.distances, found.ids, [cut])[0]
-    n = len(neighbors["ids"])
-    neighbors["parts"] = {name: part[0, :n].tolist() for name, part in found.parts.items()}
-    answer = _joined([written(neighbors)])
+    ids = np.atleast_2d(found.ids)
+    results = _neighbors(search, np.atleast_2d(found.distances), ids, [cut] * len(ids))
+    if "text" in asked:
+        n = len(results[0]["ids"])
+        results[0]["parts"] = {name: part[0, :n].tolist() for name, part in found.parts.items()}
+    answer = _joined(list(map(written, results)))
     if len(answer) > most_bytes:
         raise _too_long(most_bytes)
     return answer

@@ -41,7 +41,18 @@ class SearchRequest(_Request):
     by: Literal["words", "meaning", "both"] | None = Field(
         None, description="What a text is compared by. Left out: both, as far as the server has them."
     )
+    weights: dict[Literal["words", "meaning"], Annotated[float, Field(ge=0)]] | None = Field(
+        None, description="Of the words and of the meaning of a text, where it is compared by both."
+    )
+    operators: bool = Field(
+        False, description='Whether "a phrase", begin*, +must and -without mean something in a text.'
+    )
     image: Image | None = Field(None, description="Where the server has features for images.")
+    like: Listed[Id] | None = Field(None, description="Rows to be like, as a query; they are no neighbors.")
+    unlike: Listed[Id] | None = Field(None, description="Beside ``like``: rows to avoid.")
+    diversity: float = Field(
+        0.0, ge=0, le=1, description="How much neighbors should differ from each other (maximal marginal relevance)."
+    )
     k: int = Field(10, ge=1, description="How many neighbors.")
     rerank: Literal["codes", "asymmetric", "vectors"] | None = Field(
         None, description="What orders the candidates. Left out: what the search is set up for."

@@ -8,8 +8,9 @@ A filter is a dict, as in document databases::
 
 A filter becomes a tree of the four classes below. :func:`matches` defines its meaning, and every engine translates it
 into its own language, with values as bound parameters. Fields are keys of the payload itself, not of dicts inside it.
-Numbers are compared in double precision, strings by their code points. A number, a string and a boolean are never equal
-to one another, and a field that is missing or of another kind fails every test except ``$ne``.
+Numbers are compared in double precision, strings by their code points. A date is a string in ISO 8601, as in payloads.
+A number, a string and a boolean are never equal to one another, and a field that is missing or of another kind fails
+every test except ``$ne``.
 
 A filter may nest ``$and`` and ``$or`` 32 deep, make 500 tests and name 100,000 values: a huge filter that a program
 made in a loop must not block a service for minutes.
@@ -26,7 +27,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hashlearn.rows.inputs import is_plain
+from hashlearn.rows.forms import rows_of_table
+from hashlearn.rows.inputs import date_text, is_plain
 
 RANGES = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 MAX_DEPTH = 32
@@ -192,6 +194,7 @@ def _parse_test(field: str, operator: Any, value: Any) -> Condition:
     if operator == "$ne":
         return Differs(field, _value(field, value))
     if operator == "$in":
+        value = _listed(value)
         if not isinstance(value, (list, tuple)):
             raise ValueError(f"filter must have a list after $in for {field!r:.60}, got {_short(value)}")
         _check_number(len(value), MAX_VALUES, "values")
@@ -202,6 +205,14 @@ def _parse_test(field: str, operator: Any, value: Any) -> Condition:
             raise ValueError(f"filter must compare {field!r:.60} with a number or a string, got {value!r}")
         return Compares(field, RANGES[operator], bound)
     raise ValueError(f"filter must test {field!r:.60} by one of $ne, $in, {', '.join(RANGES)}, got {_short(operator)}")
+
+
+def _listed(values: Any) -> Any:
+    """An array or a column as a list; everything else as it is."""
+    if isinstance(values, np.ndarray):
+        return values.tolist()
+    column = rows_of_table(values)
+    return values if column is None else column
 
 
 def _blocks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -229,8 +240,10 @@ def _value(field: str, value: Any) -> Any:
         return _double(value)
     if kind == "string" and is_plain(value):
         return str(value)
+    if (text := date_text(value)) is not None:
+        return text
     raise ValueError(
-        f"filter must compare {field!r:.60} with a string, a number of double precision or a boolean, "
+        f"filter must compare {field!r:.60} with a string, a date, a number of double precision or a boolean, "
         f"got {_short(value)}"
     )
 

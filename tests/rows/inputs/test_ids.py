@@ -46,6 +46,7 @@ def test_strings_stay_what_they_are(ids):
         (pd.Series([1.5]), r"integers or strings, got float64; pass ids.astype\(int\)"),
         (pd.Series(pd.to_datetime(["2024-01-01"])), "integers or strings, got datetime64"),
         ([1.0, 2.0], r"got float; pass list\(map\(int, ids\)\)"),
+        ("id", r"got 'id'; pass one id as \[id\], a column of a table as table\['id'\]"),
         ([b"a"], r"got bytes; pass \[id.decode\(\) for id in ids\]"),
         (pd.DataFrame({"id": [1]}), r"one column, got a DataFrame; pass ids\['id'\]"),
         (pa.table({"a": [1]}), r"one column, got a Table; pass ids\['a'\]"),

@@ -44,6 +44,9 @@ def test_what_json_does_not_have():
         "pair": (1, np.float64(2.5)),
         "array": np.array([[1, 2], [3, 4]], np.uint8),
         "days": np.array(["2024-02-29"], "M8[D]"),
+        "moments": np.array(["2024-02-29T12:00", "NaT"], "M8[ns]"),
+        "nanosecond": np.datetime64("2024-02-29T12:00:00.000000001"),
+        "long ago": np.datetime64("-5000-01-01"),
         "price": decimal.Decimal("1.25"),
         "key": uuid.UUID(int=7),
     }
@@ -58,6 +61,9 @@ def test_what_json_does_not_have():
         "pair": [1, 2.5],
         "array": [[1, 2], [3, 4]],
         "days": ["2024-02-29"],
+        "moments": ["2024-02-29T12:00:00", None],
+        "nanosecond": "2024-02-29T12:00:00.000000001",
+        "long ago": "-5000-01-01",
         "price": 1.25,
         "key": "00000000-0000-0000-0000-000000000007",
     }
@@ -78,6 +84,7 @@ def test_none_is_no_payload():
         ({"a": 1}, "payloads must be a list of dicts or a frame, got dict"),
         ("text", "got str"),
         (np.ones(1), "payloads must be dicts of JSON"),
+        (pd.Series([0.5]), r"got 0.5; pass a table of one column as table\[\['name'\]\]"),
         ([{"a": 1}, {}], "as many as the codes, got 2 for 1"),
         ([{"a": np.inf}], "finite numbers.*, for the number inf"),
         ([{1: 2}], "string keys.*, for the key 1"),

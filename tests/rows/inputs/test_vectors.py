@@ -30,7 +30,8 @@ def test_what_holds_the_same_rows(same):
     ("wrong", "line"),
     [
         (["hello world"], "got the text 'hello world'; pass its embedding"),
-        ("hello world", "got the text 'hello world'; pass its embedding"),
+        ("hello world", "pass its embedding; with an encoder, text= or texts="),
+        (pd.Series(["hello world"]), "got a list of texts; pass its embedding; with an encoder, text= or texts="),
         (["a text that is much longer than an error should be"], r"got the text 'a text .{20,40}\.\.\.'"),
         (X[0], r"one vector of length 6. Reshape your data: pass X\[None\] or \[X\]"),
         (X[0].tolist(), "one vector of length 6"),

@@ -396,6 +396,26 @@ def test_a_text_finds_texts_about_the_same(texts):
         assert shown_numbers(texts.get("/", params={"text": typed})) == [key for key in expected if key >= 0]
 
 
+def test_a_text_is_compared_by_words_or_by_meaning_and_results_may_vary(texts):
+    search, features = texts.app.state.service.search, texts.app.state.service.features
+    vector = features.encode_texts(["fox in the snow"])[0]
+    for options in ({"by": "words"}, {"by": "meaning"}, {"diversity": 0.7}, {"by": "meaning", "diversity": 1.0}):
+        expected = search.search(vector, 10, text="fox in the snow", **options).ids.tolist()
+        answer = texts.get("/", params={"text": "fox in the snow", **options})
+        assert shown_numbers(answer) == [key for key in expected if key >= 0]
+        chosen = re.findall(r'aria-current="true">([\w ]+)<', answer.text)
+        assert {"words": "Words", "meaning": "Meaning"}.get(options.get("by"), "Words and meaning") in chosen
+        assert ("Varied" in chosen) == ("diversity" in options)
+    assert shown_numbers(texts.get("/?id=3&diversity=0.9")) != shown_numbers(texts.get("/?id=3"))
+    for wrong, message in (
+        ("text=a&by=sound", "by must be one of"),
+        ("id=3&by=words", "by is for a text"),
+        ("id=3&diversity=2", "diversity must be from 0 to 1"),
+        ("id=3&diversity=x", "diversity must be from 0 to 1"),
+    ):
+        assert message in texts.get(f"/?{wrong}").text
+
+
 def test_words_are_searched_where_there_is_no_encoder(clients):
     search = SimilaritySearch(LSH(n_bits=16, random_state=0), text_field="text").fit(X)
     search.add(X[:3], payloads=[{"text": "a red fox"}, {"text": "a grey wolf"}, {"text": "interest rates"}])

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
@@ -10,21 +10,57 @@ from hashlearn.cli.support.bars import progress_bars
 from hashlearn.cli.support.places import check_places
 
 BY = "What texts are compared by: words, meaning or both; by default both, as far as the search has them."
+WEIGHTS = "What words and meaning weigh in both, such as words=2,meaning=1; by default what the encoder says."
 _SHOWN = 100
 
 
-def search_text(folder: str, text: str, by: str | None, k: int, operators: bool, recall: float | None) -> None:
-    """Print the rows of a saved search that match a text: id, distance, and the beginning of the row's text."""
+class Asking(NamedTuple):
+    """What is asked of a saved search: a text, or rows to be like."""
+
+    text: str | None
+    by: str | None
+    weights: str | None
+    operators: bool
+    like: list[str] | None
+    unlike: list[str] | None
+    diversity: float
+    recall: float | None
+
+
+def ask(folder: str, asking: Asking, k: int) -> None:
+    """Print the rows of a saved search that fit: id, distance, what words and meaning have given to the score, text."""
     from hashlearn.search import SimilaritySearch
 
     search = SimilaritySearch.open(folder)
-    found: Any = search.search(
-        text=text, by=by, k=min(k, max(1, len(search))), operators=operators, recall=recall, include=["payload"]
-    )
-    for id, distance, payload in zip(found.ids.tolist(), found.distances.tolist(), found.payloads):
+    options: dict[str, Any] = asking._asdict()
+    options["weights"] = None if asking.weights is None else _weights(asking.weights)
+    for name in ("like", "unlike"):
+        options[name] = _ids_of(search.ids, f"--{name}", getattr(asking, name))
+    found: Any = search.search(None, min(k, max(1, len(search))), **options, include=["payload"])
+    parts = found.parts if len(found.parts) > 1 else {}
+    for place, (id, distance, payload) in enumerate(zip(found.ids.tolist(), found.distances.tolist(), found.payloads)):
         if payload is not None:
             shown = " ".join(str(payload.get(search.text_field, "")).split())
-            typer.echo(f"{id}\t{distance:.6g}\t{shown if len(shown) <= _SHOWN else shown[:_SHOWN] + ' ...'}")
+            given = " ".join(f"{name} {part[place]:.3f}" for name, part in parts.items())
+            text = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + " ..."
+            typer.echo("\t".join([str(id), f"{distance:.6g}", *([given] if given else []), text]))
+
+
+def _weights(text: str) -> dict[str, float]:
+    """Weights as a person writes them; the search knows their names."""
+    try:
+        return {name.strip(): float(value) for name, value in (each.split("=") for each in text.split(","))}
+    except ValueError:
+        raise ValueError(f"--weights must be as in words=2,meaning=1, got {text!r:.60}") from None
+
+
+def _ids_of(ids: Any, option: str, texts: list[str] | None) -> list[Any] | None:
+    """Ids as the search has them."""
+    if not texts or ids.dtype == object:
+        return texts or None
+    if not all(text.isdecimal() for text in texts):
+        raise ValueError(f"{option} must be integers, as the ids of this search, got {texts[0]!r:.60}")
+    return list(map(int, texts))
 
 
 def evaluate_texts(folder: str, texts: str, relevance: str, by: str | None, out: str | None) -> None:

@@ -36,20 +36,16 @@ class ShownValue(NamedTuple):
 class FieldFilter(NamedTuple):
     """A field of the payloads as a filter.
 
-        Attributes
-        ----------
-        field : str
-        values : list of ShownValue
-    <<<<<<< HEAD
-            The most frequent values, and the chosen ones.
-    =======
-            The most frequent ones, and those that are chosen; numbers in ascending order.
-    >>>>>>> wt-page
-        others : list of str
-            Further values, for the text box.
-        histogram : Markup or None
-            The histogram of a field with many different numbers.
-        limits : (least, largest) that are chosen
+    Attributes
+    ----------
+    field : str
+    values : list of ShownValue
+        The most frequent values, and the chosen ones; numbers in ascending order.
+    others : list of str
+        Further values, for the text box.
+    histogram : Markup or None
+        The histogram of a field with many different numbers.
+    limits : (least, largest) that are chosen
     """
 
     field: str

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.checks import check_choice, check_number
 from hashlearn.features.decoder import shared_decoder
 from hashlearn.features.pictures import THUMBNAIL_SIDE, thumbnail
+from hashlearn.search.question import WAYS
 from hashlearn.server.features import Features
 from hashlearn.server.page.collection import Collection, Item
 
@@ -41,6 +43,10 @@ class PageQuery(NamedTuple):
         Its text; the words are marked in the results.
     n_avoided : int
         The number of items, at the end of ``items``, that results should be unlike.
+    by : "words", "meaning", "both" or None
+        What its text is compared by; None is all that there is.
+    diversity : float
+        From 0 to 1: how much results should differ from each other.
     """
 
     code: NDArray[np.uint8] | None
@@ -51,6 +57,8 @@ class PageQuery(NamedTuple):
     token: str | None = None
     words: str = ""
     n_avoided: int = 0
+    by: str | None = None
+    diversity: float = 0.0
 
     @property
     def item(self) -> Item | None:
@@ -138,6 +146,21 @@ def query_of(
     ValueError
         One line: an unknown id, a text without an encoder of texts, or a posted query that is no longer kept.
     """
+    query = _named_query(parameters, collection, features, posted)
+    if query is None:
+        return None
+    by, diversity = parameters.get("by") or None, _share(parameters.get("diversity") or "0", "diversity")
+    if by is not None:
+        check_choice("by", by[:40], WAYS)
+        if not query.words:
+            raise ValueError("by is for a text, got another query")
+    named = {**query.parameters, "by": by, "diversity": diversity or None}
+    return query._replace(parameters=named, by=by, diversity=diversity)
+
+
+def _named_query(
+    parameters: Any, collection: Collection, features: Features | None, posted: PostedQueries
+) -> PageQuery | None:
     if parameters.get("id"):
         return _of_item(parameters["id"], collection)
     if (parameters.get("text") or "").strip():
@@ -147,6 +170,13 @@ def query_of(
     if parameters.get("like"):
         return _of_examples(parameters.getlist("like"), parameters.getlist("unlike"), collection)
     return None
+
+
+def _share(text: str, name: str) -> float:
+    try:
+        return check_number(name, float(text), low=0, high=1)
+    except ValueError:
+        raise ValueError(f"{name} must be from 0 to 1, got {text[:40]!r}") from None
 
 
 def _of_item(text: str, collection: Collection) -> PageQuery:

@@ -72,12 +72,15 @@ def _nearest(collection: Collection, query: PageQuery, among: LookedAt, k: int) 
     if not wanted or (among.subset is not None and not among.subset.any()):
         return []
     if query.words and search.text_field is not None:
-        found = search.search(query.vector, wanted, text=query.words, **among._asdict())
+        found = search.search(
+            query.vector, wanted, text=query.words, by=query.by, diversity=query.diversity, **among._asdict()
+        )
     elif len(query.items) > 1:
         like, unlike = _likes(query)
-        found = search.search(None, wanted, like=like, unlike=unlike or None, **among._asdict())
+        options = {"unlike": unlike or None, "diversity": query.diversity, **among._asdict()}
+        found = search.search(None, wanted, like=like, **options)
     elif query.vector is not None:
-        found = search.search(query.vector, wanted, **among._asdict())
+        found = search.search(query.vector, wanted, diversity=query.diversity, **among._asdict())
     else:
         distances, ids = search.search_codes(code_of(query)[None], wanted, **among._asdict())
         found = Neighbors(distances[0], ids[0])
@@ -87,10 +90,15 @@ def _nearest(collection: Collection, query: PageQuery, among: LookedAt, k: int) 
 def true_ids(collection: Collection, query: PageQuery, among: LookedAt = EVERYTHING) -> list[Any]:
     """Ids of the ten nearest items; all kept vectors are compared.
 
-    Empty if no vectors are kept, and for a text that is also compared by its words.
+    Empty if no vectors are kept, if results should differ, and for a text that is also compared by its words.
     """
     search = collection.search
-    if query.vector is None or not collection.keeps_vectors or (query.words and search.text_field is not None):
+    if (
+        query.vector is None
+        or query.diversity
+        or not collection.keeps_vectors
+        or (query.words and search.text_field is not None)
+    ):
         return []
     wanted = min(N_TRUE + len(query.items), len(search))
     distances, ids = search.search(
@@ -132,11 +140,10 @@ def results(
 
 
 def nearnesses(pairs: list[tuple[Any, float]]) -> list[float]:
-    """How near each of the results is, from 1 for the first to 0 for the last."""
+    """How near each of the results is, from 1 for the nearest to 0 for the farthest."""
     distances = [distance for _, distance in pairs]
-    if not distances or distances[-1] == distances[0]:
-        return [1.0] * len(distances)
-    return [(distances[-1] - distance) / (distances[-1] - distances[0]) for distance in distances]
+    least, most = min(distances, default=0.0), max(distances, default=0.0)
+    return [(most - distance) / (most - least) if most > least else 1.0 for distance in distances]
 
 
 def code_of(query: PageQuery) -> NDArray[np.uint8]:

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from numpy.typing import NDArray
 
 from hashlearn.server.arrays import base64_bytes, code_matrix
-from hashlearn.server.batching import Cut, QueryBatch, Wanted, search_alone, search_text
+from hashlearn.server.batching import Cut, QueryBatch, Wanted, search_alone, search_asked
 from hashlearn.server.errors import Problem, unprocessable
 from hashlearn.server.json_route import JsonRoute
 from hashlearn.server.models import ERRORS, SearchRequest, SearchResponse
@@ -22,7 +22,7 @@ _CANDIDATES = 50
 _MANY_NEIGHBORS = 20_000
 """An answer with more neighbors is long; only a few long answers are made at a time."""
 _LARGEST_SUBSET = 100_000
-_QUERIES = ("vector", "vectors", "id", "code", "codes", "text", "image")
+_QUERIES = ("vector", "vectors", "id", "code", "codes", "text", "image", "like")
 
 
 @router.post("/v1/search", response_model=SearchResponse)
@@ -34,11 +34,18 @@ async def search(service: Served, body: SearchRequest) -> Any:
         service.check_most("subset", len(body.subset), _LARGEST_SUBSET)
     if body.candidates is not None:
         service.check_most("candidates", body.candidates, service.settings.max_candidates)
-    if body.by is not None and body.text is None:
-        raise unprocessable("by", "is for a text, got a query without one")
+    _check_beside(body)
     if body.text is not None and (answer := await _found_by_text(service, body)) is not None:
         return answer
+    if body.like is not None:
+        service.check_batch("like", body.like)
+        service.check_most("unlike", len(body.unlike or ()), service.settings.max_batch)
+        return await _asked(service, body, None, {"like": body.like, "unlike": body.unlike})
     by, rows = await _queries(service, body)
+    if body.diversity:
+        if by == "codes":
+            raise unprocessable("diversity", "is for vectors, got codes")
+        return await _asked(service, body, rows, {})
     if by == "codes" and service.search.query != "code":
         raise Problem(422, "this search compares vectors with codes: send vectors", "code")
     if by == "codes" and body.recall is not None:
@@ -59,17 +66,33 @@ async def search(service: Served, body: SearchRequest) -> Any:
 
 async def _found_by_text(service: Service, body: SearchRequest) -> bytes | None:
     """The answer to a text if the search has texts; None if only the vector of the text can be searched for."""
-    _check_one_query(body)
     has_words = await service.run(lambda: service.search.text_field is not None)
     if not has_words and body.by is None:
         return None
     vectors = None
     if body.by != "words" and (body.by is not None or service.features is not None):
         vectors = await service.vectors_of_texts("text", [str(body.text)])
-    asked = {"text": [body.text], "by": body.by, "filter": body.filter, "subset": body.subset}
+    asked = {"text": [body.text], "by": body.by, "weights": body.weights, "operators": body.operators}
+    return await _asked(service, body, vectors, asked)
+
+
+async def _asked(service: Service, body: SearchRequest, vectors: NDArray | None, asked: dict[str, Any]) -> bytes:
+    """The answer of a search of its own."""
+    asked |= {"diversity": body.diversity, "filter": body.filter, "subset": body.subset}
     wanted = Wanted("vectors", body.k, body.rerank, body.candidates, body.recall)
     cut, most = Cut(body.radius, body.payloads), service.settings.max_answer_bytes
-    return await service.run(search_text, service.search, wanted, vectors, asked, cut, most)
+    return await service.run(search_asked, service.search, wanted, vectors, asked, cut, most)
+
+
+def _check_beside(body: SearchRequest) -> None:
+    """One kind of query is there, and what others take is not."""
+    _check_one_query(body)
+    if body.text is None:
+        for name in ("by", "weights", "operators"):
+            if getattr(body, name):
+                raise unprocessable(name, "is for a text, got a query without one")
+    if body.unlike is not None and body.like is None:
+        raise unprocessable("unlike", "is for a query by like, got another one")
 
 
 def _check_one_query(body: SearchRequest) -> None:
@@ -80,7 +103,6 @@ def _check_one_query(body: SearchRequest) -> None:
 
 async def _queries(service: Service, body: SearchRequest) -> tuple[str, NDArray]:
     """ "vectors" or "codes", and the matrix of them."""
-    _check_one_query(body)
     if body.vector is not None:
         return "vectors", await service.vectors("vector", [body.vector])
     if body.vectors is not None:
