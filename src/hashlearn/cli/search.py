@@ -73,7 +73,7 @@ def run(
     ] = 0.0,
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
 ) -> None:
-    """Find the nearest codes of queries, the nearest vectors among candidates, or rows that match a text or other rows."""
+    """Find the nearest codes of queries, the nearest vectors among candidates, or rows that match a text or rows."""
     if text is not None or like:
         if codes is not None:
             raise ValueError(f"--text and --like are for a saved search alone, got {codes} beside them")

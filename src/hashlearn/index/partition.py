@@ -202,7 +202,7 @@ def _search_of(words: NDArray[np.float32], n_bits: int) -> SignSearch | WordSear
 
 def _learned_corrections(
     sample: NDArray, labels: NDArray, centers: NDArray, words: NDArray, n_bits: int
-) -> dict[str, NDArray[np.float32]]:
+) -> dict[str, NDArray]:
     """E[q - c | r] and the weights w: of a few, those with which held-out rows find most of their true neighbors."""
     n, d = sample.shape
     near_centers = centers[labels]
