@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from hashlearn.server import batching
-from hashlearn.server.batching import Together
+from hashlearn.server.batching import Batcher
 from hashlearn.server.telemetry import Metrics
 
 
@@ -28,8 +28,8 @@ def results_of(work, items, n_threads=1, kind=lambda item: None):
 
     async def ask():
         with ThreadPoolExecutor(n_threads) as pool:
-            together = Together(work, pool, n_threads, Metrics().searched_together)
-            return await asyncio.gather(*(together.do(kind(item), item) for item in items), return_exceptions=True)
+            batcher = Batcher(work, pool, n_threads, Metrics().searched_together)
+            return await asyncio.gather(*(batcher.submit(kind(item), item) for item in items), return_exceptions=True)
 
     return asyncio.run(ask())
 
@@ -67,10 +67,10 @@ def test_items_that_never_stop_arriving_do_not_delay_the_first_for_ever():
 
     async def ask():
         with ThreadPoolExecutor(1) as pool:
-            together = Together(work, pool, 1, Metrics().searched_together)
+            batcher = Batcher(work, pool, 1, Metrics().searched_together)
             asked = []
             while not started.is_set() and len(asked) < 100_000:
-                asked.append(asyncio.create_task(together.do(None, len(asked))))
+                asked.append(asyncio.create_task(batcher.submit(None, len(asked))))
                 await asyncio.sleep(0)
             started_meanwhile = started.is_set()
             await asyncio.gather(*asked)
@@ -91,10 +91,10 @@ def given_up(keeps_late, n_items=1):
 
     async def ask():
         with ThreadPoolExecutor(1) as pool:
-            together = Together(work, pool, 1, Metrics().searched_together, keeps_late=keeps_late)
-            tasks = [asyncio.create_task(together.do(0, 1))]
+            batcher = Batcher(work, pool, 1, Metrics().searched_together, keeps_late=keeps_late)
+            tasks = [asyncio.create_task(batcher.submit(0, 1))]
             await asyncio.to_thread(begun.wait, 30)
-            tasks += [asyncio.create_task(together.do(0, item)) for item in range(2, 1 + n_items)]
+            tasks += [asyncio.create_task(batcher.submit(0, item)) for item in range(2, 1 + n_items)]
             await asyncio.sleep(0.05)
             for task in tasks:
                 task.cancel()
@@ -138,8 +138,8 @@ def test_short_work_needs_no_thread_once_it_is_known_to_be_short(may_be_short, s
 
     async def ask():
         with ThreadPoolExecutor(1) as pool:
-            together = Together(work, pool, 1, Metrics().searched_together, may_be_short=may_be_short)
-            return [await together.do(None, number) for number in range(3)]
+            batcher = Batcher(work, pool, 1, Metrics().searched_together, may_be_short=may_be_short)
+            return [await batcher.submit(None, number) for number in range(3)]
 
     assert asyncio.run(ask()) == [0, 1, 2]
     is_here = [thread == threading.get_ident() for thread in threads]

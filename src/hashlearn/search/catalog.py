@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 from hashlearn.deadline import current_deadline, remaining_seconds
 from hashlearn.durable.files import canonical_json, json_digest, parsed_json
 from hashlearn.search.ids import Ids
-from hashlearn.search.kernels.texts import parse_numbers, row_sums
+from hashlearn.search.kernels.texts import numbers_in, row_sums
 from hashlearn.search.word_query import spaced
 from hashlearn.search.word_tables import clear_words, drop_words, make_words
 from hashlearn.stores.base import IdType
@@ -804,9 +804,9 @@ def _checked_code(row: int, code: Any) -> bytes:
 
 
 def _numbers(texts: list[str], n: int) -> NDArray[np.int64]:
-    """Integers with commas between them."""
-    numbers = np.empty(n, np.int64)
-    if n and parse_numbers(np.frombuffer(",".join(texts).encode(), np.uint8), numbers) != n:
+    """Integers, each as a text."""
+    numbers: NDArray[np.int64] = numbers_in(",".join(texts)) if n else np.empty(0, np.int64)
+    if len(numbers) != n:
         raise ValueError("not as many numbers as rows")
     return numbers
 

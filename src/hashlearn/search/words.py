@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hashlearn.deadline import check_deadline
 from hashlearn.search.catalog import Catalog, OutdatedError
-from hashlearn.search.kernels.texts import add_to_found, add_weights
+from hashlearn.search.kernels.texts import add_to_found, add_weights, numbers_in
 from hashlearn.search.word_query import Term, WordQuery
 
 K1, B = 1.2, 0.75
@@ -155,7 +155,7 @@ class Words:
         if listed is None:
             return _NO_POSTING
         texts = self._texts
-        all_places = np.fromstring(str(listed), np.int64, sep=",") - self._first_row
+        all_places = numbers_in(str(listed)) - self._first_row
         all_places = all_places[(all_places >= 0) & (all_places < texts.n_places)]
         if not len(all_places):
             return _NO_POSTING

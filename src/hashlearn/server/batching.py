@@ -52,7 +52,7 @@ class Waiting:
         self.late: asyncio.Future | None = None
 
 
-class Together:
+class Batcher:
     """Works on all waiting items of one kind together.
 
     Parameters
@@ -94,7 +94,7 @@ class Together:
         self.listening = False
         self.may_be_short, self.seconds_of_item = may_be_short, inf
 
-    async def do(self, kind: Hashable, item: Any) -> Any:
+    async def submit(self, kind: Hashable, item: Any) -> Any:
         """Wait for the turn of an item, and return its result."""
         loop = asyncio.get_running_loop()
         waiting = Waiting(item, loop.create_future(), current_deadline.get())

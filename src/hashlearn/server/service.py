@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hashlearn.features.decoder import shared_decoder
 from hashlearn.search import SimilaritySearch
 from hashlearn.server.arrays import n_signs, n_values, vector_matrix
-from hashlearn.server.batching import Change, Together, search_together, write_together
+from hashlearn.server.batching import Change, Batcher, search_together, write_together
 from hashlearn.server.errors import Problem, problem_of, unprocessable
 from hashlearn.server.features import Features
 from hashlearn.server.guard import FolderGuard
@@ -45,9 +45,9 @@ class Service:
     ----------
     watch : Watch
         Measures the recall and the drift.
-    searches : Together
+    searches : Batcher
         Queries that wait for a thread.
-    writes : Together
+    writes : Batcher
         Changes that wait for the thread that writes.
     """
 
@@ -58,7 +58,7 @@ class Service:
         self.before_ready: list[Callable[[], Any]] = []
         """Further work that is done once before requests are answered."""
         self.watch = Watch(search, name, self.settings.recall_share, self.metrics)
-        self.searches = Together(
+        self.searches = Batcher(
             partial(search_together, search, self.metrics.stages),
             workers.searching,
             workers.n_searching,
@@ -66,7 +66,7 @@ class Service:
             waits=self.metrics.stages["wait"],
             may_be_short=True,
         )
-        self.writes = Together(
+        self.writes = Batcher(
             partial(write_together, search), workers.writing, 1, self.metrics.saved_together, keeps_late=True
         )
 
@@ -103,7 +103,7 @@ class Service:
 
     async def write(self, change: Change) -> Any:
         """Make a change; it is on disk when this returns."""
-        return await self.writes.do(None, change)
+        return await self.writes.submit(None, change)
 
     async def vectors(self, field: str, vectors: Sequence[list[float] | str]) -> NDArray[np.float32]:
         """Vectors of a request as a matrix; many are read on a thread."""

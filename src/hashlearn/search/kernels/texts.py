@@ -89,6 +89,14 @@ def parse_numbers(text, found):
     return n
 
 
+def numbers_in(text):
+    """The integers of at least 0 in a text with commas between them; ValueError where it is another text."""
+    found = np.empty(text.count(",") + 1, np.int64)
+    if parse_numbers(np.frombuffer(text.encode(), np.uint8), found) != len(found):
+        raise ValueError("not integers with commas between them")
+    return found
+
+
 @compiled
 def insert_places(slots, digests, first, last):
     """Put places into a table by their digests; its length is a power of two, and it has room."""

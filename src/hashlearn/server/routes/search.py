@@ -57,7 +57,7 @@ async def search(service: Served, body: SearchRequest) -> Any:
     if is_plain and max(n_neighbors, len(rows) * (body.candidates or 0) // _CANDIDATES) <= _FEW_NEIGHBORS:
         if by == "vectors":
             service.watch.asked(rows[0], body.k, wanted.options())
-        return await service.searches.do(wanted, query)
+        return await service.searches.submit(wanted, query)
     if n_neighbors > _MANY_NEIGHBORS:
         await service.workers.place_for_large_answer()
     among = {"filter": body.filter, "subset": body.subset}
