@@ -505,14 +505,8 @@ class Catalog:
             )
             self._writer.executemany("INSERT INTO fresh VALUES (?, ?, ?)", values)
 
-    def rows_with_vectors(self) -> NDArray[np.int64]:
-        """Rows whose vectors are in the catalog."""
-        with self._seen() as db:
-            found = db.execute("SELECT row FROM fresh WHERE vector IS NOT NULL").fetchall()
-        return np.array([row for (row,) in found], np.int64)
-
     def load_vectors(self) -> list[tuple[int, bytes]]:
-        """Those rows and their vectors."""
+        """Rows whose vectors are in the catalog, and the records of these."""
         with self._seen() as db:
             return db.execute("SELECT row, vector FROM fresh WHERE vector IS NOT NULL").fetchall()
 

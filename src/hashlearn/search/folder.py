@@ -388,9 +388,12 @@ def _check_rows(catalog: Catalog, facts: Facts, rows: LoadedRows) -> None:
 
 def _restore_vectors(folder: SearchFolder, catalog: Catalog, facts: Facts) -> None:
     """Write vectors of the catalog that have not reached the vector file, as after a failure of the power."""
-    places = catalog.rows_with_vectors() - facts.first_row
-    if catalog.read_only or facts.vectors is None or not len(places):
+    if catalog.read_only or facts.vectors is None:
         return
+    loaded = catalog.load_vectors()
+    if not loaded:
+        return
+    places = np.array([row for row, _ in loaded], np.int64) - facts.first_row
     if places.min() < 0 or places.max() >= facts.n_places:
         raise ValueError(f"{catalog.path}: a vector is of a row that never was; it was edited or damaged")
     try:
@@ -400,7 +403,6 @@ def _restore_vectors(folder: SearchFolder, catalog: Catalog, facts: Facts) -> No
     except ValueError:  # too short for its vectors
         pass
     with closing(folder.open_vector_file(facts)) as file:
-        loaded = catalog.load_vectors()
         if any(not isinstance(record, bytes) or len(record) != file.layout.record_bytes for _, record in loaded):
             raise ValueError(f"{catalog.path}: a vector was edited or damaged")
         file.write_again((row - facts.first_row, record) for row, record in loaded)

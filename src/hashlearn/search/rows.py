@@ -634,8 +634,6 @@ class CatalogRows:
         """Take over what other processes have changed; returns whether there was something."""
         if self._folder is None:
             raise ValueError("refresh needs a folder: this search was neither opened from one nor saved to one")
-        if self._catalog.last_change() == self.reader.change:
-            return False
         return self._catch_up()
 
     def _catch_up(self) -> bool:
@@ -693,7 +691,7 @@ def _settle(folder: SearchFolder | None, catalog: Catalog) -> None:
     """Remove what a change has written that was given up; if that fails, a later change does it."""
     with suppress(OSError, ValueError):
         if folder is not None:
-            folder.settle(None if catalog.last_change() < 0 else catalog.facts())
+            folder.settle(catalog.known_facts())
 
 
 def _collect(folder: SearchFolder, catalog: Catalog) -> None:
