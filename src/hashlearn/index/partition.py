@@ -105,12 +105,13 @@ class Partition:
         centers = centers + hasher.mean_.astype(np.float32)
         labels = _nearest_center(centers, groups)(sample)
         code_words = short(hasher.words_)
-        learned = _learned_corrections(sample, labels, centers, code_words, n_bits)
+        arrays: dict[str, NDArray] = {"centers": centers, "words": code_words}
+        arrays |= _learned_corrections(sample, labels, centers, code_words, n_bits)
         if metric != "dot":  # inner products change with the origin
-            learned["origin"] = centers.mean(axis=0)
+            arrays["origin"] = centers.mean(axis=0)
         if groups is not None:
-            learned["groups"] = groups
-        return cls(metric, n_bits, {"centers": centers, "words": code_words, **learned})
+            arrays["groups"] = groups
+        return cls(metric, n_bits, arrays)
 
     @property
     def n_lists(self) -> int:
