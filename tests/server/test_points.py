@@ -148,7 +148,7 @@ def test_a_bad_point_is_named_and_nothing_is_written(writable, case):
     assert writable.client.get("/v1/info").json()["rows"] == rows
 
 
-@pytest.mark.parametrize("id", ["99999", "-1", "01", "1.0", "abc", "a/b", "%00", "9" * 400, "%ff"])
+@pytest.mark.parametrize("id", ["99999", "-1", "01", "1.0", "abc", "a/b", "%00", "9" * 400, "9" * 4301, "%ff"])
 def test_an_unknown_id_is_404(writable, id):
     for method in ("GET", "DELETE"):
         response = writable.client.request(method, f"/v1/points/{id}")
