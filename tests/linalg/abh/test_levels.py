@@ -27,6 +27,7 @@ def levels_of(X, n_bits, rng):
     return Levels.of(X, np.ones((1, 1), X.dtype) * np.eye(X.shape[1], dtype=X.dtype), n_bits, rng)
 
 
+@settings(deadline=None)
 @given(st.lists(st.just(0.0) | st.floats(1e-6, 1e6), min_size=1, max_size=12), st.integers(0, 96))
 def test_bits_shared_out_are_all_bits_and_go_to_the_largest_variances(variances, n_bits):
     n_bits = min(n_bits, MOST_BITS * len(variances))
@@ -37,6 +38,7 @@ def test_bits_shared_out_are_all_bits_and_go_to_the_largest_variances(variances,
     assert all(bits[i] <= bits[j] for i, j in itertools.pairwise(order) if variances[i] < variances[j])
 
 
+@settings(deadline=None)
 @given(st.integers(0, 40), st.integers(1, MOST_BITS))
 def test_pieces_lie_within_groups_of_four_bits(first, n_bits):
     pieces = pieces_of(first, n_bits)
