@@ -131,7 +131,7 @@ def _found(collection: Collection, sample: ItemSample) -> float | None:
         return None
     chosen = np.random.default_rng(2).choice(len(sample.ids), min(N_SEARCHES, len(sample.ids)), replace=False)
     own, queries = sample.ids[chosen].tolist(), sample.vectors[chosen]
-    found, truth = (search.search(queries, k + 1, **how).ids.tolist() for how in ({}, {"recall": 1.0}))
+    found, truth = (search.search(queries, k + 1, recall=recall).ids.tolist() for recall in (None, 1.0))
     shared = [len({*_others(here, id)[:k]} & {*_others(true, id)[:k]}) for id, here, true in zip(own, found, truth)]
     return float(np.mean(shared))
 
