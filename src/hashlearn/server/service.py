@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hashlearn.features.decoder import shared_decoder
 from hashlearn.search import SimilaritySearch
 from hashlearn.server.arrays import n_signs, n_values, vector_matrix
-from hashlearn.server.batching import Change, Batcher, search_together, write_together
+from hashlearn.server.batching import Batcher, Change, search_together, write_together
 from hashlearn.server.errors import Problem, problem_of, unprocessable
 from hashlearn.server.features import Features
 from hashlearn.server.guard import FolderGuard
