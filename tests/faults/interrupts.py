@@ -16,6 +16,7 @@ from faults.savings import SAVINGS, X, listing
 
 import hashlearn
 from hashlearn import ITQ, METHODS, HammingIndex, SimilaritySearch, threads
+from hashlearn.index import code_table
 
 ROOM = str(Path(hashlearn.__file__).parent)
 OTHER_ROWS = 2 * X[::-1] + 1
@@ -34,8 +35,11 @@ class Interrupt:
 
     def __exit__(self, *_: Any) -> None:
         sys.settrace(None)
-        # Unlike a signal, a trace can raise just before a lock is let go of, and this one is for the whole process.
+        # Unlike a signal, a trace can raise just before a lock is let go of, and these are for the whole process.
         threads._blas.start_again()
+        for lock in list(code_table._LOCKS):
+            while lock._is_owned():
+                lock.release()
 
     def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
         if not frame.f_code.co_filename.startswith(ROOM):
