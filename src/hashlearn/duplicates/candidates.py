@@ -10,7 +10,7 @@ afterwards.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -198,5 +198,19 @@ def _exact(first: Rows, second: Rows) -> Candidates:
     return Candidates(first, second, np.zeros(len(first), np.int32))
 
 
-Finder = Any
-"""A :class:`SignCodes` or a :class:`Projection`; of texts a :class:`hashlearn.duplicates.texts.RareWords`."""
+class Finder(Protocol):
+    """A named tuple that finds candidate pairs: :class:`SignCodes`, :class:`Projection`, or, for texts,
+    :class:`hashlearn.duplicates.texts.RareWords`."""
+
+    def describe(self, vectors: MetricRows) -> NDArray[Any]:
+        """What is compared of each row."""
+
+    def pairs(
+        self, vectors: MetricRows, described: NDArray[Any], rows: Rows, square: float, n_jobs: int
+    ) -> Iterator[Candidates]:
+        """Pairs of some rows that may be near each other."""
+
+    def across(self, known: Described, new: Described, square: float, n_jobs: int) -> Iterator[Candidates]:
+        """Pairs of a known row and a new one that may be near each other."""
+
+    def _asdict(self) -> dict[str, Any]: ...

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.duplicates.groups import Assignment
-from hashlearn.duplicates.state import DROPPED, KEPT, UNDECIDED, State
+from hashlearn.duplicates.state import DROPPED, KEPT, UNDECIDED, FoundPairs
 from hashlearn.durable.files import write_text
 
 DECISIONS = {"keep": KEPT, "drop": DROPPED, "different": KEPT, "": UNDECIDED}
@@ -24,7 +24,7 @@ TITLES = ["id", "decision", "duplicate_of"]
 Decision = tuple[Any, str, Any]
 
 
-def with_decisions(state: State, decisions: Iterable[Decision], ids: NDArray) -> State:
+def with_decisions(state: FoundPairs, decisions: Iterable[Decision], ids: NDArray) -> FoundPairs:
     """The state with more decisions."""
     rows = {name: row for row, name in enumerate(ids.tolist())}
     decided = state.decided.copy()
@@ -43,7 +43,7 @@ def with_decisions(state: State, decisions: Iterable[Decision], ids: NDArray) ->
     return state._replace(decided=decided, apart=np.array(sorted(apart), np.int64).reshape(-1, 2))
 
 
-def as_decided(found: Assignment, state: State) -> Assignment:
+def as_decided(found: Assignment, state: FoundPairs) -> Assignment:
     """The assignment of rows to kept rows, after the decisions.
 
     If the kept row of a group is dropped, the nearest row that a user keeps replaces it. Without such a row it stays,

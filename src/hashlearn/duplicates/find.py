@@ -13,7 +13,7 @@ from hashlearn.duplicates.candidates import SignCodes
 from hashlearn.duplicates.groups import Contents, Grouping, Keep, NearPairs
 from hashlearn.duplicates.plan import OrderedSample, Plan, choose_plan, radius_for, refuse_too_many, too_many
 from hashlearn.duplicates.result import Duplicates
-from hashlearn.duplicates.state import Checked, State, check_ids, check_labeled_pairs, check_scores
+from hashlearn.duplicates.state import Checked, FoundPairs, check_ids, check_labeled_pairs, check_scores
 from hashlearn.duplicates.texts import TextRows, TextWords, plan_of_texts
 from hashlearn.duplicates.threshold import (
     SEARCHED_PER_ROW,
@@ -289,7 +289,7 @@ def _known(rows: MetricRows, distance: float, ids: ArrayLike | None, search: "_P
     none = NearPairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     decided, apart = np.zeros(len(rows), np.int8), np.empty((0, 2), np.int64)
     described = plan.finder.describe(rows)
-    state = State(rows, contents, none, plan, described, None, distance, sys.maxsize, names, None, decided, apart)
+    state = FoundPairs(rows, contents, none, plan, described, None, distance, sys.maxsize, names, None, decided, apart)
     return Duplicates(state, distance, "leader", "center", f"max_distance={distance:g} was given")
 
 
@@ -318,7 +318,7 @@ def _rule(keep: Keep | None, scores: NDArray | None) -> Keep:
 
 def _state(
     rows: MetricRows, distance: float, ids: NDArray | None, scores: NDArray[np.float64] | None, search: _PairSearch
-) -> State:
+) -> FoundPairs:
     """Find the pairs within a distance."""
     contents = Contents.of(rows.hashes)
     sample = None if isinstance(rows, TextRows) else OrderedSample.of(rows, contents.row_of, search.seed)
@@ -336,7 +336,9 @@ def _state(
         raise ValueError(f"max_distance={distance:g} matches {count} (max_pairs) pairs of texts; pass less") from None
     near = NearPairs.in_order(contents.of_row[found.first], contents.of_row[found.second], found.distances)
     decided, apart = np.zeros(len(rows), np.int8), np.empty((0, 2), np.int64)
-    return State(rows, contents, near, plan, described, curve, distance, search.max_pairs, ids, scores, decided, apart)
+    return FoundPairs(
+        rows, contents, near, plan, described, curve, distance, search.max_pairs, ids, scores, decided, apart
+    )
 
 
 def _searched(

@@ -13,7 +13,7 @@ from hashlearn.duplicates.decisions import as_decided, with_decisions
 from hashlearn.duplicates.groups import GROUPINGS, KEEPS, Assignment, Grouping, Keep, NearPairs, Preference, assign
 from hashlearn.duplicates.plan import Plan
 from hashlearn.duplicates.saved import Saved, read_state, write_state
-from hashlearn.duplicates.state import Checked, DuplicatePairs, Group, State, added, known_contents, near_known
+from hashlearn.duplicates.state import Checked, DuplicatePairs, FoundPairs, Group, added, known_contents, near_known
 from hashlearn.duplicates.vectors import RowMetric, Rows
 from hashlearn.duplicates.verify import Curve
 from hashlearn.names import natural_key
@@ -27,7 +27,7 @@ class Duplicates:
 
     Attributes
     ----------
-    state : State
+    state : FoundPairs
         The data of the result; results at smaller distances share it.
     max_distance : float
         Rows at this distance or less are duplicates.
@@ -42,7 +42,7 @@ class Duplicates:
         The estimated share of near pairs that was found; 1 if the search was exact.
     """
 
-    def __init__(self, state: State, max_distance: float, grouping: Grouping, keep: Keep, reason: str):
+    def __init__(self, state: FoundPairs, max_distance: float, grouping: Grouping, keep: Keep, reason: str):
         self.state = state
         self.max_distance = max_distance
         self.reason = reason
@@ -313,7 +313,7 @@ class Duplicates:
         """
         return cls(*read_state(folder))
 
-    def _replace(self, state: State) -> None:
+    def _replace(self, state: FoundPairs) -> None:
         """Replace the state by one assignment, so that an interrupt leaves the old state or the new one."""
         self.__dict__ = {
             "state": state,

@@ -15,7 +15,7 @@ from hashlearn.duplicates.candidates import Finder, Projection, SignCodes
 from hashlearn.duplicates.generations import FolderFormat
 from hashlearn.duplicates.groups import Contents, Grouping, Keep, NearPairs
 from hashlearn.duplicates.plan import Plan
-from hashlearn.duplicates.state import State
+from hashlearn.duplicates.state import FoundPairs
 from hashlearn.duplicates.texts import RareWords, Rarity, TextRows, TextWords
 from hashlearn.duplicates.vectors import MetricRows, RowFacts, facts_of_block
 from hashlearn.duplicates.verify import Curve
@@ -33,7 +33,7 @@ _CHECKED_ROWS = 64
 class Saved(NamedTuple):
     """The content of a folder: a state, and the settings of the result."""
 
-    state: State
+    state: FoundPairs
     max_distance: float
     grouping: Grouping
     keep: Keep
@@ -138,7 +138,7 @@ def _read(generation: Path, manifest: dict[str, Any]) -> Saved:
         else:
             _check_vectors(values, facts, generation / VECTORS)
             vectors = MetricRows(RowBlocks(values, name="vectors"), manifest["metric"], facts)
-        state = State(
+        state = FoundPairs(
             vectors,
             Contents.of(facts.hashes),
             NearPairs(*(arrays[f"pairs.{name}"] for name in NearPairs._fields)),

@@ -18,7 +18,7 @@ from hashlearn.rows.inputs import held_ids, ids_are_text
 UNDECIDED, KEPT, DROPPED = 0, 1, -1
 
 
-class State(NamedTuple):
+class FoundPairs(NamedTuple):
     """The data of a result.
 
     Attributes
@@ -166,7 +166,7 @@ def check_labeled_pairs(pairs: Any, n: int, ids: NDArray | None) -> tuple[NDArra
     return ends[:, 0], ends[:, 1], labels
 
 
-def added(state: State, X: Any, ids: ArrayLike | None, scores: ArrayLike | None, n_jobs: int) -> State:
+def added(state: FoundPairs, X: Any, ids: ArrayLike | None, scores: ArrayLike | None, n_jobs: int) -> FoundPairs:
     """The state with new rows, which are compared with all known rows and with each other."""
     new = state.vectors.new(X)
     all_ids = joined_ids(state.ids, check_ids(ids, len(new)))
@@ -203,7 +203,9 @@ def added(state: State, X: Any, ids: ArrayLike | None, scores: ArrayLike | None,
     )
 
 
-def near_known(state: State, new: MetricRows, rows: Rows, n_jobs: int, described: NDArray | None = None) -> Verified:
+def near_known(
+    state: FoundPairs, new: MetricRows, rows: Rows, n_jobs: int, described: NDArray | None = None
+) -> Verified:
     """Near pairs of a known row and a selected new row that is not a copy."""
     finder: Finder = state.plan.finder
     of_new = finder.describe(new) if described is None else described
@@ -215,7 +217,7 @@ def near_known(state: State, new: MetricRows, rows: Rows, n_jobs: int, described
     return near._replace(first=near.first[~is_copy], second=near.second[~is_copy], distances=near.distances[~is_copy])
 
 
-def known_contents(state: State, new: MetricRows) -> Rows:
+def known_contents(state: FoundPairs, new: MetricRows) -> Rows:
     """For each new row the known content with equal numbers, or -1."""
     known = state.vectors.hashes[state.contents.row_of]
     both = Contents.of(np.concatenate([known, new.hashes])).of_row[len(known) :]
