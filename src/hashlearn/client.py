@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_choice
 from hashlearn.codes.results import NO_DISTANCE, NO_ID, Neighbors
 from hashlearn.extras import require
-from hashlearn.rows.inputs import as_matrix, as_payloads, as_vectors, held_ids, payload_of, plain_rows
+from hashlearn.rows.inputs import as_matrix, as_payloads, as_vectors, date_text, held_ids, payload_of, plain_rows
 from hashlearn.search.columns import Facet
 from hashlearn.search.results import NeighborsWithRows, Page, Record
 
@@ -153,14 +153,14 @@ class _Requests:
             yield ClientCall("POST", "/points/get", body, _read_records)
 
     def _count(self, filter: dict | None) -> ClientCall:
-        return ClientCall("POST", "/points/count", {"filter": _as_json(filter)}, lambda answer: answer["count"])
+        return ClientCall("POST", "/points/count", {"filter": filter}, lambda answer: answer["count"])
 
     def _facets(self, field: str, filter: dict | None, limit: int | None) -> ClientCall:
-        body = {"field": field, "filter": _as_json(filter), **({} if limit is None else {"limit": limit})}
+        body = {"field": field, "filter": filter, **({} if limit is None else {"limit": limit})}
         return ClientCall("POST", "/points/facets", body, _read_facets)
 
     def _scroll(self, filter: dict | None, limit: int, after: str | None) -> ClientCall:
-        body = {"filter": _as_json(filter), "limit": limit, "after": after, "vectors": True}
+        body = {"filter": filter, "limit": limit, "after": after, "vectors": True}
         return ClientCall("POST", "/points/scroll", body, _read_page)
 
     def _pause(self, attempt: int, answer: Any) -> float:
@@ -592,7 +592,7 @@ class AsyncClient(_Requests):
 
 
 def _written(body: dict[str, Any] | None) -> dict[str, Any]:
-    """The body of a request as JSON; numbers may be NumPy's."""
+    """The body of a request as JSON; numbers may be NumPy's, and dates are written as in payloads."""
     if body is None:
         return {}
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=_plain)
@@ -600,6 +600,8 @@ def _written(body: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if (text := date_text(value)) is not None:
+        return text
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"arguments must be what JSON can say, got {type(value).__name__}")
@@ -677,7 +679,7 @@ def _search_options(
 ) -> dict[str, Any]:
     order = "codes" if rerank is False else rerank
     among = None if subset is None else _listed_ids(subset, "subset")
-    known = {"recall": recall, "candidates": candidates, "rerank": order, "filter": _as_json(filter), "subset": among}
+    known = {"recall": recall, "candidates": candidates, "rerank": order, "filter": filter, "subset": among}
     return {**known, "payloads": "payload" in include}
 
 
@@ -729,11 +731,6 @@ def _vectors_of(ids: NDArray[Any], vectors: dict[Any, Any], n_features: int) -> 
 
 def _is_there(ids: NDArray[Any]) -> NDArray[np.bool_]:
     return ids != None if ids.dtype == object else ids != NO_ID  # noqa: E711
-
-
-def _as_json(filter: Any) -> Any:
-    """A filter whose numbers of numpy and dates are as in payloads."""
-    return payload_of(as_payloads([filter], 1)[0]) if isinstance(filter, dict) else filter
 
 
 def _listed_ids(ids: Any, name: str = "ids") -> list[Any]:

@@ -296,7 +296,7 @@ def test_one_query_weighs_as_among_many():
         ({"restarts": -1}, "restarts"),
         ({"words": "long"}, "words must be"),
         ({"ridge": -1.0}, "ridge"),
-        ({"n_bits": 5000}, "n_bits"),
+        ({"n_bits": 16385}, "n_bits"),
         ({"train_sample": 1}, "train_sample"),
         ({"init": np.zeros((3, 3))}, "init"),
     ],

@@ -28,8 +28,8 @@ _UPPER = 0xFFFF0000
 def short(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """The nearest short numbers.
 
-    >>> short(np.array([1.0, 0.1, -1000.1], np.float32))
-    array([ 1.0000000e+00,  1.0009766e-01, -1.0000000e+03], dtype=float32)
+    >>> short(np.array([1.0, 1.01, -1000.1], np.float32)).tolist()
+    [1.0, 1.0078125, -1000.0]
     """
     bits = np.ascontiguousarray(vectors, np.float32).view(np.uint32)
     return ((bits + (0x7FFF + (bits >> 16 & 1))) & np.uint32(_UPPER)).view(np.float32)

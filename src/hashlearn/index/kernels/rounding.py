@@ -4,7 +4,8 @@ The distance of a query with weights w from a code b in {-1, 1}^n with correctio
 The search computes with integers:
 
 - weights are multiples of half a unit, one unit for each query: ``w ~ unit / 2 * values``, as fine as tables of 16 bits
-  and sums of 27 bits allow: the largest weight of single precision has at least 14 bits of its own, as a rule 16;
+  and sums of 27 bits allow: the largest weight of single precision has at least 14 bits of its own, as a rule 16; of
+  codes of more than 4,096 bits at least 12;
 - ``sum(values * b)`` is ``2 * agreed - sum(abs(values))``, where ``agreed`` is the sum of ``abs(values)`` over the bits
   with the sign of their weight: no negative numbers;
 - a query with 16 weights for each four bits, of which they choose one, has them as multiples of a unit above the least
