@@ -1,4 +1,7 @@
-"""Five jobs that people have, done with only the page open in at most five actions each; docs/howto/app.md has them."""
+"""Five jobs that people have, done with only the page open in at most five actions each; docs/howto/app.md has them.
+
+Each is done twice: with a mouse, and with the keyboard alone.
+"""
 
 import itertools
 import re
@@ -6,7 +9,7 @@ import re
 import pytest
 
 
-class Hands:
+class Mouse:
     """Does what a person does with a page, and counts it."""
 
     def __init__(self, page):
@@ -21,14 +24,36 @@ class Hands:
         what.fill(text)
 
 
-@pytest.fixture
-def hands(browse):
+class Keyboard(Mouse):
+    """The same without a mouse. Going to a place by the Tab key is part of the action that is done there."""
+
+    def click(self, what):
+        self.n_actions += 1
+        self.go_to(what)
+        self.page.keyboard.press("Space" if what.get_attribute("type") == "checkbox" else "Enter")
+
+    def type(self, what, text):
+        self.n_actions += 1
+        self.go_to(what)
+        self.page.keyboard.type(text)
+
+    def go_to(self, what):
+        place = what.element_handle()
+        for _ in range(500):
+            if self.page.evaluate("place => document.activeElement === place", place):
+                return
+            self.page.keyboard.press("Tab")
+        raise AssertionError("the Tab key does not lead there")
+
+
+@pytest.fixture(params=[Mouse, Keyboard])
+def hands(browse, request):
     page = browse()
     for _ in range(400):
         if not page.locator("[data-job]").count():
             break
         page.wait_for_timeout(150)
-    person = Hands(page)
+    person = request.param(page)
     yield person
     assert person.n_actions <= 5
 
@@ -85,11 +110,12 @@ def test_find_and_tag_near_duplicates(hands):
     assert [line.split(",")[1] for line in lines] == ["tag", *["twice"] * n_items]
 
 
-def test_find_texts_about_chess(texts_address, chromium):
+@pytest.mark.parametrize("kind", [Mouse, Keyboard])
+def test_find_texts_about_chess(texts_address, chromium, kind):
     with chromium.new_context(base_url=texts_address) as context:
         page = context.new_page()
         page.goto("/")
-        person = Hands(page)
+        person = kind(page)
         person.type(page.locator("#find"), "chess")
         person.click(page.get_by_role("button", name="Search", exact=True))
         page.wait_for_url("**text=chess**")
