@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -38,21 +39,28 @@ def test_the_files_have_what_one_search_finds_and_a_lost_worker_costs_time_only(
     arguments = {"queries": files / "queries.npy", "k": 4, "recall": 0.9, "queries_per_task": 20}
     index, X = PartitionedIndex.open(files / "lists.hll"), np.load(files / "rows.npy")
     found = index.search(np.load(files / "queries.npy"), 4, recall=0.9, vectors=X)
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
-        distributed.Client(workers) as client,
-    ):
-        first = next(iter(client.run(os.getpid).values()))
-        killer = threading.Thread(target=kill_when_parts_come, args=(first, tmp_path))
-        killer.start()
+    with losing_a_worker(tmp_path) as client:
         parts = search_in_bulk(files / "lists.hll", files / "rows.npy", tmp_path, client=client, **arguments)
-        killer.join()
     assert len(parts) == 25
     query, row, distance = read(parts)
     order = np.argsort(query, kind="stable")
     np.testing.assert_array_equal(query[order], np.repeat(np.arange(500), 4))
     np.testing.assert_array_equal(row[order].reshape(500, 4), found.ids)
     np.testing.assert_array_equal(distance[order].reshape(500, 4), found.distances)
+
+
+@contextmanager
+def losing_a_worker(folder):
+    """A cluster of two workers, one of which is killed once there are files in the folder."""
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
+        distributed.Client(workers) as client,
+    ):
+        first = next(iter(client.run(os.getpid).values()))
+        killer = threading.Thread(target=kill_when_parts_come, args=(first, folder))
+        killer.start()
+        yield client
+        killer.join()
 
 
 def kill_when_parts_come(pid, folder):
@@ -75,6 +83,19 @@ def test_all_near_pairs_are_found_once_and_parts_are_kept(files, tmp_path):
     np.testing.assert_array_equal(near_pairs(parts)[0], pairs)
     with pytest.raises(ValueError, match="has parts of another search"):
         search_in_bulk(files / "lists.hll", files / "rows.npy", tmp_path, **{**arguments, "k": 6})
+
+
+def test_near_pairs_are_those_of_one_machine_where_a_worker_is_lost(files, tmp_path):
+    arguments = {"k": 5, "max_distance": 0.3, "queries_per_task": 100}
+    alone = near_pairs(search_in_bulk(files / "lists.hll", files / "rows.npy", tmp_path / "alone", **arguments))
+    folder = tmp_path / "cluster"
+    with losing_a_worker(folder) as client:
+        parts = search_in_bulk(files / "lists.hll", files / "rows.npy", folder, client=client, **arguments)
+    assert len(parts) == 30
+    pairs, distances = near_pairs(parts)
+    assert len(pairs) >= 100
+    np.testing.assert_array_equal(pairs, alone[0])
+    np.testing.assert_array_equal(distances, alone[1])
 
 
 def test_an_index_that_was_not_tuned_is_refused_before_anything_is_written(files, tmp_path):
