@@ -1,7 +1,10 @@
 """PartitionedIndex against brute force over its own estimates."""
 
 import copy
+import os
 import pickle
+import signal
+import threading
 from itertools import pairwise
 from pathlib import Path
 
@@ -370,3 +373,34 @@ def test_codes_in_lists_have_no_levels_however_long_they_are():
     assert index.search(X[:3], 1, probes=4).ids.shape == (3, 1)
     with pytest.raises(ValueError, match="words must be one of 'signed', 'free', 'auto', got 'levels'"):
         PartitionedIndex(16, words="levels")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+def test_a_child_does_not_wait_for_a_change_by_a_thread_of_its_parent(monkeypatch):
+    X = vectors("normal", 200, 8)
+    index = PartitionedIndex(8, n_lists=4, random_state=0).fit(X).add(X)
+    inside, go_on = threading.Event(), threading.Event()
+    removing, waits = ListTable.removing, [True]
+
+    def waiting(*arguments):
+        if waits and waits.pop():
+            inside.set()
+            go_on.wait(20)
+        return removing(*arguments)
+
+    monkeypatch.setattr(ListTable, "removing", waiting)
+    thread = threading.Thread(target=index.remove, args=([0],))
+    thread.start()
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)  # a child that waits is killed
+        code = 1
+        try:
+            code = int(len(index.remove([1])) != 199)
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    go_on.set()
+    thread.join()
+    assert len(index) == 199

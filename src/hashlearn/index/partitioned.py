@@ -5,7 +5,6 @@ the sums are that codes are ordered by.
 """
 
 import copy
-import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from hashlearn.codes import bytes_per_code
 from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.durable.files import replacing
 from hashlearn.index.base import MAX_BITS, check_k
+from hashlearn.index.code_table import thread_lock
 from hashlearn.index.file import Sections, read_sections, write_sections
 from hashlearn.index.frontier import N_QUERIES, Frontier, ListPlan, measured, n_drawn, nearest_rows
 from hashlearn.index.kernels.list_queries import Geometry, Lists, Probes
@@ -147,7 +147,7 @@ class PartitionedIndex:
     def _begin(self, state: _State | None) -> None:
         # All that a search needs hangs on this one reference, which a change replaces at its end.
         self._state = state
-        self._changing = threading.RLock()
+        self._changing = thread_lock()
 
     def __getstate__(self) -> dict[str, Any]:
         kept = {name: value for name, value in vars(self).items() if name not in ("_state", "_changing")}
