@@ -215,6 +215,17 @@ def test_the_wheel_moves_the_page_where_the_whole_map_is_seen_and_a_finger_too(b
     assert page.locator(".map").evaluate("map => getComputedStyle(map).touchAction") == "none"
 
 
+def test_a_zoom_that_comes_while_a_drawing_waits_is_not_forgotten(browse):
+    page = when_computed(browse("/"))
+    page.wait_for_selector(".names a:visible")
+    page.evaluate("""() => {
+        document.querySelector('[data-zoom="0"]').click();
+        const place = { deltaY: -60, offsetX: 9, offsetY: 9, bubbles: true, cancelable: true };
+        document.querySelector(".map canvas").dispatchEvent(new WheelEvent("wheel", place));
+    }""")
+    assert page.locator(".map.near").count() == 1
+
+
 def test_on_a_phone_the_filters_say_how_many_items_they_leave_and_lead_there(browse):
     page = browse("/", width=390)
     page.locator("[data-panel] summary").click()

@@ -141,9 +141,9 @@ export async function drawMap(map, go) {
 
   let waiting = false;
   const redraw = () => {
+    map.classList.toggle("near", view.scale > 1);
     if (waiting) return;
     waiting = true;
-    map.classList.toggle("near", view.scale > 1);
     requestAnimationFrame(() => {
       waiting = false;
       if (width && height) draw();  // nothing is seen of a map that another one has replaced
