@@ -47,6 +47,11 @@ def picture(size: tuple[int, int], mode: str, kind: str) -> bytes:
     return file.getvalue()
 
 
+def bombs(kind: str) -> Iterator[bytes]:
+    for size, mode in BOMBS[kind]:
+        yield picture(size, mode, kind)
+
+
 def shapes(n: int) -> Iterator[bytes]:
     """PNG files of one color from 1 x 1 to 80,000,000 x 1; the first four are the corners."""
     yield from (picture(size, "L", "PNG") for size in ((1, 1), (MOST_PIXELS, 1), (1, 200_000), (1, 5_000_000)))
@@ -130,7 +135,7 @@ def main() -> None:
     options = parser.parse_args()
     Image.MAX_IMAGE_PIXELS = None
     kinds: dict[str, Iterator[bytes]] = {f"{options.shapes} shapes": shapes(options.shapes)}
-    kinds |= {kind: (picture(*each, kind) for each in bombs) for kind, bombs in BOMBS.items()}
+    kinds |= {kind: bombs(kind) for kind in BOMBS}
     with tempfile.TemporaryDirectory() as temporary:
         make_search(Path(temporary) / "search")
         for kind, files in kinds.items():
