@@ -18,8 +18,8 @@ _UNCOUNTED: Any = {**_OPTIONS, "_nrt": False}
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function on its first call, without the interpreter lock, with numba's disk cache where there is one.
 
-    numba keeps the cache beside the source or, where that is read-only, in the user's cache folder; where neither can
-    be written (a locked-down container) the kernel is compiled once per process, and a warning says what to set.
+    numba keeps the cache beside the source. If the source is read-only, the cache is in the user's cache folder. If
+    neither can be written (a locked-down container), every process compiles the kernel, and a warning says what to set.
     """
     return _kept(njit(**_OPTIONS)(function))
 
@@ -32,13 +32,13 @@ def fast(function: Callable[..., Any]) -> Any:
 def lean(function: Callable[..., Any]) -> Any:
     """As :func:`compiled`, for a kernel that makes no arrays: without numba's counts of references to arrays.
 
-    In loops that branch, numba does not see that the counts cancel, and they take more time than the work.
+    In loops with branches numba keeps the counts, and they take more time than the work.
     """
     return _kept(njit(**_UNCOUNTED)(function))
 
 
 def spliced(function: Callable[..., Any]) -> Any:
-    """As :func:`lean`, and a part of the machine code of each kernel that calls it.
+    """As :func:`lean`; LLVM copies the machine code into each kernel that calls it.
 
     An array is passed as seven numbers or more, so that a call with named tuples of arrays copies a kilobyte.
     """
@@ -111,8 +111,8 @@ def _without_literals(resolve: Callable[..., Any], args: Any, kws: dict[str, Any
 def _or_nothing(index: Path, use_cache: Callable[..., Any], *args: Any) -> Any:
     """What the cache has; nothing where its files are damaged, gone, or cannot be written any more.
 
-    An index that cannot be read is damaged or of an older version of the package. It is removed, so that what is
-    compiled now can be kept.
+    An index that cannot be read is damaged or of an older version of the package. It is removed, so that the new
+    machine code can be kept.
     """
     try:
         return use_cache(*args)

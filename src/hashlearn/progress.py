@@ -92,7 +92,8 @@ def track(items: Iterable[Item], task: str, total: int | None = None) -> Iterato
 class _Written:
     """Writes the tasks of one thread to stderr, those inside others behind them.
 
-    The thread whose task begins first is the one; tasks of other threads are left out until its last task ends.
+    This is the thread that begins the first task. Tasks of other threads are not shown until the last task of this
+    thread ends.
     """
 
     seconds_between = _SECONDS_BETWEEN_LINES

@@ -1,6 +1,6 @@
 """Ranked lists against judgements of people: which rows answer a query, and how well (TREC, BEIR).
 
-For a query whose list has rows of relevance r_1, r_2, ... and which has the relevances g_1 >= g_2 >= ... in all::
+A query's list has rows of relevance r_1, r_2, ...; all its judged rows have the relevances g_1 >= g_2 >= ...::
 
     nDCG@10    = sum_{i <= 10} r_i / log2(i + 1)  /  sum_{i <= 10} g_i / log2(i + 1)
     recall@100 = share of the relevant rows that are among the first 100
