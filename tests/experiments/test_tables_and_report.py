@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 import statistics
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -332,7 +333,11 @@ def test_a_table_says_over_how_many_runs_its_deviations_are(tmp_path):
     assert deviation_notes(measure_tables(single, Results(made_up(single, lambda task: 0.5)))) == []
 
 
-def test_the_papers_results_are_shown_where_you_have_none_of_your_own(run):
+@pytest.mark.parametrize("other", [None, "results/notes.txt"])
+def test_the_papers_results_are_shown_where_you_have_none_of_your_own(run, other):
+    if other:
+        Path(other).parent.mkdir()
+        Path(other).write_text("no runs")
     code, out, err = run("paper", "show", "table-2", "--datasets", "mnist", "--bits", "16", "--methods", "jpsh,lsh")
     assert (code, err) == (0, "")
     assert "JPSH, our defaults" in out
