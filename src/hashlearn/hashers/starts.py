@@ -38,7 +38,7 @@ from hashlearn.checks import check_matrix
 from hashlearn.hashers.anchored import AnchorSummary
 from hashlearn.hashers.itq import ITQ
 from hashlearn.linalg.anchors.graph import ROTATION_ROWS, PairwiseSums, spectral_offsets
-from hashlearn.linalg.anchors.search import AnchorSearch
+from hashlearn.linalg.anchors.search import nearest_anchors
 
 SPECTRAL_NEIGHBORS = 2
 SPECTRAL_ROUNDS = 30
@@ -142,7 +142,7 @@ def local_dimension(X: NDArray, n_queries: int, k: int) -> float:
         return 0.0
     centered = X - X.mean(axis=0)  # products of rows far from the origin would lose their distances
     queries = centered[:: -(-len(X) // n_queries)]
-    squared = AnchorSearch(centered).nearest(queries, k + 1)[1][:, 1:].astype(np.float64)  # the first is the row itself
+    squared = nearest_anchors(queries, centered, k + 1)[1][:, 1:].astype(np.float64)  # the first is the row itself
     with np.errstate(divide="ignore", invalid="ignore"):
         growth = np.log(squared[:, -1:] / squared[:, :-1]).mean(axis=1)
     known = growth[~(growth < EQUALLY_FAR)]
@@ -166,7 +166,7 @@ def roughness(codes: NDArray, summary: AnchorSummary) -> float:
     """
     shares = summary.spacing.shares
     k = min(ROUGHNESS_NEIGHBORS + 1, len(summary.anchors))
-    neighbors = AnchorSearch(summary.anchors).nearest(summary.anchors, k)[0][:, 1:]
+    neighbors = nearest_anchors(summary.anchors, summary.anchors, k)[0][:, 1:]
     near = (codes[:, :, None] != codes[:, neighbors]).mean(axis=(0, 2)) @ shares
     return float(near / max(0.5 * (1 - (codes @ shares) ** 2).mean(), 1e-12))
 
