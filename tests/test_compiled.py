@@ -128,6 +128,14 @@ def test_a_change_of_a_helper_compiles_the_kernels_that_import_it_and_no_others(
     assert misses_after_a_change_of("simd.py") == 1  # tiles.py imports it
 
 
+def test_a_program_that_finds_its_kernels_imports_nothing_that_only_compiling_needs(nowhere, tmp_path):
+    package = copy_kernels(tmp_path / "kernels")
+    place = nowhere | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    code = USE + "import sys\nprint('numba.np.arrayobj' in sys.modules)"
+    runs = [run(["-c", code], package, **place) for _ in range(2)]
+    assert [done.stdout.splitlines() for done in runs] == [["[3 5]", "True"], ["[3 5]", "False"]]
+
+
 def test_of_two_processes_of_the_tests_one_compiles_a_kernel(nowhere, tmp_path):
     package = copy_kernels(tmp_path / "kernels")
     code = (

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit, types
+from numba.core.runtime import rtsys
 
 _PACKAGE = Path(__file__).parent
 _OPTIONS: Any = {"nogil": True, "no_cfunc_wrapper": True}  # no C code calls a kernel
@@ -94,7 +95,7 @@ def _kept(dispatcher: Any) -> Any:
     if hasattr(kept, "_cache_file"):
         kept._cache_file._source_stamp = source_stamp(dispatcher.py_func.__module__)
         index = Path(kept._cache_file._index_path)
-        kept.load_overload = partial(_or_nothing, index, kept.load_overload)
+        kept.load_overload = partial(_or_nothing, index, partial(_loaded, kept))
         kept.save_overload = partial(_or_nothing, index, kept.save_overload)
     return dispatcher
 
@@ -106,6 +107,17 @@ def _without_literals(resolve: Callable[..., Any], args: Any, kws: dict[str, Any
     """
     args = tuple(types.unliteral(kind) for kind in args)
     return resolve(args, {name: types.unliteral(kind) for name, kind in kws.items()})
+
+
+def _loaded(kept: Any, signature: Any, target: Any) -> Any:
+    """A kernel of the cache.
+
+    numba's own function first imports and registers everything that a compilation may need, which takes longer than all
+    kernels of a program. numba does this again before it compiles, so a program that finds its kernels can go without.
+    """
+    rtsys.initialize(target)
+    with kept._guard_against_spurious_io_errors():
+        return kept._load_overload(signature, target)
 
 
 def _or_nothing(index: Path, use_cache: Callable[..., Any], *args: Any) -> Any:

@@ -775,6 +775,8 @@ def _blocks(db: sqlite3.Connection, query: str, first: int, last: int) -> Iterat
 
 def payload_sums(texts: list[str]) -> NDArray[np.uint32]:
     """The sums of payloads: 0 for an empty text, otherwise never 0."""
+    if not any(texts):
+        return np.zeros(len(texts), np.uint32)
     return sums_of(Ids.of_lines("\n".join(texts).encode(), len(texts)))
 
 
