@@ -29,7 +29,7 @@ _TABLES: dict[str, Callable[[Any], list[Any]]] = {
 
 
 def held_vectors(X: Any, name: str) -> Any:
-    """The numbers of X as an array of the same shape; a list of matrices if X is in several pieces."""
+    """The numbers of X as an array of the same shape, or as a list of matrices if X has several pieces."""
     if scipy.sparse.issparse(X):  # before mappings: a dok_matrix is one
         return X.tocsr()
     if isinstance(X, _NO_ROWS):
