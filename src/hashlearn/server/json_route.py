@@ -48,7 +48,7 @@ class JsonRoute(APIRoute):
 
         return handle
 
-    async def answer(self, searches: Searches, body: bytes | bytearray, path_params: Mapping[str, Any]) -> bytes:
+    async def answer(self, searches: Searches, body: bytes, path_params: Mapping[str, Any]) -> bytes:
         """The body of the answer to a request; errors are raised as a Problem."""
         arguments = dict(path_params)
         name = arguments.pop(SEARCH_NAME, None)
@@ -64,7 +64,7 @@ class JsonRoute(APIRoute):
         """Whether the endpoint is about the server and not about one search: it gets all searches."""
         return "searches" in inspect.signature(self.endpoint).parameters
 
-    async def _answer_of(self, service: Any, body: bytes | bytearray, arguments: dict[str, Any]) -> bytes:
+    async def _answer_of(self, service: Any, body: bytes, arguments: dict[str, Any]) -> bytes:
         if self.body_type is None:
             answer = await self.endpoint(service, **arguments)
         else:
@@ -135,7 +135,7 @@ class Direct:
         await send({"type": "http.response.body", "body": answer})
 
 
-def parse(model: type[BaseModel], body: bytes | bytearray) -> Any:
+def parse(model: type[BaseModel], body: bytes) -> Any:
     """The body as this model, or a 422 that names the field."""
     try:
         request = model.model_validate_json(body)
@@ -146,7 +146,7 @@ def parse(model: type[BaseModel], body: bytes | bytearray) -> Any:
     return request
 
 
-def _is_json(body: bytes | bytearray) -> bool:
+def _is_json(body: bytes) -> bool:
     """Whether NaN and Infinity, which the model accepts in a payload or a filter, occur in strings only."""
     try:
         from_json(body, allow_inf_nan=False)
