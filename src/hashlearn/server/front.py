@@ -17,12 +17,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hashlearn.deadline import Deadline, until
 from hashlearn.server.errors import SOON, Problem, error_response, lack_of
+from hashlearn.server.once import is_write
 from hashlearn.server.settings import Settings, is_loopback
 from hashlearn.server.workers import Workers, request_ends
 
 ALWAYS_OPEN = frozenset({"/healthz", "/readyz"})
-_WRITING = frozenset({"PUT", "DELETE", "PATCH"})
-_WRITING_POSTS = ("/points/delete", "/snapshots")
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _EXEMPT = ALWAYS_OPEN | {"/metrics"}
 _DISCARDED = 256 * 1024 * 1024
@@ -123,7 +122,7 @@ class Auth:
         if scope["type"] != "http" or scope["path"] in ALWAYS_OPEN:
             await self.app(scope, receive, send)
             return
-        writes = scope["method"] in _WRITING or (scope["method"] == "POST" and scope["path"].endswith(_WRITING_POSTS))
+        writes = is_write(scope["method"], scope["path"])
         if (self.write_key or self.read_key) if writes else self.read_key:
             sent = _key_sent(scope)
             may_write = _equal(sent, self.write_key)

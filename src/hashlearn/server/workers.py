@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from hashlearn.deadline import Deadline, current_deadline, remaining_seconds
 from hashlearn.server.errors import SOON, Problem
+from hashlearn.server.once import AnsweredWrites
 from hashlearn.server.settings import Settings
 from hashlearn.server.telemetry import Metrics
 
@@ -77,6 +78,8 @@ class Workers:
         The turns of bodies that take long to read.
     copying : asyncio.Lock
         Held while a snapshot is made: one at a time.
+    answered : AnsweredWrites
+        The latest writes with a key.
     """
 
     def __init__(self, settings: Settings):
@@ -91,6 +94,7 @@ class Workers:
         self.writing = ThreadPoolExecutor(_WRITING_THREADS, thread_name_prefix="hashlearn-writing")
         self.turns = Turns()
         self.copying = asyncio.Lock()
+        self.answered = AnsweredWrites()
         self._large_answers = asyncio.Semaphore(_LARGE_ANSWERS)
 
     def check_ready(self) -> None:
