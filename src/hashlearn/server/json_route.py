@@ -72,7 +72,7 @@ class JsonRoute(APIRoute):
     @cached_property
     def writes(self) -> bool:
         """Whether the endpoint may change something."""
-        return is_write(next(iter(self.methods)), self.path)
+        return any(is_write(method, self.path) for method in self.methods or ())
 
     async def _made_once(self, service: Any, body: bytes, arguments: dict[str, Any], key: bytes | None) -> bytes:
         if key is None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qsl
 
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.types import Message, Receive
 
@@ -47,9 +47,11 @@ def _fields_of(body: bytes, most_fields: int) -> FormData:
     if len(body) > _MOST_BYTES_OF_TEXT:
         raise Problem(413, f"a form without files must have at most {_MOST_BYTES_OF_TEXT} bytes")
     try:
-        return FormData(parse_qsl(body.decode("latin-1"), keep_blank_values=True, max_num_fields=most_fields))
+        fields = parse_qsl(body.decode("latin-1"), keep_blank_values=True, max_num_fields=most_fields)
     except ValueError:
         raise Problem(422, f"the form must have at most {most_fields} fields") from None
+    listed: list[tuple[str, str | UploadFile]] = list(fields)
+    return FormData(listed)
 
 
 def _in_pieces(body: bytes) -> Receive:
