@@ -360,6 +360,38 @@ def test_sigterm_ends_a_server_whatever_runs(folder, looks, status):
         assert process.wait(25) == status
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["in time", "too late"])
+def test_a_request_that_waits_for_its_body_ends_with_the_server(is_cancelled):
+    """It is answered 503; if there is no time left for that, its connection is closed, and the log has no fault."""
+    workers, said, closed = Workers(Settings()), [], []
+    workers.ready = True
+
+    async def send(message):
+        said.append(message)
+
+    async def ask():
+        scope = {
+            "type": "http",
+            "path": "/v1/search",
+            "headers": [],
+            "status": 0,
+            "abort": lambda: closed.append("now"),
+        }
+        waiting = asyncio.create_task(RequestLimits(None, workers)(scope, asyncio.Event().wait, send))
+        await asyncio.sleep(0.05)
+        if is_cancelled:
+            workers.is_stopping = True
+            waiting.cancel()
+        else:
+            await asyncio.to_thread(workers.give_up)
+        await asyncio.wait_for(waiting, 20)
+
+    asyncio.run(ask())
+    assert [message["status"] for message in said[:1]] == ([] if is_cancelled else [503])
+    assert closed == (["now"] if is_cancelled else [])
+    assert not workers.limits
+
+
 def _ask_quietly(url):
     with suppress(httpx.HTTPError):
         httpx.get(url, timeout=60)

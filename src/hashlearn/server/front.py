@@ -223,10 +223,11 @@ class RequestLimits:
 
     async def _within_time(self, scope: Scope, receive: Receive, send: Send) -> None:
         seconds = self.settings.timeout_seconds
-        body, deadline = _Body(self.bodies), Deadline(seconds)
+        body, deadline, limit = _Body(self.bodies), Deadline(seconds), asyncio.timeout(seconds)
         self.workers.deadlines.add(deadline)
         try:
-            async with asyncio.timeout(seconds) as limit:
+            async with limit:
+                self.workers.limits[limit] = asyncio.get_running_loop()
                 await body.read(scope, receive)
                 body.check_length()
                 with self._place(), until(deadline):
@@ -238,12 +239,18 @@ class RequestLimits:
                 scope.get("abort", _nothing)()
                 raise _Left from None
             body.check_length()
+            if self.workers.is_stopping:
+                raise Problem(503, "the server stops", headers=SOON | {"Connection": "close"}) from None
             if not body.is_read:
                 message = f"the body must arrive within {seconds:g} seconds"
                 raise Problem(408, message, headers={"Connection": "close"}) from None
-            if self.workers.is_stopping:
-                raise Problem(503, "the server stops", headers=SOON) from None
             raise Problem(504, f"the request took longer than {seconds:g} seconds") from None
+        except asyncio.CancelledError:
+            if not self.workers.is_stopping:
+                raise
+            scope.get("abort", _nothing)()  # its work has not ended: nobody knows what was written
+            scope.get("is_gone", _nothing)()
+            raise _Left from None
         except (MemoryError, OSError) as error:
             problem = lack_of(error)
             if problem is None:
@@ -252,6 +259,7 @@ class RequestLimits:
         finally:
             body.forget()
             self.workers.deadlines.discard(deadline)
+            self.workers.limits.pop(limit, None)
 
 
 def problem_response(problem: Problem) -> ASGIApp:
