@@ -336,7 +336,10 @@ def test_threads_find_what_one_finds():
         (lambda index, Q: index.search(Q, subset=[500]), "subset must hold rows from 0 to 499"),
         (lambda index, Q: index.remove([500]), "rows must be in the index"),
         (lambda index, Q: index.add(Q[:, :2]), "X must have 6 features"),
+        (lambda index, Q: index.tune(vectors("normal", 500, 6), np.full((3, 6), np.nan)), "queries must be finite"),
+        (lambda index, Q: index.tune(vectors("normal", 500, 6), Q[:, :2]), "queries must have 6 features"),
         (lambda index, Q: PartitionedIndex().search(Q), "fitted first"),
+        (lambda index, Q: PartitionedIndex().fit(Q[:1]), "at least 2 rows"),
         (lambda index, Q: PartitionedIndex(n_lists=50).fit(Q), "at least 50 rows"),
     ],
 )

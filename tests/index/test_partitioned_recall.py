@@ -92,6 +92,19 @@ def test_a_filter_costs_no_recall(tuned, selectivity):
     assert share_found(found.ids, truth) > 0.93
 
 
+def test_a_query_looks_where_the_rows_of_a_filter_are():
+    """A share of the weight is a share of the rows that may be found, wherever these are."""
+    X = clustered(2000)
+    index = _small_index(X)
+    state, Q = index._state, X[:1]
+    away = distances("euclidean", Q, state.partition.centers)[0]
+    far = np.isin(index.nearest_lists(X), np.argsort(away)[-6:])
+    probes, kept, allowed = Probes(index.n_lists, 0.9, 0.0), Kept(2000, 2000), state.allowed(far)
+    found = state.look(Q, probes, kept, allowed, None, state.expecting(allowed))
+    assert 0.85 * far.sum() < (found.ids >= 0).sum() < far.sum()
+    assert far[found.ids[found.ids >= 0]].all()
+
+
 def test_a_filter_of_rows_far_from_the_query_finds_as_many_as_there_are(tuned):
     index, X = tuned
     Q = X[:5]

@@ -59,7 +59,7 @@ class ListPlan(NamedTuple):
 
     ``candidates`` are the most that a query has. ``margin`` says how far above the estimate of the last of
     ``neighbors`` they may be (:class:`Kept`); infinity is any. ``is_flat`` says to compare the vectors of all rows
-    instead, which costs less or is the only way.
+    instead, which costs less or is the only way. ``is_among_few`` says that a filter keeps half of the rows or fewer.
     """
 
     probes: Probes
@@ -69,6 +69,7 @@ class ListPlan(NamedTuple):
     is_flat: bool = False
     margin: float = np.inf
     neighbors: int = 1
+    is_among_few: bool = False
 
     @property
     def has_margin(self) -> bool:
@@ -138,7 +139,8 @@ class Frontier:
                 probes = Probes(self._n_lists, float(1 - np.exp(missed)), float(self.arrays["sharpness"][0]))
                 cost = float(looked_at + each * n)
                 candidates = min(candidates, max(1, n_allowed))
-                plans.append(ListPlan(probes, candidates, wanted, cost, margin=margin, neighbors=k))
+                plan = ListPlan(probes, candidates, wanted, cost, margin=margin, neighbors=k)
+                plans.append(plan._replace(is_among_few=2 * n_allowed <= n_rows))
         best = min(plans, key=lambda plan: plan.cost)
         is_sure = wanted == recall and 2 * n_allowed > n_rows  # few rows lie less evenly than many
         # Beyond the numbers of neighbors that were measured, lists hold fewer of them than these recalls say.

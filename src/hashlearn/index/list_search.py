@@ -17,6 +17,7 @@ from hashlearn.index.kernels.lists import (
     QUERIES_PER_BLOCK,
     Allowed,
     Kept,
+    expect,
     knn_in_lists,
     within_lists,
 )
@@ -106,33 +107,48 @@ class ListState(NamedTuple):
         return Allowed(np.packbits(bits, bitorder="little"), removed)
 
     def look(
-        self, queries: NDArray[np.float32], probes: Probes, kept: Kept, allowed: Allowed, n_jobs: int | None
+        self,
+        queries: NDArray[np.float32],
+        probes: Probes,
+        kept: Kept,
+        allowed: Allowed,
+        n_jobs: int | None,
+        lists: Lists | None = None,
     ) -> ProbedNeighbors:
-        """The rows with the least estimates in the lists of each query."""
-        n, k = len(queries), kept.most
+        """The rows with the least estimates in the lists of each query; ``lists`` are those of :meth:`expecting`."""
+        n, k, those = len(queries), kept.most, tuple(self.lists if lists is None else lists)
         distances, rows, probed = np.empty((n, k), np.float32), np.empty((n, k), np.int64), np.empty(n, np.int64)
 
         def look(part: slice) -> bool:
             out = distances[part], rows[part], probed[part]
             asked = queries[part], tuple(probes), tuple(kept), tuple(allowed)
-            return knn_in_lists(tuple(self.lists), tuple(self.geometry), *asked, *out)
+            return knn_in_lists(those, tuple(self.geometry), *asked, *out)
 
         if self.table.n_codes == 0:
             distances[:], rows[:], probed[:] = np.inf, NO_ID, 0
-            _check_finite(bool(np.isfinite(queries).all()))
+            check_queries_finite(bool(np.isfinite(queries).all()))
         elif n == 1:
-            _check_finite(look(slice(1)))
+            check_queries_finite(look(slice(1)))
         else:
             threads = check_n_jobs(n_jobs)
-            _check_finite(all(run_all([partial(look, part) for part in _blocks(n, threads)], threads)))
+            check_queries_finite(all(run_all([partial(look, part) for part in _blocks(n, threads)], threads)))
         return ProbedNeighbors.of(distances, rows, probed)
+
+    def expecting(self, allowed: Allowed) -> Lists:
+        """The lists, with about how many rows of each may be found."""
+        expected = np.empty(len(self.lists.sizes), np.float32)
+        expect(self.lists, allowed, expected)
+        return self.lists._replace(expected=expected) if expected.any() else self.lists
+
+    def _lists_for(self, plan: ListPlan, allowed: Allowed) -> Lists:
+        return self.expecting(allowed) if plan.is_among_few and allowed.chosen.size > 0 else self.lists
 
     def look_for(
         self, queries: NDArray[np.float32], plan: ListPlan, n_wanted: int, allowed: Allowed, n_jobs: int | None
     ) -> ProbedNeighbors:
         """The candidates of a plan; queries that found fewer than are wanted look at more lists."""
-        probes, kept = plan.probes, plan.kept
-        found = self.look(queries, probes, kept, allowed, n_jobs)
+        probes, kept, lists = plan.probes, plan.kept, self._lists_for(plan, allowed)
+        found = self.look(queries, probes, kept, allowed, n_jobs, lists)
         rows, probed = found.ids, found.probed
         if plan.has_margin:
             n_wanted = min(n_wanted, kept.near)
@@ -141,7 +157,7 @@ class ListState(NamedTuple):
             probes = probes._replace(share=1 - (1 - probes.share) / _FEWER_LEFT_OUT)
             if probes.share > _NEARLY_ALL:
                 probes = probes._replace(share=1.0)
-            again = self.look(queries[lacking], probes, kept, allowed, n_jobs)
+            again = self.look(queries[lacking], probes, kept, allowed, n_jobs, lists)
             found.distances[lacking], rows[lacking], probed[lacking] = again.distances, again.ids, again.probed
             lacking = lacking[again.ids[:, n_wanted - 1] < 0]
         width = max(n_wanted, int((rows >= 0).sum(axis=1).max(initial=0))) if plan.has_margin else kept.most
@@ -164,7 +180,7 @@ class ListState(NamedTuple):
         """The k nearest of the candidates of a plan, by their vectors."""
         n, metric = len(queries), METRIC_NUMBERS[self.partition.metric]
         into = np.empty((n, k), np.float32), np.empty((n, k), np.int64), np.empty(n, np.int64)
-        lists = tuple(self.lists), tuple(self.geometry)
+        lists = tuple(self._lists_for(plan, allowed)), tuple(self.geometry)
         asked = tuple(plan.probes), tuple(plan.kept), tuple(allowed), tuple(vectors), metric
 
         def look(part: slice) -> bool:
@@ -193,7 +209,7 @@ class ListState(NamedTuple):
 
     def all_compared(self, queries: NDArray, k: int, allowed: Allowed, vectors: Vectors) -> ProbedNeighbors:
         """The k nearest of all rows that may be found, by their vectors."""
-        _check_finite(bool(np.isfinite(queries).all()))
+        check_queries_finite(bool(np.isfinite(queries).all()))
         every = np.flatnonzero(allowed.mask(self.table.present()))
         candidates = np.broadcast_to(every, (len(queries), len(every)))
         nearest = self.in_order(queries, candidates, k, vectors)
@@ -211,7 +227,7 @@ class ListState(NamedTuple):
             return within_lists(tuple(self.lists), tuple(self.geometry), *asked)
 
         parts = run_all([partial(found, q) for q in range(len(queries))], check_n_jobs(n_jobs))
-        _check_finite(all(is_finite for _, _, is_finite in parts))
+        check_queries_finite(all(is_finite for _, _, is_finite in parts))
         offsets = np.cumsum([0, *(len(rows) for _, rows, _ in parts)])
         distances = np.concatenate([np.empty(0, np.float32), *(part[0] for part in parts)])
         return RangeResult(offsets, distances, np.concatenate([np.empty(0, np.int64), *(part[1] for part in parts)]))
@@ -224,12 +240,12 @@ class ListState(NamedTuple):
             raise ValueError(f"vectors must be an array of float32 or float16 of shape {wanted}, got {got}")
         return Vectors.of(np.ascontiguousarray(vectors))
 
-    def checked_queries(self, Q: ArrayLike) -> NDArray[np.float32]:
+    def checked_queries(self, Q: ArrayLike, name: str = "Q") -> NDArray[np.float32]:
         """Queries in single precision; kernels tell whether they are finite."""
-        array, width = plain_array(Q, "Q"), self.partition.n_features
+        array, width = plain_array(Q, name), self.partition.n_features
         if array.ndim != 2 or array.dtype.kind not in "buif":
-            raise ValueError(f"Q must hold vectors, shape (n, {width}), got {array.dtype} of {array.shape}")
-        self.check_width("Q", array.shape[1])
+            raise ValueError(f"{name} must hold vectors, shape (n, {width}), got {array.dtype} of {array.shape}")
+        self.check_width(name, array.shape[1])
         return np.ascontiguousarray(array, np.float32)
 
     def check_width(self, name: str, width: int) -> None:
@@ -238,10 +254,10 @@ class ListState(NamedTuple):
             raise ValueError(f"{name} must have {self.partition.n_features} features, got {width}")
 
 
-def _check_finite(is_finite: bool) -> None:
+def check_queries_finite(is_finite: bool, name: str = "Q") -> None:
     """ValueError where queries are not finite."""
     if not is_finite:
-        raise ValueError("Q must be finite and within single precision, got NaN or infinity")
+        raise ValueError(f"{name} must be finite and within single precision, got NaN or infinity")
 
 
 def row_numbers(value: ArrayLike, name: str) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ from hashlearn.index.frontier import N_QUERIES, ListPlan, measured, n_drawn, nea
 from hashlearn.index.kernels.list_queries import Probes
 from hashlearn.index.kernels.lists import NO_BITS, Kept
 from hashlearn.index.list_file import mapped_lists, write_lists
-from hashlearn.index.list_search import ListState, ProbedNeighbors, row_numbers
+from hashlearn.index.list_search import ListState, ProbedNeighbors, check_queries_finite, row_numbers
 from hashlearn.index.list_table import ListTable
 from hashlearn.index.partition import METRICS, EncodedRows, Partition, encode_block
 from hashlearn.rows import RowBlocks, as_rows, map_blocks
@@ -178,7 +178,7 @@ class PartitionedIndex:
             This object.
         """
         rows = as_rows(X)
-        n_lists = self._n_lists or max(1, round(_LISTS_PER_ROOT * len(rows) ** 0.5))
+        n_lists = self._n_lists or max(1, min(len(rows), round(_LISTS_PER_ROOT * len(rows) ** 0.5)))
         if len(rows) < max(2, n_lists):
             raise ValueError(f"X must have at least {max(2, n_lists)} rows for {n_lists} lists, got {len(rows)}")
         rng = check_random_state(self._random_state)
@@ -272,7 +272,7 @@ class PartitionedIndex:
         X : array of shape (n, n_features), or another source of rows as for :meth:`fit`
             The vectors of ``rows``.
         queries : array of shape (n_queries, n_features), or None
-            What searches will be asked; some hundreds. None draws 500 to 1,000 of the rows, and no row finds itself.
+            What searches will be asked; some hundreds. None draws 500 to 2,000 of the rows, and no row finds itself.
         rows : array of shape (n,), ascending integers, or None
             None is 0, 1, 2, ... up to the last there has ever been. Rows that were removed are not looked at.
 
@@ -295,7 +295,8 @@ class PartitionedIndex:
                 itself = check_random_state(0).permutation(np.flatnonzero(there))[: n_drawn(n_there)]
                 asked = source.take(itself).astype(np.float32, copy=False)
             else:
-                asked = state.checked_queries(queries)
+                asked = state.checked_queries(queries, "queries")
+                check_queries_finite(bool(np.isfinite(asked).all()), "queries")
                 itself = np.full(len(asked), _NOBODY)
             if most < 1 or not len(asked):
                 raise ValueError("tune needs at least two rows in the index, and a query")
@@ -345,7 +346,7 @@ class PartitionedIndex:
             One for each vector.
         """
         state = self._fitted
-        return state.partition.squared_residuals(state.checked_queries(X))
+        return state.partition.squared_residuals(state.checked_queries(X, "X"))
 
     @property
     def is_tuned(self) -> bool:
