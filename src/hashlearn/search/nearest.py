@@ -14,7 +14,8 @@ from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.deadline import check_deadline
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import bits_at, packed_mask
-from hashlearn.index.partitioned import ProbedNeighbors, check_recall
+from hashlearn.index.list_search import ProbedNeighbors
+from hashlearn.index.partitioned import check_recall
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.exact import nearest_vectors
 from hashlearn.search.expand import check_expands, expanded_weights
