@@ -100,19 +100,24 @@ def cluster_names(clusters: RowClusters, ids: Sequence[Any], payloads: Sequence[
     return names
 
 
-def typical_rows(clusters: RowClusters, payloads: Sequence[dict[str, Any]], n: int) -> list[list[int]]:
-    """Up to n rows of each cluster, the nearest to its center first; each text once.
+def typical_rows(clusters: RowClusters, vectors: NDArray, n: int) -> list[list[int]]:
+    """Up to n rows of each cluster, the nearest to its center first, without rows that are nearly equal to another.
 
-    >>> clusters = RowClusters(np.array([0, 0, 0, 1], np.uint8), np.array([0.5, 0.1, 0.2, 0.3], np.float32))
-    >>> typical_rows(clusters, [{"text": text} for text in ("red fox", "fox", "fox", "bank")], 2)
+    >>> clusters = RowClusters(np.array([0, 0, 0, 1], np.uint8), np.array([2.0, 1.0, 1.1, 3.0], np.float32))
+    >>> typical_rows(clusters, np.array([[2.0], [-1.0], [-1.1], [9.0]]), 2)
     [[1, 0], [3]]
     """
-    found: list[dict[Any, int]] = [{} for _ in range(int(clusters.labels.max()) + 1 if len(clusters.labels) else 0)]
+    found: list[list[int]] = [[] for _ in range(int(clusters.labels.max()) + 1 if len(clusters.labels) else 0)]
     for row in np.argsort(clusters.away, kind="stable").tolist():
-        chosen, text = found[clusters.labels[row]], payloads[row].get(TEXT_FIELD)
-        if len(chosen) < n:
-            chosen.setdefault(row if text is None else str(text), row)
-    return [list(chosen.values()) for chosen in found]
+        chosen = found[clusters.labels[row]]
+        if len(chosen) < n and not _is_copy(vectors[row], vectors[chosen], clusters.away[row]):
+            chosen.append(row)
+    return found
+
+
+def _is_copy(vector: NDArray, others: NDArray, away: float) -> bool:
+    """Whether a row is much nearer to one of the others than to the center of its cluster."""
+    return bool((np.linalg.norm(others - vector, axis=1) <= 0.5 * away).any())
 
 
 def cluster_color(number: int) -> str:

@@ -179,7 +179,7 @@ def _new(search: "SimilaritySearch", random_state: int) -> CollectionMap:
         all_points[chosen], labels[chosen] = points, clusters.labels
     payloads = [record.payload or {} for record in records]
     names = cluster_names(clusters, [record.id for record in records], payloads)
-    examples = [[records[row].id for row in rows] for rows in typical_rows(clusters, payloads, N_EXAMPLES)]
+    examples = [[records[row].id for row in rows] for rows in typical_rows(clusters, vectors, N_EXAMPLES)]
     alone, groups = _alone_and_groups(search, records)
     scaled, landmarks.points = _scaled(all_points, points)
     return CollectionMap(
