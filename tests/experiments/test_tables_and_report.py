@@ -205,7 +205,7 @@ def test_the_page_colours_differences(table_2):
     page = report_page([ReportedExperiment(table_2, Results(made_up(table_2, above_the_paper)))])
     assert '<span class="published">0.2094</span> <span class="up">+0.030</span>' in page
     lower = Results(made_up(table_2, lambda task: above_the_paper(task) - 0.1))
-    assert re.search(r'class="subtitle">[^<]+ has the best mAP in \d+ of \d+ columns\. ', page)
+    assert re.search(r'class="subtitle">The best mAP in \d+ of \d+ columns is that of [^<]+\. ', page)
     assert page.index("<figure") < page.index("<table")  # an experiment of tables begins with a picture of them
     assert page.index("<details>") < page.index("<table")  # 16 methods: the table opens
     below = report_page([ReportedExperiment(table_2, lower)])
