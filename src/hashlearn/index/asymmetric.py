@@ -328,10 +328,7 @@ def _values(corrections: Corrections | None) -> ArrayLike | None:
 def _affine(corrections: Any) -> Affine:
     if not isinstance(corrections, tuple) or len(corrections) != 3:
         raise TypeError(f"corrections must be hashlearn.Corrections, got {type(corrections).__name__}")
-    return _check_affine(*corrections[1:])
-
-
-def _check_affine(scale: Any = None, offset: Any = None) -> Affine:
+    _, scale, offset = corrections
     return Affine(
         check_number("the scale of corrections", scale, low=1e-30, high=1e30),
         check_number("the offset of corrections", offset, low=-_LARGEST, high=_LARGEST),

@@ -69,7 +69,7 @@ _TABLES = (
 _CONTENT = ("rows", "payloads", "fresh", "buried")
 _BLOCK = 1 << 16  # rows read in one piece
 _FEW = 500  # parameters of a statement
-_FEW_PAYLOADS = 1 << 12  # read while others wait
+_FEW_PAYLOADS = 1 << 14  # read while others wait
 _NEWLINE = 10
 _ROW = struct.Struct("<q")
 _CRC = struct.Struct("<I")
@@ -227,14 +227,14 @@ class Catalog:
         self._writer: Any = None
         self._reader: Any = None
         self._scanner: Any = None
-        """Of what takes long: connected at its first use."""
+        """For what takes long: those who look up a few rows do not wait for it."""
         self._make_locks()
         self._connect()
         _CATALOGS.add(self)
 
     def _make_locks(self) -> None:
         self._reading, self._connecting = threading.RLock(), threading.RLock()
-        self._scanning = threading.RLock()
+        self._scanning = self._reading if self.path is None or self.read_only else threading.RLock()
         # In memory there is one connection, and one lock: who reads must not see what is not committed, and who fills
         # a column while another thread changes the search would otherwise wait for the lock that the other one has.
         self._changing = self._reading if self.path is None else threading.RLock()
@@ -259,12 +259,10 @@ class Catalog:
 
     def _connect(self) -> None:
         with self.naming_errors():
-            self._scanner, self._patience = None, SECONDS_TO_WAIT
-            if self.path is None:
-                self._writer = self._reader = self._connection(":memory:")
-                return
-            if self.read_only:
-                self._writer = self._reader = self._read_only_connection()
+            self._patience = SECONDS_TO_WAIT
+            if self.path is None or self.read_only:
+                one = self._connection(":memory:") if self.path is None else self._read_only_connection()
+                self._writer = self._reader = self._scanner = one
                 return
             self._writer = self._connection(_uri(self.path, "rwc" if self._inode is None else "rw"))
             mode = self._writer.execute("PRAGMA journal_mode = WAL").fetchone()[0]
@@ -277,7 +275,7 @@ class Catalog:
             if self._inode is None:
                 status = os.stat(self.path)
                 self._inode = status.st_dev, status.st_ino
-            self._reader = self._connection(_uri(self.path, "rw"))
+            self._reader, self._scanner = (self._connection(_uri(self.path, "rw")) for _ in range(2))
 
     def _read_only_connection(self) -> sqlite3.Connection:
         assert self.path is not None
@@ -556,31 +554,15 @@ class Catalog:
             return db.execute("SELECT field FROM words_of").fetchone()[0]
 
     def renumber(self, rows: NDArray[np.int64], first: int) -> None:
-        """Give the payloads of rows, which ascend, the numbers from ``first`` on, and drop everything else."""
+        """Give the payloads of rows the numbers from ``first`` on, above all there are, and drop everything else."""
         with self.naming_errors():
-            execute = self._writer.execute
-            execute("CREATE TEMP TABLE IF NOT EXISTS numbers (row INTEGER PRIMARY KEY, new INTEGER)")
-            execute("CREATE TEMP TABLE IF NOT EXISTS moved (row INTEGER PRIMARY KEY, payload TEXT)")
-            for table in ("numbers", "moved"):
-                execute(f"DELETE FROM {table}")
-            pairs = zip(rows.tolist(), range(first, first + len(rows)))
-            self._writer.executemany("INSERT INTO numbers VALUES (?, ?)", pairs)
-            execute("INSERT INTO moved SELECT new, payload FROM numbers JOIN payloads USING (row) ORDER BY row")
-            for table in _CONTENT:
-                execute(f"DELETE FROM {table}")
             if self.text_field() is not None:
                 clear_words(self._writer, first)
-            execute("INSERT INTO payloads SELECT row, payload FROM moved ORDER BY row")
-            for table in ("numbers", "moved"):
-                execute(f"DELETE FROM {table}")
-
-    def payloads_between(self, first: int, last: int) -> Iterator[list[tuple[int, str]]]:
-        """Blocks of rows from ``first`` to below ``last`` and their payloads. Between two, others can read."""
-        query = "SELECT row, payload FROM payloads WHERE row >= ? AND row < ? ORDER BY row"
-        for start in range(first, last, _FEW_PAYLOADS):
-            with self.reading() as db:
-                block = db.execute(query, (start, min(start + _FEW_PAYLOADS, last))).fetchall()
-            yield block
+            copy = "INSERT INTO payloads SELECT ?, payload FROM payloads WHERE row = ?"
+            self._writer.executemany(copy, zip(range(first, first + len(rows)), rows.tolist()))
+            self._writer.execute("DELETE FROM payloads WHERE row < ?", (first,))
+            for table in ("rows", "fresh", "buried"):
+                self._writer.execute(f"DELETE FROM {table}")
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -594,27 +576,11 @@ class Catalog:
 
     @contextmanager
     def scanning(self) -> Iterator[sqlite3.Connection]:
-        """The same for what takes long: those who look up a few rows do not wait for it."""
-        if not self._has_scanner():
-            with self.reading() as db:
-                yield db
-            return
+        """The same for what takes long."""
         with self._scanning, self.naming_errors():
             self._connect_again()
-            with _one_state(self._scanner, of_file=True):
+            with _one_state(self._scanner, of_file=self.path is not None):
                 yield self._scanner
-
-    def _has_scanner(self) -> bool:
-        """Have the connection of what takes long, unless there is one connection, or the file is not there any more."""
-        if self.path is None or self.read_only:
-            return False
-        with self._scanning, self.naming_errors():
-            self._connect_again()
-            if self._scanner is None:
-                with suppress(FileNotFoundError):
-                    self.refuse_if_gone()
-                    self._scanner = self._connection(_uri(self.path, "rw"))
-        return self._scanner is not None
 
     @contextmanager
     def _seen(self) -> Iterator[sqlite3.Connection]:
@@ -717,12 +683,19 @@ class Catalog:
         return texts
 
     def payload_blocks(self, first: int, last: int) -> Generator[tuple[NDArray[np.int64], Ids], None, None]:
-        """Blocks of rows with payloads, numbers from ``first`` to below ``last``, and their texts."""
+        """Blocks of rows with payloads, numbers from ``first`` to below ``last``, and their texts.
+
+        Between two, others can read.
+        """
         texts = "SELECT count(*), group_concat(payload, '\n') FROM payloads WHERE row >= ? AND row < ?"
-        with self.scanning() as db:
-            for start, end, (n, lines) in _blocks(db, texts, first, last):
-                if n:
-                    yield self._rows_of(db, "payloads", start, end, n), self._lines(lines, n)
+        for low in range(first, last, _FEW_PAYLOADS):
+            with self.scanning() as db:
+                found = [
+                    (self._rows_of(db, "payloads", start, end, n), self._lines(lines, n))
+                    for start, end, (n, lines) in _blocks(db, texts, low, min(low + _FEW_PAYLOADS, last))
+                    if n
+                ]
+            yield from found
 
     def _rows_of(self, db: sqlite3.Connection, table: str, first: int, last: int, n: int) -> NDArray[np.int64]:
         """The numbers of the n rows that a table has from ``first`` to below ``last``, ascending."""

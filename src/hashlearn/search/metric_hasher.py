@@ -53,6 +53,11 @@ class Encoded(NamedTuple):
     codes: NDArray[np.uint8]
     corrections: Corrections | None
 
+    @property
+    def packed(self) -> NDArray[np.uint8]:
+        """Codes with their corrections behind them, as files keep them; see :meth:`MetricHasher.unpacked`."""
+        return self.codes if self.corrections is None else np.hstack([self.codes, self.corrections.values[:, None]])
+
 
 @dataclass(frozen=True, eq=False)
 class MetricHasher:
@@ -145,6 +150,17 @@ class MetricHasher:
         if not self.has_weights:
             return Encoded(self.reader.transform(rows), None)
         return Encoded(*self.last.codes_and_corrections(self._before_last(rows)))
+
+    @property
+    def n_packed(self) -> int:
+        """Bytes of a row of :attr:`Encoded.packed`."""
+        return -(-self.n_bits // 8) + self.has_weights
+
+    def unpacked(self, packed: NDArray[np.uint8]) -> Encoded:
+        """What was packed."""
+        codes = np.ascontiguousarray(packed[:, : -(-self.n_bits // 8)])
+        affine = self.affine
+        return Encoded(codes, None if affine is None else Corrections(packed[:, -1].copy(), *affine))
 
     def codes(self, X: Any) -> NDArray[np.uint8]:
         """Packed codes of queries."""

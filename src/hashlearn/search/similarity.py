@@ -25,7 +25,7 @@ from hashlearn.search.lists import INDEXES
 from hashlearn.search.metric_hasher import MetricHasher
 from hashlearn.search.nearest import Options, first_of
 from hashlearn.search.reencode import reencode
-from hashlearn.search.results import NeighborsWithRows, Page, Record
+from hashlearn.search.results import Page, Record
 from hashlearn.search.rows import CatalogRows
 from hashlearn.search.snapshot import Index
 from hashlearn.search.texts import (
@@ -843,30 +843,24 @@ class SimilaritySearch:
         nearest vectors may be missing.
         """
         options = Options(rerank, candidates, filter, subset, n_jobs, recall, expand)
+        names = [include] if isinstance(include, str) else include
+        wanted = [check_choice("include", name, _INCLUDED) for name in names]
         if image is not None:
             several = isinstance(image, (list, tuple))
             vectors = self._of_images(X, image if several else [image])
             X = vectors if several else vectors[0]
         if text is not None or like is not None or unlike is not None or diversity:
             asked = Asked(X, text, by, weights, operators, like, unlike, diversity, column)
-            return self._ask(asked, k, options, include)
+            question, was_one = asked.question(self.encoder, has_words=self.text_field is not None)
+            found = self._asked(lambda reader: reader.ask(question, k, options, wanted))
+            return first_of(found) if was_one else found
         if X is None:
             raise TypeError("X, text, image or like must be given")
         queries, was_one_row = as_vectors(X, column)
         if self._length_checks:
             self._check_lengths(queries)
-        if not include:
-            found = self._asked(lambda reader: reader.search(queries, k, options))
-            return first_of(found) if was_one_row else found
-        wanted = {check_choice("include", name, _INCLUDED) for name in _listed(include)}
-        found, payloads, vectors = self._asked(lambda reader: reader.search_with(queries, k, options, wanted))
-        return _with_rows(found, payloads, vectors, None, was_one_row)
-
-    def _ask(self, asked: Asked, k: int, options: Options, include: Sequence[str]) -> NeighborsWithRows:
-        question, was_one = asked.question(self.encoder, has_words=self.text_field is not None)
-        wanted = {check_choice("include", name, _INCLUDED) for name in _listed(include)}
-        found, payloads, vectors, parts = self._asked(lambda reader: reader.ask(question, k, options, wanted))
-        return _with_rows(found, payloads, vectors, parts, was_one)
+        found = self._asked(lambda reader: reader.search(queries, k, options, wanted))
+        return first_of(found) if was_one_row else found
 
     def search_codes(
         self,
@@ -1143,18 +1137,3 @@ class SimilaritySearch:
 def _guard_of(duplicates: Any, max_distance: Any) -> Guard | None:
     """The guard that a caller asks for; None for none."""
     return None if duplicates is None and max_distance is None else Guard.checked(duplicates, max_distance)
-
-
-def _with_rows(found: Neighbors, payloads: Any, vectors: Any, parts: Any, was_one: bool) -> NeighborsWithRows:
-    """What was found, with all that was read beside it; of the first query alone if there was one query."""
-    result = NeighborsWithRows(*(first_of(found) if was_one else found))
-    result.probed, result.recall = getattr(found, "probed", None), getattr(found, "recall", None)
-    result.payloads, result.vectors, result.parts = payloads, vectors, parts
-    if was_one:
-        result.payloads, result.vectors = (part if part is None else part[0] for part in (payloads, vectors))
-        result.parts = parts and {name: part[0] for name, part in parts.items()}
-    return result
-
-
-def _listed(names: Any) -> list[Any]:
-    return [names] if isinstance(names, str) else list(names)
