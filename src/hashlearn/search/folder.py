@@ -42,8 +42,8 @@ from hashlearn.search.catalog import Catalog, Facts
 from hashlearn.search.columns import Columns
 from hashlearn.search.ids import Growing, IdColumn
 from hashlearn.search.lists import Covered, SearchLists
-from hashlearn.search.metric_hasher import Lengths, MetricHasher
-from hashlearn.search.snapshot import Index, Snapshot, empty_index, with_codes
+from hashlearn.search.metric_hasher import Index, Lengths, MetricHasher
+from hashlearn.search.snapshot import Snapshot
 from hashlearn.search.vector_records import VectorView
 from hashlearn.search.vectors import VectorFile
 
@@ -395,7 +395,7 @@ def _index(
     folder: SearchFolder, catalog: Catalog, facts: Facts, hasher: MetricHasher, alive: NDArray[np.bool_]
 ) -> Index:
     """The index of a folder: the codes of its code file, and the fresh ones."""
-    index = empty_index(hasher) if facts.codes is None else folder.open_codes(facts, hasher)
+    index = hasher.empty_index() if facts.codes is None else folder.open_codes(facts, hasher)
     n_in_file = 0 if facts.codes is None else facts.codes["places"]
     if facts.codes is not None:
         in_file = index.ids
@@ -421,7 +421,7 @@ def _with_codes(
     here = np.isin(fresh, rows)
     if np.count_nonzero(here) != len(rows):
         return None
-    return with_codes(index, hasher.unpacked(packed[here]), rows - first_row)
+    return hasher.unpacked(packed[here]).added_to(index, rows - first_row)
 
 
 def _extended(folder: SearchFolder, catalog: Catalog, snapshot: Snapshot, facts: Facts) -> Snapshot:

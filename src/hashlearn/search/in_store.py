@@ -18,11 +18,11 @@ from hashlearn.hashers.saving import digest_of
 from hashlearn.rows import as_rows
 from hashlearn.search.columns import Facet
 from hashlearn.search.ids import given_new_ids
-from hashlearn.search.metric_hasher import Encoded, MetricHasher
+from hashlearn.search.metric_hasher import Encoded, Index, MetricHasher
 from hashlearn.search.nearest import CANDIDATES_PER_RESULT, CANDIDATES_WITHIN, Options, by_store, only_within
 from hashlearn.search.results import NeighborsWithRows, Page, Record
 from hashlearn.search.rows import CatalogRows, NewRows, Pending, kept_payloads
-from hashlearn.search.snapshot import Index, Snapshot
+from hashlearn.search.snapshot import Snapshot
 from hashlearn.search.tune import Tuning
 from hashlearn.stores.arguments import payload_texts
 from hashlearn.stores.base import IdType
@@ -182,7 +182,8 @@ class MirroredRows(CatalogRows):
     def refresh(self) -> bool:
         self._link.open()
         before = self.reader
-        self._show(self._mirror().with_facts(tuning=before.facts.tuning))
+        now = self._mirror()
+        self._show(replace(now, facts=now.facts._replace(tuning=before.facts.tuning)))
         return not self._holds_the_same(before, self.reader)
 
     def pickled_parts(self) -> Any:

@@ -115,7 +115,7 @@ def with_ids(found: Neighbors, ids: NDArray[Any]) -> Neighbors:
 def _order_of(rows: "Snapshot", rerank: Any) -> str:
     """What results are ordered by: "codes", "asymmetric", "vectors" for those that are kept, or "array"."""
     if rerank is None:
-        return "codes" if rows.vectors is None else "vectors"
+        return "vectors" if rows.keeps_vectors else "codes"
     if rerank is False:
         return "codes"
     if not isinstance(rerank, str):
@@ -126,7 +126,7 @@ def _order_of(rows: "Snapshot", rerank: Any) -> str:
         return "array"
     if rerank not in ("codes", "asymmetric", "vectors"):
         raise ValueError(f"rerank must be None, 'codes', 'asymmetric', 'vectors' or an array, got {rerank!r}")
-    if rerank == "vectors" and rows.vectors is None:
+    if rerank == "vectors" and not rows.keeps_vectors:
         raise ValueError("rerank='vectors' needs vectors; make the search with keep_vectors='float32'")
     return rerank
 
@@ -183,8 +183,10 @@ def _by_index_id(rows: "Snapshot", mask: Mask) -> Mask:
 
 def _reranked(rows: "Snapshot", X: Any, k: int, order: str, options: Options, mask: Mask) -> Neighbors:
     """The nearest codes, in another order: by the scores of the query, by an array of vectors, or by kept vectors."""
-    k = check_integer("k", k, low=1)
-    n_found = max(k, min(_n_candidates(rows, k, options.candidates), len(rows)))
+    k, n_candidates = check_integer("k", k, low=1), _n_candidates(rows, k, options.candidates)
+    if order == "vectors" and rows.vectors is None:  # of the first row to come
+        return Neighbors(*_all_compared(rows, X, k, mask))
+    n_found = max(k, min(n_candidates, len(rows)))
     found = _by_codes(rows, X, n_found, mask, options.n_jobs)
     if order == "asymmetric":
         if isinstance(rows.index, AsymmetricIndex):  # they are in this order already
@@ -259,7 +261,7 @@ def _reaching(rows: "Snapshot", X: Any, k: int, order: str, options: Options, ma
         return _in_lists(rows, X, k, recall, mask, options.n_jobs)
     curve = zip(rows.tuning.candidates, rows.tuning.recalls) if rows.tuning is not None else ()
     enough = [(n, expected) for n, expected in curve if expected >= recall]
-    if recall == 1 or not enough or rows.tuning is None or k > rows.tuning.k:
+    if recall == 1 or not enough or rows.tuning is None or k > rows.tuning.k or not len(rows):
         return _all_compared(rows, X, k, mask)
     candidates, expected = min(enough)
     found = _reranked(rows, X, k, "vectors", options._replace(candidates=candidates), mask)

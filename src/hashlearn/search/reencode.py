@@ -24,9 +24,9 @@ from hashlearn.hashers.saving import digest_of
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks
 from hashlearn.search.lists import VectorsAt
-from hashlearn.search.metric_hasher import MetricHasher
+from hashlearn.search.metric_hasher import Index, MetricHasher
 from hashlearn.search.rows import CatalogRows
-from hashlearn.search.snapshot import Index, Snapshot, empty_index, with_codes
+from hashlearn.search.snapshot import Snapshot
 
 _HEAD = struct.Struct("<QI")
 """Before each block: its first place, and how many codes it has."""
@@ -120,10 +120,10 @@ class CodesInProgress:
 
     def index(self, places: NDArray[np.int64]) -> Index:
         """An index with the codes of these places."""
+        index = self.hasher.empty_index()
         if not len(places):
-            return empty_index(self.hasher)
-        made = self.hasher.unpacked(np.concatenate(self.blocks)[places])
-        return with_codes(empty_index(self.hasher), made, places)
+            return index
+        return self.hasher.unpacked(np.concatenate(self.blocks)[places]).added_to(index, places)
 
     def forget(self) -> None:
         """Remove the file."""

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from hashlearn.durable.files import sync
 from hashlearn.index.code_table import ids_from, with_bits
-from hashlearn.rows import as_rows
-from hashlearn.search.catalog import Catalog, Facts, payload_sums
+from hashlearn.rows import RowBlocks, as_rows
+from hashlearn.search.catalog import Catalog, Facts, OutdatedError, payload_sums
 from hashlearn.search.columns import Columns
 from hashlearn.search.folder import SearchFolder, load, load_changes
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_new_ids
 from hashlearn.search.lists import LEAST_ROWS, SearchLists
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
-from hashlearn.search.snapshot import Snapshot, empty_index, with_codes
+from hashlearn.search.snapshot import Snapshot
 from hashlearn.search.tune import Tuning
 from hashlearn.search.vector_records import Calibration, VectorView
 from hashlearn.search.vectors import VectorFile
@@ -64,6 +64,9 @@ class Pending:
     @property
     def facts(self) -> Facts:
         return self.snapshot.facts
+
+    def set_facts(self, **facts: Any) -> None:
+        self.snapshot = replace(self.snapshot, facts=self.facts._replace(**facts))
 
 
 class CatalogRows:
@@ -174,7 +177,7 @@ class CatalogRows:
 
     def keep_tuning(self, tuning: Tuning) -> None:
         with self.changing() as pending:
-            pending.snapshot = pending.snapshot.with_facts(tuning=tuning.to_dict())
+            pending.set_facts(tuning=tuning.to_dict())
 
     def tune_lists(self, queries: Any) -> None:
         """Measure with these queries what a recall needs in the lists."""
@@ -242,10 +245,10 @@ class CatalogRows:
             raise
 
     def _commit(self, pending: Pending) -> None:
-        snapshot = pending.snapshot.with_facts(change=pending.facts.change + 1)
-        facts = snapshot.facts
+        pending.set_facts(change=pending.facts.change + 1)
+        facts = pending.facts
         self._catalog.commit(None if self._folder is None else facts)
-        self._show(snapshot, _vectors=pending.vectors)
+        self._show(pending.snapshot, _vectors=pending.vectors)
         if self._folder is not None:
             with suppress(OSError):  # the change is made; a number that lags behind does no harm
                 self._folder.acknowledge(facts)
@@ -297,11 +300,11 @@ class CatalogRows:
 
     def _put_lists(self, pending: Pending, lists: SearchLists) -> None:
         """Use lists, which are of their own, with the rows of a change; a folder gets them as a file."""
-        snapshot = replace(pending.snapshot, lists=lists)
+        pending.snapshot = replace(pending.snapshot, lists=lists)
         if self._folder is not None:
-            snapshot = snapshot.with_facts(lists=self._folder.save_lists(snapshot.covered(), lists))
-            snapshot = replace(snapshot, lists=self._folder.open_lists(snapshot.facts, snapshot.is_alive))
-        pending.snapshot = snapshot
+            pending.set_facts(lists=self._folder.save_lists(pending.snapshot.covered(), lists))
+            opened = self._folder.open_lists(pending.facts, pending.snapshot.is_alive)
+            pending.snapshot = replace(pending.snapshot, lists=opened)
 
     def put_encoded(self, pending: Pending, new: NewRows, only_new: bool) -> None:
         """As :meth:`put`, of rows that are encoded, in a change that is under way."""
@@ -328,7 +331,7 @@ class CatalogRows:
         largest = int(ids.numbers.max()) + 1 if ids.numbers is not None else 0
         pending.snapshot = replace(
             snapshot,
-            index=with_codes(snapshot.index.copy(), new.encoded, places),
+            index=new.encoded.added_to(snapshot.index.copy(), places),
             id_column=IdColumn.of(ids) if snapshot.id_column is None else snapshot.id_column.appended(ids),
             payload_sums=snapshot.payload_sums.appended(sums),
             alive=with_bits(snapshot.alive, facts.n_places, facts.n_places + n),
@@ -374,14 +377,10 @@ class CatalogRows:
         if self._keep is None:
             return None, repeat(None)
         rows = as_rows(X)
+        self.have_vectors(pending, rows)
         file = self._vector_file(pending)
-        if file is None:
-            calibration = self._calibration
-            if self._keep == "int8" and calibration is None:
-                calibration = Calibration.of(X)
-            path = None if self._folder is None else self._folder.new_vectors_path()
-            file = VectorFile.new(path, rows.shape[1], self._keep, calibration)
-        elif file.path is None and self._process != os.getpid():  # a nameless file is of the process that was forked
+        assert file is not None
+        if file.path is None and self._process != os.getpid():  # a nameless file is of the process that was forked
             file = VectorFile.copied(None, np.arange(first), file.first(first))
             self._process = os.getpid()
         if rows.shape[1] != file.n_features:
@@ -394,19 +393,30 @@ class CatalogRows:
             file.write(rows, first)
         pending.vectors = file
         if file.n_clipped > clipped:
-            n_clipped = pending.facts.n_clipped + file.n_clipped - clipped
-            pending.snapshot = pending.snapshot.with_facts(n_clipped=n_clipped)
+            pending.set_facts(n_clipped=pending.facts.n_clipped + file.n_clipped - clipped)
         return file.first(first + len(rows)), records
+
+    def have_vectors(self, pending: Pending, rows: RowBlocks) -> None:
+        """Have the file of kept vectors before the first rows are in it, to compare these as they are kept."""
+        if self._keep is None or self._vector_file(pending) is not None:
+            return
+        calibration = self._calibration
+        if self._keep == "int8" and calibration is None:
+            calibration = Calibration.of(rows)
+        path = None if self._folder is None else self._folder.new_vectors_path()
+        pending.vectors = VectorFile.new(path, rows.shape[1], self._keep, calibration)
+        pending.snapshot = replace(pending.snapshot, vectors=pending.vectors.first(0))
+        pending.set_facts(vectors=_vector_facts(pending.vectors))
 
     def _bury(self, pending: Pending, places: NDArray[np.int64]) -> None:
         """Remove the rows at distinct places."""
         if not len(places):
             return
-        snapshot, facts = pending.snapshot, pending.facts
-        total = 0
+        facts = pending.facts
+        pending.snapshot = pending.snapshot.without(places)
         if self._folder is not None:
-            total = self._catalog.bury(snapshot.first_row + places, facts.change + 1)
-        pending.snapshot = snapshot.without(places).with_facts(sum=facts.sum - total)
+            total = self._catalog.bury(facts.first_row + places, facts.change + 1)
+            pending.set_facts(sum=facts.sum - total)
 
     def _forget_places(self, pending: Pending) -> None:
         """Begin with place 0 again; there are no rows."""
@@ -442,7 +452,7 @@ class CatalogRows:
             n = len(places)
             ids = None if snapshot.id_column is None or not n else IdColumn.of(snapshot.id_column.ids.take(places))
             sums = snapshot.payload_sums.values[places]
-            index = empty_index(snapshot.hasher)
+            index = snapshot.hasher.empty_index()
             if isinstance(snapshot.vectors, VectorView):
                 path = None if self._folder is None else self._folder.new_vectors_path()
                 pending.vectors = VectorFile.copied(path, places, snapshot.vectors)
@@ -452,7 +462,7 @@ class CatalogRows:
                 total = self._catalog.put_rows(first + np.arange(n), ids.ids, sums)
             pending.snapshot = replace(
                 snapshot,
-                index=with_codes(index, snapshot.encoded, np.arange(n)) if n else index,
+                index=snapshot.encoded.added_to(index, np.arange(n)) if n else index,
                 id_column=ids,
                 payload_sums=Growing(sums),
                 alive=with_bits(np.empty(0, np.uint64), 0, n),
@@ -536,7 +546,7 @@ class CatalogRows:
             raise
         try:
             catalog.make_tables()
-            loaded = self._copy_to(target, catalog)
+            loaded = self._copied_to(target, catalog)
             sync(target.path)
             with suppress(OSError):
                 _collect(target, catalog)
@@ -550,9 +560,17 @@ class CatalogRows:
             return
         self._show(loaded, _folder=target, _catalog=catalog, _vectors=None)
 
-    def _copy_to(self, target: SearchFolder, catalog: Catalog) -> Snapshot:
-        """Put all rows into another folder, in one change of its catalog; returns them as they are there."""
-        snapshot = self.reader
+    def _copied_to(self, target: SearchFolder, catalog: Catalog) -> Snapshot:
+        """Put all rows into another folder; returns them as they are there."""
+        while True:
+            try:
+                return self._copy_to(target, catalog, self.reader)
+            except OutdatedError:  # another process has compacted the rows
+                if not self._catch_up():
+                    raise
+
+    def _copy_to(self, target: SearchFolder, catalog: Catalog, snapshot: Snapshot) -> Snapshot:
+        """As :meth:`_copied_to`, in one change of the other catalog."""
         facts, places = snapshot.facts, snapshot.places
         sums = np.zeros(snapshot.n_places, np.uint32)  # payloads of removed rows are not copied
         sums[places] = snapshot.payload_sums.values[places]
@@ -692,5 +710,5 @@ def _restored(
     rows.keep_words(text_field)
     with rows.changing() as pending:
         rows.put_encoded(pending, new, True)
-        pending.snapshot = pending.snapshot.with_facts(next_id=facts.next_id, tuning=facts.tuning)
+        pending.set_facts(next_id=facts.next_id, tuning=facts.tuning)
     return rows

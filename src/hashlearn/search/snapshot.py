@@ -18,27 +18,13 @@ from hashlearn.search.catalog import Catalog, Facts
 from hashlearn.search.columns import Columns, Facet, Histogram
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_ids
 from hashlearn.search.lists import Covered, SearchLists, VectorsAt
-from hashlearn.search.metric_hasher import Encoded, MetricHasher
+from hashlearn.search.metric_hasher import Encoded, Index, MetricHasher
 from hashlearn.search.nearest import Mask, Options, by_vectors, mean_sizes, nearest, nearest_to_codes, with_ids, within
 from hashlearn.search.question import Question, answer, example
 from hashlearn.search.results import NeighborsWithRows, Page, Record
 from hashlearn.search.tune import Tuning, tune
 from hashlearn.stores.base import IdType
 from hashlearn.stores.filters import parse_filter
-
-Index = HammingIndex | AsymmetricIndex
-
-
-def empty_index(hasher: MetricHasher) -> Index:
-    """An index without codes, of the kind that queries of a search are compared by."""
-    return HammingIndex(hasher.n_bits) if hasher.query == "code" else AsymmetricIndex(hasher.n_bits)
-
-
-def with_codes(index: Index, new: Encoded, places: NDArray[np.int64]) -> Index:
-    """The same index, with what is kept of the rows at these places."""
-    if isinstance(index, AsymmetricIndex):
-        return index.add(new.codes, places, new.corrections)
-    return index.add(new.codes, places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +65,7 @@ class Snapshot:
     def empty(cls, hasher: MetricHasher, catalog: Catalog, facts: Facts) -> "Snapshot":
         """Without a row."""
         nothing, columns = Growing(np.empty(0, np.uint32)), Columns(catalog, facts.first_row)
-        return cls(hasher, empty_index(hasher), None, nothing, np.empty(0, np.uint64), facts, columns)
+        return cls(hasher, hasher.empty_index(), None, nothing, np.empty(0, np.uint64), facts, columns)
 
     def __len__(self) -> int:
         return self.facts.n_rows
@@ -88,6 +74,11 @@ class Snapshot:
     def first_row(self) -> int:
         """The row at place 0."""
         return self.facts.first_row
+
+    @property
+    def keeps_vectors(self) -> bool:
+        """Are there vectors to order results by, or will there be with the first row?"""
+        return self.vectors is not None or self.facts.keep_vectors is not None
 
     @cached_property
     def tuning(self) -> Tuning | None:
@@ -336,16 +327,14 @@ class Snapshot:
 
     def tune(self, queries: Any, k: int, target_recall: float, other_n_bits: Iterable[int] | None = None) -> Tuning:
         """How many candidates a recall needs."""
-        if self.vectors is None:
+        if not self.keeps_vectors:
             raise ValueError("tune needs vectors to compare with; make the search with keep_vectors='float32'")
+        if len(self) < 2:
+            raise ValueError(f"search must hold at least 2 vectors to be tuned, got {len(self)}")
         view = _ByPosition(self)
         return tune(view, queries, k, target_recall, vectors=view.rows, other_n_bits=other_n_bits)
 
     # -- other rows -------------------------------------------------------------------------------------------------
-
-    def with_facts(self, **facts: Any) -> "Snapshot":
-        """The same rows, with other facts."""
-        return replace(self, facts=self.facts._replace(**facts))
 
     def without(self, places: NDArray[np.int64]) -> "Snapshot":
         """Without the rows at distinct places."""
