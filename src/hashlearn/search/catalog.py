@@ -50,7 +50,7 @@ from hashlearn.search.word_query import spaced
 from hashlearn.search.word_tables import clear_words, drop_words, make_words
 from hashlearn.stores.base import IdType
 
-FORMAT, VERSION = "hashlearn similarity search", 4
+FORMAT, VERSION = "hashlearn similarity search", 5
 
 SECONDS_TO_WAIT = 30.0
 """For another process that changes the same search."""
@@ -125,6 +125,8 @@ class Facts(NamedTuple):
     n_clipped : int
         Values of kept vectors that were out of range.
     tuning : dict or None
+    text_field : str or None
+        The payload field whose words are kept.
     lists : dict or None
         ``file`` and ``fingerprint`` of the file of lists, the number of places it covers, for how many rows they were
         made, and the limit beyond which rows are in no list.
@@ -149,6 +151,7 @@ class Facts(NamedTuple):
     vectors: dict[str, Any] | None = None
     n_clipped: int = 0
     tuning: dict[str, Any] | None = None
+    text_field: str | None = None
     lists: dict[str, Any] | None = None
 
     @property
@@ -172,9 +175,11 @@ class Facts(NamedTuple):
             said = parsed_json(text)
             if said["format"] != FORMAT:
                 raise KeyError
-            if said["format_version"] > VERSION:
-                found = said["format_version"]
+            found = said["format_version"]
+            if found > VERSION:
                 raise ValueError(f"{place} has layout {found}; this hashlearn reads up to {VERSION}: update hashlearn")
+            if found < VERSION:
+                raise ValueError(f"{place} has layout {found}, of an earlier hashlearn; add the vectors anew")
             if said.pop("sha256") != json_digest(said):
                 raise ValueError(f"{place}: the facts do not match their checksum; it was edited or damaged")
             return cls(**{name: said[name] for name in cls._fields})
@@ -341,7 +346,7 @@ class Catalog:
     def make_tables(self) -> None:
         """Have the tables, if they are not there."""
         with self.naming_errors():
-            if self._has_tables():
+            if self._has("facts"):
                 return
             try:
                 self._writer.execute("BEGIN IMMEDIATE")
@@ -427,16 +432,23 @@ class Catalog:
         assert self.path is not None
         try:
             self.begin()
-            is_empty = not self._has_tables() or self.known_facts() is None
+            is_empty = not self._has("facts") or self.known_facts() is None
             for ending in ("-shm", "-wal", "") if is_empty else ():  # the last one ends the lock for others
                 self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
             return is_empty
         finally:
             self.roll_back()
 
-    def _has_tables(self) -> bool:
-        found = self._writer.execute("SELECT count(*) FROM sqlite_master WHERE name = 'facts'").fetchone()
-        return found[0] > 0
+    def _has(self, *names: str) -> bool:
+        """Are there tables or triggers of these names?"""
+        query = f"SELECT count(*) FROM sqlite_master WHERE name IN ({','.join('?' * len(names))})"
+        with self._seen() as db:
+            return bool(db.execute(query, names).fetchone()[0] == len(names))
+
+    @property
+    def has_words(self) -> bool:
+        """Are the words of a payload field kept?"""
+        return self._has("words", "words_of", "words_of_payload")
 
     def refuse_if_gone(self) -> None:
         """Raise where the file has been removed or replaced since it was opened: a change would be lost with it."""
@@ -535,28 +547,21 @@ class Catalog:
         with self.naming_errors():
             for table in _CONTENT:
                 self._writer.execute(f"DELETE FROM {table}")
-            if self.text_field() is not None:
+            if self.has_words:
                 clear_words(self._writer, first)
 
     def keep_words(self, field: str | None, first: int) -> None:
         """Keep the words of a payload field, of rows from ``first`` on; None keeps none."""
         with self.naming_errors():
-            if self.text_field() is not None:
+            if self.has_words:
                 drop_words(self._writer)
             if field is not None:
                 make_words(self._writer, field, first)
 
-    def text_field(self) -> str | None:
-        """The payload field whose words are kept; None where none are."""
-        with self._seen() as db:
-            if not db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'words_of'").fetchone()[0]:
-                return None
-            return db.execute("SELECT field FROM words_of").fetchone()[0]
-
     def renumber(self, rows: NDArray[np.int64], first: int) -> None:
         """Give the payloads of rows the numbers from ``first`` on, above all there are, and drop everything else."""
         with self.naming_errors():
-            if self.text_field() is not None:
+            if self.has_words:
                 clear_words(self._writer, first)
             copy = "INSERT INTO payloads SELECT ?, payload FROM payloads WHERE row = ?"
             self._writer.executemany(copy, zip(range(first, first + len(rows)), rows.tolist()))

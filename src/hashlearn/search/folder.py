@@ -342,6 +342,8 @@ class _ReadAll(Exception):
 
 
 def _load(folder: SearchFolder, catalog: Catalog, facts: Facts) -> Snapshot:
+    if catalog.has_words != (facts.text_field is not None):
+        raise ValueError(f"{catalog.path}: the tables of words are not those of the facts; it was edited or damaged")
     hasher = folder.load_hasher(facts)
     rows = catalog.load_rows(facts.first_row, facts.next_row, facts.id_type)
     if (len(rows.rows), rows.total) != (facts.n_rows, facts.sum):

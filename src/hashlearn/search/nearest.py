@@ -84,11 +84,6 @@ def within(rows: "Snapshot", X: Any, distance: float, options: Options, mask: Ma
     return only_within(_reranked(rows, X, n_found, order, options._replace(candidates=n_found), mask), distance)
 
 
-def by_vectors(rows: "Snapshot", X: Any, k: int, candidates: int) -> Neighbors:
-    """The k nearest by kept vectors, among the nearest ``candidates`` codes."""
-    return _reranked(rows, X, k, "vectors", Options(candidates=candidates), None)
-
-
 def only_within(found: Neighbors, distance: Any) -> RangeResult:
     """Those of a result that are within a real distance."""
     near = (found.distances <= check_number("distance", distance)) & np.isfinite(found.distances)

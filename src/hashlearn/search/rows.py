@@ -146,7 +146,8 @@ class CatalogRows:
     @property
     def text_field(self) -> str | None:
         """The payload field that is searched by words."""
-        return self._catalog.text_field()
+        pending = self._open_change
+        return (self.reader if pending is None else pending.snapshot).facts.text_field
 
     # -- changes ----------------------------------------------------------------------------------------------------
 
@@ -174,6 +175,7 @@ class CatalogRows:
             first = pending.snapshot.first_row
             self._catalog.keep_words(field, first)
             pending.snapshot = replace(pending.snapshot, columns=Columns(self._catalog, first))
+            pending.set_facts(text_field=field)
 
     def keep_tuning(self, tuning: Tuning) -> None:
         with self.changing() as pending:
@@ -586,7 +588,7 @@ class CatalogRows:
             if view is not None:
                 vectors = VectorFile.copied(target.new_vectors_path(), np.arange(facts.n_places), view)
             catalog.clear(snapshot.first_row)
-            catalog.keep_words(self._catalog.text_field(), snapshot.first_row)
+            catalog.keep_words(facts.text_field, snapshot.first_row)
             total = 0
             if snapshot.id_column is not None:
                 total = catalog.put_rows(snapshot.first_row + places, snapshot.id_column.ids.take(places), sums[places])
@@ -657,7 +659,7 @@ class CatalogRows:
         places, sums = snapshot.places, snapshot.payload_sums.values[snapshot.places]
         payloads = self._catalog.payloads((snapshot.first_row + places).tolist(), sums.tolist())
         new = NewRows(None, snapshot.ids_at(places), snapshot.encoded, payloads)
-        return _restored, (type(self), snapshot.hasher, self._keep, snapshot.facts, self.text_field, new)
+        return _restored, (type(self), snapshot.hasher, self._keep, snapshot.facts, new)
 
     def close(self) -> None:
         """Close files and connections."""
@@ -702,12 +704,10 @@ def _vector_facts(file: VectorFile | None) -> dict[str, Any] | None:
     return None if file is None or file.path is None else {"file": file.path.name, "id": file.layout.id}
 
 
-def _restored(
-    kind: Any, hasher: MetricHasher, keep: str | None, facts: Facts, text_field: str | None, new: NewRows
-) -> CatalogRows:
+def _restored(kind: Any, hasher: MetricHasher, keep: str | None, facts: Facts, new: NewRows) -> CatalogRows:
     """The rows that were pickled or copied as these parts."""
     rows = kind(hasher, keep, facts.index_kind)
-    rows.keep_words(text_field)
+    rows.keep_words(facts.text_field)
     with rows.changing() as pending:
         rows.put_encoded(pending, new, True)
         pending.set_facts(next_id=facts.next_id, tuning=facts.tuning)

@@ -19,7 +19,7 @@ from hashlearn.search.columns import Columns, Facet, Histogram
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_ids
 from hashlearn.search.lists import Covered, SearchLists, VectorsAt
 from hashlearn.search.metric_hasher import Encoded, Index, MetricHasher
-from hashlearn.search.nearest import Mask, Options, by_vectors, mean_sizes, nearest, nearest_to_codes, with_ids, within
+from hashlearn.search.nearest import Mask, Options, mean_sizes, nearest, nearest_to_codes, with_ids, within
 from hashlearn.search.question import Question, answer, example
 from hashlearn.search.results import NeighborsWithRows, Page, Record
 from hashlearn.search.tune import Tuning, tune
@@ -279,7 +279,7 @@ class Snapshot:
         """The k nearest rows of each packed code."""
         mask = self.chosen(options.filter, options.subset)
         found = nearest_to_codes(self, codes, k, mask, options.n_jobs)
-        return Neighbors(found.distances, self.ids_at(found.ids))
+        return with_ids(found, self.ids_at(found.ids))
 
     def ask(self, question: Question, k: int, options: Options, include: Collection[str]) -> Neighbors:
         """As :meth:`search`, by words, by meaning or by both, with the parts of each in the scores."""
@@ -296,7 +296,7 @@ class Snapshot:
     def _like(self, question: Question) -> Question:
         """The same question with the vector or code, and the words, of the rows that it names."""
         X, codes = example(self, question.like, question.unlike)
-        field = self.columns.catalog.text_field() or ""
+        field = self.facts.text_field or ""
         texts = [payload.get(field) for payload in self.payloads_at(self.find_all(question.like, "like"))]
         text = " ".join(text for text in texts if isinstance(text, str))
         return question._replace(X=X, codes=codes, texts=[text])
@@ -355,6 +355,6 @@ class _ByPosition:
 
     def search(self, X: Any, k: int, *, candidates: int, rerank: Any) -> Neighbors:
         """The k nearest by kept vectors, which are those of ``rerank``."""
-        found = by_vectors(self._snapshot, X, k, candidates)
+        found = nearest(self._snapshot, X, k, Options(candidates=candidates), None)
         positions = np.searchsorted(self._snapshot.places, found.ids)
         return Neighbors(found.distances, np.where(found.ids < 0, found.ids, positions))
