@@ -126,10 +126,10 @@ class CodesInProgress:
         return self.hasher.unpacked(np.concatenate(self.blocks)[places]).added_to(index, places)
 
     def forget(self) -> None:
-        """Remove the file."""
-        if self.path is not None:
+        """Remove the file, and those of other hashers that were given up."""
+        for path in self.path.parent.glob(f".reencode-*{LEFTOVER}") if self.path is not None else ():
             with suppress(OSError):
-                self.path.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
 
     def _append(self, codes: NDArray[np.uint8]) -> None:
         self.blocks.append(codes)

@@ -408,7 +408,7 @@ class SimilaritySearch(SearchReading):
             before, target = own.folder, None if folder is None else Path(folder)
             own.save(folder)
             self._keep_encoder(target)
-            if target is not None and before is not None and not before.samefile(target):
+            if target is not None and before is not None and target.resolve() != before:
                 if self._encoder is None and (before / ENCODER_FILE).is_file():
                     write_bytes(target / ENCODER_FILE, (before / ENCODER_FILE).read_bytes())
                 explore.copy_map(before, target)
