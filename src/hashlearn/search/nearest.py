@@ -110,7 +110,7 @@ def with_ids(found: Neighbors, ids: NDArray[Any]) -> Neighbors:
 def _order_of(rows: "Snapshot", rerank: Any) -> str:
     """What results are ordered by: "codes", "asymmetric", "vectors" for those that are kept, or "array"."""
     if rerank is None:
-        return "vectors" if rows.keeps_vectors else "codes"
+        return "codes" if rows.vectors is None and not rows.keeps_vectors else "vectors"
     if rerank is False:
         return "codes"
     if not isinstance(rerank, str):

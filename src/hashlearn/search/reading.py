@@ -129,8 +129,7 @@ class SearchReading:
         nearest vectors may be missing.
         """
         options = Options(rerank, candidates, filter, subset, n_jobs, recall, expand)
-        names = [include] if isinstance(include, str) else include
-        wanted = [check_choice("include", name, _INCLUDED) for name in names]
+        wanted = _checked_names(include) if include else ()
         if image is not None:
             several = isinstance(image, (list, tuple))
             vectors = self._of_images(X, image if several else [image])
@@ -575,3 +574,7 @@ class SearchReading:
         if X is not None:
             raise TypeError("X must be None where images are given")
         return encoded_images(self.encoder, images)
+
+
+def _checked_names(include: Any) -> list[str]:
+    return [check_choice("include", name, _INCLUDED) for name in ([include] if isinstance(include, str) else include)]

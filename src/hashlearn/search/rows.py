@@ -379,8 +379,7 @@ class CatalogRows:
         if self._keep is None:
             return None, repeat(None)
         rows = as_rows(X)
-        self.have_vectors(pending, rows)
-        file = self._vector_file(pending)
+        file = self.have_vectors(pending, rows)
         assert file is not None
         if file.path is None and self._process != os.getpid():  # a nameless file is of the process that was forked
             file = VectorFile.copied(None, np.arange(first), file.first(first))
@@ -398,27 +397,27 @@ class CatalogRows:
             pending.set_facts(n_clipped=pending.facts.n_clipped + file.n_clipped - clipped)
         return file.first(first + len(rows)), records
 
-    def have_vectors(self, pending: Pending, rows: RowBlocks) -> None:
+    def have_vectors(self, pending: Pending, rows: RowBlocks) -> VectorFile | None:
         """Have the file of kept vectors before the first rows are in it, to compare these as they are kept."""
-        if self._keep is None or self._vector_file(pending) is not None:
-            return
-        calibration = self._calibration
-        if self._keep == "int8" and calibration is None:
-            calibration = Calibration.of(rows)
-        path = None if self._folder is None else self._folder.new_vectors_path()
-        pending.vectors = VectorFile.new(path, rows.shape[1], self._keep, calibration)
-        pending.snapshot = replace(pending.snapshot, vectors=pending.vectors.first(0))
-        pending.set_facts(vectors=_vector_facts(pending.vectors))
+        file = None if self._keep is None else self._vector_file(pending)
+        if file is None and self._keep is not None:
+            calibration = self._calibration
+            if self._keep == "int8" and calibration is None:
+                calibration = Calibration.of(rows)
+            path = None if self._folder is None else self._folder.new_vectors_path()
+            file = pending.vectors = VectorFile.new(path, rows.shape[1], self._keep, calibration)
+            pending.snapshot = replace(pending.snapshot, vectors=file.first(0))
+            pending.set_facts(vectors=_vector_facts(file))
+        return file
 
     def _bury(self, pending: Pending, places: NDArray[np.int64]) -> None:
         """Remove the rows at distinct places."""
         if not len(places):
             return
-        facts = pending.facts
-        pending.snapshot = pending.snapshot.without(places)
+        facts, total = pending.facts, 0
         if self._folder is not None:
             total = self._catalog.bury(facts.first_row + places, facts.change + 1)
-            pending.set_facts(sum=facts.sum - total)
+        pending.snapshot = pending.snapshot.without(places, sum=facts.sum - total)
 
     def _forget_places(self, pending: Pending) -> None:
         """Begin with place 0 again; there are no rows."""
@@ -630,7 +629,7 @@ class CatalogRows:
         for rows, texts in self._catalog.payload_blocks(first, first + len(sums)):
             self._catalog.check_texts(texts, sums[rows - first])
             wanted = np.flatnonzero(sums[rows - first])
-            target.put_payloads(zip(rows[wanted].tolist(), texts.at(wanted)))
+            target.put_payloads(zip(rows[wanted].tolist(), texts.all()[wanted]))
             n_copied += len(wanted)
         self._catalog.check_count(n_copied, int(np.count_nonzero(sums)))
 

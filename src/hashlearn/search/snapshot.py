@@ -336,12 +336,13 @@ class Snapshot:
 
     # -- other rows -------------------------------------------------------------------------------------------------
 
-    def without(self, places: NDArray[np.int64]) -> "Snapshot":
-        """Without the rows at distinct places."""
+    def without(self, places: NDArray[np.int64], **facts: Any) -> "Snapshot":
+        """Without the rows at distinct places, and with other facts."""
         if not len(places):
             return self
         alive, index = without_bits(self.alive, places), self.index.copy().remove(places)
-        return replace(self, alive=alive, index=index, facts=self.facts._replace(n_rows=len(self) - len(places)))
+        left = self.facts._replace(n_rows=len(self) - len(places), **facts)
+        return replace(self, alive=alive, index=index, facts=left)
 
 
 class _ByPosition:
