@@ -304,7 +304,8 @@ def found_in_blocks(
 ) -> RangeResult:
     """The hits of all queries. ``found`` gives those of some: their queries, ascending from 0, distances and ids."""
     counts = np.zeros(n_queries, np.int64)
-    distances, ids = [np.empty(0, distance_type)], [np.empty(0, np.int64)]
+    distances: list[NDArray] = [np.empty(0, distance_type)]
+    ids: list[NDArray] = [np.empty(0, np.int64)]
     for start in range(0, n_queries, QUERIES_PER_BLOCK):
         part = slice(start, start + QUERIES_PER_BLOCK)
         queries, near, named = found(part)
