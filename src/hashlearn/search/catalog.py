@@ -385,7 +385,8 @@ class Catalog:
                 raise TimeoutError(
                     errno.ETIMEDOUT, "another process changes this search; nothing was changed, try again", name
                 ) from error
-            if "full" in text or error.sqlite_errorname == "SQLITE_IOERR_SHMSIZE":  # the file -shm cannot grow
+            # The file -shm cannot grow. What the module itself raises, such as of text that is no UTF-8, has no name.
+            if "full" in text or getattr(error, "sqlite_errorname", "") == "SQLITE_IOERR_SHMSIZE":
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name) from error
             if "readonly" in text or "read-only" in text:
                 raise OSError(errno.EROFS, "the folder cannot be written; nothing was changed", name) from error
