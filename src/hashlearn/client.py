@@ -334,7 +334,7 @@ class Client(_Requests):
             ids = found.ids[_is_there(found.ids)].tolist()
             vectors = {record.id: record.vector for record in self.get(list(dict.fromkeys(ids)))}
             found.vectors = _vectors_of(found.ids, vectors, self._facts.n_features)
-        return _first_row(found) if asked.was_one else found
+        return found.first if asked.was_one else found
 
     def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
         """Write rows; a row with a known id replaces the old row. Each request to the server is atomic.
@@ -546,7 +546,7 @@ class AsyncClient(_Requests):
             ids = found.ids[_is_there(found.ids)].tolist()
             vectors = {record.id: record.vector for record in await self.get(list(dict.fromkeys(ids)))}
             found.vectors = _vectors_of(found.ids, vectors, facts.n_features)
-        return _first_row(found) if asked.was_one else found
+        return found.first if asked.was_one else found
 
     async def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
         """As :meth:`Client.upsert`."""
@@ -719,16 +719,6 @@ def _as_neighbors(results: list[dict[str, Any]], k: int) -> NeighborsWithRows:
         found.recall = results[0]["recall"]
         found.probed = np.array([result["probed"] for result in results])
     return found
-
-
-def _first_row(found: NeighborsWithRows) -> NeighborsWithRows:
-    first = NeighborsWithRows(found.distances[0], found.ids[0])
-    first.payloads = None if found.payloads is None else found.payloads[0]  # type: ignore[assignment]
-    first.vectors = None if found.vectors is None else found.vectors[0]
-    first.probed = None if found.probed is None else found.probed[0]
-    first.parts = found.parts and {name: part[0] for name, part in found.parts.items()}
-    first.recall = found.recall
-    return first
 
 
 def _vectors_of(ids: NDArray[Any], vectors: dict[Any, Any], n_features: int) -> NDArray[np.float32] | None:
