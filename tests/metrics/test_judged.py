@@ -1,5 +1,6 @@
 """Ranked lists against judgements."""
 
+import json
 import math
 
 import numpy as np
@@ -54,6 +55,13 @@ def test_files_of_trec_and_beir_say_the_same(tmp_path):
     assert queries == read_queries(tmp_path / "q.jsonl") == {"1": "play chess", "2": "make coffee"}
     relevance = read_relevance(tmp_path / "trec.txt")
     assert relevance == read_relevance(tmp_path / "beir.tsv") == {"1": {"a": 2, "b": 0}, "2": {"c": 1}}
+
+
+def test_a_text_may_have_the_ends_of_lines_of_other_alphabets(tmp_path):
+    texts = {"1": "one\u2028two", "2": "three\x85four"}
+    lines = [json.dumps({"_id": query, "text": text}, ensure_ascii=False) for query, text in texts.items()]
+    (tmp_path / "q.jsonl").write_bytes("\r\n".join(lines).encode())
+    assert read_queries(tmp_path / "q.jsonl") == texts
 
 
 @pytest.mark.parametrize("content", ["", "no tab\n", "1\ta\n1\tb\n", "1\t \n", b"\xff\xfe\t"])

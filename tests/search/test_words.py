@@ -128,6 +128,7 @@ def test_case_and_accents_do_not_matter():
         ("ガス", "ｶﾞｽ", unicodedata.normalize("NFD", "ガス")),
         ("Daten\u00adbank", "datenbank"),
         ("C++", "Ｃ＋＋"),
+        ("Łódź Ærø Đà þing", "lodz aero da thing", "ŁÓDŹ ÆRØ ĐÀ ÞING"),
     ],
 )
 def test_a_word_is_found_however_it_is_written(words):

@@ -35,6 +35,10 @@ _ACCENTS = re.compile(
 )
 """Of Latin, Greek and Cyrillic letters, the vowel points of Hebrew and Arabic, the line that stretches a word, the soft
 hyphen, and the marks that choose how a sign is drawn."""
+_PLAIN_LETTERS = str.maketrans(
+    {"ı": "i", "ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ŧ": "t", "þ": "th", "æ": "ae", "œ": "oe"}
+)
+"""Letters that are typed as others where a keyboard lacks them, and that Unicode does not take apart."""
 _LONGEST_PHRASE, _MOST_SIGNS = 64, 64
 """Words of a phrase; words and phrases with a sign."""
 _LETTER_WITH_MARKS = re.compile(r"(?<!\w)([A-Za-z])(\+\+|#)")
@@ -79,8 +83,8 @@ def spaced(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """The same letters however they are written: case, accents, ligatures, wide letters, and the dotless i."""
-    return normalize("NFKC", _ACCENTS.sub("", normalize("NFKD", text))).casefold().replace("\u0131", "i")
+    """The same letters however they are written: case, accents, ligatures, wide letters, and letters with a stroke."""
+    return normalize("NFKC", _ACCENTS.sub("", normalize("NFKD", text))).casefold().translate(_PLAIN_LETTERS)
 
 
 class _Tokenizer:

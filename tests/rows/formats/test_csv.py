@@ -34,6 +34,17 @@ def test_a_column_by_its_name(tmp_path):
         read_array(path, "z")
 
 
+@pytest.mark.parametrize("names", [["01067", "80331"], ["1_23", "12_3"], ["7", "007"]])
+def test_names_of_digits_are_no_numbers(tmp_path, names):
+    (tmp_path / "a.csv").write_text("place,a\n" + "".join(f"{name},1\n" for name in names))
+    assert read_array(tmp_path / "a.csv", "place").tolist() == names
+
+
+def test_numbers_between_0_and_1_are_numbers(tmp_path):
+    (tmp_path / "a.csv").write_text("share,a\n0,1\n0.5,2\n00.5,2\n")
+    assert read_array(tmp_path / "a.csv", "share").tolist() == [0, 0.5, 0.5]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -83,6 +83,13 @@ class Nothing:
     """It holds no vectors."""
 
 
+class OnGpu:
+    """What arrays of a GPU do."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("use get")
+
+
 @pytest.mark.parametrize(
     ("wrong", "line"),
     [
@@ -105,7 +112,15 @@ class Nothing:
         (np.zeros(3, [("a", float)]), "got records; numpy's structured_to_unstructured"),
         (pd.Series(["[0.5, 1]"]), r"got a list of texts; pass \[json.loads\(text\) for text in X\]"),
         (pa.array([["a", "b"]]), "X must be numbers: could not convert string to float: 'a'"),
-        (pa.array([[[1.0, 2.0]]]), "X must be numbers: setting an array element with a sequence"),
+        (pa.array([[[1.0, 2.0]]]), "X must be vectors of numbers, got a vector of ndarray"),
+        (pa.array([[1.0, 2.0]] * 7 + [None]), "X has missing vectors: row 7 has none"),
+        (pl.col("a"), "X must hold vectors, got Expr, which has no values"),
+        ({"a": X[0], "b": X[1]}, r"got dict; pass list\(X.values\(\)\), and ids=list\(X\)"),
+        ({"id": ["a"], "embedding": [[1.0, 2.0]]}, r"got dict; pass its vectors, such as X\['embedding'\]"),
+        ({"id": ["a"], "embedding": X[:1]}, r"got dict; pass its vectors, such as X\['embedding'\]"),
+        ([X[0].tobytes()], r"got bytes; pass \[np.frombuffer\(each, np.float32\) for each in X\]"),
+        (pa.array([X[0].tobytes()]), "got bytes; pass "),
+        (OnGpu(), "X cannot be read as an array of numpy: use get"),
         (
             datasets.Dataset.from_dict({"e": [[1.0]]}).to_iterable_dataset(),
             "got IterableDataset; pass a function that returns blocks of them, such as lambda: ",
