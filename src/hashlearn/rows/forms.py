@@ -51,8 +51,8 @@ def held_vectors(X: Any, name: str) -> Any:
     if isinstance(X, (list, tuple)):
         return _of_list(X, name)
     if hasattr(X, "detach"):
-        return _of_tensor(X)
-    if library_of(X) is None:
+        return _of_tensor(X, name)
+    if library_of(X) in (None, "torch"):
         return _of_protocol(X, name)
     if library_of(X) == "polars" and hasattr(X, "collect"):
         raise TypeError(f"{name} must hold vectors, got a LazyFrame; pass {name}.collect()")
@@ -61,7 +61,7 @@ def held_vectors(X: Any, name: str) -> Any:
             f"{name} must hold vectors, got {type(X).__name__}; pass a function that returns blocks of them, such as "
             "lambda: (block['embedding'] for block in dataset.iter(1000))"
         )
-    if not is_table(X) and not hasattr(X, "__len__"):  # such as an expression of polars
+    if library_of(X) == "polars" and not hasattr(X, "__len__"):  # an expression
         raise TypeError(f"{name} must hold vectors, got {type(X).__name__}, which has no values")
     values = matrix_of_table(X, name) if is_table(X) else values_of_column(X, name)
     return values if isinstance(values, list) else _of_array(values, name)
@@ -88,7 +88,7 @@ def _depth(value: Any) -> int:
 def _of_array(array: NDArray, name: str) -> NDArray:
     if array.dtype.kind == "O" and array.ndim == 1:
         return _of_list(array.tolist() if _are_lists(array) else list(array), name)
-    if array.dtype.name == "bfloat16":  # of ml_dtypes, as JAX has it
+    if array.dtype.name.startswith(("bfloat", "float8")):  # of ml_dtypes, as JAX has them
         return array.astype(np.float32)
     return _without_objects(array, name)
 
@@ -140,13 +140,20 @@ def _of_list(values: Sequence[Any], name: str) -> NDArray:
     return _without_objects(stacked, name)
 
 
-def _of_tensor(tensor: Any) -> NDArray:
+def _of_tensor(tensor: Any, name: str) -> NDArray:
     """A tensor of torch, without its gradient and on the CPU; types that numpy lacks as float32."""
-    held = tensor.detach().cpu()
     try:
-        return held.numpy()
-    except TypeError:
-        return held.float().numpy()
+        held = tensor.detach().cpu()
+        try:
+            return held.numpy()
+        except TypeError:
+            return held.float().numpy()
+    except (TypeError, RuntimeError) as problem:  # sparse, quantized, nested, or without values
+        raise TypeError(_unreadable(name, problem)) from None
+
+
+def _unreadable(name: str, problem: Exception) -> str:
+    return f"{name} cannot be read as an array of numpy: {str(problem).partition(chr(10))[0]}"
 
 
 def _of_protocol(X: Any, name: str) -> Any:
@@ -155,7 +162,7 @@ def _of_protocol(X: Any, name: str) -> Any:
         try:
             array = np.asarray(X)
         except (TypeError, RuntimeError) as problem:  # of a GPU
-            raise TypeError(f"{name} cannot be read as an array of numpy: {problem}") from None
+            raise TypeError(_unreadable(name, problem)) from None
         return _of_array(array, name)
     if hasattr(X, "__arrow_c_stream__"):
         arrow = require("pyarrow", "parquet")
@@ -172,9 +179,10 @@ def _of_protocol(X: Any, name: str) -> Any:
             raise TypeError(f"{name} must be on the CPU and of a type that numpy has: {problem}") from None
     if isinstance(X, Collection):
         return _of_list(list(X), name)
+    call = f"lambda: iter({name}) if it gives blocks of rows" if hasattr(X, "__iter__") else f"np.asarray({name})"
     raise TypeError(
         f"{name} must hold vectors: an array of shape (n, n_features), a list of vectors, a frame or a column of "
-        f"vectors, got {type(X).__name__}; pass np.asarray({name})"
+        f"vectors, got {type(X).__name__}; pass {call}"
     )
 
 

@@ -31,10 +31,10 @@ _NO_SPACES_BETWEEN = re.compile(
 """Characters of Thai, Lao, Burmese, Khmer, Japanese and Chinese, whose texts have no spaces, and of Korean, whose words
 have endings. Each is a word of its own, and a query looks for two neighbors as a phrase, too."""
 _ACCENTS = re.compile(
-    "[\u00ad\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u20d0-\u20f0\ufe00-\ufe0f]"
+    "[\u00ad\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u20d0-\u20f0\u200c\u200d\u2060\ufe00-\ufe0f\ufeff]"
 )
 """Of Latin, Greek and Cyrillic letters, the vowel points of Hebrew and Arabic, the line that stretches a word, the soft
-hyphen, and the marks that choose how a sign is drawn."""
+hyphen, joiners and non-joiners, and the marks that choose how a sign is drawn."""
 _PLAIN_LETTERS = str.maketrans(
     {"ı": "i", "ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ŧ": "t", "þ": "th", "æ": "ae", "œ": "oe"}
 )

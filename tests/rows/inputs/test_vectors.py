@@ -83,6 +83,30 @@ class Nothing:
     """It holds no vectors."""
 
 
+class Sparse:
+    """What sparse tensors of torch do."""
+
+    def detach(self):
+        return self
+
+    cpu = float = detach
+
+    def numpy(self):
+        raise TypeError("Use to_dense\nand more")
+
+
+class Blocks:
+    """A loader of batches: fresh ones for every pass."""
+
+    def __iter__(self):
+        return iter([X[:3], X[3:]])
+
+
+def test_a_function_around_a_loader_of_batches():
+    loader = Blocks()
+    np.testing.assert_array_equal(as_rows(lambda: iter(loader)).take(np.arange(len(X))), X)
+
+
 class OnGpu:
     """What arrays of a GPU do."""
 
@@ -120,6 +144,8 @@ class OnGpu:
         ({"id": ["a"], "embedding": X[:1]}, r"got dict; pass its vectors, such as X\['embedding'\]"),
         ([X[0].tobytes()], r"got bytes; pass \[np.frombuffer\(each, np.float32\) for each in X\]"),
         (pa.array([X[0].tobytes()]), "got bytes; pass "),
+        (Sparse(), "X cannot be read as an array of numpy: Use to_dense"),
+        (Blocks(), r"got Blocks; pass lambda: iter\(X\) if it gives blocks of rows"),
         (OnGpu(), "X cannot be read as an array of numpy: use get"),
         (
             datasets.Dataset.from_dict({"e": [[1.0]]}).to_iterable_dataset(),
