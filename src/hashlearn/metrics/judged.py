@@ -143,7 +143,9 @@ def read_relevance(path: str | Path) -> dict[str, dict[str, float]]:
             raise FileProblem(
                 file, f"line {number} must be: query 0 row relevance (TREC) or query row relevance (BEIR)"
             )
-        judged.setdefault(parts[0].strip(), {})[parts[-2].strip()] = float(parts[-1])
+        query, row, relevance = parts[0].strip(), parts[-2].strip(), float(parts[-1])
+        if judged.setdefault(query, {}).setdefault(row, relevance) != relevance:
+            raise FileProblem(file, f"line {number} judges row {row!r:.60} of query {query!r:.60} again, differently")
     if not judged:
         raise FileProblem(file, "there is no judgement in it")
     return judged
