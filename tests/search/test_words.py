@@ -126,8 +126,10 @@ def test_case_and_accents_do_not_matter():
         ("שָׁלוֹם", "שלום"),
         ("한국어", unicodedata.normalize("NFD", "한국어")),
         ("ガス", "ｶﾞｽ", unicodedata.normalize("NFD", "ガス")),
-        ("Daten\u00adbank", "datenbank"),
+        ("Daten\u00adbank", "datenbank", "daten\u2060bank"),
+        ("می\u200cخواهم", "میخواهم"),
         ("C++", "Ｃ＋＋"),
+        ("Łódź Ærø Đà þing", "lodz aero da thing", "ŁÓDŹ ÆRØ ĐÀ ÞING"),
     ],
 )
 def test_a_word_is_found_however_it_is_written(words):

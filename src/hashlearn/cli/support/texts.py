@@ -44,6 +44,8 @@ def ask(folder: str, asking: Asking, k: int) -> None:
             given = " ".join(f"{name} {part[place]:.3f}" for name, part in parts.items())
             text = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + " ..."
             typer.echo("\t".join([str(id), f"{distance:.6g}", *([given] if given else []), text]))
+    if not any(payload is not None for payload in found.payloads):
+        typer.echo("nothing found", err=True)
 
 
 def _weights(text: str) -> dict[str, float]:
