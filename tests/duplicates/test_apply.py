@@ -270,6 +270,12 @@ def test_another_file_is_no_record(tmp_path, text):
         undo_moves(tmp_path / "moved.csv")
 
 
+def test_a_record_that_is_not_there_is_named(tmp_path):
+    for record in (tmp_path / "moved.csv", Path("/no-such-record")):
+        with pytest.raises(FileNotFoundError, match=str(record)):
+            undo_moves(record)
+
+
 def test_a_record_cannot_name_files_outside_its_folder(photos, tmp_path):
     target = tmp_path / "aside"
     move_files(moves_of(photos, target, {"a.png": "sub/d.png"}), target)

@@ -195,6 +195,7 @@ def undo_moves(record: str | Path) -> Moved:
     refuses to move it.
     """
     path = Path(record)
+    path.stat()  # the error names the record, not its folder
     place = path.parent
     with exclusive(place.absolute()):
         moves = read_record(path)
