@@ -151,8 +151,8 @@ def find_duplicate_texts(
     Texts are compared by their words. Within the default distance at most a tenth of the words differ (rounded to whole
     words; a replaced word counts once), at most a fifth of their weight, rare words weighing more, and at most three
     tenths of the pairs of neighboring words. Of the different words of both texts, at most a quarter is in one of them
-    only. Texts of fewer than 20 words must have the same words. Every such pair is found. See
-    :mod:`hashlearn.duplicates.texts`.
+    only; with ``max_distance=0.08`` at most a tenth. Texts of fewer than 20 words must have the same words. Every such
+    pair is found. See :mod:`hashlearn.duplicates.texts`.
 
     Parameters
     ----------
