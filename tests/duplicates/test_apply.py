@@ -228,6 +228,19 @@ def test_a_file_that_the_system_refuses_to_move_keeps_no_other_back(photos, tmp_
     assert state_of(photos) == before
 
 
+def test_paths_that_are_too_long_for_the_system_keep_no_file_back(photos, tmp_path):
+    folder = os.open(photos, os.O_RDONLY)
+    for _ in range(25):
+        os.close(os.open("n" * 240 + ".png", os.O_CREAT, dir_fd=folder))
+        os.mkdir("d" * 200, dir_fd=folder)
+        deeper = os.open("d" * 200, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = deeper
+    os.close(folder)
+    moved = move_files(moves_of(photos, tmp_path / "aside", DROPPED), tmp_path / "aside")
+    assert moved.n_files == 3
+
+
 def test_a_file_that_cannot_be_put_back_keeps_no_other_back(photos, tmp_path):
     before, target = state_of(photos), tmp_path / "aside"
     move_files(moves_of(photos, target, DROPPED), target)
