@@ -329,6 +329,8 @@ BAD = [
     (["nan.npy", "--max-distance", "0.1"], "row 3 has NaN"),
     (["zero.npy", "--max-distance", "0.1"], "1 row of zeros, the first is row 2"),
     (["none.npy", "--max-distance", "0.1"], "none.npy"),
+    (["cut.parquet", "--text", "text"], "cut.parquet: not a readable parquet file"),
+    (["rows.npy", "--against", "narrow.npy", "--max-distance", "0.1"], "columns, as against has, got"),
 ]
 
 
@@ -340,4 +342,6 @@ def test_bad_input_is_one_line_and_changes_nothing(refused, vectors, photos, tex
     bad = vectors.copy()
     bad[2] = 0
     np.save("zero.npy", bad)
+    np.save("narrow.npy", vectors[:, :3])
+    Path("cut.parquet").write_bytes(b"PAR1 and no more")
     assert message in refused("dedup", *arguments)

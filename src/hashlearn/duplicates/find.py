@@ -228,8 +228,10 @@ def check_against(
     """
     search = _checked(recall, random_state, 1, n_jobs)
     distance = check_number("max_distance", max_distance, low=0)
-    known = _known(MetricRows(against, metric), distance, ids, search)
-    rows = as_rows(vectors)
+    rows, others = as_rows(vectors), MetricRows(against, metric)
+    if rows.shape[1] != others.width:
+        raise ValueError(f"vectors must have {others.width} columns, as against has, got {rows.shape[1]}")
+    known = _known(others, distance, ids, search)
     parts = [known.check(block, n_jobs=n_jobs) for _, block in rows.as_stored()]
     return Checked(*(np.concatenate(values) for values in zip(*parts)))
 
