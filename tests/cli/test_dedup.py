@@ -162,6 +162,15 @@ def test_a_name_with_a_line_break_needs_the_list_with_nul(run, refused, photos):
     assert sorted(Path("drop0").read_text().split("\0")) == ["", "1-again.jpg", "two\nlines.jpg"]
 
 
+def test_a_chosen_name_with_a_line_break_is_refused(refused, photos):
+    (photos / "0-again.jpg").unlink()
+    (photos / "0.png").rename(photos / "two\nlines.png")
+    for option in ("--variety", "--outliers"):
+        assert f"{option} has one name a line, got the name 'two\\nlines.png'" in refused(
+            "dedup", "photos", option, "100", "some.txt"
+        )
+
+
 def test_the_picture_with_the_most_pixels_is_kept(run, photos):
     image = pytest.importorskip("PIL.Image")
     image.open(photos / "5.png").resize((128, 128)).save(photos / "a-large.png")

@@ -125,11 +125,11 @@ def _clean_csv(source: Path, beside: Beside, dropped: Set[Any], id_column: str |
         writer.writerows(line for row, line in numbered if (row if place is None else line[place]) not in dropped)
 
 
-def check_lines(names: Any, option: str) -> None:
+def check_lines(names: Any, option: str, instead: str) -> None:
     """Raise if a name has a line break: in a list with one name a line it would become two names."""
     odd = next((name for name in names.tolist() if isinstance(name, str) and len(name.splitlines()) > 1), None)
     if odd is not None:
-        raise ValueError(f"{option} has one name a line, got the name {odd!r}, which has two; use {option}0 instead")
+        raise ValueError(f"{option} has one name a line, got the name {odd!r}, which has two; {instead}")
 
 
 def write_list(names: Any, beside: Beside, end: str = "\n") -> None:
