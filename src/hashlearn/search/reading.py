@@ -379,7 +379,7 @@ class SearchReading:
 
         Examples
         --------
-        >>> from hashlearn import LSH
+        >>> from hashlearn import LSH, SimilaritySearch
         >>> X = np.eye(3, dtype=np.float32)
         >>> search = SimilaritySearch(LSH(n_bits=8, random_state=0)).fit(X)
         >>> search.add(X, payloads=[{"color": "red"}, {"color": "blue"}, {"color": "red"}]).facets("color")
@@ -411,7 +411,7 @@ class SearchReading:
 
         Examples
         --------
-        >>> from hashlearn import LSH
+        >>> from hashlearn import LSH, SimilaritySearch
         >>> X = np.eye(3, dtype=np.float32)
         >>> search = SimilaritySearch(LSH(n_bits=8, random_state=0)).fit(X)
         >>> search.add(X, payloads=[{"year": 1990}, {"year": 2000}, {"year": 2010}]).histogram("year", 2).counts

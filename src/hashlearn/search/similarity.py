@@ -218,6 +218,7 @@ class SimilaritySearch(SearchReading):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from hashlearn import LSH
         >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.01]], np.float32)
         >>> search = SimilaritySearch(LSH(n_bits=8, random_state=0), keep_vectors="float32").fit(X)
@@ -326,6 +327,7 @@ class SimilaritySearch(SearchReading):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from hashlearn import LSH
         >>> X = np.eye(4, dtype=np.float32)
         >>> search = SimilaritySearch(LSH(n_bits=8, random_state=0)).fit(X).add(X)
@@ -373,6 +375,7 @@ class SimilaritySearch(SearchReading):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from hashlearn import ITQ, LSH
         >>> X = np.random.default_rng(0).standard_normal((100, 8)).astype(np.float32)
         >>> search = SimilaritySearch(LSH(n_bits=8, random_state=0), keep_vectors="float32").fit(X).add(X)
