@@ -880,7 +880,7 @@ def rates(wanted: Iterable[int] = range(1, 9)) -> str:
     rows = [["", "bits for each feature", *RATE_PEERS]]
     for dataset, title in RATE_SETS.items():
         points = board_points(dataset)
-        ours = [p for p in points if p.method == "ABH" and "bits_a_feature" in p.setting]
+        ours = [p for p in points if p.method == "ABH"]
         peers = {(p.setting["bits"], p.method): p for p in points if p.method in RATE_PEERS}
         for bits in sorted({bits for bits, _ in peers}.intersection(wanted)):
             rows.append([title, str(bits), *(_rate_cell(peers.get((bits, name)), ours) for name in RATE_PEERS)])
