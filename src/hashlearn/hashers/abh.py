@@ -69,6 +69,10 @@ FREE_ROUNDS = 4
 BYTE_RANGE = (0.001, 0.999)
 """The range of the byte covers the sample's corrections between these two quantiles."""
 
+REST_RANGE = (0.0, 1.0)
+"""As BYTE_RANGE, of codes whose last bits hold the rest. Their steps are small, and a row whose correction is cut off
+would be found instead of nearer ones."""
+
 PATIENCE = 20
 """Flips without a lower error after which the search for a row's bits ends."""
 
@@ -293,7 +297,8 @@ class ABH(Hasher):
         products[np.arange(len(queries)), queries] = np.inf  # a row is not its own neighbor
         places = np.unique(np.minimum(PLACES, len(X) - 1)).tolist()
         self.correction_weights_ = best_weights(products, terms, truth, geometry.starts, places)
-        low, high = np.quantile(terms @ self.correction_weights_ - parts.squares(bits), BYTE_RANGE)
+        covered = REST_RANGE if hasattr(self, "level_rest_") else BYTE_RANGE
+        low, high = np.quantile(terms @ self.correction_weights_ - parts.squares(bits), covered)
         self.correction_offset_, self.correction_scale_ = float(low), float(high - low) / 255 or 1.0
         if hasattr(self, "level_rest_"):
             self.level_rest_ = self.correction_scale_ / GROUP_WORDS
