@@ -2,6 +2,7 @@
 
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
@@ -60,6 +61,15 @@ def documentation_paragraphs(n: int) -> list[str]:
                     if len(paragraph.split()) >= SHORTEST:
                         found[" ".join(paragraph.split())] = None
     return _unlike_each_other(found, n)
+
+
+def paragraphs_of_files(paths: Iterable[Path]) -> list[str]:
+    """The paragraphs of text files, each once: the parts between empty lines."""
+    found: dict[str, None] = {}
+    for path in paths:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        found |= dict.fromkeys(" ".join(each.split()) for each in re.split(r"\n\s*\n", text) if each.split())
+    return list(found)
 
 
 def _unlike_each_other(texts: Iterable[str], n: int) -> list[str]:

@@ -16,10 +16,12 @@ imagededup, datasketch and semhash; one that it does not have is left out.
 - ``debian``: the descriptions of ``--descriptions`` (what ``apt-cache dumpavail`` prints). Of the rows that are
   dropped, how many differ from the kept one in more than a tenth of the words of both: words between spaces in lower
   case; the same with every punctuation mark as a word; and words in which capitals count.
+- ``long_texts``: the same of the paragraphs of the files of ``--paragraphs``, each paragraph once.
 - ``auto``: ``max_distance="auto"`` on embeddings of several models. 2 % of the rows are copies with noise of 2 to 15 %
   of their length. Once with the rows as they are (pairs that are near by nature count as false), and once without rows
   that are nearer to another than a third of the usual distance from the nearest.
-- ``second_opinion``: the pairs of GIST once more, where natural pairs count as right if they show the same photo.
+- ``second_opinion``: the pairs of GIST once more, where natural pairs count as right if they show the same photo; and
+  descriptions through MiniLM (``--minilm``), where natural pairs count as right if they have the same words.
 - ``million``: 1,000,000 x 128 with planted pairs: what memory the search takes above the data.
 - ``texts_streamed``: 1,000,000 texts of a parquet file, mixed from the descriptions, with planted edits: the most
   memory that ``hashlearn dedup`` takes.
@@ -51,7 +53,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from duplicate_sets import documentation_paragraphs, edited, moved_images, texts_of_file
+from duplicate_sets import documentation_paragraphs, edited, moved_images, paragraphs_of_files, texts_of_file
 from PIL import Image
 from runs import add_out_option, append_run
 
@@ -63,6 +65,7 @@ from hashlearn.features import encoder_named
 from hashlearn.features.pictures import thumbnail
 
 PairSet = set[tuple[int, int]]
+STRICT = 0.08  # within it, at most a tenth of the different words of two texts is in one of them only
 SETS = [
     "vectors",
     "mnist",
@@ -70,6 +73,7 @@ SETS = [
     "cifar",
     "texts",
     "debian",
+    "long_texts",
     "auto",
     "second_opinion",
     "million",
@@ -181,20 +185,33 @@ def debian(options: argparse.Namespace) -> Iterable[dict]:
     if options.descriptions is None:
         return
     descriptions = descriptions_of(options.descriptions)
+    found, seconds = timed(lambda: find_duplicate_texts(descriptions))
+    yield {"contender": "hashlearn dedup, words", "seconds": seconds} | over_a_tenth(found, descriptions)
+    by_cosine = find_duplicates(encoder_named("shingles", "text").encode(descriptions), 0.25)
+    yield {"contender": "hashlearn dedup, cosine of shingles within 0.25"} | over_a_tenth(by_cosine, descriptions)
+
+
+def long_texts(options: argparse.Namespace) -> Iterable[dict]:
+    texts = paragraphs_of_files(options.paragraphs)
+    for name, distance in {"defaults (words)": TEXT_DISTANCE, f"--max-distance {STRICT:g}": STRICT}.items():
+        if texts:
+            found, seconds = timed(lambda distance=distance: find_duplicate_texts(texts, distance))
+            yield {"contender": f"hashlearn dedup, {name}", "seconds": seconds} | over_a_tenth(found, texts)
+
+
+def over_a_tenth(found: Any, texts: list[str]) -> dict[str, int]:
+    """How many dropped texts differ from the kept one in over a tenth of the different words of both."""
     ways = {
         "over_a_tenth": lambda text: set(text.lower().split()),
         "over_a_tenth_punctuation_apart": lambda text: set(re.findall(r"\w+|[^\w\s]", text.lower())),
         "over_a_tenth_capitals_differ": lambda text: set(text.split()),
     }
-    found, seconds = timed(lambda: find_duplicate_texts(descriptions))
-    by_cosine = find_duplicates(encoder_named("shingles", "text").encode(descriptions), 0.25)
-    for name, each in {"words": found, "cosine of shingles within 0.25": by_cosine}.items():
-        drops = [(group.kept, row) for group in each.groups for row in group.members.tolist()]
-        line = {"contender": f"hashlearn dedup, {name}", "rows": len(descriptions), "dropped": len(drops)}
-        for way, words_of in ways.items():
-            pairs = [(words_of(descriptions[a]), words_of(descriptions[b])) for a, b in drops]
-            line[way] = sum(1 - len(a & b) / len(a | b) > 0.1 + 1e-9 for a, b in pairs)
-        yield line | ({"seconds": seconds} if each is found else {})
+    drops = [(group.kept, row) for group in found.groups for row in group.members.tolist()]
+    counts = {"rows": len(texts), "dropped": len(drops)}
+    for way, words_of in ways.items():
+        pairs = [(words_of(texts[a]), words_of(texts[b])) for a, b in drops]
+        counts[way] = sum(1 - len(a & b) / len(a | b) > 0.1 + 1e-9 for a, b in pairs)
+    return counts
 
 
 def auto(options: argparse.Namespace) -> Iterable[dict]:
@@ -222,6 +239,41 @@ def with_copies(X: np.ndarray, is_cleaned: bool) -> tuple[np.ndarray, PairSet]:
 
 
 def second_opinion(options: argparse.Namespace) -> Iterable[dict]:
+    yield from same_photo(options)
+    yield from same_words(options)
+
+
+def same_words(options: argparse.Namespace) -> Iterable[dict]:
+    """Descriptions through MiniLM, where a natural pair counts as right if both have the same words in the same order.
+
+    Words are runs of letters and digits in lower case.
+    """
+    if options.descriptions is None or options.minilm is None:
+        return
+    texts = list(dict.fromkeys(descriptions_of(options.descriptions)))
+    texts = [texts[row] for row in np.random.RandomState(3).permutation(len(texts))[:15_000]]
+    if not options.minilm.is_file():
+        from minilm import MiniLM
+
+        np.save(options.minilm, MiniLM().encode(texts))
+    planted, true = with_copies(np.load(options.minilm), is_cleaned=False)
+    order = np.random.RandomState(6).permutation(len(texts)).tolist()
+    copied = {copy: row for row, copy in true}
+    found = find_duplicates(planted, "auto")
+    pairs = rows_of(found)
+    words = {row: re.findall(r"\w+", texts[order[copied.get(row, row)]].lower()) for pair in pairs for row in pair}
+    others = pairs - true
+    same = sum(words[a] == words[b] for a, b in others)
+    yield {
+        "contender": 'hashlearn, "auto", MiniLM of descriptions, the same words count as right',
+        "other_pairs": len(others),
+        "same_words": same,
+        "recall": len(pairs & true) / len(true),
+        "precision": (len(pairs & true) + same) / len(pairs),
+    } | by_distance_alone(planted, found, true)
+
+
+def same_photo(options: argparse.Namespace) -> Iterable[dict]:
     """The pairs of GIST once more, where pairs that show the same photo count as right.
 
     The photos of all pairs within 0.02 among the 15,000 rows were looked at; ``near_photos.csv`` says which show the
@@ -430,7 +482,7 @@ def pictures_by_default(items: list, true: PairSet) -> dict:
 
 def texts_by_words(texts: list[str], true: PairSet) -> Iterable[dict]:
     """What ``hashlearn dedup --text`` finds, by default and where at most a tenth of the words of both may differ."""
-    for name, distance in {"defaults (words)": TEXT_DISTANCE, "--max-distance 0.04": 0.04}.items():
+    for name, distance in {"defaults (words)": TEXT_DISTANCE, f"--max-distance {STRICT:g}": STRICT}.items():
         found, seconds = timed(lambda distance=distance: find_duplicate_texts(texts, distance))
         line = {"contender": f"hashlearn dedup, {name}", "seconds": seconds}
         yield line | at_best({found.max_distance: rows_of(found)}, true)
@@ -534,7 +586,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True, help="folder of the data files")
     parser.add_argument("--texts", type=Path, nargs="+", default=[], help="CSV files with a column 'text'")
     parser.add_argument("--descriptions", type=Path, help="a file with what apt-cache dumpavail prints")
+    parser.add_argument("--paragraphs", type=Path, nargs="+", default=[], help="text files, such as licenses")
     parser.add_argument("--embeddings", type=Path, nargs="+", default=[], help=".npy files of further embeddings")
+    parser.add_argument(
+        "--minilm", type=Path, help="an .npy file of the descriptions through MiniLM, made if it is missing"
+    )
     parser.add_argument("--peers", default=sys.executable, help="the Python interpreter that has the peers")
     parser.add_argument("--n-texts", type=int, default=1_000_000, help="of texts_streamed")
     parser.add_argument("--n-vectors", type=int, default=10_000_000, help="of vectors_streamed")

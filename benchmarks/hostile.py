@@ -5,7 +5,7 @@
 
 For each kind the plain clients are measured in turns, alone and beside three connections that send the hostile request
 again and again; the figures are medians of the turns. Then SIGTERM is sent while they do. A line for each kind is added
-to ``results/hostile.jsonl``.
+to ``results/hostile.jsonl``. "plain" is not hostile: for comparison, three more clients ask what the others ask.
 """
 
 import argparse
@@ -34,16 +34,18 @@ from hashlearn import LSH, SimilaritySearch
 N_HOSTILE, N_PLAIN, WIDTH = 3, 8, 32
 NEW = "new00000"
 """Stands in requests for a name that is another one each time."""
+BACKSLASH = "\\"
 
 
 def hostile_requests() -> dict[str, bytes]:
-    """Name -> a whole request; the last three may write where the others read."""
+    """Name -> a whole request; the last four may write where the others read."""
     vector = "[" + ",".join(["0.5"] * WIDTH) + "]"
     tests = ",".join(f'{{"name":{{"$gt":"{number}"}}}}' for number in range(500))
     values = ",".join(map(str, range(99_000)))
     too_many = ",".join(map(str, range(1_500_000)))
     unknown = ",".join(f'{{"{NEW}{number}":1}}' for number in range(500))
     bodies = {
+        "plain": f'{{"vector":{vector},"k":10}}',
         "filter": f'{{"vector":{vector},"filter":{{"$or":[{tests}]}}}}',
         "unknown fields": f'{{"vector":{vector},"filter":{{"$or":[{unknown}]}}}}',
         "values": f'{{"vector":{vector},"filter":{{"number":{{"$in":[{values}]}}}}}}',
@@ -61,11 +63,14 @@ def hostile_requests() -> dict[str, bytes]:
         "strings": f'{{"vector":{vector},"filter":{{"name":{{"$in":[{strings}]}}}}}}',
     }
     requests = {name: prepared("/v1/search", [body.encode()])[0] for name, body in bodies.items()}
+    form = prepared("/page/query", [b"&" * 15_000_000])[0]
+    requests["form"] = form.replace(b"application/json", b"application/x-www-form-urlencoded", 1)
     requests["facets"] = prepared("/v1/points/facets", [b'{"field":"name","limit":1000}'])[0]
     points = {
         "rows": ",".join(f'{{"id":{row},"vector":{vector}}}' for row in range(1000)),
         "payload": f'{{"id":1,"vector":{vector},"payload":{{"a":[{",".join(["[]"] * 100_000)}]}}}}',
         "no rows": ",".join(["{}"] * 140_000),
+        "backslashes": f'{{"id":1,"x":1,"vector":{vector},"payload":{{"a":"{"," * 1_000_000}{BACKSLASH * 12_000_000}"}}}}',  # noqa: E501
     }
     for name, listed in points.items():
         written = prepared("/v1/points", [f'{{"points":[{listed}]}}'.encode()])[0]

@@ -2,7 +2,7 @@
 
     python docs/page_images.py photos/
 
-The pictures in the repository show 261 photographs and paintings from packages of Debian: those of the activities of
+The pictures in the repository show 261 photographs and wallpapers from packages of Debian: those of the activities of
 gcompris-qt-data, in folders by what they show, and wallpapers of mate-backgrounds, gnome-backgrounds,
 lomiri-wallpapers (16.04 and 20.04) and plasma-workspace-wallpapers, the longer side scaled to 1,600 pixels. It needs
 ``pip install 'hashlearn[app]' playwright`` and Chromium.

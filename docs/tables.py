@@ -582,6 +582,8 @@ def duplicate_contenders() -> str:
                 f"{line['same_photo']} of the {line['other_pairs']} other pairs show the same photo; of such natural "
                 f"pairs within 0.02, {line['natural_recall']:.2f} are found"
             )
+        if "same_words" in line:
+            notes.append(f"{line['same_words']} of the {line['other_pairs']} other pairs have the same words")
         if "peak_megabytes" in line:
             what = "texts" if "megabytes_of_texts" in line else "vectors"
             notes.append(f"{line['peak_megabytes']:.0f} MB in all, {line[f'megabytes_of_{what}']:.0f} MB of {what}")

@@ -276,7 +276,7 @@ class Search:
 def _facts_of(text, change, acknowledged):
     facts = json.loads(text)
     assert facts.pop("sha256") == digest(facts)
-    assert (facts["format"], facts["format_version"]) == ("hashlearn similarity search", 4)
+    assert (facts["format"], facts["format_version"]) == ("hashlearn similarity search", 5)
     assert facts["change"] == change
     told, search, crc32 = struct.unpack("<Q16sI", acknowledged)
     assert crc32 == zlib.crc32(acknowledged[:24])

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import scipy.sparse
 
 N, WIDTH = 60, 8
@@ -26,6 +27,14 @@ class HasArray:
 
     def __array__(self, dtype=None, copy=None):
         return self.values.astype(dtype) if dtype is not None else self.values
+
+
+class HasArrayInterface:
+    """What numpy can read by ``__array_interface__`` alone."""
+
+    def __init__(self, values):
+        self.values = values
+        self.__array_interface__ = values.__array_interface__
 
 
 class HasDlpack:
@@ -116,6 +125,8 @@ VECTORS: dict[str, Callable[[np.ndarray], Any]] = {
     "object array of lists": lambda X: object_array(X.tolist()) if len(X) else object_array(X),
     "sparse": scipy.sparse.csr_array,
     "sparse dok": scipy.sparse.dok_array,
+    "list of sparse rows": lambda X: [scipy.sparse.csr_array(row[None]) for row in X],
+    "values of a dict": lambda X: dict(enumerate(X)).values(),
     "pandas wide": pd.DataFrame,
     "pandas wide, nullable": lambda X: pd.DataFrame(X).astype("Float32"),
     "pandas Series of arrays": lambda X: pd.Series(list(X), index=np.arange(len(X))[::-1]),
@@ -140,6 +151,8 @@ VECTORS: dict[str, Callable[[np.ndarray], Any]] = {
         pa.table({"embedding": fixed_size(part)}) for part in (X[:5], X[5:6], X[6:])
     ),
     "pyarrow table, wide": lambda X: pa.table({f"f{place}": X[:, place] for place in range(X.shape[1])}),
+    "pyarrow struct": lambda X: pa.table({f"f{place}": X[:, place] for place in range(X.shape[1])}).to_struct_array(),
+    "pyarrow dataset": lambda X: pa.dataset.dataset(pa.table(with_other_columns(fixed_size(X)))),
     "memoryview": memoryview,
     "datasets.Dataset": lambda X: datasets.Dataset.from_dict(with_other_columns(X)),
     "datasets.Dataset, a part": lambda X: datasets.Dataset.from_dict(with_other_columns(X[::-1])).select(
@@ -152,6 +165,7 @@ VECTORS: dict[str, Callable[[np.ndarray], Any]] = {
     ],
     "a tensor of bfloat16": TensorOfBfloat16,
     "__array__": HasArray,
+    "__array_interface__": HasArrayInterface,
     "__dlpack__": HasDlpack,
     "__arrow_c_array__": lambda X: HasArrowArray(fixed_size(X)),
     "__arrow_c_stream__": lambda X: HasArrowStream(pieces(X)),

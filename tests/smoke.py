@@ -40,15 +40,18 @@ def use(package: Path, folder: Path) -> None:
     scripts = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
-    def run(program: str, *arguments: str) -> None:
+    def run(program: str, *arguments: str) -> str:
         command = [str(scripts / program), *arguments]
-        subprocess.run(command, check=True, cwd=folder, env=environment, stdout=subprocess.DEVNULL)
+        return subprocess.run(
+            command, check=True, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+        ).stdout
 
     run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(package))
     run("python", "-c", PROGRAM)
     run("hashlearn", "--version")
     run("hashlearn", "fit", "vectors.npy", "--method", "lsh", "--bits", "16", "--out", "another")
     run("hashlearn", "encode", "another", "vectors.npy", "--out", "codes.npy")
+    assert "JPSH, paper's settings" in run("hashlearn", "paper", "show", "table-1")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,12 @@
 import asyncio
 import http.server
 import json
+import re
+import socket
+import socketserver
 import threading
 
+import httpx
 import numpy as np
 import pandas as pd
 import pytest
@@ -312,7 +316,75 @@ def test_a_request_that_goes_wrong_on_its_way_is_made_again(flaky):
 
 
 def test_a_removal_that_may_have_been_made_does_not_insist(flaky):
-    flaky.statuses = [None, 200]
+    """The server was killed after it had removed the row, and the next one knows of no first request."""
+    flaky.statuses = [None, 422, 200]
     with Client(flaky.url) as client:
         client.remove([1])
-    assert [body.get("must_exist", False) for body in flaky.asked] == [True, False]
+    assert [body.get("must_exist", False) for body in flaky.asked] == [True, True, False]
+    flaky.statuses = [422]
+    with Client(flaky.url) as client, pytest.raises(ValueError, match="wait"):
+        client.remove([1])
+
+
+class Loser(socketserver.StreamRequestHandler):
+    """Hands requests to a server, and the first answers to nobody."""
+
+    def handle(self):
+        request = b""
+        while b"\r\n\r\n" not in request or len(request.partition(b"\r\n\r\n")[2]) < _length(request):
+            request += self.connection.recv(65536)
+        with socket.create_connection(self.server.behind) as connection:
+            connection.sendall(request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        if request.startswith(b"GET") or self.server.n_lost == 0:
+            self.wfile.write(answer)
+        else:
+            self.server.n_lost -= 1
+            self.server.lost()
+
+
+def _length(request):
+    found = re.search(rb"(?i)content-length: (\d+)", request)
+    return int(found[1]) if found else 0
+
+
+@pytest.fixture
+def losing(server):
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Loser) as between:
+        host, port = server.url.removeprefix("http://").split(":")
+        between.behind, between.n_lost, between.lost = (host, int(port)), 0, lambda: None
+        threading.Thread(target=between.serve_forever, daemon=True).start()
+        between.url = f"http://127.0.0.1:{between.server_address[1]}"
+        yield between
+        between.shutdown()
+
+
+def test_a_write_whose_answer_was_lost_is_not_made_twice(server, losing):
+    """Another client writes the row before the first one asks again: what it wrote stays."""
+    X, ids = rows(2), ["lost"]
+    with Client(server.url, "write") as other, Client(losing.url, "write") as client:
+        losing.n_lost, losing.lost = 2, lambda: other.upsert(X[1:], ids, [{"by": "other"}])
+        client.upsert(X[:1], ids, [{"by": "client"}])
+        assert other.payloads(ids) == [{"by": "other"}]
+        losing.n_lost = 2
+        client.remove(ids)
+        assert other.payloads(ids) == [{"by": "other"}]
+        client.remove(ids)
+        assert "lost" not in other
+
+
+def test_the_key_of_a_write_is_for_one_write(server):
+    points = [{"id": id, "vector": [0.0] * 16} for id in ("once", "other")]
+    headers = {"Authorization": "Bearer write"}
+    with httpx.Client(base_url=server.url, headers={**headers, "Idempotency-Key": "one"}) as client:
+        assert client.put("/v1/points", json={"points": [{**points[0], "x": 1}]}).status_code == 422  # was not made
+        for _ in range(2):
+            assert client.put("/v1/points", json={"points": points[:1]}).json() == {"written": 1}
+        for answer in (client.put("/v1/points", json={"points": points[1:]}), client.delete("/v1/points/once")):
+            assert answer.status_code == 422
+            assert answer.json()["error"]["field"] == "Idempotency-Key"
+        found = client.post("/v1/points/get", json={"ids": ["once", "other"]}).json()["points"]
+        assert [point["id"] for point in found] == ["once"]
+        for key in ("", "x" * 256):
+            assert client.delete("/v1/points/once", headers={"Idempotency-Key": key}).status_code == 422
+    assert httpx.delete(f"{server.url}/v1/points/once", headers=headers).status_code == 204

@@ -1,5 +1,6 @@
 """Kernels work wherever the package can be read: with a cache, without one, and with one that is damaged."""
 
+import importlib
 import os
 import re
 import shutil
@@ -12,7 +13,6 @@ import pytest
 from other_processors import copy_kernels
 
 import hashlearn
-from hashlearn.compiled import compiled
 
 PACKAGE = Path(hashlearn.__file__).parent
 USE = """
@@ -62,10 +62,12 @@ def test_no_kernel_has_a_way_of_its_own():
     assert [path.name for path in users] == ["compiled.py"]
 
 
+KERNELS = """
+from hashlearn.compiled import compiled
+
 @compiled
 def plus(number, more):
     return number + more
-
 
 @compiled
 def seven_times(number):
@@ -73,11 +75,15 @@ def seven_times(number):
     for _ in range(3):
         total = plus(total, plus(number, number))
     return plus(total, number) + plus(0, 0)
+"""
 
 
-def test_a_kernel_is_compiled_once_for_constants_and_variables():
-    assert seven_times(3) == 21
-    assert len(plus.signatures) == 1
+def test_a_kernel_is_compiled_once_for_constants_and_variables(tmp_path, monkeypatch):
+    (tmp_path / "kernels_of_a_test.py").write_text(KERNELS)  # a new place: no earlier run has left them compiled
+    monkeypatch.syspath_prepend(tmp_path)
+    kernels = importlib.import_module("kernels_of_a_test")
+    assert kernels.seven_times(3) == 21
+    assert len(kernels.plus.signatures) == 1
 
 
 def test_a_read_only_place_without_a_home_gets_one_warning_that_says_what_to_set(package, nowhere):
@@ -126,6 +132,14 @@ def test_a_change_of_a_helper_compiles_the_kernels_that_import_it_and_no_others(
     assert misses_after_a_change_of("tiles.py") == 1
     assert misses_after_a_change_of("rerank.py") == 0
     assert misses_after_a_change_of("simd.py") == 1  # tiles.py imports it
+
+
+def test_a_program_that_finds_its_kernels_imports_nothing_that_only_compiling_needs(nowhere, tmp_path):
+    package = copy_kernels(tmp_path / "kernels")
+    place = nowhere | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    code = USE + "import sys\nprint('numba.np.arrayobj' in sys.modules)"
+    runs = [run(["-c", code], package, **place) for _ in range(2)]
+    assert [done.stdout.splitlines() for done in runs] == [["[3 5]", "True"], ["[3 5]", "False"]]
 
 
 def test_of_two_processes_of_the_tests_one_compiles_a_kernel(nowhere, tmp_path):

@@ -24,7 +24,7 @@ CALLED_BY_KEYWORDS = {
     "metrics/evaluate.py evaluate": 13,
     "search/bulk.py search_in_bulk": 9,
     "search/similarity.py SimilaritySearch.add": 8,
-    "search/similarity.py SimilaritySearch.search": 19,
+    "search/reading.py SearchReading.search": 19,
     "search/similarity.py SimilaritySearch.upsert": 8,
     "search/tune.py tune": 8,
     "stores/loading.py load_codes": 9,

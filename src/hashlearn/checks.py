@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def plain_array(value: ArrayLike, name: str) -> NDArray:
-    """``value`` as an array; raises for a masked one, whose mask numpy would drop without a word."""
+    """``value`` as an array. A masked array is refused, because numpy would drop its mask without a warning."""
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a plain array or a list, got a masked array; pass {name}.compressed()")
     return np.asarray(value)
@@ -23,7 +23,7 @@ def check_integer(name: str, value: Any, *, low: int | None = None, high: int | 
 
 
 def check_count(name: str, value: Any, *, auto: int, low: int = 1, high: int) -> int:
-    """How many of ``high`` things to take; "auto" is the number ``auto``, or all there are if they are fewer."""
+    """A number of things, at most ``high``; "auto" stands for ``auto``, or for ``high`` if that is less."""
     if isinstance(value, str):
         check_choice(name, value, ["auto"])
         return min(auto, high)
@@ -48,7 +48,7 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
 
 
 def check_matrix(name: str, value: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
-    """``value`` as a finite float64 matrix; None in ``shape`` lets that side be any length."""
+    """``value`` as a finite float64 matrix; where ``shape`` has None, any length is allowed."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -62,7 +62,7 @@ def check_matrix(name: str, value: Any, shape: tuple[int | None, int | None]) ->
 
 
 def check_vectors(name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
-    """Refuse the shape and the type of what cannot be vectors, without printing them."""
+    """Refuse shapes and types that vectors cannot have; the error does not print the values."""
     if dtype.kind == "V":
         raise ValueError(f"{name} must be numbers, got records; numpy's structured_to_unstructured converts them")
     if shape == (0,):
@@ -80,7 +80,7 @@ def check_vectors(name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
 
 
 def why_no_numbers(dtype: np.dtype) -> str | None:
-    """What the values of an array should be, where they cannot be computed with: None where they can."""
+    """The kind of values that an array should have instead of its own; None if its values are numbers."""
     if dtype.kind == "c":
         return f"real numbers, got {dtype}. Complex data not supported"  # scikit-learn's words again
     if dtype.kind == "f" and dtype.itemsize > 8:
@@ -105,7 +105,7 @@ def check_rows(name: str, value: Any, n: int) -> NDArray[np.intp]:
 
 
 class Range(NamedTuple):
-    """What a parameter may be: a number within limits, or one of a few words, None or an array where that is so.
+    """The values that a parameter may have: a number within limits, one of a few words, None, or an array.
 
     ``entries`` are the ranges of the entries of a parameter that is a dict.
     """
@@ -120,7 +120,7 @@ class Range(NamedTuple):
 
 
 def check_parameters(parameters: Mapping[str, Any], ranges: Mapping[str, Range]) -> None:
-    """Every parameter that has a range is within it."""
+    """Refuse a parameter outside its range."""
     for name, allowed in ranges.items():
         value = parameters[name]
         if allowed.entries is not None and value is not None:

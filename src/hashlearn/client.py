@@ -8,8 +8,8 @@
         search.upsert(X, ids, payloads)
         distances, ids = search.search(queries, k=10, filter={"year": {"$gte": 2020}})
 
-A repeated call does no harm: rows are written under their ids, and an answer 503 means that nothing was written. So the
-client repeats a call that did not reach the server.
+A repeated call does no harm: each write has a key, and the server makes it once. So the client repeats a call that got
+no answer, or whose answer says that nothing was written.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,13 +52,18 @@ class ServiceError(RuntimeError):
 
 
 class ClientCall(NamedTuple):
-    """A request, the function that reads its answer, and the request that is sent if it is repeated."""
+    """A request, and the function that reads its answer.
+
+    A write has a key: the server makes it once, however often it arrives. ``again`` is sent where a repeated request
+    is refused: a server that was started in between does not know that it has made the first one.
+    """
 
     method: str
     path: str
     body: dict[str, Any] | None
     read: Callable[[Any], Any]
     again: dict[str, Any] | None = None
+    key: str | None = None
 
 
 class ServedInfo(NamedTuple):
@@ -137,14 +143,14 @@ class _Requests:
                 {"id": id, "vector": _base64(row), **({"payload": payload} if payload else {})}
                 for id, row, payload in zip(listed[part], rows[part], known[part])
             ]
-            yield ClientCall("PUT", "/points", {"points": points}, lambda answer: answer["written"])
+            yield ClientCall("PUT", "/points", {"points": points}, lambda answer: answer["written"], key=uuid4().hex)
 
     def _removals(self, ids: ArrayLike, most: int) -> Iterator[ClientCall]:
         listed = _listed_ids(ids)
         for start in range(0, len(listed), most):
             body = {"ids": listed[start : start + most]}
-            # An earlier attempt may have removed the rows, so a repeated one accepts that they are gone.
-            yield ClientCall("POST", "/points/delete", {**body, "must_exist": True}, _nothing, body)
+            first, key = {**body, "must_exist": True}, uuid4().hex
+            yield ClientCall("POST", "/points/delete", first, _nothing, body, key)
 
     def _get(self, ids: ArrayLike, vectors: bool, most: int) -> Iterator[ClientCall]:
         listed = _listed_ids(ids)
@@ -328,7 +334,7 @@ class Client(_Requests):
             ids = found.ids[_is_there(found.ids)].tolist()
             vectors = {record.id: record.vector for record in self.get(list(dict.fromkeys(ids)))}
             found.vectors = _vectors_of(found.ids, vectors, self._facts.n_features)
-        return _first_row(found) if asked.was_one else found
+        return found.first if asked.was_one else found
 
     def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
         """Write rows; a row with a known id replaces the old row. Each request to the server is atomic.
@@ -460,17 +466,17 @@ class Client(_Requests):
         return self._known or self.info()
 
     def _do(self, call: ClientCall) -> Any:
-        body = call.body
         for attempt in range(self._retries + 1):
             answer, failure = None, None
             try:
-                answer = self._http.request(call.method, self._prefix + call.path, **_written(body))
+                answer = self._http.request(call.method, self._prefix + call.path, **_written(call))
             except self._httpx.TransportError as error:
                 failure = error
-            if attempt == self._retries or not _is_worth_a_retry(answer):
+            following = _following(call, answer, attempt)
+            if attempt == self._retries or following is None:
                 return _read(call, answer, failure)
             time.sleep(self._pause(attempt, answer))
-            body = call.again or body
+            call = following
         raise AssertionError("the loop returns")
 
 
@@ -540,7 +546,7 @@ class AsyncClient(_Requests):
             ids = found.ids[_is_there(found.ids)].tolist()
             vectors = {record.id: record.vector for record in await self.get(list(dict.fromkeys(ids)))}
             found.vectors = _vectors_of(found.ids, vectors, facts.n_features)
-        return _first_row(found) if asked.was_one else found
+        return found.first if asked.was_one else found
 
     async def upsert(self, X: Any, ids: Any, payloads: Any = None, *, column: str | None = None) -> Self:
         """As :meth:`Client.upsert`."""
@@ -577,26 +583,27 @@ class AsyncClient(_Requests):
         return self._known or await self.info()
 
     async def _do(self, call: ClientCall) -> Any:
-        body = call.body
         for attempt in range(self._retries + 1):
             answer, failure = None, None
             try:
-                answer = await self._http.request(call.method, self._prefix + call.path, **_written(body))
+                answer = await self._http.request(call.method, self._prefix + call.path, **_written(call))
             except self._httpx.TransportError as error:
                 failure = error
-            if attempt == self._retries or not _is_worth_a_retry(answer):
+            following = _following(call, answer, attempt)
+            if attempt == self._retries or following is None:
                 return _read(call, answer, failure)
             await asyncio.sleep(self._pause(attempt, answer))
-            body = call.again or body
+            call = following
         raise AssertionError("the loop returns")
 
 
-def _written(body: dict[str, Any] | None) -> dict[str, Any]:
+def _written(call: ClientCall) -> dict[str, Any]:
     """The body of a request as JSON; numbers may be NumPy's, and dates are written as in payloads."""
-    if body is None:
+    if call.body is None:
         return {}
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=_plain)
-    return {"content": text.encode(), "headers": {"Content-Type": "application/json"}}
+    text = json.dumps(call.body, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    key = {} if call.key is None else {"Idempotency-Key": call.key}
+    return {"content": text.encode(), "headers": {"Content-Type": "application/json", **key}}
 
 
 def _plain(value: Any) -> Any:
@@ -607,8 +614,13 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"arguments must be what JSON can say, got {type(value).__name__}")
 
 
-def _is_worth_a_retry(answer: Any) -> bool:
-    return answer is None or answer.status_code in _AGAIN
+def _following(call: ClientCall, answer: Any, attempt: int) -> ClientCall | None:
+    """The call to make after this one; None if its answer is the last."""
+    if answer is None or answer.status_code in _AGAIN:
+        return call
+    if attempt and call.again is not None and answer.status_code == 422:
+        return call._replace(body=call.again, again=None, key=None)
+    return None
 
 
 def _read(call: ClientCall, answer: Any, failure: Exception | None) -> Any:
@@ -707,16 +719,6 @@ def _as_neighbors(results: list[dict[str, Any]], k: int) -> NeighborsWithRows:
         found.recall = results[0]["recall"]
         found.probed = np.array([result["probed"] for result in results])
     return found
-
-
-def _first_row(found: NeighborsWithRows) -> NeighborsWithRows:
-    first = NeighborsWithRows(found.distances[0], found.ids[0])
-    first.payloads = None if found.payloads is None else found.payloads[0]  # type: ignore[assignment]
-    first.vectors = None if found.vectors is None else found.vectors[0]
-    first.probed = None if found.probed is None else found.probed[0]
-    first.parts = found.parts and {name: part[0] for name, part in found.parts.items()}
-    first.recall = found.recall
-    return first
 
 
 def _vectors_of(ids: NDArray[Any], vectors: dict[Any, Any], n_features: int) -> NDArray[np.float32] | None:

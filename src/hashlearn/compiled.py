@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit, types
+from numba.core.runtime import rtsys
 
 _PACKAGE = Path(__file__).parent
 _OPTIONS: Any = {"nogil": True, "no_cfunc_wrapper": True}  # no C code calls a kernel
@@ -18,8 +19,8 @@ _UNCOUNTED: Any = {**_OPTIONS, "_nrt": False}
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function on its first call, without the interpreter lock, with numba's disk cache where there is one.
 
-    numba keeps the cache beside the source or, where that is read-only, in the user's cache folder; where neither can
-    be written (a locked-down container) the kernel is compiled once per process, and a warning says what to set.
+    numba keeps the cache beside the source. If the source is read-only, the cache is in the user's cache folder. If
+    neither can be written (a locked-down container), every process compiles the kernel, and a warning says what to set.
     """
     return _kept(njit(**_OPTIONS)(function))
 
@@ -32,13 +33,13 @@ def fast(function: Callable[..., Any]) -> Any:
 def lean(function: Callable[..., Any]) -> Any:
     """As :func:`compiled`, for a kernel that makes no arrays: without numba's counts of references to arrays.
 
-    In loops that branch, numba does not see that the counts cancel, and they take more time than the work.
+    In loops with branches numba keeps the counts, and they take more time than the work.
     """
     return _kept(njit(**_UNCOUNTED)(function))
 
 
 def spliced(function: Callable[..., Any]) -> Any:
-    """As :func:`lean`, and a part of the machine code of each kernel that calls it.
+    """As :func:`lean`; LLVM copies the machine code into each kernel that calls it.
 
     An array is passed as seven numbers or more, so that a call with named tuples of arrays copies a kilobyte.
     """
@@ -94,7 +95,7 @@ def _kept(dispatcher: Any) -> Any:
     if hasattr(kept, "_cache_file"):
         kept._cache_file._source_stamp = source_stamp(dispatcher.py_func.__module__)
         index = Path(kept._cache_file._index_path)
-        kept.load_overload = partial(_or_nothing, index, kept.load_overload)
+        kept.load_overload = partial(_or_nothing, index, partial(_loaded, kept))
         kept.save_overload = partial(_or_nothing, index, kept.save_overload)
     return dispatcher
 
@@ -108,11 +109,22 @@ def _without_literals(resolve: Callable[..., Any], args: Any, kws: dict[str, Any
     return resolve(args, {name: types.unliteral(kind) for name, kind in kws.items()})
 
 
+def _loaded(kept: Any, signature: Any, target: Any) -> Any:
+    """A kernel of the cache.
+
+    numba's own function first imports and registers everything that a compilation may need, which takes longer than all
+    kernels of a program. numba does this again before it compiles, so a program that finds its kernels can go without.
+    """
+    rtsys.initialize(target)
+    with kept._guard_against_spurious_io_errors():
+        return kept._load_overload(signature, target)
+
+
 def _or_nothing(index: Path, use_cache: Callable[..., Any], *args: Any) -> Any:
     """What the cache has; nothing where its files are damaged, gone, or cannot be written any more.
 
-    An index that cannot be read is damaged or of an older version of the package. It is removed, so that what is
-    compiled now can be kept.
+    An index that cannot be read is damaged or of an older version of the package. It is removed, so that the new
+    machine code can be kept.
     """
     try:
         return use_cache(*args)

@@ -42,7 +42,7 @@ class Deadline:
 
 
 class LastOf:
-    """The deadline of work that several wait for: the last of theirs."""
+    """The deadline of work that several callers wait for: the latest of their deadlines."""
 
     def __init__(self, deadlines: list[HasEnd]):
         self.deadlines = deadlines
@@ -57,7 +57,7 @@ current_deadline: ContextVar[HasEnd | None] = ContextVar("hashlearn_deadline", d
 
 
 class until:
-    """A block of which all that is done inside has this deadline; None for none."""
+    """All work inside the block has this deadline; None sets no deadline."""
 
     def __init__(self, deadline: HasEnd | None):
         self.deadline = deadline

@@ -5,7 +5,7 @@ from types import ModuleType
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """The module, or an ImportError that says which line installs it."""
+    """The module; if it is not installed, an ImportError with the line that installs it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:

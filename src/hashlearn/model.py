@@ -1,4 +1,4 @@
-"""Save and load whatever is a model: a hasher, a pipeline that ends in one, a similarity search."""
+"""Save and load models: a hasher, a pipeline that ends in a hasher, a similarity search."""
 
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ def save(model: Any, folder: str | Path) -> None:
 
 
 def load(folder: str | Path) -> Any:
-    """Open whatever was saved to a folder: a hasher, a pipeline or a :class:`SimilaritySearch`.
+    """Open a saved folder: a hasher, a pipeline or a :class:`SimilaritySearch`.
 
     Nothing is unpickled: no code is run from the files.
 
@@ -60,7 +60,7 @@ def load(folder: str | Path) -> Any:
     FileNotFoundError
         There is no such folder.
     ValueError
-        The folder is nothing that hashlearn saved, or it is truncated, edited or of a newer version.
+        hashlearn did not save this folder, or the folder is truncated, edited or of a newer version.
 
     Examples
     --------

@@ -6,7 +6,8 @@ _Part = tuple[int, int, str]
 
 
 def natural_key(name: str) -> tuple[list[_Part], str]:
-    """A key that orders runs of digits by their value, and a name before those that continue it; no two are equal.
+    """A key for sorting: runs of digits go by their value, and a name comes before names that begin with it. Different
+    names have different keys.
 
     Examples
     --------
@@ -17,7 +18,10 @@ def natural_key(name: str) -> tuple[list[_Part], str]:
 
 
 def _part(part: str) -> _Part:
-    """What ends a name or a folder, then numbers, then text. Of two numbers the one with more digits is larger."""
+    """The order of pieces: the end of a name or a folder, then numbers, then text.
+
+    Of two numbers the one with more digits is larger.
+    """
     if part in "./":
         return 0, 0, part
     if part[0] in "0123456789":

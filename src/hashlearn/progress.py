@@ -90,9 +90,10 @@ def track(items: Iterable[Item], task: str, total: int | None = None) -> Iterato
 
 
 class _Written:
-    """Writes the tasks of one thread to stderr, those inside others behind them.
+    """Writes the tasks of one thread to stderr; an inner task stands behind its outer task.
 
-    The thread whose task begins first is the one; tasks of other threads are left out until its last task ends.
+    This is the thread that begins the first task. Tasks of other threads are not shown until the last task of this
+    thread ends.
     """
 
     seconds_between = _SECONDS_BETWEEN_LINES
@@ -136,7 +137,7 @@ class _Written:
         print(f"hashlearn: {self.text()}, {elapsed}", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Remove what must not stay when the work has ended."""
+        """Clean up when the work has ended."""
 
     def text(self) -> str:
         return " > ".join(f"{task} {_count_text(*count)}" for task, count in self.tasks.items())

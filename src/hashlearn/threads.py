@@ -61,9 +61,9 @@ def one_blas_thread() -> Iterator[None]:
     After their work, its other threads spin for a while and take time from other threads. The number of threads also
     changes the last bits of sums.
 
-    The setting of a BLAS library is one for the whole process. So it is changed when the first block begins and put
-    back when the last one ends, on whatever threads they are. A block must not contain a ``yield``: while a generator
-    waits, the setting would be somebody else's.
+    The setting of a BLAS library is one for the whole process. So the setting is changed when the first block begins
+    and put back when the last one ends, on any threads. A block must not contain a ``yield``: while a generator waits,
+    its setting would apply to other code.
     """
 
     holder = object()
@@ -111,7 +111,7 @@ class _Blas:
         return max(counts, default=_omp_num_threads())
 
     def start_again(self) -> None:
-        """In a process that was forked: the blocks are those of threads that are not there."""
+        """For a forked process: the blocks belong to threads of the parent, which are not here."""
         self.lock = threading.RLock()
         self.holders.clear()
         self.restore()
@@ -119,13 +119,18 @@ class _Blas:
 
 @cache
 def _libraries() -> list[LibController]:
-    """The BLAS libraries with one setting for the process; over OpenMP each thread has its own, which is left alone."""
+    """The BLAS libraries with one setting for the process.
+
+    With OpenMP each thread has its own setting, which is not changed.
+    """
     libraries = ThreadpoolController().select(user_api="blas").lib_controllers
     return [library for library in libraries if library.info().get("threading_layer") != "openmp"]
 
 
 def _set_num_threads(library: LibController, n: int) -> None:
-    """Set it on any thread: threadpoolctl from 3.8 on obeys only the thread that was the first, until it is cleared."""
+    """Set the number from any thread: from version 3.8 on, threadpoolctl obeys only the first thread that used it,
+    until it is cleared.
+    """
     clear = getattr(library, "clear_controlling_thread", None)
     if clear is None:
         library.set_num_threads(n)

@@ -96,7 +96,7 @@ def browse(chromium, address):
         context = chromium.new_context(viewport={"width": width, "height": 800}, base_url=address, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(120_000)
         page.on("console", lambda message: message.type in ("error", "warning") and faults.append(message.text))
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("request", note)

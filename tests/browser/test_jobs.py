@@ -49,10 +49,7 @@ class Keyboard(Mouse):
 @pytest.fixture(params=[Mouse, Keyboard])
 def hands(browse, request):
     page = browse()
-    for _ in range(400):
-        if not page.locator("[data-job]").count():
-            break
-        page.wait_for_timeout(150)
+    page.wait_for_selector("[data-job]", state="detached", timeout=240_000)
     person = request.param(page)
     yield person
     assert person.n_actions <= 5
@@ -114,6 +111,7 @@ def test_find_and_tag_near_duplicates(hands):
 def test_find_texts_about_chess(texts_address, chromium, kind):
     with chromium.new_context(base_url=texts_address) as context:
         page = context.new_page()
+        page.set_default_timeout(120_000)
         page.goto("/")
         person = kind(page)
         person.type(page.locator("#find"), "chess")

@@ -162,6 +162,15 @@ def test_a_name_with_a_line_break_needs_the_list_with_nul(run, refused, photos):
     assert sorted(Path("drop0").read_text().split("\0")) == ["", "1-again.jpg", "two\nlines.jpg"]
 
 
+def test_a_chosen_name_with_a_line_break_is_refused(refused, photos):
+    (photos / "0-again.jpg").unlink()
+    (photos / "0.png").rename(photos / "two\nlines.png")
+    for option in ("--variety", "--outliers"):
+        assert f"{option} has one name a line, got the name 'two\\nlines.png'" in refused(
+            "dedup", "photos", option, "100", "some.txt"
+        )
+
+
 def test_the_picture_with_the_most_pixels_is_kept(run, photos):
     image = pytest.importorskip("PIL.Image")
     image.open(photos / "5.png").resize((128, 128)).save(photos / "a-large.png")
@@ -329,6 +338,8 @@ BAD = [
     (["nan.npy", "--max-distance", "0.1"], "row 3 has NaN"),
     (["zero.npy", "--max-distance", "0.1"], "1 row of zeros, the first is row 2"),
     (["none.npy", "--max-distance", "0.1"], "none.npy"),
+    (["cut.parquet", "--text", "text"], "cut.parquet: not a readable parquet file"),
+    (["rows.npy", "--against", "narrow.npy", "--max-distance", "0.1"], "columns, as against has, got"),
 ]
 
 
@@ -340,4 +351,6 @@ def test_bad_input_is_one_line_and_changes_nothing(refused, vectors, photos, tex
     bad = vectors.copy()
     bad[2] = 0
     np.save("zero.npy", bad)
+    np.save("narrow.npy", vectors[:, :3])
+    Path("cut.parquet").write_bytes(b"PAR1 and no more")
     assert message in refused("dedup", *arguments)

@@ -92,5 +92,11 @@ def test_ids_texts_and_payloads_come_from_columns_of_a_table(run, refused, codes
     np.savetxt("numbers.csv", np.arange(150)[::-1])
     assert run("index", "build", "codes.npy", "-o", "a.hli", "--ids", "numbers.csv").code == 0
     assert "need a store" in refused("index", "build", "codes.npy", "-o", "a.hli", "--texts", "table.csv:body")
+    table.assign(body=[None, *["text"] * 149]).to_parquet("some.parquet")
+    assert run("index", "build", "codes.npy", "-o", "duckdb://some.duckdb", "--texts", "some.parquet:body").code == 0
+    with open_store("duckdb://some.duckdb") as store:
+        assert [record.payload["text"] for record in store.get([0, 1])] == ["", "text"]
+    two = ("index", "build", "codes.npy", "-o", URI, "--texts", "table.csv:body,key")
+    assert "must name one column of texts" in refused(*two)
     assert "must name columns" in refused("index", "build", "codes.npy", "-o", URI, "--payloads", "table.csv")
     assert "no column named 'x'" in refused("index", "build", "codes.npy", "-o", URI, "--payloads", "table.csv:x")

@@ -27,6 +27,9 @@ def test_rows_are_found_by_a_text(run, texts):
     assert found.code == 0
     assert [line.split("\t")[::2] for line in found.out.splitlines()] == [["a", TEXTS[0]], ["e", TEXTS[4]]]
     assert len(run("search", "texts", "--text", "fox").out.splitlines()) == 5
+    nothing = run("search", "texts", "--text", "?!")
+    assert (nothing.code, nothing.out) == (0, "")
+    assert "nothing found" in nothing.err
     found = run("search", "texts", "--text", "red -dog", "--by", "words", "--operators")
     assert [line[0] for line in found.out.splitlines()] == ["a"]
 

@@ -114,6 +114,14 @@ class TestPrepared:
         with pytest.raises(ValueError, match="labels must be whole numbers"):
             load(tmp_path / "a.mat")
 
+    def test_vectors_may_have_the_name_of_labels(self, tmp_path):
+        X = np.arange(8.0).reshape(4, 2) + 0.5
+        np.savez(tmp_path / "a.npz", x=X, y=-X)
+        data = load(tmp_path / "a.npz", array="y")
+        assert sorted(np.vstack([data.database, data.queries]).tolist()) == sorted((-X).tolist())
+        with pytest.raises(ValueError, match=r"a\.npz: labels must be whole numbers .* in 'y'"):
+            load(tmp_path / "a.npz", array="x")
+
     def test_keras_npz(self, tmp_path):
         parts = {"x_train": DIGITS[:1000], "x_test": DIGITS[1000:], "y_train": LABELS[:1000], "y_test": LABELS[1000:]}
         np.savez(tmp_path / "mnist.npz", **parts)

@@ -228,6 +228,19 @@ def test_a_file_that_the_system_refuses_to_move_keeps_no_other_back(photos, tmp_
     assert state_of(photos) == before
 
 
+def test_paths_that_are_too_long_for_the_system_keep_no_file_back(photos, tmp_path):
+    folder = os.open(photos, os.O_RDONLY)
+    for _ in range(25):
+        os.close(os.open("n" * 240 + ".png", os.O_CREAT, dir_fd=folder))
+        os.mkdir("d" * 200, dir_fd=folder)
+        deeper = os.open("d" * 200, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = deeper
+    os.close(folder)
+    moved = move_files(moves_of(photos, tmp_path / "aside", DROPPED), tmp_path / "aside")
+    assert moved.n_files == 3
+
+
 def test_a_file_that_cannot_be_put_back_keeps_no_other_back(photos, tmp_path):
     before, target = state_of(photos), tmp_path / "aside"
     move_files(moves_of(photos, target, DROPPED), target)
@@ -268,6 +281,12 @@ def test_another_file_is_no_record(tmp_path, text):
     (tmp_path / "moved.csv").write_text(text)
     with pytest.raises(ValueError, match="is no record of moved files"):
         undo_moves(tmp_path / "moved.csv")
+
+
+def test_a_record_that_is_not_there_is_named(tmp_path):
+    for record in (tmp_path / "moved.csv", Path("/no-such-record")):
+        with pytest.raises(FileNotFoundError, match=str(record)):
+            undo_moves(record)
 
 
 def test_a_record_cannot_name_files_outside_its_folder(photos, tmp_path):

@@ -62,7 +62,7 @@ def test_whatever_is_decided_kept_rows_are_kept_and_groups_have_one(decisions, g
 
 
 def test_the_table_reads_as_it_was_written(tmp_path):
-    decisions = [("a,b", "keep", 'c"'), ("d\ne", "different", "a,b"), ("f", "", "a,b")]
+    decisions = [("a,b", "keep", 'c"'), ("d\ne", "different", "a,b"), ("f\rg", "", "a,b")]
     write_decisions(tmp_path / "d.csv", decisions)
     assert read_decisions(tmp_path / "d.csv", np.array(["x"])) == decisions
     write_decisions(tmp_path / "d.csv", [(3, "drop", 4)])

@@ -7,7 +7,7 @@ import pytest
 
 from hashlearn import find_duplicates
 from hashlearn.duplicates.pictures import encoded_folder
-from hashlearn.duplicates.tables import group_rows, write_list, write_rows
+from hashlearn.duplicates.tables import group_rows, write_clean, write_list, write_rows
 from hashlearn.durable.files import replacing
 from hashlearn.features import encoder_named
 
@@ -41,6 +41,22 @@ def test_the_lists(found, tmp_path):
         write_list(found.dropped, drop)
     assert (tmp_path / "keep").read_text().split() == ["a", "d", "f"]
     assert (tmp_path / "drop").read_text().splitlines() == ["b,c", "e"]
+
+
+def test_names_and_texts_with_a_carriage_return_stay_one_value(tmp_path):
+    names = ["a", "cr\ra", "lf\na", "b"]
+    found = find_duplicates([[0.0], [0.1], [0.2], [5.0]], 0.5, metric="euclidean", ids=names, keep="first")
+    with (tmp_path / "source.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["id", "text"], *([name, "x\ry"] for name in names)])
+    with replacing(tmp_path / "g.csv", tmp_path / "clean.csv") as (table, clean):
+        write_rows(group_rows(found), table, False)
+        write_clean(tmp_path / "source.csv", clean, {"lf\na"}, "id", True)
+    with (tmp_path / "g.csv").open(newline="") as file:
+        assert [row["id"] for row in csv.DictReader(file)] == names[:3]
+    with (tmp_path / "clean.csv").open(newline="") as file:
+        assert [(row["id"], row["text"]) for row in csv.DictReader(file)] == [
+            (name, "x\ry") for name in names if name != "lf\na"
+        ]
 
 
 def test_pictures_are_encoded_once(tmp_path, monkeypatch):

@@ -57,3 +57,8 @@ def test_what_most_rows_have_names_no_cluster():
     payloads[-1]["shape"] = payloads[-2]["shape"] = "tall"
     clusters = RowClusters(np.array([0] * 18 + [1] * 2, np.uint8), np.zeros(20, np.float32))
     assert "wide" not in cluster_names(clusters, range(20), payloads)[0]
+
+
+def test_a_word_of_few_rows_does_not_join_a_frequent_one_in_a_name():
+    perl = [*["perl module"] * 10, *["perl module for tryton"] * 2]
+    assert named([0] * 12 + [1] * 12, perl + ["system of logs"] * 12) == ["module, perl", "logs, system"]

@@ -42,6 +42,17 @@ def test_rows_that_are_alike_are_near_each_other(kept):
     assert any(cluster.name.startswith("label ") for cluster in made.clusters)
 
 
+def test_the_examples_of_a_cluster_are_its_typical_rows(kept):
+    search, made = kept
+    rows = {id: X[place] for place, id in enumerate(f"digit {row}" for row in range(len(X)))}
+    ids = search.ids.tolist()
+    for number, cluster in enumerate(made.clusters):
+        inside = np.array([rows[ids[place]] for place in np.flatnonzero(made.labels == number)])
+        away = np.linalg.norm(inside - inside.mean(axis=0), axis=1)
+        examples = np.linalg.norm([rows[id] - inside.mean(axis=0) for id in cluster.examples], axis=1)
+        assert examples.max() <= np.quantile(away, 0.5) or len(inside) < 20
+
+
 @pytest.mark.parametrize(("hasher", "keep"), [(ABH(n_bits=64, random_state=0), None), (LSH(32, random_state=0), None)])
 def test_codes_are_enough_for_a_map_and_rows_beside_the_landmarks_are_placed(monkeypatch, hasher, keep):
     monkeypatch.setattr(map_module, "N_LANDMARKS", 300)

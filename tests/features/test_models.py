@@ -5,7 +5,10 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse
+from input_forms import TensorOfBfloat16
 
 from hashlearn import LSH, SimilaritySearch
 from hashlearn.features import as_encoder, load_encoder, save_encoder
@@ -101,3 +104,17 @@ def test_a_search_with_a_real_model_of_sentence_transformers(tmp_path):
 def test_a_function_of_the_wrong_shape_gets_a_line():
     with pytest.raises(ValueError, match="encoder must return a vector for each text, got shape"):
         as_encoder(lambda texts: np.zeros((1, 2))).encode(["a", "b"])
+
+
+@pytest.mark.parametrize("form", [scipy.sparse.csr_array, pd.DataFrame, np.ndarray.tolist, TensorOfBfloat16])
+def test_a_function_may_return_any_form_of_vectors(form):
+    vectors = np.array([[1, 0], [0, 0.5]], np.float32)
+    encoded = as_encoder(lambda texts: form(vectors)).encode(["a", "b"])
+    np.testing.assert_array_equal(encoded, vectors)
+    assert encoded.dtype == np.float32
+
+
+@pytest.mark.parametrize("returned", [None, "a text", object(), [[1, 2], [3]], np.zeros((2, 2, 2))])
+def test_what_is_no_vectors_gets_a_line(returned):
+    with pytest.raises((TypeError, ValueError), match="what encoder returns must"):
+        as_encoder(lambda texts: returned).encode(["a", "b"])

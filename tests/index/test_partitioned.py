@@ -16,14 +16,16 @@ from sklearn.neighbors import NearestNeighbors
 
 from hashlearn.index.hamming import HammingIndex
 from hashlearn.index.kernels.list_queries import Probes, ask, low_bits
+from hashlearn.index.list_search import ListState
 from hashlearn.index.list_table import ListTable
 from hashlearn.index.partition import Partition
-from hashlearn.index.partitioned import PartitionedIndex, _state_of
+from hashlearn.index.partitioned import PartitionedIndex
 
 RELAXED = settings(deadline=None, max_examples=30)
 KINDS = st.sampled_from(["normal", "equal", "few", "one far", "huge", "tiny"])
 METRICS = st.sampled_from(["euclidean", "cosine", "dot"])
-LENGTHS = st.sampled_from([1, 4, 7, 8, 20, 64, 128, 520])
+LENGTHS = st.sampled_from([1, 4, 7, 8, 20, 64, 128, 512, 520])
+WIDTHS = st.sampled_from([1, 2, 3, 8, 17, 20])
 
 
 def vectors(kind, n, d, seed=0):
@@ -39,9 +41,9 @@ def vectors(kind, n, d, seed=0):
     }[kind].astype(np.float32)
 
 
-def untrained(metric, n_bits, n_lists, d, free=False, scale=1.0, seed=0):
+def untrained(metric, n_bits, n_lists, d, free=False, scale=1.0, groups=None):
     """An index with centers and words at random: what it finds is bad, and must be what brute force finds."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     n_words = 4 * n_bits if free else n_bits
     arrays = {
         "centers": rng.standard_normal((n_lists, d)) * scale,
@@ -50,9 +52,10 @@ def untrained(metric, n_bits, n_lists, d, free=False, scale=1.0, seed=0):
         "shrinkage": rng.random(d + 1),
         "weights": np.array([1, 0, -1.5, -0.5]),
     }
-    partition = Partition(metric, n_bits, {name: array.astype(np.float32) for name, array in arrays.items()})
+    arrays = {name: array.astype(np.float32) for name, array in arrays.items()}
+    partition = Partition(metric, n_bits, arrays if groups is None else {**arrays, "groups": groups})
     index = PartitionedIndex(n_bits, metric=metric, n_lists=n_lists)
-    index._begin(_state_of(partition, ListTable.empty(n_lists, -(-n_bits // 8))))
+    index._begin(ListState.of(partition, ListTable.empty(n_lists, -(-n_bits // 8))))
     return index
 
 
@@ -106,14 +109,17 @@ def check_search(index, Q, k, probes, subset=None):
     n_bits=LENGTHS,
     free=st.booleans(),
     n=st.integers(1, 900),
-    d=st.integers(1, 20),
-    n_lists=st.integers(1, 12),
+    d=WIDTHS,
+    groups=st.lists(st.integers(1, 4), min_size=1, max_size=6),
+    grouped=st.booleans(),
     k=st.sampled_from([1, 3, 10, 70, 1000]),
     data=st.data(),
 )
-def test_a_search_is_brute_force_over_its_own_estimates(metric, kind, n_bits, free, n, d, n_lists, k, data):
-    scale = {"huge": 1e12, "tiny": 1e-12}.get(kind, 1.0)
-    index = untrained(metric, n_bits, n_lists, d, free and n_bits % 4 == 0, scale)
+def test_a_search_is_brute_force_over_its_own_estimates(metric, kind, n_bits, free, n, d, groups, grouped, k, data):
+    """Also with centers in groups, as an index of ten million rows has them."""
+    scale, n_lists = {"huge": 1e12, "tiny": 1e-12}.get(kind, 1.0), sum(groups)
+    in_groups = np.array(groups) if grouped else None
+    index = untrained(metric, n_bits, n_lists, d, free and n_bits % 4 == 0, scale, in_groups)
     X = vectors(kind, n, d)
     cut = data.draw(st.integers(0, n))
     index.add(X[:cut]).add(X[cut:])
@@ -130,15 +136,19 @@ def test_a_search_is_brute_force_over_its_own_estimates(metric, kind, n_bits, fr
 
 
 @RELAXED
-@given(metric=METRICS, n=st.integers(1, 500), n_bits=LENGTHS, share=st.floats(0, 1))
-def test_within_finds_all_whose_estimate_is_not_above_the_distance(metric, n, n_bits, share):
-    index = untrained(metric, n_bits, 5, 8).add(vectors("normal", n, 8))
-    for query in vectors("normal", 3, 8, seed=1):
+@given(metric=METRICS, n=st.integers(2, 500), n_bits=LENGTHS, d=WIDTHS, share=st.floats(0, 1), removes=st.booleans())
+def test_within_finds_all_whose_estimate_is_not_above_the_distance(metric, n, n_bits, d, share, removes):
+    """Of those that are there, or of a subset."""
+    index = untrained(metric, n_bits, 5, d).add(vectors("normal", n, d))
+    if removes:
+        index.remove(np.random.default_rng(2).permutation(n)[: n // 2])
+    some = np.random.default_rng(3).random(n) < 0.5
+    for query, subset in zip(vectors("normal", 4, d, seed=1), (None, some, None, some)):
         distances, sums, rows = own_estimates(index, query, 5)
         distance = float(np.quantile(distances, share))
-        near = distances <= distance
+        near = (distances <= distance) & (True if subset is None else subset[rows])
         order = np.lexsort((rows[near], sums[near]))
-        found = index.within(query[None], distance, probes=5)[0]
+        found = index.within(query[None], distance, probes=5, subset=subset)[0]
         np.testing.assert_array_equal(found.ids, rows[near][order])
         np.testing.assert_array_equal(found.distances, distances[near][order])
 
@@ -326,7 +336,10 @@ def test_threads_find_what_one_finds():
         (lambda index, Q: index.search(Q, subset=[500]), "subset must hold rows from 0 to 499"),
         (lambda index, Q: index.remove([500]), "rows must be in the index"),
         (lambda index, Q: index.add(Q[:, :2]), "X must have 6 features"),
+        (lambda index, Q: index.tune(vectors("normal", 500, 6), np.full((3, 6), np.nan)), "queries must be finite"),
+        (lambda index, Q: index.tune(vectors("normal", 500, 6), Q[:, :2]), "queries must have 6 features"),
         (lambda index, Q: PartitionedIndex().search(Q), "fitted first"),
+        (lambda index, Q: PartitionedIndex().fit(Q[:1]), "at least 2 rows"),
         (lambda index, Q: PartitionedIndex(n_lists=50).fit(Q), "at least 50 rows"),
     ],
 )

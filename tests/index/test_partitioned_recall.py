@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hashlearn.index.kernels.list_queries import Probes, ask
 from hashlearn.index.kernels.lists import Kept
-from hashlearn.index.partitioned import PartitionedIndex, _allowed, _look
+from hashlearn.index.partitioned import PartitionedIndex
 
 
 def clustered(n, d=24, seed=0, n_clusters=60):
@@ -92,6 +92,20 @@ def test_a_filter_costs_no_recall(tuned, selectivity):
     assert share_found(found.ids, truth) > 0.93
 
 
+def test_a_query_looks_where_the_rows_of_a_filter_are():
+    """A share of the weight is a share of the rows that may be found, wherever these are."""
+    X = clustered(2000)
+    index = _small_index(X)
+    state, Q = index._state, X[:1]
+    away = distances("euclidean", Q, state.partition.centers)[0]
+    far = np.isin(index.nearest_lists(X), np.argsort(away)[-6:])
+    probes, kept, allowed = Probes(index.n_lists, 0.7, 0.0), Kept(2000, 2000), state.allowed(far)
+    assert (state.look(Q, probes, kept, allowed, None).ids < 0).all()
+    found = state.look(Q, probes, kept, allowed, None, state.expecting(allowed))
+    assert 0.65 * far.sum() < (found.ids >= 0).sum() < far.sum()
+    assert far[found.ids[found.ids >= 0]].all()
+
+
 def test_a_filter_of_rows_far_from_the_query_finds_as_many_as_there_are(tuned):
     index, X = tuned
     Q = X[:5]
@@ -138,7 +152,7 @@ def test_queries_that_look_at_different_numbers_of_lists_find_what_each_finds_al
     index = _small_index(X)
     state = index._state
     probes = Probes(index.n_lists, share, 0.05)
-    found = _look(state, Q, probes, Kept(k, k), _allowed(state.table, None), None)
+    found = state.look(Q, probes, Kept(k, k), state.allowed(None), None)
     for q in range(0, n, 7):
         asked, _ = ask(state.lists, state.geometry, Q[q : q + 1], probes)
         n_probes = int((asked.lists[0] >= 0).sum())
@@ -154,7 +168,7 @@ def test_a_search_by_vectors_returns_the_nearest_of_the_candidates_for_a_query_a
     index = _small_index(X).copy().tune(X)
     state, plan = index._state, index.plan(10, 0.95)._replace(candidates=most, margin=np.inf)
     index.plan = lambda *arguments: plan
-    candidates = _look(state, Q, plan.probes, plan.kept, _allowed(state.table, None), None).ids
+    candidates = state.look(Q, plan.probes, plan.kept, state.allowed(None), None).ids
     n_candidates = (candidates >= 0).sum(axis=1)
     assert (n_candidates < most).any() == (most == 200)
     found = index.search(Q, 10, recall=0.95, vectors=X)
@@ -173,10 +187,10 @@ def test_a_margin_keeps_the_candidates_not_much_farther_than_the_last_neighbor(m
     X[1500:1700] = X[1500]  # with equal estimates
     Q[:5] = X[1500]
     index = PartitionedIndex(n_bits=32, n_lists=30, random_state=0).fit(X).add(X).tune(X)
-    state, every = index._state, _allowed(index._state.table, None)
+    state, every = index._state, index._state.allowed(None)
     probes, (near, among) = Probes(20), (10, 3000)
-    all_found = _look(state, Q, probes, Kept(among, among), every, None)
-    kept = _look(state, Q, probes, Kept(most, near, margin), every, None)
+    all_found = state.look(Q, probes, Kept(among, among), every, None)
+    kept = state.look(Q, probes, Kept(most, near, margin), every, None)
     for q, (distances, rows) in enumerate(zip(*all_found)):
         asked, _ = ask(state.lists, state.geometry, Q[q : q + 1], probes)
         sums = np.rint((distances.astype(np.float64) - asked.bases[0]) / asked.units[0])
@@ -186,7 +200,7 @@ def test_a_margin_keeps_the_candidates_not_much_farther_than_the_last_neighbor(m
         off = abs(len(got) - len(wanted))  # single precision tells sums apart to within some units
         assert off <= 0.02 * len(wanted)
         np.testing.assert_array_equal(got[: min(len(got), len(wanted))], wanted[: min(len(got), len(wanted))])
-        alone = _look(state, Q[q : q + 1], probes, Kept(most, near, margin), every, None)
+        alone = state.look(Q[q : q + 1], probes, Kept(most, near, margin), every, None)
         np.testing.assert_array_equal(alone.ids[0], kept.ids[q])
 
 

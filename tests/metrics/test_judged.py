@@ -1,5 +1,6 @@
 """Ranked lists against judgements."""
 
+import json
 import math
 
 import numpy as np
@@ -53,7 +54,16 @@ def test_files_of_trec_and_beir_say_the_same(tmp_path):
     queries = read_queries(tmp_path / "q.tsv")
     assert queries == read_queries(tmp_path / "q.jsonl") == {"1": "play chess", "2": "make coffee"}
     relevance = read_relevance(tmp_path / "trec.txt")
+    (tmp_path / "twice.txt").write_text("1 0 a 2\n1 0 b 0\n2 0 c 1\n1 0 a 2\n")
+    assert relevance == read_relevance(tmp_path / "twice.txt")
     assert relevance == read_relevance(tmp_path / "beir.tsv") == {"1": {"a": 2, "b": 0}, "2": {"c": 1}}
+
+
+def test_a_text_may_have_the_ends_of_lines_of_other_alphabets(tmp_path):
+    texts = {"1": "one\u2028two", "2": "three\x85four"}
+    lines = [json.dumps({"_id": query, "text": text}, ensure_ascii=False) for query, text in texts.items()]
+    (tmp_path / "q.jsonl").write_bytes("\r\n".join(lines).encode())
+    assert read_queries(tmp_path / "q.jsonl") == texts
 
 
 @pytest.mark.parametrize("content", ["", "no tab\n", "1\ta\n1\tb\n", "1\t \n", b"\xff\xfe\t"])
@@ -65,7 +75,8 @@ def test_bad_queries_get_a_line_that_names_the_file(tmp_path, content):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "query-id corpus-id score\n", "1 0 a\n1 0 a x\n", "1 0 a 1 2\n", "1 a nan\n1 a nan"]
+    "content",
+    ["", "query-id corpus-id score\n", "1 0 a\n1 0 a x\n", "1 0 a 1 2\n", "1 a nan\n1 a nan", "1 0 a 1\n1 0 a 2\n"],
 )
 def test_bad_judgements_get_a_line_that_names_the_file(tmp_path, content):
     path = tmp_path / "rel.tsv"

@@ -223,13 +223,40 @@ def test_what_nobody_asks_for_may_be_edited(folder, statement, few, originals, m
 
 def test_a_newer_layout_is_named_and_kept(folder):
     with closing(sqlite3.connect(folder / "catalog.db")) as db:
-        db.execute("UPDATE facts SET text = replace(text, '\"format_version\":4', '\"format_version\":5')")
+        db.execute("UPDATE facts SET text = replace(text, '\"format_version\":5', '\"format_version\":6')")
         db.commit()
     before = (folder / "catalog.db").read_bytes()
     for attempt in (lambda: SimilaritySearch.open(folder), lambda: SimilaritySearch(HASHER).add(X).save(folder)):
-        with pytest.raises(ValueError, match=r"catalog\.db has layout 5; this hashlearn reads up to 4: update"):
+        with pytest.raises(ValueError, match=r"catalog\.db has layout 6; this hashlearn reads up to 5: update"):
             attempt()
         assert (folder / "catalog.db").read_bytes() == before
+
+
+def test_an_older_layout_is_named(folder):
+    with closing(sqlite3.connect(folder / "catalog.db")) as db:
+        db.execute("UPDATE facts SET text = replace(text, '\"format_version\":5', '\"format_version\":4')")
+        db.commit()
+    with pytest.raises(ValueError, match=r"catalog\.db has layout 4, of an earlier hashlearn; add the vectors anew"):
+        SimilaritySearch.open(folder)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["DROP TRIGGER words_of_payload", "DROP TABLE words_of", "DROP TABLE words", "DELETE FROM words_of"],
+)
+def test_missing_tables_of_words_are_refused_by_the_name_of_the_file(tmp_path, statement):
+    with closing(SimilaritySearch(HASHER, folder=tmp_path / "s", text_field="text")) as search:
+        search.add(X[:2], payloads=[{"text": "chess"}, {"text": "go"}])
+    with closing(sqlite3.connect(tmp_path / "s" / "catalog.db")) as db:
+        db.execute(statement)
+        db.commit()
+
+    def ask():
+        with closing(SimilaritySearch.open(tmp_path / "s")) as opened:
+            opened.search(text="chess", by="words")
+
+    with pytest.raises(ValueError, match=r"catalog\.db: the .*words are"):
+        ask()
 
 
 values = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(max_size=5), st.binary(max_size=5))

@@ -224,3 +224,15 @@ def test_threads_that_ask_for_a_field_at_once_get_the_same(tmp_path):
         for thread in threads:
             thread.join()
         assert answers == [[*(sum(n % 7 == left for n in range(600)) for left in range(7)), 100]] * 6
+
+
+def test_the_most_frequent_values_are_the_first_of_all_values():
+    """Where more values are equally frequent than are wanted: strings, numbers, booleans, and what is no value."""
+    values = [True, False, None, [1], *range(40), *(n / 7 for n in range(40)), 2**60, 2**60 + 1, 2**61]
+    values += [*(f"name {n}" for n in range(60)), "name 3", 5, 5.0, "", True]
+    X = np.random.default_rng(0).standard_normal((len(values), 8)).astype(np.float32)
+    search = SimilaritySearch(LSH(n_bits=16, random_state=0)).fit(X)
+    search.add(X, payloads=[{"value": value} for value in values])
+    every = search.facets("value")
+    for limit in (1, 2, 3, 4, 5, 6, 45, 46, 87, 88, 89, len(every) - 1, len(every)):
+        assert search.facets("value", limit=limit) == every[:limit]

@@ -44,6 +44,18 @@ def test_copies_of_known_rows_and_of_new_ones_are_skipped(hasher, metric):
     assert all(near.distance <= NEAR[metric] for near in search.near_rows)
 
 
+@pytest.mark.parametrize("keep", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("hasher", [LSH(n_bits=2, random_state=0), ABH(n_bits=8, random_state=0)], ids=repr)
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_the_first_rows_of_a_search_are_compared_by_vectors_not_by_codes(tmp_path, keep, hasher, in_folder):
+    folder = tmp_path / "s" if in_folder else None
+    search = SimilaritySearch(hasher, keep_vectors=keep, folder=folder).fit(X)
+    search.add(np.concatenate([X[:600], X[:3]]), duplicates="skip", max_distance=1e-3)
+    assert [(near.id, near.of) for near in search.near_rows] == [(600, 0), (601, 1), (602, 2)]
+    assert search.ids.tolist() == list(range(600))
+    np.testing.assert_array_equal(search.search(X[:600], 1, recall=1.0).ids.ravel(), np.arange(600))
+
+
 def test_a_refused_call_adds_nothing_in_memory_and_in_a_folder(tmp_path):
     search = made(folder=tmp_path / "s").add(X[:10])
     for held in (search, made().add(X[:10])):

@@ -164,6 +164,17 @@ def test_what_was_done_for_other_rows_is_not_taken(tmp_path, monkeypatch):
     assert search.codes().tolist() == hasher.transform(np.stack([r.vector for r in search.get(search.ids)])).tolist()
 
 
+def test_what_was_done_for_a_hasher_that_was_given_up_is_removed(tmp_path):
+    search = made(tmp_path / "search")
+    hasher, other = (ITQ(n_bits=n_bits, random_state=0).fit(rows(200, 2)) for n_bits in (8, 12))
+    module.CodesInProgress(module.MetricHasher.of(other, "euclidean", None), search.folder, "any").extend(
+        search._rows.reader
+    )
+    assert len(list((tmp_path / "search").glob(".reencode*"))) == 1
+    search.reencode(hasher)
+    assert not list((tmp_path / "search").glob(".reencode*"))
+
+
 def test_the_map_of_other_codes_is_made_anew_and_a_saved_one_is_copied(tmp_path):
     search = made(tmp_path / "search")
     points = search.map().points.tolist()

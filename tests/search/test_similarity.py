@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from hashlearn import ITQ, LSH, load
+from hashlearn import ABH, ITQ, LSH, load
 from hashlearn.index import HammingIndex
 from hashlearn.search import SimilaritySearch, VectorFile, folder, vectors
 from hashlearn.search.catalog import Catalog
@@ -237,3 +237,28 @@ def test_encode_gives_the_codes_that_are_kept(metric):
     X = 3 + np.random.default_rng(0).standard_normal((50, 8)).astype(np.float32)
     search = SimilaritySearch(ITQ(n_bits=8, random_state=0), metric=metric).fit(X).add(X)
     np.testing.assert_array_equal(search.encode(X), [record.code for record in search.get(range(50))])
+
+
+@pytest.mark.parametrize("hasher", [LSH(n_bits=8, random_state=0), ABH(n_bits=8, random_state=0)], ids=repr)
+@pytest.mark.parametrize(
+    "options", [{}, {"recall": 0.9}, {"recall": 1.0}, {"rerank": "vectors"}, {"include": "payload"}], ids=str
+)
+def test_a_search_without_rows_answers_as_one_whose_rows_were_removed(X, hasher, options):
+    search = SimilaritySearch(hasher, keep_vectors="float16").fit(X)
+    emptied = SimilaritySearch(hasher, keep_vectors="float16").fit(X).add(X[:3]).remove([0, 1, 2])
+    for queries in (X[:2], X[0]):
+        found, expected = (each.search(queries, 3, **options) for each in (search, emptied))
+        np.testing.assert_array_equal(found.ids, expected.ids)
+        np.testing.assert_array_equal(found.distances, expected.distances)
+        assert (found.ids.max(), found.distances.dtype) == (-1, np.float32)
+    assert len(search.within(X[0], 100.0).ids) == len(emptied.within(X[0], 100.0).ids) == 0
+    for each in (search, emptied):
+        with pytest.raises(ValueError, match="search must hold at least 2 vectors to be tuned, got 0"):
+            each.tune()
+
+
+def test_one_query_says_how_many_lists_were_probed_as_one_number(X):
+    search = SimilaritySearch(LSH(n_bits=8, random_state=0), keep_vectors="float16").fit(X).add(X)
+    for include in ((), "payload", ["payload", "vector"]):
+        found = search.search(X[0], 3, recall=1.0, include=include)
+        assert (found.recall, np.shape(found.probed), found.ids.shape) == (1.0, (), (3,))

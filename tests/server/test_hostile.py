@@ -23,10 +23,10 @@ from uvicorn.server import ServerState
 from hashlearn import LSH, SimilaritySearch
 from hashlearn.deadline import check_deadline
 from hashlearn.server import Settings, create_app
-from hashlearn.server.arrays import n_values
-from hashlearn.server.front import Hosts
+from hashlearn.server.arrays import has_more_values
+from hashlearn.server.front import Hosts, RequestLimits
 from hashlearn.server.run import BoundedProtocol
-from hashlearn.server.workers import Turns
+from hashlearn.server.workers import Turns, Workers
 
 POINT = {"id": 70_000, "vector": [0.0] * 64}
 
@@ -360,6 +360,38 @@ def test_sigterm_ends_a_server_whatever_runs(folder, looks, status):
         assert process.wait(25) == status
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["in time", "too late"])
+def test_a_request_that_waits_for_its_body_ends_with_the_server(is_cancelled):
+    """It is answered 503; if there is no time left for that, its connection is closed, and the log has no fault."""
+    workers, said, closed = Workers(Settings()), [], []
+    workers.ready = True
+
+    async def send(message):
+        said.append(message)
+
+    async def ask():
+        scope = {
+            "type": "http",
+            "path": "/v1/search",
+            "headers": [],
+            "status": 0,
+            "abort": lambda: closed.append("now"),
+        }
+        waiting = asyncio.create_task(RequestLimits(None, workers)(scope, asyncio.Event().wait, send))
+        await asyncio.sleep(0.05)
+        if is_cancelled:
+            workers.is_stopping = True
+            waiting.cancel()
+        else:
+            await asyncio.to_thread(workers.give_up)
+        await asyncio.wait_for(waiting, 20)
+
+    asyncio.run(ask())
+    assert [message["status"] for message in said[:1]] == ([] if is_cancelled else [503])
+    assert closed == (["now"] if is_cancelled else [])
+    assert not workers.limits
+
+
 def _ask_quietly(url):
     with suppress(httpx.HTTPError):
         httpx.get(url, timeout=60)
@@ -487,8 +519,43 @@ def test_long_bodies_leave_time_for_others():
 
 
 def test_values_in_strings_are_not_counted():
-    assert n_values(rb'{"a": [1, 2, 3], "b,[{": "\\\" , [ {", "c": {}}') == 7
-    assert n_values(rb'{"a": "\\", "b": [0, 0]}') == 4
+    for text, n in (
+        (rb'{"a": [1, 2, 3], "b,[{": "\\\" , [ {", "c": {}}', 7),
+        (rb'{"a": "\\", "b": [0, 0]}', 4),
+        (b'["' + b"\\\\" * 70_001 + b'", 1]', 2),
+        (b'["' + b'\\"' * 70_000 + b',", ' + b"1," * 70_000 + b"1]", 70_002),
+        (b'["' + b",[{" * 70_000 + b'"]', 1),
+    ):
+        assert has_more_values(text, n - 1, has_texts=True)
+        assert not has_more_values(text, n, has_texts=True)
+    assert has_more_values(b'["' + b",[{" * 70_000 + b'"]', 1, has_texts=False)
+
+
+@pytest.mark.parametrize(("length", "n_joined_on_a_thread"), [(10_000, 0), (60_000, 1)])
+def test_parts_of_a_long_body_are_joined_on_a_thread(length, n_joined_on_a_thread):
+    """To copy megabytes takes milliseconds, in which no other request would be answered."""
+    workers, work, seen = Workers(Settings()), [], []
+    workers.ready = True
+    submit = workers.writing.submit
+    workers.writing.submit = lambda *arguments: work.append(arguments) or submit(*arguments)
+    parts = [b"a" * length, b"b" * length, b"c"]
+    messages = [{"type": "http.request", "body": part, "more_body": part != b"c"} for part in parts]
+
+    async def app(scope, receive, send):
+        seen.append((await receive())["body"])
+
+    async def ask():
+        scope = {"type": "http", "path": "/v1/search", "headers": [], "status": 0}
+        receive = iter(messages).__next__
+
+        async def received():
+            return receive()
+
+        await RequestLimits(app, workers)(scope, received, None)
+
+    asyncio.run(ask())
+    assert seen == [b"".join(parts)]
+    assert len(work) == n_joined_on_a_thread
 
 
 @pytest.mark.parametrize("options", [{"recall": 1}, {"k": 1, "candidates": 10_000}], ids=str)

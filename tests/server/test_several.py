@@ -1,6 +1,8 @@
 """Several searches in one server: each under its name, open while it is asked for."""
 
+import asyncio
 import shutil
+import threading
 import time
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 from served import Server, error_of
 
 from hashlearn import LSH, Client, SimilaritySearch
+from hashlearn.server import searches
 from hashlearn.server.searches import Searches
 from hashlearn.server.settings import Settings
 from hashlearn.server.workers import Workers
@@ -129,3 +132,26 @@ def test_a_single_search_has_its_name_too(make_search, tmp_path):
     with Server(make_search(tmp_path / "digits")) as server:
         server.ready()
         assert server.post("/v1/digits/search", {"id": 1}).json() == server.post("/v1/search", {"id": 1}).json()
+
+
+def test_no_search_is_closed_while_the_changes_of_others_are_read(above, monkeypatch):
+    reading, go_on = threading.Event(), threading.Event()
+    monkeypatch.setattr(searches, "take_over", lambda search: (reading.set(), go_on.wait(60)))
+    several = Searches(Workers(Settings(refresh_seconds=0.01, max_open=1)), [above])
+
+    async def ask():
+        async with several.using("s0"):
+            pass
+        following = asyncio.create_task(several.follow())
+        await asyncio.to_thread(reading.wait, 60)
+        async with several.using("s1"):
+            pass
+        opened = [service.name for service in several.open_services()]
+        go_on.set()
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        return opened
+
+    assert asyncio.run(ask()) == ["s0", "s1"]
+    for service in several.open_services():
+        service.close()

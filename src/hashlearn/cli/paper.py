@@ -19,10 +19,10 @@ def _read(name: str) -> "Experiment":
 
 
 def _stored(name: str) -> str:
-    """The folder of your own runs if there is one, otherwise the runs that come with the package."""
+    """The folder of your own runs if there are any, otherwise the runs that come with the package."""
     from hashlearn.experiments.paper import stored_results
 
-    return RESULTS if Path(RESULTS).is_dir() else str(stored_results())
+    return RESULTS if any(Path(RESULTS).glob("*.jsonl")) else str(stored_results())
 
 
 app = typer_of(

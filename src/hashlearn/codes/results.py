@@ -64,7 +64,8 @@ _SHOWN_QUERIES, _SHOWN_NEIGHBORS = 5, 5
 class RangeResult:
     """All codes within a radius of each query, nearest first, ties by the lowest id.
 
-    Query q has ``distances[offsets[q] : offsets[q + 1]]``, and the same of ``ids``; ``result[q]`` is both.
+    The results of query q are ``distances[offsets[q] : offsets[q + 1]]`` and the same slice of ``ids``; ``result[q]``
+    is both.
 
     Attributes
     ----------

@@ -11,7 +11,7 @@ def cache_folder() -> Path:
     chosen = os.environ.get("HASHLEARN_CACHE")
     if chosen:
         return Path(os.path.expanduser(chosen))
-    # A user without a home has no such folder: take a path where nothing can be read or written.
+    # A user without a home has no such folder, so this path is one that cannot be read or written.
     nowhere = Path(os.devnull, "hashlearn")
     try:
         folder = Path(platformdirs.user_cache_dir("hashlearn", appauthor=False))

@@ -162,7 +162,7 @@ def _digits() -> Records:
 
 
 def _with_features(records: Records, asked: str | None, default: str = "pixels") -> Records:
-    """The records with the wanted features; by default a source with other features than pixels keeps them."""
+    """The records with the wanted features. By default, features other than pixels are kept."""
     if asked is None:
         only_pixels = records.images is not None and records.features.shape[1] == records.images[0].size
         return _with_features(records, "gist") if default == "gist" and only_pixels else records

@@ -56,7 +56,7 @@ def _features(folder: Path, n: int) -> NDArray:
 
 
 def _zeros_and_ones(path: Path) -> NDArray[np.uint8]:
-    """All the digits of a text of 0 and 1, a block at a time: the file of tags has 270 million."""
+    """All digits of a text of 0 and 1, a block at a time, because the file of tags has 270 million digits."""
     blocks = []
     with path.open("rb") as file:
         while block := file.read(BLOCK):

@@ -35,9 +35,10 @@ def read_file(path: Path, array: str | None = None, header: bool | None = None) 
         )
     if array is None and {"x_train", "x_test", "y_train", "y_test"} <= names:
         return _keras(path)
+    label = next((name for name in ("y", "Y", "labels") if name in names - {(array or "").lstrip("/")}), None)
     return Records(
         read_vectors(path, array, header=header),
-        labels=next((_as_labels(path, read_array(path, name)) for name in ("y", "Y", "labels") if name in names), None),
+        labels=_as_labels(path, read_array(path, label), label) if label is not None else None,
         images=read_array(path, "images") if "images" in names else None,
         query=read_array(path, "query").reshape(-1) if "query" in names else None,
     )
@@ -56,7 +57,7 @@ def _train_and_test(path: Path, names: set[str], features: tuple[str, str], labe
         raise FileProblem(path, f"{features[0]} has {train.shape[1]} columns and {features[1]} {test.shape[1]}")
     both = None
     if set(labels) <= names:
-        parts = [_as_labels(path, read_array(path, name)) for name in labels]
+        parts = [_as_labels(path, read_array(path, name), name) for name in labels]
         if parts[0].shape[1:] != parts[1].shape[1:]:
             raise FileProblem(path, f"{labels[0]} and {labels[1]} have different shapes")
         if (len(parts[0]), len(parts[1])) != (len(train), len(test)):
@@ -72,12 +73,13 @@ def _keras(path: Path) -> Records:
     return Records(images.reshape(len(images), -1), labels, images if images.ndim > 2 else None)
 
 
-def _as_labels(path: Path, values: NDArray) -> NDArray:
+def _as_labels(path: Path, values: NDArray, name: str) -> NDArray:
     """Class numbers of shape (n,), or a 0/1 matrix. MATLAB files often have floats in a single column."""
     if values.ndim == 2 and 1 in values.shape:
         values = values.reshape(-1)
     if values.ndim not in (1, 2) or values.dtype.kind not in "buif" or not np.array_equal(values, np.rint(values)):
-        raise FileProblem(path, f"labels must be whole numbers of shape (n,) or (n, n_classes), got {values.shape}")
+        wanted = "whole numbers of shape (n,) or (n, n_classes)"
+        raise FileProblem(path, f"labels must be {wanted}, got shape {values.shape} of {values.dtype} in {name!r}")
     if values.ndim == 2:
         return (values > 0).astype(np.uint8)
     return values.astype(np.int64) if values.dtype.kind in "bf" else values

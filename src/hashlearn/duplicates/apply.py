@@ -195,6 +195,7 @@ def undo_moves(record: str | Path) -> Moved:
     refuses to move it.
     """
     path = Path(record)
+    path.stat()  # the error names the record, not its folder
     place = path.parent
     with exclusive(place.absolute()):
         moves = read_record(path)
@@ -294,8 +295,8 @@ def _links_to(top: Path) -> dict[tuple[int, int], str]:
     links: dict[tuple[int, int], str] = {}
     for parent, folders, files in os.walk(top):
         for path in (Path(parent, each) for each in [*files, *folders]):
-            if path.is_symlink():
-                with suppress(OSError):  # a link that leads nowhere or to itself
+            with suppress(OSError):  # a link that leads nowhere or to itself, or a path that is too long
+                if path.is_symlink():
                     place, name = _identity(os.stat(path)), path.relative_to(top).as_posix()
                     links[place] = min(name, links.get(place, name))
     return links

@@ -84,6 +84,24 @@ def read_decisions(path: str | Path, ids: NDArray) -> list[Decision]:
 def write_decisions(path: str | Path, decisions: Iterable[Decision]) -> None:
     """Write the table, in one step."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([TITLES, *decisions])
+    csv_writer(text).writerows([TITLES, *decisions])
     write_text(path, text.getvalue())
+
+
+class _LineFeeds:
+    """Ends the lines of a ``csv.writer`` by line feeds."""
+
+    def __init__(self, file: Any):
+        self.file = file
+
+    def write(self, line: str) -> int:
+        return self.file.write(line.removesuffix("\r\n") + "\n")
+
+
+def csv_writer(file: Any, delimiter: str = ",") -> Any:
+    """A ``csv.writer`` whose lines end by line feeds, and which quotes values with a carriage return.
+
+    Without the quotes, readers take a carriage return for the end of a line. A ``csv.writer`` quotes it only where its
+    own line end has one.
+    """
+    return csv.writer(_LineFeeds(file), delimiter=delimiter)

@@ -151,8 +151,8 @@ def find_duplicate_texts(
     Texts are compared by their words. Within the default distance at most a tenth of the words differ (rounded to whole
     words; a replaced word counts once), at most a fifth of their weight, rare words weighing more, and at most three
     tenths of the pairs of neighboring words. Of the different words of both texts, at most a quarter is in one of them
-    only. Texts of fewer than 20 words must have the same words. Every such pair is found. See
-    :mod:`hashlearn.duplicates.texts`.
+    only; with ``max_distance=0.08`` at most a tenth. Texts of fewer than 20 words must have the same words. Every such
+    pair is found. See :mod:`hashlearn.duplicates.texts`.
 
     Parameters
     ----------
@@ -228,8 +228,10 @@ def check_against(
     """
     search = _checked(recall, random_state, 1, n_jobs)
     distance = check_number("max_distance", max_distance, low=0)
-    known = _known(MetricRows(against, metric), distance, ids, search)
-    rows = as_rows(vectors)
+    rows, others = as_rows(vectors), MetricRows(against, metric)
+    if rows.shape[1] != others.width:
+        raise ValueError(f"vectors must have {others.width} columns, as against has, got {rows.shape[1]}")
+    known = _known(others, distance, ids, search)
     parts = [known.check(block, n_jobs=n_jobs) for _, block in rows.as_stored()]
     return Checked(*(np.concatenate(values) for values in zip(*parts)))
 

@@ -10,8 +10,12 @@ SHORT = 20
 HALF_A_WORD, HALF_THE_WEIGHT, THIRD_OF_PAIRS = 0.5, 0.5, 1 / 3
 """Words that may differ for free; factors in the distance: of the weight, and of the pairs of neighboring words."""
 
-OF_SHORT, OF_LONG = 2.0, 0.4
-"""Factors in the distance: of the different words of both texts that only one has, if both are short, and if not."""
+OF_SHORT = 2.0
+"""Factor in the distance: of the different words of both texts that only one has, if both are short."""
+
+TENTH_APART, QUARTER_APART = 0.08, 0.1
+"""The least distances of two texts that are not both short, if a tenth or a quarter of the different words of both is
+in only one of them."""
 
 CHUNK = 64
 """Number of products that are checked together by their least value: most chunks hold no near pair."""
@@ -268,6 +272,16 @@ def few_words_differ(left_words, left_starts, right_words, right_starts, first, 
 
 
 @compiled
+def distance_of_long(apart):
+    """The least distance of two texts that are not both short, by the share of their words that only one of them has.
+
+    It is linear between the shares 0, a tenth and a quarter, and proportional to the share beyond.
+    """
+    between = TENTH_APART + (QUARTER_APART - TENTH_APART) * (apart - 0.1) / 0.15
+    return max(min(TENTH_APART * apart / 0.1, between), QUARTER_APART * apart / 0.25)
+
+
+@compiled
 def word_distances(
     left_words, left_starts, right_words, right_starts, first, second, known, counts, n_texts, distances
 ):
@@ -304,5 +318,6 @@ def word_distances(
             n_shared = number_shared(pairs_a, pairs_b)
             most = max(len(pairs_a), len(pairs_b))
             distance = max(distance, THIRD_OF_PAIRS * (most - n_shared) / most)
-        factor = OF_SHORT if longest < SHORT else OF_LONG
-        distances[pair] = max(distance, factor * (1 - shared / n_different))
+        apart = 1 - shared / n_different
+        of_both = OF_SHORT * apart if longest < SHORT else distance_of_long(apart)
+        distances[pair] = max(distance, of_both)

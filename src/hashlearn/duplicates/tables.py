@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hashlearn.duplicates.decisions import csv_writer
 from hashlearn.duplicates.result import Duplicates
 from hashlearn.duplicates.state import Checked
 from hashlearn.durable.files import Beside
@@ -53,7 +54,7 @@ def write_rows(rows: Iterable[GroupRow], beside: Beside, is_parquet: bool) -> No
             parquet.write_table(arrow.table(columns), file)
         return
     with beside.open("w") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        writer = csv_writer(file)
         writer.writerow(GroupRow._fields)
         for row in rows:
             distance = "" if row.distance is None else f"{row.distance:.6g}"
@@ -115,7 +116,7 @@ def _clean_csv(source: Path, beside: Beside, dropped: Set[Any], id_column: str |
         delimiter = next((each for each in DELIMITERS if each in file.readline()), ",")
         file.seek(0)
         lines = csv.reader(file, delimiter=delimiter)
-        writer = csv.writer(clean, delimiter=delimiter, lineterminator="\n")
+        writer = csv_writer(clean, delimiter)
         titles = next(lines) if has_names else []
         if has_names:
             writer.writerow(titles)
@@ -124,11 +125,11 @@ def _clean_csv(source: Path, beside: Beside, dropped: Set[Any], id_column: str |
         writer.writerows(line for row, line in numbered if (row if place is None else line[place]) not in dropped)
 
 
-def check_lines(names: Any, option: str) -> None:
+def check_lines(names: Any, option: str, instead: str) -> None:
     """Raise if a name has a line break: in a list with one name a line it would become two names."""
     odd = next((name for name in names.tolist() if isinstance(name, str) and len(name.splitlines()) > 1), None)
     if odd is not None:
-        raise ValueError(f"{option} has one name a line, got the name {odd!r}, which has two; use {option}0 instead")
+        raise ValueError(f"{option} has one name a line, got the name {odd!r}, which has two; {instead}")
 
 
 def write_list(names: Any, beside: Beside, end: str = "\n") -> None:

@@ -9,12 +9,12 @@ of two texts is the largest of
 2. half the share of their weight; a word weighs ``log((n + 1) / texts that have it)``. So "Development files for X"
    differs from "Development files for Y" by its rare words;
 3. a third of the share of pairs of neighboring words that differ: the same words in another order are another text;
-4. the share of the different words of both that only one of them has: two fifths of this share if the longer text has
-   20 words or more, otherwise twice the share.
+4. a number for the share of the different words of both that only one of them has: twice the share if both texts have
+   fewer than 20 words; otherwise 0.08 for a tenth and 0.1 for a quarter, and in proportion between and beyond.
 
 Within the distance 0.1 at most a tenth of the words differ, a fifth of their weight and three tenths of the pairs of
 neighbors. Of the different words of both texts, at most a quarter is in one of them only. Texts of fewer than 20 words
-have the same words. Within 0.04 at most a tenth is in one of them only, for texts of any length.
+have the same words. Within 0.08 at most a tenth is in one of them only, for texts of any length.
 
 **Candidates** are pairs that share one of their rarest words. Two texts of n words of which at most k differ share one
 of the k + 1 rarest of each (the prefix filter: R. Bayardo, Y. Ma and R. Srikant, Scaling up all pairs similarity

@@ -59,7 +59,7 @@ class Beside:
     """The unfinished file of a target. Write to it with :meth:`open`, :meth:`write_bytes` or :meth:`write_text`.
 
     It is locked while this object lives, has the permissions of the target from the start, and is no link. A program
-    that only takes a path may write to that of :func:`os.fspath`.
+    that needs a path can write to the path that :func:`os.fspath` gives.
     """
 
     def __init__(self, target: Path):
@@ -198,7 +198,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_own_text(path: Path, text: str) -> None:
-    """As :func:`write_text` for a name that the user did not choose: a link there is replaced and not followed."""
+    """As :func:`write_text`, for a name that the user did not choose: a link of this name is replaced, not followed."""
     with _unfinished([path]) as (beside,):
         beside.write_text(text)
         beside.finish()
@@ -385,9 +385,9 @@ def packed_header(magic: bytes, version: int, said: Mapping[str, Any]) -> tuple[
 def read_header(
     file: BinaryIO | FileIO, path: Path | str, magic: bytes, version: int, kind: str, least: Mapping[str, int]
 ) -> FileHeader:
-    """The header at the beginning of an open file, after its checksum was compared.
+    """The header at the beginning of an open file; its checksum is compared.
 
-    ``least`` names the numbers that it must say, and how large they are at least.
+    ``least`` has the names of numbers that the header must have, and the least value of each.
     """
     prefix = file.read(_PREFIX.size)
     if len(prefix) < _PREFIX.size or not prefix.startswith(magic):
@@ -409,7 +409,7 @@ def read_header(
 
 @contextmanager
 def reading_header(path: Path | str) -> Iterator[None]:
-    """Name the file where its header lacks something, or says something that cannot be."""
+    """If the header lacks an entry or has an impossible one, the error names the file."""
     try:
         yield
     except KeyError as missing:

@@ -257,14 +257,16 @@ class AnchorSet(NamedTuple):
 
 
 class Timed(NamedTuple):
-    """An array, and the seconds it took to find it."""
+    """An array, and the seconds that its computation took."""
 
     values: NDArray
     seconds: float
 
 
 class AnchoredPart(NamedTuple):
-    """A hasher that uses the centers of k-means, alone or as a part of a union, and the anchors it shares."""
+    """A hasher that uses the centers of k-means, alone or as a part of a union, and the anchors that it shares with
+    others.
+    """
 
     hasher: AnchoredHasher
     anchors: AnchorSet

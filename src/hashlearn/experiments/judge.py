@@ -1,4 +1,4 @@
-"""How good a ranking is, in the numbers and curves that a result keeps: by meaning (labels) and by neighborhood.
+"""The quality of a ranking by meaning (labels) and by neighborhood, as the numbers and curves that a result keeps.
 
 Results may be ranked by real queries: the codes of the database are bits, the query is not encoded. With weights t_j of
 a query and one correction c a code, the distance of a query to a code is estimated::
@@ -6,8 +6,8 @@ a query and one correction c a code, the distance of a query to a code is estima
     c + sum_j t_j b_j
 
 where b_j are the signs of the code. With 16 weights for each four bits, b has a one for each weight that the bits
-choose. The Euclidean distances between ``(-t / 2, 0)`` and ``(b, sqrt(c - min c))`` have the same order. So the code
-that judges rankings of vectors judges this ranking too.
+choose. The Euclidean distances between ``(-t / 2, 0)`` and ``(b, sqrt(c - min c))`` have the same order. So the
+functions that judge rankings of vectors also judge this ranking.
 """
 
 from dataclasses import replace
@@ -91,7 +91,7 @@ def judge_real_queries(estimates: EstimateVectors, data: LabeledData, stable: bo
 
 
 def judge_vectors(data: LabeledData, stable: bool = False) -> Line:
-    """Judge the Euclidean ranking of the vectors themselves, whose neighbors are the true ones."""
+    """Judge the Euclidean ranking of the vectors themselves; its first results are the true neighbors."""
     line = judge_by_labels(data, stable)
     line["measures"] |= by_neighborhood(np.full(len(RECALL_POSITIONS), N_NEIGHBORS))
     return line

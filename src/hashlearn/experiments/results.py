@@ -230,7 +230,7 @@ class Results:
         return self._lines.get(task.key, {}).get("problem")
 
     def data(self, dataset: DatasetSettings) -> dict[str, Any] | None:
-        """Size of the data a dataset's lines come from."""
+        """The size of the data that a dataset's lines were made with."""
         return self._data.get((dataset.name, dataset.scale))
 
     def origins(self, tasks: Iterable[Task]) -> dict[str, str]:
@@ -333,7 +333,7 @@ def _remarks(tasks: list[Task], results: Results) -> list[str]:
 
 
 def _runs_there_are(tasks: list[Task], results: Results) -> list[str]:
-    """The numbers of runs that the means are over, with the most frequent first; empty if all are single runs."""
+    """How many runs the means are made of, the most frequent number first; empty if every mean is one run."""
     done = Counter((task.title, task.bits) for task in tasks if task.method is not None and results.line(task))
     counts = sorted(set(done.values()), reverse=True)
     if counts in ([], [1]):

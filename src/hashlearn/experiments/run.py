@@ -245,7 +245,7 @@ def _encoded(task: Task, hasher: Any, data: CachedData) -> EncodedData:
     with knowing_moments(moments):
         codes, seconds = _fit(hasher, task.run, data)
     if moments.n_uses > n_uses:
-        seconds["moments"] = known_seconds  # if they were made in this task, "fit" includes it
+        seconds["moments"] = known_seconds  # if this task made them, "fit" includes the time
     start = time.perf_counter()
     query_codes = hasher.transform(data.queries)
     seconds["encode"] += time.perf_counter() - start
@@ -258,7 +258,7 @@ def _fit(hasher: Any, seed: int, data: CachedData) -> tuple[NDArray[np.uint8], d
         return _fit_union(hasher, seed, data)
     wanted = anchors_of(hasher, seed, len(data.database))
     start = time.perf_counter()
-    if type(hasher).fit_codes is not Hasher.fit_codes:  # the codes of the training rows are what is learned
+    if type(hasher).fit_codes is not Hasher.fit_codes:  # the method learns the codes of the training rows
         codes = hasher.fit_codes(data.database)
         return codes, {"fit": time.perf_counter() - start, "encode": 0.0}
     seconds = _fitted(hasher, data) if wanted is None else fit_from_sums(hasher, data, wanted)

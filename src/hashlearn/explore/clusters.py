@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 MOST_CLUSTERS = 24
 TEXT_FIELD = "text"
 _WORDS_OF_NAME = 3
+_LEAST_FREQUENT = 0.25
+"""A word of a name is in at least this many times the rows that have the most frequent word of the name."""
+_NO_STOP_WORDS = {"bill", "computer", "cry", "fire", "interest", "mill", "system"}
+"""Words that scikit-learn leaves out, although they tell what a text is about."""
 _CLEAR_SHARE = 0.6
 _MOST_VALUES = 200
 _LONGEST_LABEL = 30
@@ -96,6 +100,26 @@ def cluster_names(clusters: RowClusters, ids: Sequence[Any], payloads: Sequence[
     return names
 
 
+def typical_rows(clusters: RowClusters, vectors: NDArray, n: int) -> list[list[int]]:
+    """Up to n rows of each cluster, the nearest to its center first, without rows that are nearly equal to another.
+
+    >>> clusters = RowClusters(np.array([0, 0, 0, 1], np.uint8), np.array([2.0, 1.0, 1.1, 3.0], np.float32))
+    >>> typical_rows(clusters, np.array([[2.0], [-1.0], [-1.1], [9.0]]), 2)
+    [[1, 0], [3]]
+    """
+    found: list[list[int]] = [[] for _ in range(int(clusters.labels.max()) + 1 if len(clusters.labels) else 0)]
+    for row in np.argsort(clusters.away, kind="stable").tolist():
+        chosen = found[clusters.labels[row]]
+        if len(chosen) < n and not _is_copy(vectors[row], vectors[chosen], clusters.away[row]):
+            chosen.append(row)
+    return found
+
+
+def _is_copy(vector: NDArray, others: NDArray, away: float) -> bool:
+    """Whether a row is much nearer to one of the others than to the center of its cluster."""
+    return bool((np.linalg.norm(others - vector, axis=1) <= 0.5 * away).any())
+
+
 def cluster_color(number: int) -> str:
     """The color of a cluster on the map. Consecutive numbers have very different colors."""
     return f"hsl({number * 137.5 % 360:.0f} 62% {(48, 62, 54)[number % 3]}%)"
@@ -115,7 +139,7 @@ def _text(id: Any, payload: dict[str, Any]) -> str:
 
 
 def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower())) - sklearn.feature_extraction.text.ENGLISH_STOP_WORDS
+    return set(_WORD.findall(text.lower())) - (sklearn.feature_extraction.text.ENGLISH_STOP_WORDS - _NO_STOP_WORDS)
 
 
 def _shares(inside: list[int], payloads: Sequence[dict[str, Any]]) -> dict[str, list[_Share]]:
@@ -171,7 +195,9 @@ def _by_words(inside: list[set[str]], everywhere: Counter[str], n: int) -> str |
         return None
     scores = {word: count * np.log(count * n / (len(inside) * everywhere[word])) for word, count in here.items()}
     telling = sorted((-score, -here[word], word) for word, score in scores.items() if score >= 0)
-    return ", ".join(word for _, _, word in telling[:_WORDS_OF_NAME]) or None
+    named = telling[:_WORDS_OF_NAME]
+    least = _LEAST_FREQUENT * max((here[word] for _, _, word in named), default=0)
+    return ", ".join(word for _, _, word in named if here[word] >= least) or None
 
 
 def _by_texts(central: NDArray[np.int64], texts: list[str]) -> str | None:

@@ -14,7 +14,7 @@ from safetensors.numpy import save as as_safetensors
 
 from hashlearn.codes import unpack
 from hashlearn.durable.files import write_bytes
-from hashlearn.explore.clusters import cluster_color, cluster_names, clusters_of
+from hashlearn.explore.clusters import cluster_color, cluster_names, clusters_of, typical_rows
 from hashlearn.explore.layout import MapLandmarks, landmark_points
 from hashlearn.hashers.saving import digest_of
 from hashlearn.html import render
@@ -52,6 +52,7 @@ class MapCluster(NamedTuple):
     center : (x, y)
         The position of its name.
     examples : list of ids
+        Its typical rows.
     """
 
     name: str
@@ -176,11 +177,13 @@ def _new(search: "SimilaritySearch", random_state: int) -> CollectionMap:
     else:
         all_points, labels = landmarks.place(codes)
         all_points[chosen], labels[chosen] = points, clusters.labels
-    names = cluster_names(clusters, [record.id for record in records], [record.payload or {} for record in records])
+    payloads = [record.payload or {} for record in records]
+    names = cluster_names(clusters, [record.id for record in records], payloads)
+    examples = [[records[row].id for row in rows] for rows in typical_rows(clusters, vectors, N_EXAMPLES)]
     alone, groups = _alone_and_groups(search, records)
     scaled, landmarks.points = _scaled(all_points, points)
     return CollectionMap(
-        scaled, labels, _clusters(names, scaled, labels, ids), landmarks, _checksum(codes), alone, groups
+        scaled, labels, _clusters(names, examples, scaled, labels), landmarks, _checksum(codes), alone, groups
     )
 
 
@@ -201,10 +204,14 @@ def _extended(kept: CollectionMap, path: Path, search: "SimilaritySearch") -> Co
     points[new] = np.clip(placed, 0, SIDE)
     names = [cluster.name for cluster in kept.clusters]
     there = set(ids.tolist())
+    examples = [
+        [id for id in cluster.examples if id in there] or ids[labels == number][:N_EXAMPLES].tolist()
+        for number, cluster in enumerate(kept.clusters)
+    ]
     return CollectionMap(
         points,
         labels,
-        _clusters(names, points, labels, ids),
+        _clusters(names, examples, points, labels),
         kept.landmarks,
         _checksum(codes),
         [id for id in kept.alone if id in there],
@@ -263,17 +270,12 @@ def _joined(pairs: list[tuple[Any, Any]]) -> list[list[Any]]:
     return groups
 
 
-def _clusters(names: list[str], points: NDArray, labels: NDArray, ids: NDArray) -> list[MapCluster]:
+def _clusters(names: list[str], examples: list[list[Any]], points: NDArray, labels: NDArray) -> list[MapCluster]:
     found = []
-    for cluster, name in enumerate(names):
+    for cluster, (name, typical) in enumerate(zip(names, examples)):
         rows = np.flatnonzero(labels == cluster)
-        if not len(rows):
-            found.append(MapCluster(name, 0, (0, 0), []))
-            continue
-        middle = np.median(points[rows], axis=0)
-        away = np.abs(points[rows].astype(np.int64) - middle.astype(np.int64)).sum(axis=1)
-        examples = ids[rows[np.argsort(away, kind="stable")[:N_EXAMPLES]]]
-        found.append(MapCluster(name, len(rows), (int(middle[0]), int(middle[1])), examples.tolist()))
+        x, y = np.median(points[rows], axis=0).tolist() if len(rows) else (0, 0)
+        found.append(MapCluster(name, len(rows), (int(x), int(y)), typical))
     return found
 
 

@@ -17,7 +17,7 @@ _HUES = ("red", "orange", "yellow", "green", "green", "cyan", "cyan", "blue", "b
 
 
 def looks_of(folder: str | Path, names: list[str]) -> list[dict[str, str]]:
-    """Brightness, color and shape of pictures, and their folder where they lie in several; reports its progress.
+    """Brightness, color and shape of pictures, and their folders if there are several. Reports its progress.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def brightness(pixels: NDArray[np.uint8]) -> str:
 
 
 def main_color(pixels: NDArray[np.uint8]) -> str:
-    """The color of most of the picture's saturated light, or gray.
+    """The main color among the saturated parts of a picture, or gray.
 
     >>> main_color(np.array([[[200, 20, 20]]], np.uint8)), main_color(np.full((2, 2, 3), 90, np.uint8))
     ('red', 'gray')

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.features.embed import FastEmbedEncoder
+from hashlearn.rows.inputs import as_matrix
 
 _LOADERS: dict[str, tuple[str, str, str]] = {
     "sentence-transformers": ("sentence_transformers", "SentenceTransformer", ""),
@@ -52,12 +53,12 @@ class ModelEncoder:
         call = self._call()
         if not listed:
             return np.empty((0, self.encode(["a"]).shape[1]), np.float32)
-        vectors = np.asarray(call(listed), np.float32)
-        if vectors.ndim != 2 or len(vectors) != len(listed):
+        vectors = as_matrix(call(listed), name="what encoder returns")
+        if len(vectors) != len(listed):
             raise ValueError(
                 f"encoder must return a vector for each text, got shape {vectors.shape} for {len(listed)} texts"
             )
-        return vectors
+        return vectors.astype(np.float32, copy=False)
 
     def config(self) -> dict[str, Any]:
         return {"library": self.library, "model_name": self.model_name, "description": self.description}

@@ -11,16 +11,12 @@ from numpy.typing import NDArray
 from hashlearn.features.encoders import Encoder, encoder_named
 from hashlearn.features.pictures import Skipped, picture_names, read_picture
 from hashlearn.progress import track
-from hashlearn.rows.formats.csv import DELIMITERS
+from hashlearn.rows.formats.csv import DELIMITERS, opened_table
 from hashlearn.rows.formats.problems import FileProblem, reading
 
 PICTURES_AT_A_TIME = 32
 DECODED_SIDE = 256
 """No encoder needs more pixels than this on the shorter side of a picture."""
-
-
-LONGEST_FIELD = 16 * 1024 * 1024
-"""Characters of a field of a CSV file; Python's own limit, 131,072, is less than a long article."""
 
 
 class EncodedImages(NamedTuple):
@@ -130,9 +126,7 @@ def texts_of_csv(path: str | Path, column: str) -> TextTable:
 
 def rows_of_csv(path: Path, column: str) -> Iterator[dict[str, str]]:
     """The rows of a CSV file whose first line names the columns, one of which must be there."""
-    # Excel writes a signature before UTF-8.
-    csv.field_size_limit(max(LONGEST_FIELD, csv.field_size_limit()))  # one setting for the process: it is never lowered
-    with reading(path, "csv"), path.open(encoding="utf-8-sig", newline="") as file:
+    with reading(path, "csv"), opened_table(path) as file:
         line = file.readline()
         file.seek(0)
         delimiter = next((each for each in DELIMITERS if each in line), ",")

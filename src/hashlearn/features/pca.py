@@ -41,7 +41,7 @@ class PCA:
 
     @classmethod
     def of(cls, X: Any, n_components: int) -> "PCA":
-        """Learn from the rows of ``X``, shape (n, n_features): whatever :func:`hashlearn.rows.as_rows` reads."""
+        """Learn from the rows of ``X``, shape (n, n_features), in a form for :func:`hashlearn.rows.as_rows`."""
         rows = as_rows(X)
         check_integer("n_components", n_components, low=1, high=rows.shape[1])
         moments = Moments.of(rows)

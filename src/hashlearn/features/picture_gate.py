@@ -104,7 +104,7 @@ def _is_see_through(image: Any) -> bool:
 
 
 def _on_ground(image: Any) -> Any:
-    """A picture in color, white where it was transparent, or dark where all that is seen is nearly white."""
+    """A picture in color. Transparent parts become white, or dark if all visible parts are nearly white."""
     from PIL import Image, ImageStat
 
     statistics = ImageStat.Stat(image.convert("L"), mask=image.getchannel("A").point(lambda alpha: alpha > 0 and 255))
@@ -135,7 +135,7 @@ ANSWERED = struct.Struct("<?IIQ")  # is a picture, width, height, length of the 
 
 
 def _serve(source: BinaryIO, sink: BinaryIO, most_bytes: int) -> None:
-    """Answer with pixels, or with the reason why there are none, until the input ends."""
+    """Answer each picture with its pixels, or with the reason why it has none, until the input ends."""
     from PIL import Image
 
     Image.preinit()

@@ -56,7 +56,13 @@ def picture_names(folder: str | Path) -> PictureNames:
     for path in (Path(parent, name) for parent, _, files in os.walk(top, onerror=unread) for name in files):
         name = path.relative_to(top).as_posix()
         suffix = path.suffix.lower()
-        if suffix not in SUFFIXES + UNREAD_SUFFIXES or name.startswith(".") or "/." in name or not path.is_file():
+        if suffix not in SUFFIXES + UNREAD_SUFFIXES or name.startswith(".") or "/." in name:
+            continue
+        try:
+            if not path.is_file():
+                continue
+        except OSError as error:  # its path is too long
+            skipped.append(Skipped(name.encode("utf-8", "replace").decode(), error.strerror or str(error)))
             continue
         if suffix in UNREAD_SUFFIXES:
             skipped.append(Skipped(name, f"{suffix} files are not read; convert it to JPEG or PNG"))

@@ -468,8 +468,8 @@ class CenteredView(NamedTuple):
 
 
 class RowParts(NamedTuple):
-    """The vectors whose sums stand for rows: the words or, with fewer products and the same result, the directions of
-    levels.
+    """The vectors whose sums stand for rows: words, or the directions of levels, which need fewer products for the same
+    result.
 
     ``word_squares`` is added to the products to give the weights of words; None adds nothing. With levels and distances
     it is the part that a word adds to the squared length of a row. Corrections leave this part out, so they are small,
@@ -537,7 +537,7 @@ class Corrector(NamedTuple):
 
 
 class RestSearch(NamedTuple):
-    """Finds the bits of levels, and then those of the last group: what the byte of the correction leaves over.
+    """Finds the bits of levels, and then the bits of the last group, which hold the rest of the correction.
 
     It computes in double precision. The bits of a row then depend on the row alone.
     """

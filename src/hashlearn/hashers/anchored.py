@@ -82,7 +82,7 @@ class AnchorSummary(NamedTuple):
     random_state: Any
 
     def rng(self) -> np.random.RandomState:
-        """Random numbers that go on where the passes over the data ended."""
+        """The random generator in its state after the passes over the data."""
         rng = np.random.RandomState()
         rng.set_state(self.random_state)
         return rng
@@ -140,7 +140,7 @@ def summarize(
     spectral: int | None = None,
     rescale: bool = True,
 ) -> AnchorSummary:
-    """Go over the rows and return their summary, with the sums that are asked for.
+    """The summary of some rows, with the sums that the arguments ask for.
 
     Parameters
     ----------

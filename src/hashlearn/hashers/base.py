@@ -1,8 +1,8 @@
 """The contract of every method: fit once, then scores, then packed codes.
 
-A method subclasses :class:`Hasher`, learns in ``fit`` and says in ``_scores`` what a block of rows scores, or in
-``_scorer`` where something is to be prepared once for all blocks. A bit is one where its score is above zero. What is
-shared (checks of the input, going over blocks, packing, saving) is here.
+A method subclasses :class:`Hasher`, learns in ``fit`` and computes the scores of a block of rows in ``_scores``. If
+something is prepared once for all blocks, it writes ``_scorer`` instead. A bit is one where its score is above zero.
+This file has what all methods share: checks of the input, passes over blocks, packing, saving.
 """
 
 import os
@@ -387,7 +387,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
 
 def _checkable(X: Any) -> Any:
-    """RowBlocks where X names rows; otherwise what scikit-learn checks: an array, or a frame with names of features."""
+    """X as RowBlocks, or as an array or a frame with names of features, which scikit-learn then checks."""
     if isinstance(X, RowBlocks) or (not isinstance(X, np.ndarray) and is_frame_of_numbers(X)):
         return X
     rows = plain_rows(X)

@@ -7,8 +7,8 @@ nearest neighbors ("KNN shrinkage"), so that the planes at zero cut through spar
     min_{B, R}  ||B - V R||_F^2                           B in {-1, +1}^{n x b},  R'R = I
 
 The published program gives the rows of the database the codes B of their shrunk selves (:meth:`KNNH.fit_codes`);
-queries are not shrunk (:meth:`KNNH.transform`). It moves one row after the other, so that later rows see neighbors that
-have been moved; this file moves all rows at once. No bits of the program are compared with ours.
+queries are not shrunk (:meth:`KNNH.transform`). The program moves one row after the other, so later rows see neighbors
+that were moved; this file moves all rows at once. So no test compares the bits of the program with ours.
 """
 
 from typing import ClassVar

@@ -7,8 +7,8 @@ less similar to it in Hamming space than the landmarks j of the rest of its list
 
     T_uv = tanh(x_u W) . tanh(x_v W),      (i, j) is active while  beta + T_ri > T_rj
 
-with sigma the logistic function and x the landmarks in the leading principal directions. Each gradient step
-takes one anchor, and the anchors take turns. The objective is read off the authors' released implementation.
+with sigma the logistic function and x the landmarks in the leading principal directions. Each gradient step takes one
+anchor, and the anchors take turns. The objective is taken from the authors' released program.
 """
 
 import numpy as np
@@ -160,7 +160,7 @@ def _gradient(points: NDArray, affinity: NDArray, anchor: int, W: NDArray, k: in
 
 
 def _released_gradient(points: NDArray, affinity: NDArray, anchor: int, W: NDArray, k: int, beta: float) -> NDArray:
-    """The same sums with codes and points that do not belong together, and point k in place of every j."""
+    """The sums of the published program: codes and points of different landmarks, and point k instead of point j."""
     ordered = points[np.argsort(affinity, kind="stable")]
     H = np.tanh(points @ W)
     far, near = _slopes(H, k, beta)

@@ -1,4 +1,4 @@
-"""Pipelines of scikit-learn that end in a hasher, wherever a hasher is wanted."""
+"""Pipelines of scikit-learn that end in a hasher, for code that wants a hasher."""
 
 from typing import Any, Self
 
@@ -10,7 +10,7 @@ from hashlearn.hashers.saving import is_pipeline, n_bits_of, save_hasher
 
 
 def as_hasher(hasher: Any) -> Hasher:
-    """A hasher as it is; a pipeline as a hasher that also reads files and blocks of rows."""
+    """A hasher is returned unchanged, a pipeline as a hasher that also reads files and blocks of rows."""
     return PipelineHasher(hasher) if is_pipeline(check_hasher("hasher", hasher)) else hasher
 
 

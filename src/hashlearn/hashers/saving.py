@@ -1,4 +1,4 @@
-"""A hasher, or a pipeline that ends in one, to a model folder and back.
+"""Write a hasher, or a pipeline that ends in one, to a model folder, and read it back.
 
 An array becomes ``{"$tensor": name}``, and its numbers are kept in a separate table. Other values that JSON cannot
 express get a tag too. A random generator is not a value and becomes null. Reading runs no code from the file: a class
@@ -70,7 +70,7 @@ def save_hasher(hasher: Any, folder: str | Path) -> str:
 
 
 def save_new_hasher(hasher: Any, folder: Path) -> str:
-    """As :func:`save_hasher`, to a folder that is not there, under a name that nobody else knows."""
+    """As :func:`save_hasher`, to a new folder that no other process writes to."""
     return write_new_model(state_of(hasher), folder)
 
 
@@ -126,7 +126,7 @@ def n_bits_of(hasher: Any) -> int:
 def encode(value: Any, path: str, tensors: MutableMapping[str, NDArray]) -> Any:
     """``value`` as JSON; its arrays are added to ``tensors`` under names that start with ``path``.
 
-    Raises TypeError naming the path where a value is none that can be kept.
+    Raises a TypeError that names the path of a value that cannot be kept.
     """
     if isinstance(value, np.generic):
         value = value.item()

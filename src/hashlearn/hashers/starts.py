@@ -2,31 +2,30 @@
 
 The choice needs no labels. Two numbers decide most of it:
 
-- the *local dimension*: in how many dimensions the rows spread around one of them
-  (:func:`local_dimension`), found from a sample;
+- the *local dimension*: the number of dimensions in which rows spread around a row, estimated from a sample
+  (:func:`local_dimension`);
 - the *effective number of directions* of all rows, ``(sum l_i)^2 / sum l_i^2`` with l_i the eigenvalues of the
   covariance: it is d if the data spread alike in all directions and 1 if they lie on a line.
 
-Embeddings of networks fill many dimensions, also around a row, and a projection separates their classes: JPSH starts
-from ITQ codes there and does its rounds. Pixels, and pictures of one thing, lie on bent surfaces of few dimensions,
-which the anchor graph follows and a projection does not: JPSH takes the spectral start. If the rows spread in more
-dimensions around one of them than in all (gradients do), most of these dimensions are noise, and the start is spectral
-as well.
+Embeddings of networks fill many dimensions, also around a row, and a projection separates their classes. For them JPSH
+starts from ITQ codes and runs its rounds. Pixels lie on bent surfaces of few dimensions. The anchor graph follows such
+a surface, a projection does not. For them JPSH takes the spectral start. If the local dimension is above the number of
+directions (as for gradients), most local dimensions are noise, and the start is spectral as well.
 
-Two kinds of data leave it in doubt. There both starts are made with a few bits, and the spectral one is taken if the
-codes of neighboring anchors agree much better in it:
+For two kinds of data these numbers do not decide. For them both starts are made with a few bits. JPSH takes the
+spectral one if its codes of neighboring anchors agree much better:
 
 - Whitened data spread equally in all directions. With fewer bits than features, ITQ's choice of directions is then
   arbitrary.
-- Weighted words in their singular directions spread in many of them, but a text may have near copies: a low local
-  dimension is no sign of a bent surface there.
+- Weighted words spread in many of their singular directions, but texts may have near copies. So a low local dimension
+  is no sign of a bent surface.
 
 Why not one quantity and one limit: on the 63 datasets of ``benchmarks/results/starts.jsonl`` this rule loses more than
-1 % of the better start's mAP on 7. The best single limit on the local dimension, the directions, their ratio, their
-product or the share of variance that anchors explain loses as much on 12 or more, and three times as much in all
-(``python benchmarks/starts.py --rules``). No single number separates whitened pixels from whitened embeddings, or tags
-from weighted words. For such data the two starts must be compared. The comparison alone is not enough either: for a
-bent surface of two dimensions in a hundred features it chooses ITQ.
+1 % of the better start's mAP on 7. A single limit was tried on the local dimension, the directions, their ratio, their
+product, and the share of variance that anchors explain. The best of them loses more than 1 % on 12 datasets or more,
+and three times as much in all (``python benchmarks/starts.py --rules``). No single number separates whitened pixels
+from whitened embeddings, or tags from weighted words. For such data the two starts must be compared. The comparison
+alone is not enough either: for a bent surface of two dimensions in a hundred features it chooses ITQ.
 """
 
 from math import sqrt
@@ -39,7 +38,7 @@ from hashlearn.checks import check_matrix
 from hashlearn.hashers.anchored import AnchorSummary
 from hashlearn.hashers.itq import ITQ
 from hashlearn.linalg.anchors.graph import ROTATION_ROWS, PairwiseSums, spectral_offsets
-from hashlearn.linalg.anchors.search import AnchorSearch
+from hashlearn.linalg.anchors.search import nearest_anchors
 
 SPECTRAL_NEIGHBORS = 2
 SPECTRAL_ROUNDS = 30
@@ -126,9 +125,9 @@ def data_local_dimension(summary: AnchorSummary) -> float:
 def local_dimension(X: NDArray, n_queries: int, k: int) -> float:
     """In how many dimensions the rows spread around one of them (Levina and Bickel, NIPS 2004).
 
-    Of a row it is ``1 / mean_j log(r_k / r_j)``, j < k, with r_j the distance of the j-th nearest other row: in D
-    dimensions their number within r grows as r^D. The median over some rows is returned. Rows with many copies count as
-    zero. Rows whose neighbors are all equally far are left out, for example texts that share no word.
+    For one row it is ``1 / mean_j log(r_k / r_j)``, j < k, with r_j the distance of the j-th nearest other row: in D
+    dimensions the number of rows within r grows as r^D. The median over some rows is returned. Rows with many copies
+    count as zero. Rows whose neighbors are all equally far are left out, for example texts that share no word.
 
     Parameters
     ----------
@@ -143,7 +142,7 @@ def local_dimension(X: NDArray, n_queries: int, k: int) -> float:
         return 0.0
     centered = X - X.mean(axis=0)  # products of rows far from the origin would lose their distances
     queries = centered[:: -(-len(X) // n_queries)]
-    squared = AnchorSearch(centered).nearest(queries, k + 1)[1][:, 1:].astype(np.float64)  # the first is the row itself
+    squared = nearest_anchors(queries, centered, k + 1)[1][:, 1:].astype(np.float64)  # the first is the row itself
     with np.errstate(divide="ignore", invalid="ignore"):
         growth = np.log(squared[:, -1:] / squared[:, :-1]).mean(axis=1)
     known = growth[~(growth < EQUALLY_FAR)]
@@ -151,7 +150,7 @@ def local_dimension(X: NDArray, n_queries: int, k: int) -> float:
 
 
 def effective_directions(sums: PairwiseSums) -> float:
-    """In how many directions the rows spread, which count by their degrees in the anchor graph."""
+    """The effective number of directions of the rows; a row counts by its degree in the anchor graph."""
     total = float(sums.A1.sum())
     mean = sums.XD1 / total
     covariance = sums.XDX / total - np.outer(mean, mean)
@@ -160,13 +159,14 @@ def effective_directions(sums: PairwiseSums) -> float:
 
 
 def roughness(codes: NDArray, summary: AnchorSummary) -> float:
-    """How often a bit differs between neighboring anchors, over how often it differs between any two rows.
+    """The share of bits that differ between neighboring anchors, divided by the share that differs between any two
+    rows.
 
     ``codes`` has shape (n_bits, m); an anchor counts as often as it has rows.
     """
     shares = summary.spacing.shares
     k = min(ROUGHNESS_NEIGHBORS + 1, len(summary.anchors))
-    neighbors = AnchorSearch(summary.anchors).nearest(summary.anchors, k)[0][:, 1:]
+    neighbors = nearest_anchors(summary.anchors, summary.anchors, k)[0][:, 1:]
     near = (codes[:, :, None] != codes[:, neighbors]).mean(axis=(0, 2)) @ shares
     return float(near / max(0.5 * (1 - (codes @ shares) ** 2).mean(), 1e-12))
 

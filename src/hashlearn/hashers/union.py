@@ -23,8 +23,8 @@ class HasherUnion(Hasher):
     Parameters
     ----------
     hashers : list of Hasher
-        At least one. They are cloned before they learn. Parameters of one are reached through its class name in lower
-        case, with a number where the class occurs more than once: ``itq__max_iter``, ``lsh-1__n_bits``.
+        At least one. They are cloned before they learn. The name of a hasher's parameter begins with its class in lower
+        case, and with a number if there are several of this class: ``itq__max_iter``, ``lsh-1__n_bits``.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class HasherUnion(Hasher):
         return super().set_params(**params)
 
     def _named(self) -> list[tuple[str, Hasher]]:
-        """The hashers with the names their parameters go by; none where ``hashers`` is no list."""
+        """The hashers by the names in their parameters; no hashers if ``hashers`` is not a list."""
         hashers = self.hashers if isinstance(self.hashers, (list, tuple)) else []
         names = [type(hasher).__name__.lower() for hasher in hashers]
         seen: Counter[str] = Counter()

@@ -1,8 +1,8 @@
 """Pages for people: one Jinja environment, one style sheet and the scripts that all pages share.
 
-``templates/`` has a folder for the pages of the server, for reports and for the review of duplicates; ``parts.html``
-has what they share. ``static/`` has ``style.css``, the scripts and the icon. The server serves these files. A page that
-is one file has them inside (``inline`` in a template).
+``templates/`` has a folder for the pages of the server, for reports, for the review of duplicates and for notebooks;
+``document.html`` is the frame of a page that is one file. ``static/`` has ``style.css``, the scripts and the icon. The
+server serves these files. A page that is one file has them inside (``inline`` in a template).
 """
 
 from collections.abc import Mapping

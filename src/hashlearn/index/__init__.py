@@ -4,7 +4,8 @@ from hashlearn.codes.results import Neighbors, RangeResult
 from hashlearn.index.asymmetric import AsymmetricIndex
 from hashlearn.index.base import Pairs
 from hashlearn.index.hamming import HammingIndex
-from hashlearn.index.partitioned import PartitionedIndex, ProbedNeighbors
+from hashlearn.index.list_search import ProbedNeighbors
+from hashlearn.index.partitioned import PartitionedIndex
 
 __all__ = [
     "AsymmetricIndex",

@@ -15,12 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.checks import check_matrix, check_number
 from hashlearn.codes import Corrections
 from hashlearn.codes.results import Neighbors, RangeResult
-from hashlearn.index.base import CodeIndex, check_k, filled_up, joined_ranges, nearest_of, packed
+from hashlearn.index.base import CodeIndex, check_k, filled_up, found_in_blocks, joined_ranges, nearest_of, packed
 from hashlearn.index.choose import Shown
 from hashlearn.index.code_table import CodeTable, Segment
 from hashlearn.index.kernels.asymmetric import (
     POSITION_MASK,
-    QUERIES_PER_BLOCK,
     QUERY_SHIFT,
     SUM_BITS,
     Codes,
@@ -78,17 +77,14 @@ class RealEngine:
         self, weights: NDArray[np.float32], affine: Affine, distance: float, n_jobs: int, shown: Shown
     ) -> RangeResult:
         """All codes that are shown at a distance or less."""
-        counts = np.zeros(len(weights), np.int64)
-        distances, ids = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
-        for start in range(0, len(weights), QUERIES_PER_BLOCK):
-            quantized = quantize(weights[start : start + QUERIES_PER_BLOCK], self.segment.n_bits, *affine)
+
+        def found(part: slice) -> tuple[Keys, NDArray[np.float32], Keys]:
+            quantized = quantize(weights[part], self.segment.n_bits, *affine)
             hits, sums = self._range(quantized, distance, n_jobs, shown)
             query = hits >> QUERY_SHIFT
-            counts[start : start + QUERIES_PER_BLOCK] = np.bincount(query, minlength=len(quantized.units))
-            distances.append(quantized.estimates(query, sums))
-            ids.append(self.segment.ids_at(hits & POSITION_MASK))
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        return RangeResult(offsets, np.concatenate(distances), np.concatenate(ids))
+            return query, quantized.estimates(query, sums), self.segment.ids_at(hits & POSITION_MASK)
+
+        return found_in_blocks(len(weights), found, np.float32)
 
     def _range(self, weights: QuantizedQueries, distance: float, n_jobs: int, shown: Shown) -> tuple[Keys, Keys]:
         """Hits ``query << 54 | position`` of at most 512 queries and their sums, by query, sum and position."""
@@ -328,10 +324,7 @@ def _values(corrections: Corrections | None) -> ArrayLike | None:
 def _affine(corrections: Any) -> Affine:
     if not isinstance(corrections, tuple) or len(corrections) != 3:
         raise TypeError(f"corrections must be hashlearn.Corrections, got {type(corrections).__name__}")
-    return _check_affine(*corrections[1:])
-
-
-def _check_affine(scale: Any = None, offset: Any = None) -> Affine:
+    _, scale, offset = corrections
     return Affine(
         check_number("the scale of corrections", scale, low=1e-30, high=1e30),
         check_number("the offset of corrections", offset, low=-_LARGEST, high=_LARGEST),

@@ -16,6 +16,7 @@ from hashlearn.durable.files import replacing
 from hashlearn.index.choose import Shown
 from hashlearn.index.code_table import CodeTable, Segment, packed_mask, thread_lock, unpacked_mask
 from hashlearn.index.file import read_table, write_table
+from hashlearn.index.kernels.scan import QUERIES_PER_BLOCK
 
 MAX_BITS = 4096
 MOST_EMPTY_PLACES = 65536  # of a result row, where k is above the number of codes
@@ -296,6 +297,23 @@ def filled_up(found: Neighbors, k: int, nothing: float) -> Neighbors:
     empty = ((0, 0), (0, missing))
     distances: Any = np.pad(found.distances, empty, constant_values=nothing)
     return Neighbors(distances, np.pad(found.ids, empty, constant_values=NO_ID))
+
+
+def found_in_blocks(
+    n_queries: int, found: Callable[[slice], tuple[NDArray, NDArray, NDArray]], distance_type: type
+) -> RangeResult:
+    """The hits of all queries. ``found`` gives those of some: their queries, ascending from 0, distances and ids."""
+    counts = np.zeros(n_queries, np.int64)
+    distances: list[NDArray] = [np.empty(0, distance_type)]
+    ids: list[NDArray] = [np.empty(0, np.int64)]
+    for start in range(0, n_queries, QUERIES_PER_BLOCK):
+        part = slice(start, start + QUERIES_PER_BLOCK)
+        queries, near, named = found(part)
+        counts[part] = np.bincount(queries, minlength=len(counts[part]))
+        distances.append(near.astype(distance_type, copy=False))
+        ids.append(named)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    return RangeResult(offsets, np.concatenate(distances), np.concatenate(ids))
 
 
 def joined_ranges(parts: list[RangeResult], *, in_order: bool) -> RangeResult:

@@ -24,10 +24,10 @@ from hashlearn.index.kernels.lists import Kept
 from hashlearn.index.partition import Partition
 from hashlearn.rows import RowBlocks
 
-N_QUERIES = {1: 1000, 10: 1000, 100: 200, 1000: 50}
+N_QUERIES = {1: 2000, 10: 1000, 100: 200, 1000: 50}
 """Numbers of neighbors that recalls are measured for, and the most queries of each."""
 
-_LEAST_QUERIES, _COMPARISONS = 500, 100_000_000
+_LEAST_QUERIES, _COMPARISONS = 500, 200_000_000
 """Rows that are queries: 500, or more where it takes no more comparisons with all rows than these."""
 
 _FEWEST_QUERIES, _ROWS_PER_QUERY = 100, 10
@@ -59,7 +59,7 @@ class ListPlan(NamedTuple):
 
     ``candidates`` are the most that a query has. ``margin`` says how far above the estimate of the last of
     ``neighbors`` they may be (:class:`Kept`); infinity is any. ``is_flat`` says to compare the vectors of all rows
-    instead, which costs less or is the only way.
+    instead, which costs less or is the only way. ``is_among_few`` says that a filter keeps half of the rows or fewer.
     """
 
     probes: Probes
@@ -69,6 +69,7 @@ class ListPlan(NamedTuple):
     is_flat: bool = False
     margin: float = np.inf
     neighbors: int = 1
+    is_among_few: bool = False
 
     @property
     def has_margin(self) -> bool:
@@ -122,7 +123,7 @@ class Frontier:
         flat = ListPlan(Probes(self._n_lists), n_allowed, 1.0, each * n_allowed, is_flat=True)
         each += _CANDIDATE_COST
         n_neighbors = k * n_rows / max(1, n_allowed)
-        recalls = np.maximum.accumulate(self._between("recalls", n_neighbors), axis=0)
+        recalls = self._between("recalls", n_neighbors)
         counts = self._between("counts", n_neighbors) * k / n_neighbors
         wanted = min(recall, float(recalls.max()))
         misses, codes = np.log(1 - self.arrays["shares"]), self.arrays["codes"]
@@ -132,12 +133,14 @@ class Frontier:
             choices += [(most, float(margin)) for margin in self.arrays["margins"]]
         plans = []
         for (candidates, margin), measured, count in zip(choices, recalls.T, counts.T):
-            if measured[-1] >= wanted:
-                share = 1 - np.exp(np.interp(wanted, measured, misses))
-                probes = Probes(self._n_lists, float(share), float(self.arrays["sharpness"][0]))
-                cost = float(np.interp(wanted, measured, codes) + each * np.interp(wanted, measured, count))
+            if measured.max() >= wanted:
+                rises = np.append(True, measured[1:] > np.maximum.accumulate(measured)[:-1])
+                missed, looked_at, n = (np.interp(wanted, measured[rises], x[rises]) for x in (misses, codes, count))
+                probes = Probes(self._n_lists, float(1 - np.exp(missed)), float(self.arrays["sharpness"][0]))
+                cost = float(looked_at + each * n)
                 candidates = min(candidates, max(1, n_allowed))
-                plans.append(ListPlan(probes, candidates, wanted, cost, margin=margin, neighbors=k))
+                plan = ListPlan(probes, candidates, wanted, cost, margin=margin, neighbors=k)
+                plans.append(plan._replace(is_among_few=2 * n_allowed <= n_rows))
         best = min(plans, key=lambda plan: plan.cost)
         is_sure = wanted == recall and 2 * n_allowed > n_rows  # few rows lie less evenly than many
         # Beyond the numbers of neighbors that were measured, lists hold fewer of them than these recalls say.
@@ -157,7 +160,7 @@ def n_drawn(n_rows: int) -> int:
     """How many of the rows are the queries that recalls are measured with, if there are no others.
 
     >>> n_drawn(500), n_drawn(20_000), n_drawn(160_000), n_drawn(10_000_000)
-    (100, 1000, 625, 500)
+    (100, 2000, 1250, 500)
     """
     wanted = min(max(N_QUERIES.values()), max(_LEAST_QUERIES, _COMPARISONS // max(1, n_rows)))
     return min(wanted, max(_FEWEST_QUERIES, n_rows // _ROWS_PER_QUERY))
@@ -203,7 +206,8 @@ def measured(
         for j, share in enumerate(shares):
             places, above = candidates(k, share)
             gaps = _at_places(above, places)
-            recalls[i, j] = [*((places < n).mean() for n in fixed), *((gaps <= margin).mean() for margin in margins)]
+            found = [*(places < n for n in fixed), *(gaps <= margin for margin in margins)]
+            recalls[i, j] = [_reliable_mean(of_choice.mean(axis=1)) for of_choice in found]
             counts[i, j] = [*fixed, *((above <= margin).sum(axis=1).mean() for margin in margins)]
     weights = _weights(partition, sizes, queries, sharpness)
     for j, share in enumerate(shares):
@@ -218,6 +222,11 @@ def measured(
         "sharpness": np.array([sharpness]),
     }
     return Frontier(arrays, partition.n_lists, partition.n_features)
+
+
+def _reliable_mean(recalls: NDArray[np.float64]) -> float:
+    """The mean recall of queries less its standard error: of many combinations, a plan takes one that had luck."""
+    return max(0.0, float(recalls.mean() - recalls.std() / len(recalls) ** 0.5))
 
 
 def _most_candidates(k: float, n_rows: int) -> int:

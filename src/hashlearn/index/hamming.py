@@ -8,7 +8,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.checks import check_choice, check_integer
 from hashlearn.codes.results import NO_DISTANCE, Neighbors, RangeResult
-from hashlearn.index.base import CodeIndex, Pairs, check_k, filled_up, joined_ranges, nearest_of, packed
+from hashlearn.index.base import (
+    CodeIndex,
+    Pairs,
+    check_k,
+    filled_up,
+    found_in_blocks,
+    joined_ranges,
+    nearest_of,
+    packed,
+)
 from hashlearn.index.choose import SEARCH_METHODS, Engine, RangeSearch, SearchMethod, Shown, split_hits
 from hashlearn.index.code_table import Segment
 from hashlearn.index.kernels.scan import POSITION_BITS, POSITION_MASK, QUERIES_PER_BLOCK
@@ -253,19 +262,16 @@ def _within(
     engine: Engine, codes: NDArray[np.uint8], radius: int, method: SearchMethod, n_jobs: int, shown: Shown
 ) -> RangeResult:
     """The codes of one segment within the radius."""
-    counts = np.zeros(len(codes), np.int64)
-    distances, ids = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
-    for start in range(0, len(codes), QUERIES_PER_BLOCK):
-        block = codes[start : start + QUERIES_PER_BLOCK]
+
+    def found(part: slice) -> tuple[Keys, Keys, Keys]:
+        block = codes[part]
         search = RangeSearch(block, np.zeros(len(block), np.int64), radius)
         hits = np.concatenate(list(engine.range(search, method, n_jobs, shown)))
         hits.sort()
         query, distance, position = split_hits(hits)
-        counts[start : start + len(block)] = np.bincount(query, minlength=len(block))
-        distances.append(distance.astype(np.int32))
-        ids.append(engine.segment.ids_at(position))
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    return RangeResult(offsets, np.concatenate(distances), np.concatenate(ids))
+        return query, distance, engine.segment.ids_at(position)
+
+    return found_in_blocks(len(codes), found, np.int32)
 
 
 def _pairs(engine: Engine, radius: int, method: SearchMethod, n_jobs: int) -> Iterator[Pairs]:

@@ -96,6 +96,7 @@ class ListTable:
             _read_only(self.rows),
             lists.first_tiles,
             lists.sizes,
+            lists.sizes.astype(np.float32),
             np.where(used, levels, np.float32(LARGEST_LEVEL)),
             lists.offsets,
             lists.scales,

@@ -8,87 +8,32 @@ import copy
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from hashlearn.checks import check_choice, check_integer, check_number, plain_array
+from hashlearn.checks import check_choice, check_integer, check_number
 from hashlearn.codes import bytes_per_code
-from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
-from hashlearn.durable.files import replacing
+from hashlearn.codes.results import RangeResult
 from hashlearn.index.base import MAX_BITS, check_k
 from hashlearn.index.code_table import thread_lock
-from hashlearn.index.file import Sections, read_sections, write_sections
-from hashlearn.index.frontier import N_QUERIES, Frontier, ListPlan, measured, n_drawn, nearest_rows
-from hashlearn.index.kernels.list_queries import Geometry, Lists, Probes
-from hashlearn.index.kernels.lists import (
-    KEY_SHIFT,
-    NO_BITS,
-    QUERIES_PER_BLOCK,
-    Allowed,
-    Kept,
-    knn_in_lists,
-    within_lists,
-)
-from hashlearn.index.kernels.products import vector_tiles
-from hashlearn.index.kernels.rerank import METRIC_NUMBERS, Vectors, nearest_in_lists, nearest_of_candidates
-from hashlearn.index.kernels.simd import TILE
-from hashlearn.index.list_table import ListArrays, ListTable, tiles_of
-from hashlearn.index.partition import METRICS, EncodedRows, Partition, encode_block, word_rows
+from hashlearn.index.frontier import N_QUERIES, ListPlan, measured, n_drawn, nearest_rows
+from hashlearn.index.kernels.list_queries import Probes
+from hashlearn.index.kernels.lists import NO_BITS, Kept
+from hashlearn.index.list_file import mapped_lists, write_lists
+from hashlearn.index.list_search import ListState, ProbedNeighbors, check_queries_finite, row_numbers
+from hashlearn.index.list_table import ListTable
+from hashlearn.index.partition import METRICS, EncodedRows, Partition, encode_block
 from hashlearn.rows import RowBlocks, as_rows, map_blocks
-from hashlearn.threads import check_n_jobs, run_all, split
-
-MAGIC = b"HLLISTS\n"
-VERSION = 2
 
 _ROWS_AT_ONCE = 1 << 24  # encoded before they are written into lists
 _LISTS_PER_PROBE = 16
 _LEAST_PROBES = 16
 _LISTS_PER_ROOT = 2.0  # of the number of rows
-_FEWER_LEFT_OUT = 8  # times less of the weight, where a filter leaves too few rows
-_NEARLY_ALL = 0.9999
 _NOBODY = np.int64(-2)  # the row of a query that is none; -1 is a place that nothing fills
 _ROWS_PER_NEIGHBOR = 20  # of the recalls that are measured: more neighbors are looked for among all rows
-_VECTOR_TYPES = np.dtype(np.float32), np.dtype(np.float16)
-_EVERY_ROW = Allowed()
-_ARRAYS_OF_PARTITION = ("centers", "words", "directions", "shrinkage", "weights")
-
-
-class ProbedNeighbors(Neighbors):
-    """The nearest rows of each query, and how they were found.
-
-    Attributes
-    ----------
-    probed : ndarray of shape (n_queries,), int64
-        How many lists each query has looked at.
-    recall : float or None
-        The share of the true nearest rows that is expected among these, in the mean over queries such as those that
-        the index was tuned with; 1.0 where all vectors were compared, None where it is not known.
-    """
-
-    probed: NDArray[np.int64]
-    recall: float | None
-
-    @classmethod
-    def of(
-        cls, distances: NDArray[Any], ids: NDArray[Any], probed: NDArray[np.int64], recall: float | None = None
-    ) -> Self:
-        found = cls(distances, ids)
-        found.probed, found.recall = probed, recall
-        return found
-
-
-class _State(NamedTuple):
-    """All that a search needs; a change makes another one."""
-
-    partition: Partition
-    geometry: Geometry
-    table: ListTable
-    lists: Lists
-    frontier: Frontier | None = None
-    file: Sections | None = None
 
 
 class PartitionedIndex:
@@ -144,7 +89,7 @@ class PartitionedIndex:
         self._random_state = random_state
         self._begin(None)
 
-    def _begin(self, state: _State | None) -> None:
+    def _begin(self, state: ListState | None) -> None:
         # All that a search needs hangs on this one reference, which a change replaces at its end.
         self._state = state
         self._changing = thread_lock()
@@ -164,7 +109,7 @@ class PartitionedIndex:
             self._begin(None)
         else:
             partition, n_bytes, arrays, frontier = content
-            self._begin(_state_of(partition, ListTable(n_bytes, *arrays), frontier))
+            self._begin(ListState.of(partition, ListTable(n_bytes, *arrays), frontier))
 
     def __copy__(self) -> Self:
         other = type(self).__new__(type(self))
@@ -233,14 +178,14 @@ class PartitionedIndex:
             This object.
         """
         rows = as_rows(X)
-        n_lists = self._n_lists or max(1, round(_LISTS_PER_ROOT * len(rows) ** 0.5))
+        n_lists = self._n_lists or max(1, min(len(rows), round(_LISTS_PER_ROOT * len(rows) ** 0.5)))
         if len(rows) < max(2, n_lists):
             raise ValueError(f"X must have at least {max(2, n_lists)} rows for {n_lists} lists, got {len(rows)}")
         rng = check_random_state(self._random_state)
         partition = Partition.learned(rows, n_lists, self.n_bits, self.metric, self._words, rng)
         table = ListTable.empty(partition.n_lists, bytes_per_code(self.n_bits))
         with self._changing:
-            self._state = _state_of(partition, table)
+            self._state = ListState.of(partition, table)
         return self
 
     def add(self, X: Any, rows: ArrayLike | None = None) -> Self:
@@ -261,7 +206,7 @@ class PartitionedIndex:
         with self._changing:
             state = self._fitted
             source = as_rows(X)
-            _check_width("X", source.shape[1], state.partition)
+            state.check_width("X", source.shape[1])
             numbers = _check_new_rows(rows, len(source), state.table.next_row)
             table = state.table
             if state.file is not None:
@@ -284,7 +229,7 @@ class PartitionedIndex:
         PartitionedIndex
             This object.
         """
-        numbers = _integers(rows, "rows")
+        numbers = row_numbers(rows, "rows")
         with self._changing:
             self._replace_table(self._fitted.table.removing(numbers))
         return self
@@ -327,7 +272,7 @@ class PartitionedIndex:
         X : array of shape (n, n_features), or another source of rows as for :meth:`fit`
             The vectors of ``rows``.
         queries : array of shape (n_queries, n_features), or None
-            What searches will be asked; some hundreds. None draws 500 to 1,000 of the rows, and no row finds itself.
+            What searches will be asked; some hundreds. None draws 500 to 2,000 of the rows, and no row finds itself.
         rows : array of shape (n,), ascending integers, or None
             None is 0, 1, 2, ... up to the last there has ever been. Rows that were removed are not looked at.
 
@@ -339,8 +284,8 @@ class PartitionedIndex:
         with self._changing:
             state = self._fitted
             source, present = as_rows(X), state.table.present()
-            _check_width("X", source.shape[1], state.partition)
-            numbers = np.arange(len(present)) if rows is None else _integers(rows, "rows")
+            state.check_width("X", source.shape[1])
+            numbers = np.arange(len(present)) if rows is None else row_numbers(rows, "rows")
             if len(source) != len(numbers) or (len(numbers) and numbers[-1] >= len(present)):
                 raise ValueError(f"X must have a vector for each of {len(numbers)} rows, got {len(source)}")
             there = present[numbers]
@@ -350,13 +295,14 @@ class PartitionedIndex:
                 itself = check_random_state(0).permutation(np.flatnonzero(there))[: n_drawn(n_there)]
                 asked = source.take(itself).astype(np.float32, copy=False)
             else:
-                asked = _check_queries(queries, state.partition)
+                asked = state.checked_queries(queries, "queries")
+                check_queries_finite(bool(np.isfinite(asked).all()), "queries")
                 itself = np.full(len(asked), _NOBODY)
             if most < 1 or not len(asked):
                 raise ValueError("tune needs at least two rows in the index, and a query")
             truth = numbers[nearest_rows(source, state.partition, asked, itself, most, there)]
             frontier = measured(
-                partial(self._candidates_but, itself=np.where(itself == _NOBODY, _NOBODY, numbers[itself])),
+                partial(state.candidates_of_rows, itself=np.where(itself == _NOBODY, _NOBODY, numbers[itself])),
                 state.partition,
                 state.table.lists.sizes,
                 state.table.lists_of,
@@ -379,11 +325,11 @@ class PartitionedIndex:
         array of shape (n,), int64
             Numbers of lists.
         """
-        partition, source = self._fitted.partition, as_rows(X)
-        _check_width("X", source.shape[1], partition)
+        state, source = self._fitted, as_rows(X)
+        state.check_width("X", source.shape[1])
         lists = np.empty(len(source), np.int64)
         for part, block in source:
-            lists[part] = partition.nearest_lists(block)
+            lists[part] = state.partition.nearest_lists(block)
         return lists
 
     def squared_residuals(self, X: ArrayLike) -> NDArray[np.float32]:
@@ -399,8 +345,8 @@ class PartitionedIndex:
         array of shape (n,), float32
             One for each vector.
         """
-        partition = self._fitted.partition
-        return partition.squared_residuals(_check_queries(X, partition))
+        state = self._fitted
+        return state.partition.squared_residuals(state.checked_queries(X, "X"))
 
     @property
     def is_tuned(self) -> bool:
@@ -470,34 +416,24 @@ class PartitionedIndex:
             is what is expected of the result; it is below the one asked for where the lists do not reach that.
         """
         state = self._fitted
-        queries = _check_queries(Q, state.partition)
+        queries = state.checked_queries(Q)
         k = check_k(k, len(state.table))
-        allowed = _allowed(state.table, subset)
+        allowed = state.allowed(subset)
         if recall is None:
             if vectors is not None:
                 raise ValueError("vectors need a recall: without one, rows are ordered by their estimates")
-            return _look(state, queries, Probes(self._check_probes(probes)), Kept(k, k), allowed, n_jobs)
+            return state.look(queries, Probes(self._check_probes(probes)), Kept(k, k), allowed, n_jobs)
         if probes is not None:
             raise ValueError("probes and recall cannot both be given: a recall says what lists to look at")
-        matrix = _check_matrix(vectors, state)
+        matrix = state.checked_matrix(vectors)
         n_allowed = None if allowed.chosen.size == 0 else int(np.count_nonzero(allowed.mask(state.table.present())))
         plan = self.plan(k, recall, n_allowed)
-        if not plan.is_flat and subset is None:
-            nearest = _nearest(state, queries, k, plan, allowed, matrix, n_jobs)
-            if nearest is not None:
-                return nearest
-        distances, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
         if plan.is_flat:
-            every = np.flatnonzero(allowed.mask(state.table.present()))
-            found = np.broadcast_to(every, (len(queries), len(every)))
-            _check_finite(bool(np.isfinite(queries).all()))
-            probed = np.zeros(len(queries), np.int64)
-        else:
-            n_wanted = plan.candidates if subset is not None else min(k, plan.candidates)
-            probing = _look_for(state, queries, plan, n_wanted, allowed, n_jobs)
-            found, probed = probing.ids, probing.probed
-        nearest_of_candidates(matrix, queries, found, METRIC_NUMBERS[self.metric], distances, rows)
-        return ProbedNeighbors.of(distances, rows, probed, plan.recall)
+            return state.all_compared(queries, k, allowed, matrix)
+        if subset is None:
+            return state.nearest(queries, k, plan, allowed, matrix, n_jobs)
+        found = state.look_for(queries, plan, plan.candidates, allowed, n_jobs)
+        return ProbedNeighbors.of(*state.in_order(queries, found.ids, k, matrix), found.probed, plan.recall)
 
     def candidates(
         self, Q: ArrayLike, plan: ListPlan, allowed: NDArray[np.uint8] | None = None, n_jobs: int | None = None
@@ -524,17 +460,8 @@ class PartitionedIndex:
             As of :meth:`search`, with ``plan.candidates`` columns or, if the plan has a margin, as many as are used.
         """
         state = self._fitted
-        chosen = _allowed(state.table, None)._replace(chosen=NO_BITS if allowed is None else allowed)
-        return _look_for(state, _check_queries(Q, state.partition), plan, plan.candidates, chosen, n_jobs)
-
-    def _candidates_but(self, queries: NDArray, k: int, probes: Probes, *, itself: NDArray[np.int64]) -> Neighbors:
-        """The candidates of rows, each without itself."""
-        state = self._fitted
-        k = check_k(k + 1, len(state.table))
-        found = _look(state, queries, probes, Kept(k, k), _allowed(state.table, None), -1)
-        others = found.ids != itself[: len(queries), None]
-        others[others.all(axis=1), -1] = False
-        return Neighbors(*(part[others].reshape(len(queries), -1) for part in found))
+        chosen = state.allowed(None)._replace(chosen=NO_BITS if allowed is None else allowed)
+        return state.look_for(state.checked_queries(Q), plan, plan.candidates, chosen, n_jobs)
 
     def within(
         self,
@@ -562,21 +489,9 @@ class PartitionedIndex:
             ``result[q]`` has distances and rows of query q, nearest first, ties by the lowest row.
         """
         state = self._fitted
-        queries = _check_queries(Q, state.partition)
+        queries = state.checked_queries(Q)
         distance, probes = check_number("distance", distance), self._check_probes(probes)
-        allowed = _allowed(state.table, subset)
-
-        def found(q: int) -> tuple[NDArray[np.float32], NDArray[np.int64], bool]:
-            if not state.table.n_codes:
-                return np.empty(0, np.float32), np.empty(0, np.int64), bool(np.isfinite(queries[q]).all())
-            asked = queries[q : q + 1], tuple(Probes(probes)), distance, tuple(allowed)
-            return within_lists(tuple(state.lists), tuple(state.geometry), *asked)
-
-        parts = run_all([partial(found, q) for q in range(len(queries))], check_n_jobs(n_jobs))
-        _check_finite(all(is_finite for _, _, is_finite in parts))
-        offsets = np.cumsum([0, *(len(rows) for _, rows, _ in parts)])
-        distances = np.concatenate([np.empty(0, np.float32), *(part[0] for part in parts)])
-        return RangeResult(offsets, distances, np.concatenate([np.empty(0, np.int64), *(part[1] for part in parts)]))
+        return state.all_within(queries, distance, probes, state.allowed(subset), n_jobs)
 
     def save(self, path: str | Path) -> None:
         """Write the index to a file (customary suffix ``.hll``), lists one behind the other, without removed rows.
@@ -588,22 +503,7 @@ class PartitionedIndex:
         path : str or Path
             The file.
         """
-        state = self._fitted
-        if state.file is not None:
-            state.file.expect_all()
-        table = state.table.compacted() if state.table.n_removed or _is_scattered(state.table) else state.table
-        sections: dict[str, NDArray] = dict(state.partition.arrays)
-        sections |= {name: getattr(table.lists, name) for name in ("sizes", "offsets", "scales")}
-        if table.removed is not None:
-            sections["removed"] = table.removed
-        n_places = table.n_used * TILE
-        sections["tiles"] = table.tiles[: n_places * (table.n_bytes + 1)]
-        sections["rows"] = table.rows[:n_places]
-        if state.frontier is not None:
-            sections |= state.frontier.sections
-        header = {"n_bits": self.n_bits, "metric": self.metric, "next_row": table.next_row, "tile": TILE}
-        with replacing(path) as (beside,), beside.open("wb") as out:
-            write_sections(out, MAGIC, VERSION, header, sections)
+        write_lists(self._fitted, path)
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -622,16 +522,10 @@ class PartitionedIndex:
         PartitionedIndex
             An index over the file.
         """
-        read_later = ("tiles", "rows")
-        file = read_sections(path, MAGIC, VERSION, "a partitioned index", read_later, {}, in_parts=True)
-        try:
-            partition, table, frontier = _opened(file)
-        except KeyError as missing:
-            raise ValueError(f"{path}: the file says no {missing}") from None
-        except (TypeError, ValueError) as wrong:
-            raise ValueError(f"{path}: {wrong}") from None
+        state = mapped_lists(path)
+        partition = state.partition
         index = cls(partition.n_bits, metric=partition.metric, n_lists=partition.n_lists)
-        index._begin(_state_of(partition, table, frontier, file))
+        index._begin(state)
         return index
 
     def verify(self) -> Self:
@@ -647,15 +541,13 @@ class PartitionedIndex:
         return self
 
     @property
-    def _fitted(self) -> _State:
+    def _fitted(self) -> ListState:
         if self._state is None:
             raise ValueError("the index must be fitted first: call fit(X)")
         return self._state
 
     def _replace_table(self, table: ListTable) -> None:
-        state = self._fitted
-        kept = state.file if table.tiles is state.table.tiles else None
-        self._state = state._replace(table=table, lists=table.for_kernels(state.partition.levels()), file=kept)
+        self._state = self._fitted.with_table(table)
 
     def _check_probes(self, probes: int | None) -> int:
         return self.default_probes if probes is None else check_integer("probes", probes, low=1, high=self.n_lists)
@@ -667,97 +559,6 @@ def check_recall(recall: Any) -> float:
     if not 0 < value <= 1:
         raise ValueError(f"recall must be above 0 and at most 1, got {recall!r}")
     return value
-
-
-def _look(
-    state: _State, queries: NDArray[np.float32], probes: Probes, kept: Kept, allowed: Allowed, n_jobs: int | None
-) -> ProbedNeighbors:
-    """The rows with the least estimates in the lists of each query."""
-    n, k = len(queries), kept.most
-    distances, rows, probed = np.empty((n, k), np.float32), np.empty((n, k), np.int64), np.empty(n, np.int64)
-
-    def look(part: slice) -> bool:
-        out = distances[part], rows[part], probed[part]
-        asked = queries[part], tuple(probes), tuple(kept), tuple(allowed)
-        return knn_in_lists(tuple(state.lists), tuple(state.geometry), *asked, *out)
-
-    if state.table.n_codes == 0:
-        distances[:], rows[:], probed[:] = np.inf, NO_ID, 0
-        _check_finite(bool(np.isfinite(queries).all()))
-    elif n == 1:
-        _check_finite(look(slice(1)))
-    else:
-        threads = check_n_jobs(n_jobs)
-        _check_finite(all(run_all([partial(look, part) for part in _blocks(n, threads)], threads)))
-    return ProbedNeighbors.of(distances, rows, probed)
-
-
-def _look_for(
-    state: _State, queries: NDArray[np.float32], plan: ListPlan, n_wanted: int, allowed: Allowed, n_jobs: int | None
-) -> ProbedNeighbors:
-    """The candidates of a plan; queries that found fewer than are wanted look at more lists."""
-    probes, kept = plan.probes, plan.kept
-    found = _look(state, queries, probes, kept, allowed, n_jobs)
-    rows, probed = found.ids, found.probed
-    if plan.has_margin:
-        n_wanted = min(n_wanted, kept.near)
-    lacking = np.flatnonzero(rows[:, n_wanted - 1] < 0)
-    while len(lacking) and probes.share < 1:
-        probes = probes._replace(share=1 - (1 - probes.share) / _FEWER_LEFT_OUT)
-        if probes.share > _NEARLY_ALL:
-            probes = probes._replace(share=1.0)
-        again = _look(state, queries[lacking], probes, kept, allowed, n_jobs)
-        found.distances[lacking], rows[lacking], probed[lacking] = again.distances, again.ids, again.probed
-        lacking = lacking[again.ids[:, n_wanted - 1] < 0]
-    width = max(n_wanted, int((rows >= 0).sum(axis=1).max(initial=0))) if plan.has_margin else kept.most
-    distances, rows = (np.ascontiguousarray(part[:, :width]) for part in found)
-    return ProbedNeighbors.of(distances, rows, probed, plan.recall)
-
-
-def _nearest(
-    state: _State, queries: NDArray, k: int, plan: ListPlan, allowed: Allowed, vectors: Vectors, n_jobs: int | None
-) -> ProbedNeighbors | None:
-    """The k nearest of the candidates of a plan, by their vectors; None where a query has too few candidates."""
-    if not state.table.n_codes:
-        return None
-    n, metric = len(queries), METRIC_NUMBERS[state.partition.metric]
-    into = np.empty((n, k), np.float32), np.empty((n, k), np.int64), np.empty(n, np.int64)
-    lists = tuple(state.lists), tuple(state.geometry)
-    asked = tuple(plan.probes), tuple(plan.kept), tuple(allowed), tuple(vectors), metric
-
-    def look(part: slice) -> bool:
-        return nearest_in_lists(*lists, queries[part], *asked, *(array[part] for array in into))
-
-    if n == 1:
-        found = nearest_in_lists(*lists, queries, *asked, *into)
-    else:
-        threads = check_n_jobs(n_jobs)
-        found = all(run_all([partial(look, part) for part in _blocks(n, threads)], threads))
-    return ProbedNeighbors.of(*into, plan.recall) if found else None
-
-
-def _check_matrix(vectors: Any, state: _State) -> Vectors:
-    wanted = state.table.next_row, state.partition.n_features
-    if not isinstance(vectors, np.ndarray) or vectors.shape != wanted or vectors.dtype not in _VECTOR_TYPES:
-        got = f"{vectors.dtype} of {vectors.shape}" if isinstance(vectors, np.ndarray) else type(vectors).__name__
-        raise ValueError(f"vectors must be an array of float32 or float16 of shape {wanted}, got {got}")
-    return Vectors.of(np.ascontiguousarray(vectors))
-
-
-def _state_of(
-    partition: Partition, table: ListTable, frontier: Frontier | None = None, file: Sections | None = None
-) -> _State:
-    words = word_rows(partition.words, partition.n_bits, table.n_bytes)
-    geometry = Geometry(
-        partition.origin,
-        vector_tiles(partition.offsets),
-        vector_tiles(words),
-        len(words),
-        partition.cross,
-        0.0 if partition.metric == "dot" else partition.cross / 2,
-        partition.metric == "cosine",
-    )
-    return _State(partition, geometry, table, table.for_kernels(partition.levels()), frontier, file)
 
 
 def _encoded(source: RowBlocks, partition: Partition) -> Iterator[tuple[int, EncodedRows]]:
@@ -774,90 +575,12 @@ def _encoded(source: RowBlocks, partition: Partition) -> Iterator[tuple[int, Enc
         yield first, EncodedRows(*(np.concatenate(parts) for parts in zip(*kept)))
 
 
-def _blocks(n: int, threads: int) -> list[slice]:
-    n_parts = max(-(-n // QUERIES_PER_BLOCK), min(threads, n))
-    return [slice(first, last) for first, last in split(n, n_parts)]
-
-
-def _check_queries(Q: ArrayLike, partition: Partition) -> NDArray[np.float32]:
-    """Queries in single precision; kernels tell whether they are finite."""
-    array = plain_array(Q, "Q")
-    if array.ndim != 2 or array.dtype.kind not in "buif":
-        raise ValueError(f"Q must hold vectors, shape (n, {partition.n_features}), got {array.dtype} of {array.shape}")
-    _check_width("Q", array.shape[1], partition)
-    return np.ascontiguousarray(array, np.float32)
-
-
-def _check_finite(is_finite: bool) -> None:
-    if not is_finite:
-        raise ValueError("Q must be finite and within single precision, got NaN or infinity")
-
-
-def _check_width(name: str, width: int, partition: Partition) -> None:
-    if width != partition.n_features:
-        raise ValueError(f"{name} must have {partition.n_features} features, got {width}")
-
-
 def _check_new_rows(rows: ArrayLike | None, n: int, next_row: int) -> NDArray[np.int64]:
     if rows is None:
         return np.arange(next_row, next_row + n)
-    numbers = _integers(rows, "rows")
+    numbers = row_numbers(rows, "rows")
     if len(numbers) != n:
         raise ValueError(f"rows must be as many as the vectors, {n}, got {len(numbers)}")
     if n and (numbers[0] < next_row or (np.diff(numbers) <= 0).any()):
         raise ValueError(f"rows must ascend and not be below {next_row}, the next row")
     return numbers
-
-
-def _integers(value: ArrayLike, name: str) -> NDArray[np.int64]:
-    array = plain_array(value, name)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise TypeError(f"{name} must be a list of row numbers, got {array.dtype} of shape {array.shape}")
-    return array.astype(np.int64)
-
-
-def _allowed(table: ListTable, subset: ArrayLike | None) -> Allowed:
-    removed = table.removed if table.n_removed and table.removed is not None else NO_BITS
-    if subset is None:
-        return _EVERY_ROW if removed is NO_BITS else Allowed(removed=removed)
-    chosen = plain_array(subset, "subset")
-    if chosen.dtype == np.bool_:
-        if chosen.shape != (table.next_row,):
-            raise ValueError(f"subset must have shape ({table.next_row},) as a mask by row, got {chosen.shape}")
-        return Allowed(np.packbits(chosen, bitorder="little"), removed)
-    rows = _integers(chosen, "subset")
-    if len(rows) and (rows.min() < 0 or rows.max() >= table.next_row):
-        raise ValueError(f"subset must hold rows from 0 to {table.next_row - 1}, got {rows.min()} to {rows.max()}")
-    bits = np.zeros(table.next_row, bool)
-    bits[rows] = True
-    return Allowed(np.packbits(bits, bitorder="little"), removed)
-
-
-def _is_scattered(table: ListTable) -> bool:
-    """Do lists stand elsewhere than one behind the other in their order?"""
-    room = tiles_of(table.lists.sizes)
-    return not np.array_equal(table.lists.first_tiles, np.cumsum(room) - room)
-
-
-def _opened(file: Sections) -> tuple[Partition, ListTable, Frontier | None]:
-    """The parts of an index from a file; raises where they contradict each other."""
-    said, arrays = file.header, file.arrays
-    n_bits = check_integer("n_bits", said["n_bits"], low=1, high=MAX_BITS)
-    metric = check_choice("metric", said["metric"], METRICS)
-    next_row = check_integer("next_row", said["next_row"], low=0, high=1 << KEY_SHIFT)
-    names = (*_ARRAYS_OF_PARTITION, *({"groups", "origin"} & arrays.keys()))
-    partition = Partition(metric, n_bits, {name: arrays[name] for name in names})
-    n_lists, d = partition.centers.shape
-    n_bytes = bytes_per_code(n_bits)
-    sizes = arrays["sizes"].astype(np.int64)
-    if said["tile"] != TILE or partition.words.shape not in ((n_bits, d), (4 * n_bits, d)) or len(sizes) != n_lists:
-        raise ValueError("lists are laid out in a way this hashlearn does not know")
-    room = tiles_of(sizes)
-    n_places = int(room.sum()) * TILE
-    if (sizes < 0).any() or arrays["tiles"].size != n_places * (n_bytes + 1) or arrays["rows"].size != n_places:
-        raise ValueError("codes or rows are not as many as the lists say")
-    lists = ListArrays(np.cumsum(room) - room, room, sizes, arrays["offsets"].copy(), arrays["scales"].copy())
-    removed = arrays["removed"].copy() if "removed" in arrays else None
-    n_used = int(room.sum())
-    table = ListTable(n_bytes, arrays["tiles"], arrays["rows"], lists, n_used, next_row, removed, 0)
-    return partition, table, Frontier.read(arrays, n_lists, d)

@@ -1,6 +1,6 @@
 """Ranked lists against judgements of people: which rows answer a query, and how well (TREC, BEIR).
 
-For a query whose list has rows of relevance r_1, r_2, ... and which has the relevances g_1 >= g_2 >= ... in all::
+A query's list has rows of relevance r_1, r_2, ...; all its judged rows have the relevances g_1 >= g_2 >= ...::
 
     nDCG@10    = sum_{i <= 10} r_i / log2(i + 1)  /  sum_{i <= 10} g_i / log2(i + 1)
     recall@100 = share of the relevant rows that are among the first 100
@@ -93,7 +93,7 @@ def read_queries(path: str | Path) -> dict[str, str]:
     file = Path(path)
     queries: dict[str, str] = {}
     with reading(file, "queries"):
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
+        lines = file.read_text(encoding="utf-8-sig").split("\n")  # a text may have other ends of lines in it
     for number, line in enumerate(lines, start=1):
         if line.strip():
             query, text = _query_of(file, number, line)
@@ -134,7 +134,7 @@ def read_relevance(path: str | Path) -> dict[str, dict[str, float]]:
     file = Path(path)
     judged: dict[str, dict[str, float]] = {}
     with reading(file, "relevance"):
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
+        lines = file.read_text(encoding="utf-8-sig").split("\n")  # a text may have other ends of lines in it
     for number, line in enumerate(lines, start=1):
         parts = line.split("\t") if "\t" in line else line.split()
         if not line.strip() or (number == 1 and not _is_number(parts[-1])):
@@ -143,7 +143,9 @@ def read_relevance(path: str | Path) -> dict[str, dict[str, float]]:
             raise FileProblem(
                 file, f"line {number} must be: query 0 row relevance (TREC) or query row relevance (BEIR)"
             )
-        judged.setdefault(parts[0].strip(), {})[parts[-2].strip()] = float(parts[-1])
+        query, row, relevance = parts[0].strip(), parts[-2].strip(), float(parts[-1])
+        if judged.setdefault(query, {}).setdefault(row, relevance) != relevance:
+            raise FileProblem(file, f"line {number} judges row {row!r:.60} of query {query!r:.60} again, differently")
     if not judged:
         raise FileProblem(file, "there is no judgement in it")
     return judged

@@ -1,7 +1,7 @@
 """Counting all pairs of queries and database items by distance, with the kernels.
 
-Relevance by class becomes a range of positions once the database is sorted by class; relevance by labels a test of
-shared bits; any other relevance is computed block by block.
+For relevance by class the database is sorted by class, and relevant items are a range of positions. Relevance by labels
+is a test of shared bits. Any other relevance is computed block by block.
 """
 
 import numpy as np

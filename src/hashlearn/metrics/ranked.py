@@ -93,7 +93,7 @@ def _lists(ids: ArrayLike) -> NDArray:
 
 
 def _lists_of_rows(ids: ArrayLike, relevance: Relevance) -> NDArray[np.int64]:
-    """Lists of rows of the database that the relevance is of."""
+    """Lists of row numbers of the database for which the relevance is known."""
     lists, (n_queries, n_database) = _lists(ids), relevance.shape
     if lists.dtype.kind not in "iu":
         raise TypeError(f"ids must be row numbers of the database, got dtype {lists.dtype}")

@@ -145,9 +145,8 @@ _HARMONIC = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, _TABLE_END + 1))
 def harmonic_sum(start: ArrayLike, count: ArrayLike) -> Floats:
     """``sum_{s=1..count} 1 / (start + s)`` without cancellation, however late in the ranking the sum starts.
 
-    Up to 64 the harmonic numbers come from a table; beyond, from their expansion at m = i + 1/2,
-    ``H_i = log m + gamma + 1/(24 m^2) - 7/(960 m^4) + 31/(8064 m^6) - ...``, whose logarithms are subtracted as
-    ``log1p``.
+    Harmonic numbers up to 64 come from a table. Larger ones come from their expansion at m = i + 1/2, ``H_i = log m +
+    gamma + 1/(24 m^2) - 7/(960 m^4) + 31/(8064 m^6) - ...``, whose logarithms are subtracted as ``log1p``.
 
     >>> float(harmonic_sum(1, 2))  # 1/2 + 1/3
     0.8333333333333333

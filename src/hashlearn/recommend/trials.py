@@ -231,7 +231,7 @@ class Recommendation:
         return "\n".join([head, *lines])
 
     def of_floats(self, measure: str) -> float:
-        """A measure of the float vectors, in their better order."""
+        """A measure of the float vectors, ranked by Euclidean distance or by cosine, whichever is better."""
         return _better(measure, self.floats, self.floats_by_cosine)
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -306,8 +306,8 @@ def recommend(
     seed : int, default=0
         Determines the sample and the codes.
     metric : {"euclidean", "cosine", "dot"}
-        What is near: a small distance, a small angle, a large inner product. For "cosine" methods see rows of length
-        one, as they do in :class:`hashlearn.SimilaritySearch`.
+        What is near: a small distance, a small angle, a large inner product. With "cosine" the methods get rows of
+        length one, as in :class:`hashlearn.SimilaritySearch`.
 
     Returns
     -------

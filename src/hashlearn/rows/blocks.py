@@ -203,8 +203,10 @@ class RowBlocks:
         return self._as_floats(block, in_scratch)
 
     def saw(self, rows: slice) -> None:
-        """Note that these rows are finite, as are the earlier rows of this pass; a pass that begins later says nothing
-        about the first rows."""
+        """Note that these rows and the earlier rows of this pass are finite.
+
+        A pass that begins behind the rows that are known to be finite notes nothing.
+        """
         if rows.start <= self.seen.until < rows.stop:
             self.seen.until = rows.stop
 

@@ -3,7 +3,7 @@
 Pandas, polars, pyarrow, datasets and torch are recognized by their attributes: none of them is imported.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from numbers import Number
 from typing import Any, Literal
 
@@ -29,14 +29,16 @@ _TABLES: dict[str, Callable[[Any], list[Any]]] = {
 
 
 def held_vectors(X: Any, name: str) -> Any:
-    """The numbers of X as an array of the same shape; a list of matrices if X is in several pieces."""
+    """The numbers of X as an array of the same shape, or as a list of matrices if X has several pieces."""
     if scipy.sparse.issparse(X):  # before mappings: a dok_matrix is one
         return X.tocsr()
     if isinstance(X, _NO_ROWS):
-        hint = f"; pass its vectors, such as {name}[{next(iter(X))!r:.40}]" if isinstance(X, Mapping) and X else ""
+        hint = _vectors_in(X, name) if isinstance(X, Mapping) else ""
         raise TypeError(f"{name} must hold vectors, shape (n, n_features), got {type(X).__name__}{hint}")
     if hasattr(X, "read_all"):  # a stream of record batches of pyarrow
         X = X.read_all()
+    elif library_of(X) == "pyarrow" and hasattr(X, "to_table"):  # a pyarrow.dataset, or a scan of one
+        X = X.to_table()
     if isinstance(X, Iterator):
         raise TypeError(
             f"{name} must be a function that returns a fresh iterator for every pass, got an iterator; "
@@ -49,8 +51,8 @@ def held_vectors(X: Any, name: str) -> Any:
     if isinstance(X, (list, tuple)):
         return _of_list(X, name)
     if hasattr(X, "detach"):
-        return _of_tensor(X)
-    if library_of(X) is None:
+        return _of_tensor(X, name)
+    if library_of(X) in (None, "torch"):
         return _of_protocol(X, name)
     if library_of(X) == "polars" and hasattr(X, "collect"):
         raise TypeError(f"{name} must hold vectors, got a LazyFrame; pass {name}.collect()")
@@ -59,14 +61,34 @@ def held_vectors(X: Any, name: str) -> Any:
             f"{name} must hold vectors, got {type(X).__name__}; pass a function that returns blocks of them, such as "
             "lambda: (block['embedding'] for block in dataset.iter(1000))"
         )
+    if library_of(X) == "polars" and not hasattr(X, "__len__"):  # an expression
+        raise TypeError(f"{name} must hold vectors, got {type(X).__name__}, which has no values")
     values = matrix_of_table(X, name) if is_table(X) else values_of_column(X, name)
     return values if isinstance(values, list) else _of_array(values, name)
+
+
+def _vectors_in(held: Mapping[Any, Any], name: str) -> str:
+    """How to pass the vectors of a mapping: one for each key, or all of them under one key."""
+    if not held:
+        return ""
+    depths = [_depth(value) for value in held.values()]
+    if all(depth == 1 for depth in depths):
+        return f"; pass list({name}.values()), and ids=list({name})"
+    key = next((key for key, depth in zip(held, depths) if depth == 2), next(iter(held)))
+    return f"; pass its vectors, such as {name}[{key!r:.40}]"
+
+
+def _depth(value: Any) -> int:
+    """0 of a number or a text, 1 of a vector, 2 of a list of vectors."""
+    if isinstance(value, (list, tuple)):
+        return 1 + (len(value) > 0 and is_vector(value[0]))
+    return getattr(value, "ndim", 0)
 
 
 def _of_array(array: NDArray, name: str) -> NDArray:
     if array.dtype.kind == "O" and array.ndim == 1:
         return _of_list(array.tolist() if _are_lists(array) else list(array), name)
-    if array.dtype.name == "bfloat16":  # of ml_dtypes, as JAX has it
+    if array.dtype.name.startswith(("bfloat", "float8")):  # of ml_dtypes, as JAX has them
         return array.astype(np.float32)
     return _without_objects(array, name)
 
@@ -78,6 +100,9 @@ def _without_objects(array: NDArray, name: str) -> NDArray:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError) as problem:
+        deep = next((value for value in array.flat if is_vector(value)), None)
+        if deep is not None:
+            raise ValueError(f"{name} must be vectors of numbers, got a vector of {type(deep).__name__}") from None
         raise type(problem)(f"{name} must be numbers: {problem}") from None
 
 
@@ -97,6 +122,12 @@ def _of_list(values: Sequence[Any], name: str) -> NDArray:
         raise TypeError(
             f"{name} must hold vectors, shape (n, n_features), got a {type(values).__name__} of texts; {hint}"
         )
+    if isinstance(values[0], bytes):
+        raise TypeError(
+            f"{name} must hold vectors, got bytes; pass [np.frombuffer(each, np.float32) for each in {name}]"
+        )
+    if scipy.sparse.issparse(values[0]):
+        return held_vectors(scipy.sparse.vstack(values), name)
     known = (np.ndarray, list, tuple, Number)
     vectors: list[Any] = [each if isinstance(each, known) else held_vectors(each, name) for each in values]
     try:
@@ -109,19 +140,30 @@ def _of_list(values: Sequence[Any], name: str) -> NDArray:
     return _without_objects(stacked, name)
 
 
-def _of_tensor(tensor: Any) -> NDArray:
+def _of_tensor(tensor: Any, name: str) -> NDArray:
     """A tensor of torch, without its gradient and on the CPU; types that numpy lacks as float32."""
-    held = tensor.detach().cpu()
     try:
-        return held.numpy()
-    except TypeError:
-        return held.float().numpy()
+        held = tensor.detach().cpu()
+        try:
+            return held.numpy()
+        except TypeError:
+            return held.float().numpy()
+    except (TypeError, RuntimeError) as problem:  # sparse, quantized, nested, or without values
+        raise TypeError(_unreadable(name, problem)) from None
+
+
+def _unreadable(name: str, problem: Exception) -> str:
+    return f"{name} cannot be read as an array of numpy: {str(problem).partition(chr(10))[0]}"
 
 
 def _of_protocol(X: Any, name: str) -> Any:
     """The numbers of an object that has a protocol: an array, DLPack, Arrow, or a sequence."""
-    if hasattr(X, "__array__"):
-        return _of_array(np.asarray(X), name)
+    if hasattr(X, "__array__") or hasattr(X, "__array_interface__"):
+        try:
+            array = np.asarray(X)
+        except (TypeError, RuntimeError) as problem:  # of a GPU
+            raise TypeError(_unreadable(name, problem)) from None
+        return _of_array(array, name)
     if hasattr(X, "__arrow_c_stream__"):
         arrow = require("pyarrow", "parquet")
         try:
@@ -135,11 +177,12 @@ def _of_protocol(X: Any, name: str) -> Any:
             return _of_array(np.from_dlpack(X), name)
         except (BufferError, RuntimeError, TypeError) as problem:
             raise TypeError(f"{name} must be on the CPU and of a type that numpy has: {problem}") from None
-    if isinstance(X, Sequence):
+    if isinstance(X, Collection):
         return _of_list(list(X), name)
+    call = f"lambda: iter({name}) if it gives blocks of rows" if hasattr(X, "__iter__") else f"np.asarray({name})"
     raise TypeError(
         f"{name} must hold vectors: an array of shape (n, n_features), a list of vectors, a frame or a column of "
-        f"vectors, got {type(X).__name__}; pass np.asarray({name})"
+        f"vectors, got {type(X).__name__}; pass {call}"
     )
 
 
@@ -299,6 +342,11 @@ def _kind_of_arrow(kind: Any) -> Kind:
 def _of_arrow(column: Any, argument: str) -> Any:
     if hasattr(column, "as_py"):  # one row of a column of lists
         column = column.values
+    if require("pyarrow", "parquet").types.is_struct(column.type):
+        return matrix_of_table(require("pyarrow", "parquet").Table.from_struct_array(column), argument)
+    if is_list_type(column.type) and column.null_count:
+        row = require("pyarrow.compute", "parquet").index(column.is_null(), value=True).as_py()
+        raise ValueError(f"{argument} has missing vectors: row {row} has none")
     if not is_list_type(column.type):
         is_decimal = require("pyarrow", "parquet").types.is_decimal(column.type)
         return np.asarray(column.cast("float64") if is_decimal else column)

@@ -268,13 +268,15 @@ def _values(ids: Any, name: str) -> NDArray[Any] | list[Any]:
         return ids
     if is_table(ids):
         raise TypeError(f"{name} must be one column, got a {type(ids).__name__}; pass {name}[{_a_column(ids)!r:.40}]")
-    if isinstance(ids, (str, bytes, Mapping)) or not isinstance(ids, Iterable):
+    if isinstance(ids, (str, bytes, bytearray, Mapping)) or not isinstance(ids, Iterable):
         raise TypeError(
             f"{name} must be a list of integers or of strings, got {ids!r:.60}; pass one id as [id], "
             "a column of a table as table['id']"
         )
     if hasattr(ids, "detach"):
         ids = ids.detach().cpu()
+    if hasattr(getattr(ids, "type", None), "storage_type"):  # an extension type of Arrow, such as UUIDs
+        return ids.to_pylist()
     if not hasattr(ids, "__array__"):
         return list(ids)
     array = plain_array(ids, name)
@@ -284,10 +286,11 @@ def _values(ids: Any, name: str) -> NDArray[Any] | list[Any]:
         return array
     if array.dtype.kind in "OUT":
         return array.tolist()
-    hint = f"; pass {name}.astype({'int' if array.dtype.kind == 'f' else 'str'})"
     if array.dtype.kind == "f" and np.isnan(array).any():
-        hint = " with missing values"
-    raise TypeError(f"{name} must be integers or strings, got {array.dtype}{hint}")
+        raise TypeError(f"{name} must not be missing: entry {int(np.isnan(array).argmax())} is nan")
+    kind = "int" if array.dtype.kind == "f" else "str"
+    call = f"{name}.astype({kind})" if hasattr(ids, "astype") else f"list(map({kind}, {name}))"
+    raise TypeError(f"{name} must be integers or strings, got {array.dtype}; pass {call}")
 
 
 def _a_column(table: Any) -> Any:
@@ -312,7 +315,7 @@ def _integers(array: NDArray[Any], name: str) -> NDArray[np.int64]:
 
 def _strings(values: list[Any]) -> NDArray[Any]:
     array = np.empty(len(values), object)
-    array[:] = [value if type(value) is str else str(value) for value in values]
+    array[:] = [value if type(value) is str else str.__str__(value) for value in values]  # an enum of strings
     return array
 
 

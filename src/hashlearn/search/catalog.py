@@ -50,7 +50,7 @@ from hashlearn.search.word_query import spaced
 from hashlearn.search.word_tables import clear_words, drop_words, make_words
 from hashlearn.stores.base import IdType
 
-FORMAT, VERSION = "hashlearn similarity search", 4
+FORMAT, VERSION = "hashlearn similarity search", 5
 
 SECONDS_TO_WAIT = 30.0
 """For another process that changes the same search."""
@@ -69,7 +69,7 @@ _TABLES = (
 _CONTENT = ("rows", "payloads", "fresh", "buried")
 _BLOCK = 1 << 16  # rows read in one piece
 _FEW = 500  # parameters of a statement
-_FEW_PAYLOADS = 1 << 12  # read while others wait
+_FEW_PAYLOADS = 1 << 14  # read while others wait
 _NEWLINE = 10
 _ROW = struct.Struct("<q")
 _CRC = struct.Struct("<I")
@@ -125,6 +125,8 @@ class Facts(NamedTuple):
     n_clipped : int
         Values of kept vectors that were out of range.
     tuning : dict or None
+    text_field : str or None
+        The payload field whose words are kept.
     lists : dict or None
         ``file`` and ``fingerprint`` of the file of lists, the number of places it covers, for how many rows they were
         made, and the limit beyond which rows are in no list.
@@ -149,6 +151,7 @@ class Facts(NamedTuple):
     vectors: dict[str, Any] | None = None
     n_clipped: int = 0
     tuning: dict[str, Any] | None = None
+    text_field: str | None = None
     lists: dict[str, Any] | None = None
 
     @property
@@ -172,9 +175,11 @@ class Facts(NamedTuple):
             said = parsed_json(text)
             if said["format"] != FORMAT:
                 raise KeyError
-            if said["format_version"] > VERSION:
-                found = said["format_version"]
+            found = said["format_version"]
+            if found > VERSION:
                 raise ValueError(f"{place} has layout {found}; this hashlearn reads up to {VERSION}: update hashlearn")
+            if found < VERSION:
+                raise ValueError(f"{place} has layout {found}, of an earlier hashlearn; add the vectors anew")
             if said.pop("sha256") != json_digest(said):
                 raise ValueError(f"{place}: the facts do not match their checksum; it was edited or damaged")
             return cls(**{name: said[name] for name in cls._fields})
@@ -227,14 +232,14 @@ class Catalog:
         self._writer: Any = None
         self._reader: Any = None
         self._scanner: Any = None
-        """Of what takes long: connected at its first use."""
+        """For what takes long: those who look up a few rows do not wait for it."""
         self._make_locks()
         self._connect()
         _CATALOGS.add(self)
 
     def _make_locks(self) -> None:
         self._reading, self._connecting = threading.RLock(), threading.RLock()
-        self._scanning = threading.RLock()
+        self._scanning = self._reading if self.path is None or self.read_only else threading.RLock()
         # In memory there is one connection, and one lock: who reads must not see what is not committed, and who fills
         # a column while another thread changes the search would otherwise wait for the lock that the other one has.
         self._changing = self._reading if self.path is None else threading.RLock()
@@ -259,12 +264,10 @@ class Catalog:
 
     def _connect(self) -> None:
         with self.naming_errors():
-            self._scanner, self._patience = None, SECONDS_TO_WAIT
-            if self.path is None:
-                self._writer = self._reader = self._connection(":memory:")
-                return
-            if self.read_only:
-                self._writer = self._reader = self._read_only_connection()
+            self._patience = SECONDS_TO_WAIT
+            if self.path is None or self.read_only:
+                one = self._connection(":memory:") if self.path is None else self._read_only_connection()
+                self._writer = self._reader = self._scanner = one
                 return
             self._writer = self._connection(_uri(self.path, "rwc" if self._inode is None else "rw"))
             mode = self._writer.execute("PRAGMA journal_mode = WAL").fetchone()[0]
@@ -277,7 +280,7 @@ class Catalog:
             if self._inode is None:
                 status = os.stat(self.path)
                 self._inode = status.st_dev, status.st_ino
-            self._reader = self._connection(_uri(self.path, "rw"))
+            self._reader, self._scanner = (self._connection(_uri(self.path, "rw")) for _ in range(2))
 
     def _read_only_connection(self) -> sqlite3.Connection:
         assert self.path is not None
@@ -343,7 +346,7 @@ class Catalog:
     def make_tables(self) -> None:
         """Have the tables, if they are not there."""
         with self.naming_errors():
-            if self._has_tables():
+            if self._has("facts"):
                 return
             try:
                 self._writer.execute("BEGIN IMMEDIATE")
@@ -382,7 +385,8 @@ class Catalog:
                 raise TimeoutError(
                     errno.ETIMEDOUT, "another process changes this search; nothing was changed, try again", name
                 ) from error
-            if "full" in text:
+            # The file -shm cannot grow. What the module itself raises, such as of text that is no UTF-8, has no name.
+            if "full" in text or getattr(error, "sqlite_errorname", "") == "SQLITE_IOERR_SHMSIZE":
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name) from error
             if "readonly" in text or "read-only" in text:
                 raise OSError(errno.EROFS, "the folder cannot be written; nothing was changed", name) from error
@@ -429,16 +433,23 @@ class Catalog:
         assert self.path is not None
         try:
             self.begin()
-            is_empty = not self._has_tables() or self.known_facts() is None
+            is_empty = not self._has("facts") or self.known_facts() is None
             for ending in ("-shm", "-wal", "") if is_empty else ():  # the last one ends the lock for others
                 self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
             return is_empty
         finally:
             self.roll_back()
 
-    def _has_tables(self) -> bool:
-        found = self._writer.execute("SELECT count(*) FROM sqlite_master WHERE name = 'facts'").fetchone()
-        return found[0] > 0
+    def _has(self, *names: str) -> bool:
+        """Are there tables or triggers of these names?"""
+        query = f"SELECT count(*) FROM sqlite_master WHERE name IN ({','.join('?' * len(names))})"
+        with self._seen() as db:
+            return bool(db.execute(query, names).fetchone()[0] == len(names))
+
+    @property
+    def has_words(self) -> bool:
+        """Are the words of a payload field kept?"""
+        return self._has("words", "words_of", "words_of_payload")
 
     def refuse_if_gone(self) -> None:
         """Raise where the file has been removed or replaced since it was opened: a change would be lost with it."""
@@ -537,50 +548,27 @@ class Catalog:
         with self.naming_errors():
             for table in _CONTENT:
                 self._writer.execute(f"DELETE FROM {table}")
-            if self.text_field() is not None:
+            if self.has_words:
                 clear_words(self._writer, first)
 
     def keep_words(self, field: str | None, first: int) -> None:
         """Keep the words of a payload field, of rows from ``first`` on; None keeps none."""
         with self.naming_errors():
-            if self.text_field() is not None:
+            if self.has_words:
                 drop_words(self._writer)
             if field is not None:
                 make_words(self._writer, field, first)
 
-    def text_field(self) -> str | None:
-        """The payload field whose words are kept; None where none are."""
-        with self._seen() as db:
-            if not db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'words_of'").fetchone()[0]:
-                return None
-            return db.execute("SELECT field FROM words_of").fetchone()[0]
-
     def renumber(self, rows: NDArray[np.int64], first: int) -> None:
-        """Give the payloads of rows, which ascend, the numbers from ``first`` on, and drop everything else."""
+        """Give the payloads of rows the numbers from ``first`` on, above all there are, and drop everything else."""
         with self.naming_errors():
-            execute = self._writer.execute
-            execute("CREATE TEMP TABLE IF NOT EXISTS numbers (row INTEGER PRIMARY KEY, new INTEGER)")
-            execute("CREATE TEMP TABLE IF NOT EXISTS moved (row INTEGER PRIMARY KEY, payload TEXT)")
-            for table in ("numbers", "moved"):
-                execute(f"DELETE FROM {table}")
-            pairs = zip(rows.tolist(), range(first, first + len(rows)))
-            self._writer.executemany("INSERT INTO numbers VALUES (?, ?)", pairs)
-            execute("INSERT INTO moved SELECT new, payload FROM numbers JOIN payloads USING (row) ORDER BY row")
-            for table in _CONTENT:
-                execute(f"DELETE FROM {table}")
-            if self.text_field() is not None:
+            if self.has_words:
                 clear_words(self._writer, first)
-            execute("INSERT INTO payloads SELECT row, payload FROM moved ORDER BY row")
-            for table in ("numbers", "moved"):
-                execute(f"DELETE FROM {table}")
-
-    def payloads_between(self, first: int, last: int) -> Iterator[list[tuple[int, str]]]:
-        """Blocks of rows from ``first`` to below ``last`` and their payloads. Between two, others can read."""
-        query = "SELECT row, payload FROM payloads WHERE row >= ? AND row < ? ORDER BY row"
-        for start in range(first, last, _FEW_PAYLOADS):
-            with self.reading() as db:
-                block = db.execute(query, (start, min(start + _FEW_PAYLOADS, last))).fetchall()
-            yield block
+            copy = "INSERT INTO payloads SELECT ?, payload FROM payloads WHERE row = ?"
+            self._writer.executemany(copy, zip(range(first, first + len(rows)), rows.tolist()))
+            self._writer.execute("DELETE FROM payloads WHERE row < ?", (first,))
+            for table in ("rows", "fresh", "buried"):
+                self._writer.execute(f"DELETE FROM {table}")
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -594,27 +582,11 @@ class Catalog:
 
     @contextmanager
     def scanning(self) -> Iterator[sqlite3.Connection]:
-        """The same for what takes long: those who look up a few rows do not wait for it."""
-        if not self._has_scanner():
-            with self.reading() as db:
-                yield db
-            return
+        """The same for what takes long."""
         with self._scanning, self.naming_errors():
             self._connect_again()
-            with _one_state(self._scanner, of_file=True):
+            with _one_state(self._scanner, of_file=self.path is not None):
                 yield self._scanner
-
-    def _has_scanner(self) -> bool:
-        """Have the connection of what takes long, unless there is one connection, or the file is not there any more."""
-        if self.path is None or self.read_only:
-            return False
-        with self._scanning, self.naming_errors():
-            self._connect_again()
-            if self._scanner is None:
-                with suppress(FileNotFoundError):
-                    self.refuse_if_gone()
-                    self._scanner = self._connection(_uri(self.path, "rw"))
-        return self._scanner is not None
 
     @contextmanager
     def _seen(self) -> Iterator[sqlite3.Connection]:
@@ -717,12 +689,19 @@ class Catalog:
         return texts
 
     def payload_blocks(self, first: int, last: int) -> Generator[tuple[NDArray[np.int64], Ids], None, None]:
-        """Blocks of rows with payloads, numbers from ``first`` to below ``last``, and their texts."""
+        """Blocks of rows with payloads, numbers from ``first`` to below ``last``, and their texts.
+
+        Between two, others can read.
+        """
         texts = "SELECT count(*), group_concat(payload, '\n') FROM payloads WHERE row >= ? AND row < ?"
-        with self.scanning() as db:
-            for start, end, (n, lines) in _blocks(db, texts, first, last):
-                if n:
-                    yield self._rows_of(db, "payloads", start, end, n), self._lines(lines, n)
+        for low in range(first, last, _FEW_PAYLOADS):
+            with self.scanning() as db:
+                found = [
+                    (self._rows_of(db, "payloads", start, end, n), self._lines(lines, n))
+                    for start, end, (n, lines) in _blocks(db, texts, low, min(low + _FEW_PAYLOADS, last))
+                    if n
+                ]
+            yield from found
 
     def _rows_of(self, db: sqlite3.Connection, table: str, first: int, last: int, n: int) -> NDArray[np.int64]:
         """The numbers of the n rows that a table has from ``first`` to below ``last``, ascending."""
@@ -775,6 +754,8 @@ def _blocks(db: sqlite3.Connection, query: str, first: int, last: int) -> Iterat
 
 def payload_sums(texts: list[str]) -> NDArray[np.uint32]:
     """The sums of payloads: 0 for an empty text, otherwise never 0."""
+    if not any(texts):
+        return np.zeros(len(texts), np.uint32)
     return sums_of(Ids.of_lines("\n".join(texts).encode(), len(texts)))
 
 

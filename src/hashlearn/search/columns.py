@@ -142,8 +142,10 @@ class Column:
         used = np.concatenate([used[exact][first], used[~exact]])
         n_rows = np.concatenate([np.bincount(same, n_rows[exact], len(first)).astype(np.int64), n_rows[~exact]])
         if limit is not None and len(used) > limit:
-            frequent = n_rows >= np.partition(n_rows, -limit)[-limit]
-            used, n_rows = used[frequent], n_rows[frequent]
+            least = np.partition(n_rows, -limit)[-limit]
+            kept = n_rows > least
+            kept[np.isin(used, self._first_of(used[n_rows == least], limit))] = True
+            used, n_rows = used[kept], n_rows[kept]
         together: dict[tuple[str, Any], Facet] = {}
         for number, count in zip(used.tolist(), n_rows.tolist()):
             value = self.values[number]
@@ -156,6 +158,19 @@ class Column:
         if limit is None:
             return sorted(together.values(), key=_by_frequency)
         return heapq.nsmallest(limit, together.values(), key=_by_frequency)
+
+    def _first_of(self, numbers: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+        """Of the numbers of values: those of the first n strings, of the first n numbers, and of all other values.
+
+        Python would compare all of them one by one.
+        """
+        strings = self._strings_in_order()
+        numeric = self._numbers.values[numbers]
+        is_number, is_string = ~np.isnan(numeric), np.isin(numbers, strings)
+        if np.count_nonzero(is_number) > n:  # large integers may be equal as float64, and all of them stay
+            is_number &= numeric <= np.partition(numeric[is_number], n - 1)[n - 1]
+        first = strings[np.isin(strings, numbers)][:n]
+        return np.concatenate([first, numbers[is_number | (np.isnan(numeric) & ~is_string)]])
 
     def histogram(self, chosen: Mask, n_bins: int) -> Histogram:
         """How many of the chosen rows have a number within each of equally wide bins."""

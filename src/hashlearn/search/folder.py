@@ -27,25 +27,23 @@ import zlib
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.codes import Corrections
 from hashlearn.durable.files import naming, sync, writing_new
 from hashlearn.hashers.saving import load_with_digest, save_new_hasher
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import packed_mask, unpacked_mask
 from hashlearn.index.file import write_table
 from hashlearn.index.partitioned import PartitionedIndex
-from hashlearn.search.catalog import Catalog, Facts, LoadedRows
+from hashlearn.search.catalog import Catalog, Facts
 from hashlearn.search.columns import Columns
 from hashlearn.search.ids import Growing, IdColumn
 from hashlearn.search.lists import Covered, SearchLists
-from hashlearn.search.metric_hasher import Lengths, MetricHasher
-from hashlearn.search.snapshot import Index, Snapshot, empty_index
-from hashlearn.search.tune import Tuning
+from hashlearn.search.metric_hasher import Index, Lengths, MetricHasher
+from hashlearn.search.snapshot import Snapshot
 from hashlearn.search.vector_records import VectorView
 from hashlearn.search.vectors import VectorFile
 
@@ -311,14 +309,7 @@ def _of_search(vectors: Vectors, facts: Facts, path: Path) -> Vectors:
     return vectors
 
 
-class Loaded(NamedTuple):
-    """A snapshot of a folder, and the facts it is of."""
-
-    snapshot: Snapshot
-    facts: Facts
-
-
-def load(folder: SearchFolder, catalog: Catalog) -> Loaded:
+def load(folder: SearchFolder, catalog: Catalog) -> Snapshot:
     """All rows of a folder, as they were committed last."""
     while True:
         facts = catalog.facts()
@@ -331,9 +322,9 @@ def load(folder: SearchFolder, catalog: Catalog) -> Loaded:
                 raise
 
 
-def load_changes(folder: SearchFolder, catalog: Catalog, before: Loaded) -> Loaded | None:
+def load_changes(folder: SearchFolder, catalog: Catalog, before: Snapshot) -> Snapshot | None:
     """What others have changed since; None if nothing."""
-    if catalog.last_change() == before.snapshot.change:
+    if catalog.last_change() == before.facts.change:
         return None
     try:
         with catalog.reading():
@@ -350,10 +341,15 @@ class _ReadAll(Exception):
     """Another process has changed the folder in a way that all rows must be read again."""
 
 
-def _load(folder: SearchFolder, catalog: Catalog, facts: Facts) -> Loaded:
+def _load(folder: SearchFolder, catalog: Catalog, facts: Facts) -> Snapshot:
+    if catalog.has_words != (facts.text_field is not None):
+        raise ValueError(f"{catalog.path}: the tables of words are not those of the facts; it was edited or damaged")
     hasher = folder.load_hasher(facts)
     rows = catalog.load_rows(facts.first_row, facts.next_row, facts.id_type)
-    _check_rows(catalog, facts, rows)
+    if (len(rows.rows), rows.total) != (facts.n_rows, facts.sum):
+        raise ValueError(
+            f"{catalog.path}: {len(rows.rows)} rows, {facts.n_rows} were saved, or others; it was edited or damaged"
+        )
     places = rows.rows - facts.first_row
     n = facts.n_places
     alive = np.zeros(n, bool)
@@ -362,28 +358,17 @@ def _load(folder: SearchFolder, catalog: Catalog, facts: Facts) -> Loaded:
     sums[places] = rows.payload_sums
     index = _index(folder, catalog, facts, hasher, alive)
     _restore_vectors(folder, catalog, facts)
-    snapshot = Snapshot(
+    return Snapshot(
         hasher=hasher,
         index=index,
         id_column=IdColumn.with_gaps(rows.ids, places, n) if facts.id_type is not None and n else None,
         payload_sums=Growing(sums),
         alive=packed_mask(alive),
-        n_rows=facts.n_rows,
-        first_row=facts.first_row,
-        change=facts.change,
+        facts=facts,
         columns=Columns(catalog, facts.first_row),
         vectors=folder.open_vectors(facts),
-        tuning=None if facts.tuning is None else Tuning.from_dict(facts.tuning),
         lists=folder.open_lists(facts, alive),
     )
-    return Loaded(snapshot, facts)
-
-
-def _check_rows(catalog: Catalog, facts: Facts, rows: LoadedRows) -> None:
-    if (len(rows.rows), rows.total) != (facts.n_rows, facts.sum):
-        raise ValueError(
-            f"{catalog.path}: {len(rows.rows)} rows, {facts.n_rows} were saved, or others; it was edited or damaged"
-        )
 
 
 def _restore_vectors(folder: SearchFolder, catalog: Catalog, facts: Facts) -> None:
@@ -412,7 +397,7 @@ def _index(
     folder: SearchFolder, catalog: Catalog, facts: Facts, hasher: MetricHasher, alive: NDArray[np.bool_]
 ) -> Index:
     """The index of a folder: the codes of its code file, and the fresh ones."""
-    index = empty_index(hasher) if facts.codes is None else folder.open_codes(facts, hasher)
+    index = hasher.empty_index() if facts.codes is None else folder.open_codes(facts, hasher)
     n_in_file = 0 if facts.codes is None else facts.codes["places"]
     if facts.codes is not None:
         in_file = index.ids
@@ -434,24 +419,20 @@ def _with_codes(
     """The index with the codes of rows that are in no code file; None where the catalog lacks one of them."""
     if not len(rows):
         return index
-    n_bytes, affine = -(-hasher.n_bits // 8), hasher.affine
-    fresh, codes = catalog.load_codes(int(rows[0]), n_bytes + hasher.has_weights)
+    fresh, packed = catalog.load_codes(int(rows[0]), hasher.n_packed)
     here = np.isin(fresh, rows)
     if np.count_nonzero(here) != len(rows):
         return None
-    codes, corrections = np.ascontiguousarray(codes[here, :n_bytes]), codes[here, n_bytes:].ravel()
-    if isinstance(index, AsymmetricIndex) and affine is not None:
-        return index.add(codes, rows - first_row, Corrections(corrections, *affine))
-    return index.add(codes, rows - first_row)
+    return hasher.unpacked(packed[here]).added_to(index, rows - first_row)
 
 
-def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Facts) -> Loaded:
+def _extended(folder: SearchFolder, catalog: Catalog, snapshot: Snapshot, facts: Facts) -> Snapshot:
     """What a few changes of others make of a snapshot."""
-    snapshot, known = before.snapshot, before.facts
+    known = snapshot.facts
     rows = catalog.load_rows(known.next_row, facts.next_row, facts.id_type)
     n_before, n = snapshot.n_places, facts.n_places
     new = rows.rows - facts.first_row
-    buried = catalog.buried_since(snapshot.change) - facts.first_row
+    buried = catalog.buried_since(known.change) - facts.first_row
     buried = buried[buried < n_before]
     if len(buried) and not unpacked_mask(snapshot.alive, n_before)[buried].all():
         raise _ReadAll
@@ -475,12 +456,10 @@ def _extended(folder: SearchFolder, catalog: Catalog, before: Loaded, facts: Fac
         id_column=ids,
         payload_sums=snapshot.payload_sums.appended(sums),
         alive=packed_mask(alive),
-        n_rows=facts.n_rows,
-        change=facts.change,
+        facts=facts,
         vectors=folder.open_vectors(facts, snapshot.vectors),
-        tuning=None if facts.tuning is None else Tuning.from_dict(facts.tuning),
         lists=lists,
     )
     if np.count_nonzero(alive) != facts.n_rows:
         raise _ReadAll
-    return Loaded(changed, facts)
+    return changed

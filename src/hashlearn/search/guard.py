@@ -200,9 +200,11 @@ def put_guarded(rows: CatalogRows, X: Any, ids: Any, payloads: Any, guard: Guard
     texts = kept_payloads(payloads, n)
     all_near = []
     with rows.changing() as pending:
-        if pending.snapshot.vectors is None and pending.snapshot.hasher.query != "code":
+        if not pending.snapshot.keeps_vectors and pending.snapshot.hasher.query != "code":
             raise ValueError("duplicates needs vectors to compare with; make the search with keep_vectors='float32'")
         every = new_ids(pending, ids, n)
+        if n:
+            rows.have_vectors(pending, source)
         for start in range(0, n, ROWS_AT_A_TIME):
             part = np.arange(start, min(start + ROWS_AT_A_TIME, n))
             block = source.take(part)

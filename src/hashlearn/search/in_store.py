@@ -1,7 +1,7 @@
 """Rows that live in somebody else's database: mirrored in memory and searched there, or searched by the database."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
@@ -17,13 +17,12 @@ from hashlearn.hashers.base import has_learned
 from hashlearn.hashers.saving import digest_of
 from hashlearn.rows import as_rows
 from hashlearn.search.columns import Facet
-from hashlearn.search.folder import Loaded
 from hashlearn.search.ids import given_new_ids
-from hashlearn.search.metric_hasher import Encoded, MetricHasher
+from hashlearn.search.metric_hasher import Encoded, Index, MetricHasher
 from hashlearn.search.nearest import CANDIDATES_PER_RESULT, CANDIDATES_WITHIN, Options, by_store, only_within
-from hashlearn.search.results import Page, Record
+from hashlearn.search.results import NeighborsWithRows, Page, Record
 from hashlearn.search.rows import CatalogRows, NewRows, Pending, kept_payloads
-from hashlearn.search.snapshot import Index, Snapshot
+from hashlearn.search.snapshot import Snapshot
 from hashlearn.search.tune import Tuning
 from hashlearn.stores.arguments import payload_texts
 from hashlearn.stores.base import IdType
@@ -184,7 +183,7 @@ class MirroredRows(CatalogRows):
         self._link.open()
         before = self.reader
         now = self._mirror()
-        self._show(now._replace(snapshot=replace(now.snapshot, tuning=before.tuning)))
+        self._show(replace(now, facts=now.facts._replace(tuning=before.facts.tuning)))
         return not self._holds_the_same(before, self.reader)
 
     def pickled_parts(self) -> Any:
@@ -204,7 +203,7 @@ class MirroredRows(CatalogRows):
     def _with_vectors(self, snapshot: Snapshot) -> Snapshot:
         return replace(snapshot, vectors=self._vectors_of(None, len(snapshot), snapshot.id_column))
 
-    def _mirror(self) -> Loaded:
+    def _mirror(self) -> Snapshot:
         """All rows of the store, in the order of their ids."""
         rows, store = CatalogRows(self._link.hasher, None), self._link.store
         rows.keep_words(self.text_field)
@@ -222,7 +221,7 @@ class MirroredRows(CatalogRows):
             with rows.changing() as pending:
                 rows.put_encoded(pending, new, True)
         self._catalog = rows._catalog
-        return rows._now._replace(snapshot=self._with_vectors(rows._now.snapshot))
+        return self._with_vectors(rows.reader)
 
     def _holds_the_same(self, one: Snapshot, other: Snapshot) -> bool:
         if len(one) != len(other) or not np.array_equal(one.ids, other.ids):
@@ -314,7 +313,11 @@ class StoreRows:
         found = {} if store is None else {record.id: record.payload for record in store.get(ids)}
         return [found.get(id) for id in np.asarray(ids, object).tolist()]
 
-    def search(self, X: Any, k: int, options: Options) -> Neighbors:
+    def search(self, X: Any, k: int, options: Options, include: Collection[str] = ()) -> Neighbors:
+        found = self._nearest(X, k, options)
+        return self._with_rows(found, include) if include else found
+
+    def _nearest(self, X: Any, k: int, options: Options) -> Neighbors:
         if options.expand:
             self._need_memory("expand")
         if options.recall is not None:
@@ -326,8 +329,7 @@ class StoreRows:
         candidates = CANDIDATES_PER_RESULT * k if options.candidates is None else options.candidates
         return self._by_vectors(X, codes, k, check_integer("candidates", candidates, low=1), options)
 
-    def search_with(self, X: Any, k: int, options: Options, include: set[str]) -> tuple[Neighbors, Any, Any]:
-        found = self.search(X, k, options)
+    def _with_rows(self, found: Neighbors, include: Collection[str]) -> NeighborsWithRows:
         rows = [[None if id in (None, NO_ID) else id for id in row] for row in found.ids.tolist()]
         records = {record.id: record for record in self.get([id for row in rows for id in row if id is not None])}
         payloads = vectors = None
@@ -339,7 +341,7 @@ class StoreRows:
                 for place, id in enumerate(row):
                     if id in records:
                         vectors[q, place] = records[id].vector
-        return found, payloads, vectors
+        return NeighborsWithRows.of(found, found.ids, payloads, vectors, None)
 
     text_field = None
 
@@ -347,7 +349,7 @@ class StoreRows:
         if field is not None:
             self._need_memory("text_field")
 
-    def ask(self, question: Any, k: int, options: Options, include: set[str]) -> NoReturn:
+    def ask(self, question: Any, k: int, options: Options, include: Collection[str]) -> NoReturn:
         self._need_memory("a search by text, like or diversity")
 
     def search_codes(self, codes: ArrayLike, k: int, options: Options) -> Neighbors:

@@ -14,11 +14,13 @@ from hashlearn.codes import Corrections, pack
 from hashlearn.hashers.base import SMALL_ROWS, Hasher, check_hasher, has_learned, lock_learned
 from hashlearn.hashers.pipelines import PipelineHasher
 from hashlearn.hashers.saving import last_step
+from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.linalg.projections import unit_rows
 from hashlearn.rows import RowBlocks, as_rows, check_holds_rows
 from hashlearn.rows.blocks import Source, dense
 from hashlearn.search.rerank import METRICS
 
+Index = HammingIndex | AsymmetricIndex
 QUERIES = ("code", "real")
 _SAMPLE = 1000
 _UNIT = 1e-2
@@ -52,6 +54,17 @@ class Encoded(NamedTuple):
 
     codes: NDArray[np.uint8]
     corrections: Corrections | None
+
+    def added_to(self, index: Index, places: NDArray[np.int64]) -> Index:
+        """An index, which gets the codes, under these numbers."""
+        if isinstance(index, AsymmetricIndex):
+            return index.add(self.codes, places, self.corrections)
+        return index.add(self.codes, places)
+
+    @property
+    def packed(self) -> NDArray[np.uint8]:
+        """Codes with their corrections behind them, as files keep them; see :meth:`MetricHasher.unpacked`."""
+        return self.codes if self.corrections is None else np.hstack([self.codes, self.corrections.values[:, None]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +138,10 @@ class MetricHasher:
             return None
         return float(self.last.correction_scale_), float(self.last.correction_offset_)
 
+    def empty_index(self) -> Index:
+        """An index without codes, of the kind that queries are compared by."""
+        return HammingIndex(self.n_bits) if self.query == "code" else AsymmetricIndex(self.n_bits)
+
     def fitted(self, X: Any) -> "MetricHasher":
         """An encoder with a copy of the hasher that has learned from these rows."""
         lengths = Lengths.of(_checked(X))
@@ -146,6 +163,17 @@ class MetricHasher:
             return Encoded(self.reader.transform(rows), None)
         return Encoded(*self.last.codes_and_corrections(self._before_last(rows)))
 
+    @property
+    def n_packed(self) -> int:
+        """Bytes of a row of :attr:`Encoded.packed`."""
+        return -(-self.n_bits // 8) + self.has_weights
+
+    def unpacked(self, packed: NDArray[np.uint8]) -> Encoded:
+        """What was packed."""
+        codes = np.ascontiguousarray(packed[:, : -(-self.n_bits // 8)])
+        affine = self.affine
+        return Encoded(codes, None if affine is None else Corrections(packed[:, -1].copy(), *affine))
+
     def codes(self, X: Any) -> NDArray[np.uint8]:
         """Packed codes of queries."""
         rows = self._seen(X)
@@ -160,22 +188,22 @@ class MetricHasher:
             return -self.reader.decision_function(rows)
         return self.last.query_weights(self._before_last(rows))
 
-    def check_lengths(self, X: Any) -> bool:
-        """Warn where rows contradict the metric; returns whether they do."""
+    def check_lengths(self, X: Any, n_left: int) -> int:
+        """Warn where rows contradict the metric; returns in how many more calls, of ``n_left``, it is to be checked."""
         if self.metric != "euclidean" or self.lengths is None or not self.lengths.are_one:
-            return False
+            return 0
         rows = as_rows(_checked(X))
         if not len(rows):
-            return False
+            return n_left
         found = Lengths.of(rows)
         if found.are_one:
-            return False
+            return n_left - 1
         _warn(
             f"the hasher was fitted to rows of length 1, and here are rows of length {found.low:.3g} to "
             f"{found.high:.3g}; if you mean the angle between vectors, say metric='cosine'",
-            depth=3,
+            depth=2,
         )
-        return True
+        return 0
 
     def _seen(self, X: Any) -> Any:
         """The rows as the hasher sees them: one that knows the metric scales them itself, a pipeline does not."""

@@ -14,12 +14,13 @@ from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.deadline import check_deadline
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import bits_at, packed_mask
-from hashlearn.index.partitioned import ProbedNeighbors, check_recall
+from hashlearn.index.list_search import ProbedNeighbors
+from hashlearn.index.partitioned import check_recall
 from hashlearn.rows import RowBlocks, as_rows
 from hashlearn.search.exact import nearest_vectors
-from hashlearn.search.expand import check_expands, expanded_weights
 from hashlearn.search.lists import DEFAULT_RECALL, VectorsAt
 from hashlearn.search.rerank import rerank_asymmetric, rerank_exact, rerank_read
+from hashlearn.search.results import NeighborsWithRows
 from hashlearn.search.vector_records import VectorView
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ _PAIRS_AT_A_TIME = 1 << 17
 """Pairs that are compared in one compiled call; a deadline is looked at between two."""
 _FEW_PAIRS = 1 << 20
 """Pairs of a query and a row, whose numbers take 8 MB."""
+_SIZES_OF = 1000
+"""Rows, evenly spaced, that the mean sizes of scores are of."""
+_LEAST_SIZE = 1e-9
 
 Mask = NDArray[np.bool_] | None
 
@@ -81,11 +85,6 @@ def within(rows: "Snapshot", X: Any, distance: float, options: Options, mask: Ma
     return only_within(_reranked(rows, X, n_found, order, options._replace(candidates=n_found), mask), distance)
 
 
-def by_vectors(rows: "Snapshot", X: Any, k: int, candidates: int) -> Neighbors:
-    """The k nearest by kept vectors, among the nearest ``candidates`` codes."""
-    return _reranked(rows, X, k, "vectors", Options(candidates=candidates), None)
-
-
 def only_within(found: Neighbors, distance: Any) -> RangeResult:
     """Those of a result that are within a real distance."""
     near = (found.distances <= check_number("distance", distance)) & np.isfinite(found.distances)
@@ -95,6 +94,8 @@ def only_within(found: Neighbors, distance: Any) -> RangeResult:
 
 def first_of(found: Neighbors) -> Neighbors:
     """What the first query has found."""
+    if isinstance(found, NeighborsWithRows):
+        return found.first
     if isinstance(found, ProbedNeighbors):
         return ProbedNeighbors.of(found.distances[0], found.ids[0], found.probed[0], found.recall)
     return Neighbors(found.distances[0], found.ids[0])
@@ -110,7 +111,7 @@ def with_ids(found: Neighbors, ids: NDArray[Any]) -> Neighbors:
 def _order_of(rows: "Snapshot", rerank: Any) -> str:
     """What results are ordered by: "codes", "asymmetric", "vectors" for those that are kept, or "array"."""
     if rerank is None:
-        return "codes" if rows.vectors is None else "vectors"
+        return "codes" if rows.vectors is None and not rows.keeps_vectors else "vectors"
     if rerank is False:
         return "codes"
     if not isinstance(rerank, str):
@@ -121,7 +122,7 @@ def _order_of(rows: "Snapshot", rerank: Any) -> str:
         return "array"
     if rerank not in ("codes", "asymmetric", "vectors"):
         raise ValueError(f"rerank must be None, 'codes', 'asymmetric', 'vectors' or an array, got {rerank!r}")
-    if rerank == "vectors" and rows.vectors is None:
+    if rerank == "vectors" and not rows.keeps_vectors:
         raise ValueError("rerank='vectors' needs vectors; make the search with keep_vectors='float32'")
     return rerank
 
@@ -133,12 +134,42 @@ def _by_codes(rows: "Snapshot", X: Any, k: int, mask: Mask, n_jobs: int | None) 
 
 
 def _expanded(rows: "Snapshot", X: Any, k: int, options: Options, mask: Mask) -> Neighbors:
-    """The k nearest codes of queries that are made from their nearest rows; the mask is for both."""
-    check_expands(rows, options.rerank)
+    """The k nearest codes of queries that are made from their neighborhoods; the mask is for both.
+
+    By meaning, a query and the rows around it say more together than the query alone. The scores f of a hasher, its
+    ``decision_function``, are divided by their mean sizes, one for each bit, and cut by tanh, so that no row and no bit
+    outweighs the others. The mean of f over the query and its nearest rows is compared with all codes as a real query.
+    """
+    if rows.hasher.has_weights:
+        raise ValueError("expand must be None for a hasher that ranks by neighborhood, such as ABH: take JPSH or SAH")
+    if rows.vectors is None and len(rows):
+        raise ValueError("expand needs vectors to find neighbors by; make the search with keep_vectors='float16'")
+    if options.rerank is not None:
+        raise ValueError("expand and rerank cannot both be given: the result is ordered by the expanded query")
     near = nearest(rows, X, options.expand or 0, options._replace(expand=None), mask).ids
+    totals = _cut(rows, X)
+    queries, columns = np.nonzero(near != NO_ID)
+    if len(queries):
+        places, which = np.unique(near[queries, columns], return_inverse=True)
+        np.add.at(totals, queries, _cut(rows, rows.vectors_at(places))[which])
+    weights = totals / (1 + np.bincount(queries, minlength=len(totals))).astype(np.float32)[:, None]
     index = rows.real_index
     subset = None if mask is None else mask[: index.next_id]
-    return index.search(expanded_weights(rows, X, near), k, subset=subset, n_jobs=options.n_jobs)
+    return index.search(weights, k, subset=subset, n_jobs=options.n_jobs)
+
+
+def _cut(rows: "Snapshot", X: Any) -> NDArray[np.float32]:
+    return np.tanh(rows.hasher.weights(X) / rows.mean_sizes)
+
+
+def mean_sizes(rows: "Snapshot") -> NDArray[np.float32]:
+    """The mean absolute score of each bit, of the rows of the search: it is the same for every query."""
+    places = rows.places
+    if not len(places):
+        return np.ones(rows.hasher.n_bits, np.float32)
+    chosen = np.unique(np.linspace(0, len(places) - 1, min(_SIZES_OF, len(places))).astype(np.int64))
+    sizes = np.abs(rows.hasher.weights(rows.vectors_at(places[chosen]))).mean(axis=0)
+    return np.maximum(sizes, _LEAST_SIZE)
 
 
 def _by_index_id(rows: "Snapshot", mask: Mask) -> Mask:
@@ -148,8 +179,10 @@ def _by_index_id(rows: "Snapshot", mask: Mask) -> Mask:
 
 def _reranked(rows: "Snapshot", X: Any, k: int, order: str, options: Options, mask: Mask) -> Neighbors:
     """The nearest codes, in another order: by the scores of the query, by an array of vectors, or by kept vectors."""
-    k = check_integer("k", k, low=1)
-    n_found = max(k, min(_n_candidates(rows, k, options.candidates), len(rows)))
+    k, n_candidates = check_integer("k", k, low=1), _n_candidates(rows, k, options.candidates)
+    if order == "vectors" and rows.vectors is None:  # of the first row to come
+        return Neighbors(*_all_compared(rows, X, k, mask))
+    n_found = max(k, min(n_candidates, len(rows)))
     found = _by_codes(rows, X, n_found, mask, options.n_jobs)
     if order == "asymmetric":
         if isinstance(rows.index, AsymmetricIndex):  # they are in this order already
@@ -224,7 +257,7 @@ def _reaching(rows: "Snapshot", X: Any, k: int, order: str, options: Options, ma
         return _in_lists(rows, X, k, recall, mask, options.n_jobs)
     curve = zip(rows.tuning.candidates, rows.tuning.recalls) if rows.tuning is not None else ()
     enough = [(n, expected) for n, expected in curve if expected >= recall]
-    if recall == 1 or not enough or rows.tuning is None or k > rows.tuning.k:
+    if recall == 1 or not enough or rows.tuning is None or k > rows.tuning.k or not len(rows):
         return _all_compared(rows, X, k, mask)
     candidates, expected = min(enough)
     found = _reranked(rows, X, k, "vectors", options._replace(candidates=candidates), mask)
@@ -234,13 +267,13 @@ def _reaching(rows: "Snapshot", X: Any, k: int, order: str, options: Options, ma
 def _in_lists(rows: "Snapshot", X: Any, k: int, recall: float, mask: Mask, n_jobs: int | None) -> ProbedNeighbors:
     """The k nearest rows by vectors, among the candidates of the lists and the rows that are in no list yet."""
     alive = rows.alive if mask is None else rows.alive & packed_mask(mask)
-    n_allowed = rows.n_rows if mask is None else int(np.bitwise_count(alive).sum())
+    n_allowed = len(rows) if mask is None else int(np.bitwise_count(alive).sum())
     index, n_covered, far = rows.covered()
     plan = index.plan(k, recall, n_allowed) if n_allowed else None
     Q = as_array(X)
     if plan is None or plan.is_flat:
         return _few_compared(rows, Q, k, mask) if len(Q) * n_allowed <= _FEW_PAIRS else _all_compared(rows, Q, k, mask)
-    has_all = mask is None and rows.n_rows == rows.n_places and index.next_row <= rows.n_places
+    has_all = mask is None and len(rows) == rows.n_places and index.next_row <= rows.n_places
     bits = None if has_all else alive.view(np.uint8)
     found = index.candidates(Q, plan, bits, n_jobs)
     places = found.ids

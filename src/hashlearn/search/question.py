@@ -103,7 +103,7 @@ def answer(snapshot: "Snapshot", question: Question, k: int, options: Options) -
 def _mask(snapshot: "Snapshot", question: Question, options: Options) -> NDArray[np.bool_] | None:
     """The places that are looked at; None for all."""
     mask = snapshot.chosen(options.filter, options.subset)
-    if question.like is None and mask is None and snapshot.n_rows == snapshot.n_places:
+    if question.like is None and mask is None and len(snapshot) == snapshot.n_places:
         return None
     alive = np.zeros(snapshot.n_places, bool)
     alive[snapshot.places] = True

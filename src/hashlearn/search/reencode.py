@@ -18,17 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.codes import Corrections
 from hashlearn.durable.files import LEFTOVER, naming, opened_within, sync, write_all
 from hashlearn.durable.locks import NO_LINKS
 from hashlearn.hashers.saving import digest_of
-from hashlearn.index import AsymmetricIndex
 from hashlearn.progress import track
 from hashlearn.rows import RowBlocks
 from hashlearn.search.lists import VectorsAt
-from hashlearn.search.metric_hasher import MetricHasher
-from hashlearn.search.rows import CatalogRows, with_corrections
-from hashlearn.search.snapshot import Index, Snapshot, empty_index
+from hashlearn.search.metric_hasher import Index, MetricHasher
+from hashlearn.search.rows import CatalogRows
+from hashlearn.search.snapshot import Snapshot
 
 _HEAD = struct.Struct("<QI")
 """Before each block: its first place, and how many codes it has."""
@@ -57,8 +55,7 @@ def reencode(rows: CatalogRows, hasher: Any, changing: AbstractContextManager) -
             if is_same:
                 made.extend(pending.snapshot)
                 rows.use_hasher(pending, new)
-                index = made.index(pending.snapshot.places)
-                pending.snapshot = replace(pending.snapshot, hasher=new, index=index, tuning=None)
+                pending.snapshot = replace(pending.snapshot, index=made.index(pending.snapshot.places))
                 pending.must_flush = rows.folder is not None and pending.snapshot.n_places > 0
         made.forget()
         if is_same:
@@ -103,7 +100,7 @@ class CodesInProgress:
 
     def __init__(self, hasher: MetricHasher, folder: Path | None, vectors: str):
         self.hasher = hasher
-        self.width = -(-hasher.n_bits // 8) + hasher.has_weights
+        self.width = hasher.n_packed
         self.blocks: list[NDArray[np.uint8]] = []
         self.n_done = 0
         name = hashlib.sha256(f"{digest_of(hasher.hasher)} {vectors}".encode()).hexdigest()[:16]
@@ -118,27 +115,21 @@ class CodesInProgress:
             here = np.arange(start, min(start + _BLOCK, snapshot.n_places))
             codes, there = np.zeros((len(here), self.width), np.uint8), alive[here]
             if there.any():
-                codes[there] = with_corrections(self.hasher.encode(snapshot.vectors_at(here[there])))
+                codes[there] = self.hasher.encode(snapshot.vectors_at(here[there])).packed
             self._append(codes)
 
     def index(self, places: NDArray[np.int64]) -> Index:
         """An index with the codes of these places."""
-        index = empty_index(self.hasher)
+        index = self.hasher.empty_index()
         if not len(places):
             return index
-        made = np.concatenate(self.blocks)[places]
-        codes = np.ascontiguousarray(made[:, : -(-self.hasher.n_bits // 8)])
-        if not isinstance(index, AsymmetricIndex):
-            return index.add(codes, places)
-        affine = self.hasher.affine
-        corrections = None if affine is None else Corrections(made[:, -1].copy(), *affine)
-        return index.add(codes, places, corrections)
+        return self.hasher.unpacked(np.concatenate(self.blocks)[places]).added_to(index, places)
 
     def forget(self) -> None:
-        """Remove the file."""
-        if self.path is not None:
+        """Remove the file, and those of other hashers that were given up."""
+        for path in self.path.parent.glob(f".reencode-*{LEFTOVER}") if self.path is not None else ():
             with suppress(OSError):
-                self.path.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
 
     def _append(self, codes: NDArray[np.uint8]) -> None:
         self.blocks.append(codes)

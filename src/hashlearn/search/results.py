@@ -45,6 +45,25 @@ class NeighborsWithRows(Neighbors):
     recall: float | None = None
     parts: dict[str, NDArray[np.float32]] | None = None
 
+    @classmethod
+    def of(cls, found: Neighbors, ids: NDArray[Any], payloads: Any, vectors: Any, parts: Any) -> "NeighborsWithRows":
+        """What was found, with ids in the place of its own, and all that was read beside it."""
+        result = cls(found.distances, ids)
+        result.probed, result.recall = getattr(found, "probed", None), getattr(found, "recall", None)
+        result.payloads, result.vectors, result.parts = payloads, vectors, parts
+        return result
+
+    @property
+    def first(self) -> "NeighborsWithRows":
+        """What the first query has found."""
+        first: Any = NeighborsWithRows(self.distances[0], self.ids[0])
+        for name in ("payloads", "vectors", "probed"):
+            values = getattr(self, name)
+            setattr(first, name, None if values is None else values[0])
+        first.parts = self.parts and {name: part[0] for name, part in self.parts.items()}
+        first.recall = self.recall
+        return first
+
     def to_pandas(self) -> Any:
         """As that of :class:`~hashlearn.codes.results.Neighbors`, with a column for each field of the payloads."""
         frame = super().to_pandas()

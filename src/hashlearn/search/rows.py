@@ -15,16 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.durable.files import sync
-from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import ids_from, with_bits
-from hashlearn.rows import as_rows
-from hashlearn.search.catalog import Catalog, Facts, payload_sums
+from hashlearn.rows import RowBlocks, as_rows
+from hashlearn.search.catalog import Catalog, Facts, OutdatedError, payload_sums
 from hashlearn.search.columns import Columns
-from hashlearn.search.folder import Loaded, SearchFolder, load, load_changes
+from hashlearn.search.folder import SearchFolder, load, load_changes
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_new_ids
 from hashlearn.search.lists import LEAST_ROWS, SearchLists
 from hashlearn.search.metric_hasher import Encoded, MetricHasher
-from hashlearn.search.snapshot import Index, Snapshot, empty_index
+from hashlearn.search.snapshot import Snapshot
 from hashlearn.search.tune import Tuning
 from hashlearn.search.vector_records import Calibration, VectorView
 from hashlearn.search.vectors import VectorFile
@@ -37,7 +36,6 @@ _LEAST_BURIED = 20_000
 """A search is compacted when there are more removed rows than this, and than rows that are left."""
 _FEW_VECTORS = 64
 """Vectors of one call up to which they are written to the catalog too."""
-_BLOCK = 1 << 14
 
 
 class NewRows(NamedTuple):
@@ -60,9 +58,15 @@ class Pending:
     """
 
     snapshot: Snapshot
-    facts: Facts
     vectors: VectorFile | None
     must_flush: bool = False
+
+    @property
+    def facts(self) -> Facts:
+        return self.snapshot.facts
+
+    def set_facts(self, **facts: Any) -> None:
+        self.snapshot = replace(self.snapshot, facts=self.facts._replace(**facts))
 
 
 class CatalogRows:
@@ -86,7 +90,6 @@ class CatalogRows:
     """
 
     reader: Snapshot
-    _now: Loaded
     _vectors: VectorFile | None = None
 
     def __init__(self, hasher: MetricHasher, keep: str | None, index: str = "auto"):
@@ -97,7 +100,7 @@ class CatalogRows:
         self._process = os.getpid()
         self._pending: Pending | None = None
         facts = Facts(hasher.metric, hasher.query, hasher.lengths, keep, index)
-        self._show(Loaded(_empty_snapshot(hasher, self._catalog, 0, 0), facts))
+        self._show(Snapshot.empty(hasher, self._catalog, facts))
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -105,27 +108,27 @@ class CatalogRows:
         place = SearchFolder(folder)
         catalog = place.open_catalog()
         try:
-            loaded = load(place, catalog)
+            snapshot = load(place, catalog)
         except BaseException:
             catalog.close()
             raise
         rows = cls.__new__(cls)
-        rows._keep, rows._process, rows._pending = loaded.facts.keep_vectors, os.getpid(), None
+        rows._keep, rows._process, rows._pending = snapshot.facts.keep_vectors, os.getpid(), None
         rows._folder, rows._catalog, rows._calibration = place, catalog, None
-        rows._show(loaded)
+        rows._show(snapshot)
         return rows
 
-    def _show(self, now: Loaded, **others: Any) -> None:
+    def _show(self, now: Snapshot, **others: Any) -> None:
         """Let readers see these rows from now on, in one step: an interrupt may come between two."""
-        vars(self).update(_now=now, reader=now.snapshot, **others)
+        vars(self).update(reader=now, **others)
 
     @property
     def clipped_share(self) -> float | None:
         """The share of int8 values that were beyond the range of the fit; None where vectors are not int8."""
-        snapshot, facts = self._now
+        snapshot = self.reader
         if self._keep != "int8" or not snapshot.n_places:
             return None
-        return min(1.0, facts.n_clipped / (snapshot.n_places * snapshot.hasher.n_features))
+        return min(1.0, snapshot.facts.n_clipped / (snapshot.n_places * snapshot.hasher.n_features))
 
     @property
     def folder(self) -> Path | None:
@@ -143,7 +146,8 @@ class CatalogRows:
     @property
     def text_field(self) -> str | None:
         """The payload field that is searched by words."""
-        return self._catalog.text_field()
+        pending = self._open_change
+        return (self.reader if pending is None else pending.snapshot).facts.text_field
 
     # -- changes ----------------------------------------------------------------------------------------------------
 
@@ -171,24 +175,22 @@ class CatalogRows:
             first = pending.snapshot.first_row
             self._catalog.keep_words(field, first)
             pending.snapshot = replace(pending.snapshot, columns=Columns(self._catalog, first))
+            pending.set_facts(text_field=field)
 
     def keep_tuning(self, tuning: Tuning) -> None:
         with self.changing() as pending:
-            pending.snapshot = replace(pending.snapshot, tuning=tuning)
-            pending.facts = pending.facts._replace(tuning=tuning.to_dict())
+            pending.set_facts(tuning=tuning.to_dict())
 
     def tune_lists(self, queries: Any) -> None:
         """Measure with these queries what a recall needs in the lists."""
-        snapshot, facts = self._now
+        snapshot = self.reader
         if snapshot.lists is None:
             return
         asked = as_rows(queries)
         lists = snapshot.lists.tuned(
             snapshot.covered(), snapshot.is_alive, asked.take(np.arange(len(asked))), snapshot.vectors_at
         )
-        with self.changing() as pending:
-            if pending.snapshot.hasher is snapshot.hasher and pending.facts.first_row == facts.first_row:
-                self._put_lists(pending, lists)
+        self._put_lists_of(snapshot, lists)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -207,10 +209,10 @@ class CatalogRows:
         try:
             self._catalog.begin()
             self._catch_up()
-            pending = self._pending = Pending(*self._now, self._vectors)
-            before = pending.snapshot, pending.facts
+            before = self.reader
+            pending = self._pending = Pending(before, self._vectors)
             yield pending
-            if (pending.snapshot, pending.facts) == before:
+            if pending.snapshot is before:
                 self._catalog.roll_back()
                 return
             if pending.must_flush:
@@ -222,7 +224,7 @@ class CatalogRows:
             raise
         finally:
             self._pending = None
-        self._tidy(before[1])
+        self._tidy(before.facts)
 
     @property
     def _open_change(self) -> Pending | None:
@@ -245,10 +247,10 @@ class CatalogRows:
             raise
 
     def _commit(self, pending: Pending) -> None:
-        facts = pending.facts._replace(change=pending.facts.change + 1)
-        snapshot = replace(pending.snapshot, change=facts.change)
+        pending.set_facts(change=pending.facts.change + 1)
+        facts = pending.facts
         self._catalog.commit(None if self._folder is None else facts)
-        self._show(Loaded(snapshot, facts), _vectors=pending.vectors)
+        self._show(pending.snapshot, _vectors=pending.vectors)
         if self._folder is not None:
             with suppress(OSError):  # the change is made; a number that lags behind does no harm
                 self._folder.acknowledge(facts)
@@ -259,7 +261,7 @@ class CatalogRows:
 
         The change is made: where this fails, such as on a full disk, it is left to a later change.
         """
-        facts = self._now.facts
+        facts = self.reader.facts
         with suppress(OSError):
             if self._folder is not None and facts.files != before.files:
                 _collect(self._folder, self._catalog)
@@ -270,7 +272,8 @@ class CatalogRows:
 
     def _keep_lists(self) -> None:
         """Make lists where there are enough rows for them, and put new rows into the lists that there are."""
-        snapshot, facts = self._now
+        snapshot = self.reader
+        facts = snapshot.facts
         if facts.n_rows < LEAST_ROWS.get(facts.index_kind, np.inf) or not isinstance(snapshot.vectors, VectorView):
             return
         if snapshot.lists is not None:
@@ -286,21 +289,24 @@ class CatalogRows:
             self._no_lists_below = 2 * facts.n_rows
             warnings.warn(f"no lists could be made, so that searches look at all codes: {error}", stacklevel=2)
             return
-        with self.changing() as pending:
-            if pending.snapshot.hasher is own and pending.facts.first_row == facts.first_row:
-                self._put_lists(pending, lists)
+        self._put_lists_of(snapshot, lists)
 
     _no_lists_below = 0
     """Rows that there must be before lists are tried again, where they could not be made."""
 
+    def _put_lists_of(self, snapshot: Snapshot, lists: SearchLists) -> None:
+        """Use lists that were made of a snapshot, unless others have fitted or compacted the search meanwhile."""
+        with self.changing() as pending:
+            if pending.snapshot.hasher is snapshot.hasher and pending.facts.first_row == snapshot.first_row:
+                self._put_lists(pending, lists)
+
     def _put_lists(self, pending: Pending, lists: SearchLists) -> None:
         """Use lists, which are of their own, with the rows of a change; a folder gets them as a file."""
-        snapshot = replace(pending.snapshot, lists=lists)
+        pending.snapshot = replace(pending.snapshot, lists=lists)
         if self._folder is not None:
-            said = self._folder.save_lists(snapshot.covered(), lists)
-            pending.facts = pending.facts._replace(lists=said)
-            snapshot = replace(snapshot, lists=self._folder.open_lists(pending.facts, snapshot.is_alive))
-        pending.snapshot = snapshot
+            pending.set_facts(lists=self._folder.save_lists(pending.snapshot.covered(), lists))
+            opened = self._folder.open_lists(pending.facts, pending.snapshot.is_alive)
+            pending.snapshot = replace(pending.snapshot, lists=opened)
 
     def put_encoded(self, pending: Pending, new: NewRows, only_new: bool) -> None:
         """As :meth:`put`, of rows that are encoded, in a change that is under way."""
@@ -321,31 +327,25 @@ class CatalogRows:
         vectors, records = self._write_vectors(pending, new.X, int(places[0]))
         if (known >= 0).any():
             self._bury(pending, known[known >= 0])
-            snapshot, facts = pending.snapshot, pending.facts
+        snapshot, facts = pending.snapshot, pending.facts
         self._catalog.put_payloads(pair for pair in zip(rows.tolist(), new.payloads) if pair[1])
         total = self._write_rows(pending, rows, ids, sums, new.encoded, records)
-        index = snapshot.index.copy()
-        if isinstance(index, AsymmetricIndex):
-            index.add(new.encoded.codes, places, new.encoded.corrections)
-        else:
-            index.add(new.encoded.codes, places)
+        largest = int(ids.numbers.max()) + 1 if ids.numbers is not None else 0
         pending.snapshot = replace(
             snapshot,
-            index=index,
+            index=new.encoded.added_to(snapshot.index.copy(), places),
             id_column=IdColumn.of(ids) if snapshot.id_column is None else snapshot.id_column.appended(ids),
             payload_sums=snapshot.payload_sums.appended(sums),
             alive=with_bits(snapshot.alive, facts.n_places, facts.n_places + n),
-            n_rows=facts.n_rows + n,
             vectors=vectors,
-        )
-        largest = int(ids.numbers.max()) + 1 if ids.numbers is not None else 0
-        pending.facts = pending.facts._replace(
-            next_row=first + n,
-            next_id=max(facts.next_id, largest),
-            n_rows=facts.n_rows + n,
-            sum=facts.sum + total,
-            id_type=ids.id_type,
-            vectors=_vector_facts(pending.vectors),
+            facts=facts._replace(
+                next_row=first + n,
+                next_id=max(facts.next_id, largest),
+                n_rows=facts.n_rows + n,
+                sum=facts.sum + total,
+                id_type=ids.id_type,
+                vectors=_vector_facts(pending.vectors),
+            ),
         )
 
     def _write_rows(
@@ -367,7 +367,7 @@ class CatalogRows:
         if pending.must_flush or n_fresh > max(_LEAST_FRESH, n_in_file // _FRESH_SHARE):
             pending.must_flush = True
         else:
-            self._catalog.put_codes(rows, with_corrections(encoded), records)
+            self._catalog.put_codes(rows, encoded.packed, records)
         return total
 
     def _write_vectors(self, pending: Pending, X: Any, first: int) -> tuple[Any, Iterable[bytes | None]]:
@@ -379,15 +379,10 @@ class CatalogRows:
         if self._keep is None:
             return None, repeat(None)
         rows = as_rows(X)
-        file = self._vector_file(pending)
-        if file is None:
-            calibration = self._calibration
-            if self._keep == "int8" and calibration is None:
-                calibration = Calibration.of(X)
-            path = None if self._folder is None else self._folder.new_vectors_path()
-            file = VectorFile.new(path, rows.shape[1], self._keep, calibration)
-        elif file.path is None and self._process != os.getpid():  # a nameless file is of the process that was forked
-            file = VectorFile.copied(None, _blocks(np.arange(first)), file.first(first))
+        file = self.have_vectors(pending, rows)
+        assert file is not None
+        if file.path is None and self._process != os.getpid():  # a nameless file is of the process that was forked
+            file = VectorFile.copied(None, np.arange(first), file.first(first))
             self._process = os.getpid()
         if rows.shape[1] != file.n_features:
             raise ValueError(f"X must have {file.n_features} features, got {rows.shape[1]}")
@@ -398,32 +393,41 @@ class CatalogRows:
         else:
             file.write(rows, first)
         pending.vectors = file
-        pending.facts = pending.facts._replace(n_clipped=pending.facts.n_clipped + file.n_clipped - clipped)
+        if file.n_clipped > clipped:
+            pending.set_facts(n_clipped=pending.facts.n_clipped + file.n_clipped - clipped)
         return file.first(first + len(rows)), records
+
+    def have_vectors(self, pending: Pending, rows: RowBlocks) -> VectorFile | None:
+        """Have the file of kept vectors before the first rows are in it, to compare these as they are kept."""
+        file = None if self._keep is None else self._vector_file(pending)
+        if file is None and self._keep is not None:
+            calibration = self._calibration
+            if self._keep == "int8" and calibration is None:
+                calibration = Calibration.of(rows)
+            path = None if self._folder is None else self._folder.new_vectors_path()
+            file = pending.vectors = VectorFile.new(path, rows.shape[1], self._keep, calibration)
+            pending.snapshot = replace(pending.snapshot, vectors=file.first(0))
+            pending.set_facts(vectors=_vector_facts(file))
+        return file
 
     def _bury(self, pending: Pending, places: NDArray[np.int64]) -> None:
         """Remove the rows at distinct places."""
         if not len(places):
             return
-        snapshot, facts = pending.snapshot, pending.facts
-        total = 0
+        facts, total = pending.facts, 0
         if self._folder is not None:
-            total = self._catalog.bury(snapshot.first_row + places, facts.change + 1)
-        pending.snapshot = snapshot.without(places)
-        pending.facts = facts._replace(n_rows=facts.n_rows - len(places), sum=facts.sum - total)
+            total = self._catalog.bury(facts.first_row + places, facts.change + 1)
+        pending.snapshot = pending.snapshot.without(places, sum=facts.sum - total)
 
     def _forget_places(self, pending: Pending) -> None:
         """Begin with place 0 again; there are no rows."""
         first = pending.facts.next_row
         self._catalog.clear(first)
-        pending.facts = pending.facts._replace(
+        facts = pending.facts._replace(
             first_row=first, n_rows=0, sum=0, codes=None, vectors=None, lists=None, id_type=None
         )
         pending.vectors, pending.must_flush = None, False
-        pending.snapshot = replace(
-            _empty_snapshot(pending.snapshot.hasher, self._catalog, first, pending.facts.change),
-            tuning=pending.snapshot.tuning,
-        )
+        pending.snapshot = Snapshot.empty(pending.snapshot.hasher, self._catalog, facts)
 
     def _flush(self, pending: Pending) -> None:
         """Write all codes to a new code file, and forget those in the catalog."""
@@ -434,8 +438,8 @@ class CatalogRows:
         if file is not None:
             file.sync()
         self._catalog.drop_codes()
-        pending.facts = pending.facts._replace(codes=codes)
-        pending.snapshot = replace(snapshot, index=self._folder.open_codes(pending.facts, snapshot.hasher))
+        facts = snapshot.facts._replace(codes=codes)
+        pending.snapshot = replace(snapshot, index=self._folder.open_codes(facts, snapshot.hasher), facts=facts)
         if snapshot.lists is not None:
             self._put_lists(pending, snapshot.lists.apart())
         pending.must_flush = False
@@ -449,33 +453,32 @@ class CatalogRows:
             n = len(places)
             ids = None if snapshot.id_column is None or not n else IdColumn.of(snapshot.id_column.ids.take(places))
             sums = snapshot.payload_sums.values[places]
-            index = _renumbered(snapshot.index, places)
+            index = snapshot.hasher.empty_index()
             if isinstance(snapshot.vectors, VectorView):
                 path = None if self._folder is None else self._folder.new_vectors_path()
-                pending.vectors = VectorFile.copied(path, _blocks(places), snapshot.vectors)
+                pending.vectors = VectorFile.copied(path, places, snapshot.vectors)
             self._catalog.renumber(snapshot.first_row + places, first)
             total = 0
             if self._folder is not None and ids is not None:
                 total = self._catalog.put_rows(first + np.arange(n), ids.ids, sums)
             pending.snapshot = replace(
                 snapshot,
-                index=index,
+                index=snapshot.encoded.added_to(index, np.arange(n)) if n else index,
                 id_column=ids,
                 payload_sums=Growing(sums),
                 alive=with_bits(np.empty(0, np.uint64), 0, n),
-                first_row=first,
                 columns=snapshot.columns.taken(self._catalog, first, places),
                 vectors=self._vectors_of(pending, n, ids),
                 lists=None,
-            )
-            pending.facts = facts._replace(
-                first_row=first,
-                next_row=first + n,
-                n_rows=n,
-                sum=total,
-                codes=None,
-                vectors=facts.vectors if snapshot.vectors is None else _vector_facts(pending.vectors),
-                lists=None,
+                facts=facts._replace(
+                    first_row=first,
+                    next_row=first + n,
+                    n_rows=n,
+                    sum=total,
+                    codes=None,
+                    vectors=facts.vectors if snapshot.vectors is None else _vector_facts(pending.vectors),
+                    lists=None,
+                ),
             )
             pending.must_flush = self._folder is not None and n > 0
 
@@ -497,7 +500,7 @@ class CatalogRows:
         self.refuse_inside_transaction("fit")
         calibration = Calibration.of(X) if self._keep == "int8" else None
         if self._folder is None:
-            fresh = type(self)(hasher, self._keep, self._now.facts.index_kind)
+            fresh = type(self)(hasher, self._keep, self.reader.facts.index_kind)
             fresh.keep_words(self.text_field)
             fresh._calibration = calibration
             vars(self).update(vars(fresh))
@@ -505,17 +508,16 @@ class CatalogRows:
         with self.changing() as pending:
             self._forget_places(pending)
             self.use_hasher(pending, hasher)
-            pending.facts = pending.facts._replace(next_id=0, n_clipped=0)
-            pending.snapshot = _empty_snapshot(hasher, self._catalog, pending.facts.first_row, pending.facts.change)
             if calibration is not None:  # kept with the vectors, of which there are none yet
                 file = VectorFile.new(self._folder.new_vectors_path(), hasher.n_features, "int8", calibration)
                 pending.vectors = file
-                pending.facts = pending.facts._replace(vectors=_vector_facts(file))
+            facts = pending.facts._replace(next_id=0, n_clipped=0, vectors=_vector_facts(pending.vectors))
+            pending.snapshot = Snapshot.empty(hasher, self._catalog, facts)
 
     def use_hasher(self, pending: Pending, hasher: MetricHasher) -> None:
-        """Have the facts of a change name another hasher; what was tuned for the one before counts no longer."""
+        """Have a change use another hasher; what was tuned for the one before counts no longer."""
         name, digest = ("", "") if self._folder is None else self._folder.save_hasher(hasher.hasher)
-        pending.facts = pending.facts._replace(
+        facts = pending.facts._replace(
             hasher=name,
             model=digest,
             metric=hasher.metric,
@@ -523,6 +525,7 @@ class CatalogRows:
             lengths=hasher.lengths,
             tuning=None,
         )
+        pending.snapshot = replace(pending.snapshot, hasher=hasher, facts=facts)
 
     def save(self, folder: str | Path | None) -> None:
         """Write a copy of all rows to a folder; rows that have none belong to it from then on."""
@@ -544,7 +547,7 @@ class CatalogRows:
             raise
         try:
             catalog.make_tables()
-            loaded = self._copy_to(target, catalog)
+            loaded = self._copied_to(target, catalog)
             sync(target.path)
             with suppress(OSError):
                 _collect(target, catalog)
@@ -558,9 +561,20 @@ class CatalogRows:
             return
         self._show(loaded, _folder=target, _catalog=catalog, _vectors=None)
 
-    def _copy_to(self, target: SearchFolder, catalog: Catalog) -> Loaded:
-        """Put all rows into another folder, in one change of its catalog; returns them as they are there."""
-        snapshot, facts = self._now
+    def _copied_to(self, target: SearchFolder, catalog: Catalog) -> Snapshot:
+        """Put all rows into another folder; returns them as they are there."""
+        while True:
+            try:
+                return self._copy_to(target, catalog, self.reader)
+            except OutdatedError:  # another process has compacted the rows
+                if not self._catch_up():
+                    raise
+
+    def _copy_to(self, target: SearchFolder, catalog: Catalog, snapshot: Snapshot) -> Snapshot:
+        """As :meth:`_copied_to`, in one change of the other catalog."""
+        facts, places = snapshot.facts, snapshot.places
+        sums = np.zeros(snapshot.n_places, np.uint32)  # payloads of removed rows are not copied
+        sums[places] = snapshot.payload_sums.values[places]
         try:
             catalog.begin()
             known = catalog.known_facts()
@@ -571,15 +585,13 @@ class CatalogRows:
             if view is None and self._folder is not None and facts.vectors is not None:
                 view = self._folder.open_vector_file(facts).first(0)  # it says what bytes of rows to come mean
             if view is not None:
-                every = _blocks(np.arange(facts.n_places))
-                vectors = VectorFile.copied(target.new_vectors_path(), every, view)
+                vectors = VectorFile.copied(target.new_vectors_path(), np.arange(facts.n_places), view)
             catalog.clear(snapshot.first_row)
-            catalog.keep_words(self._catalog.text_field(), snapshot.first_row)
-            places, total = snapshot.places, 0
+            catalog.keep_words(facts.text_field, snapshot.first_row)
+            total = 0
             if snapshot.id_column is not None:
-                ids, sums = snapshot.id_column.ids.take(places), snapshot.payload_sums.values[places]
-                total = catalog.put_rows(snapshot.first_row + places, ids, sums)
-            self._copy_payloads(snapshot, catalog)
+                total = catalog.put_rows(snapshot.first_row + places, snapshot.id_column.ids.take(places), sums[places])
+            self._copy_payloads(snapshot.first_row, sums, catalog)
             facts = facts._replace(
                 search=secrets.token_hex(8) if known is None else known.search,
                 change=1 if known is None else known.change + 1,
@@ -603,32 +615,23 @@ class CatalogRows:
         with suppress(OSError):
             target.acknowledge(facts)
         target.settle(facts)
-        sums = np.zeros(snapshot.n_places, np.uint32)  # payloads of removed rows were not copied
-        sums[snapshot.places] = snapshot.payload_sums.values[snapshot.places]
-        copied = replace(
+        return replace(
             snapshot,
-            change=facts.change,
+            facts=facts,
             payload_sums=Growing(sums),
             columns=Columns(catalog, snapshot.first_row),
             vectors=None if vectors is None or not snapshot.n_places else vectors.first(snapshot.n_places),
         )
-        return Loaded(copied, facts)
 
-    def _copy_payloads(self, snapshot: Snapshot, target: Catalog) -> None:
-        """Write the payloads of the rows that are there."""
-        sums, first = snapshot.payload_sums.values, snapshot.first_row
-        wanted = np.zeros(snapshot.n_places, bool)
-        wanted[snapshot.places] = True
-        wanted &= sums != 0
+    def _copy_payloads(self, first: int, sums: NDArray[np.uint32], target: Catalog) -> None:
+        """Write the payloads of the rows from ``first`` on whose sums are not 0."""
         n_copied = 0
-        for block in self._catalog.payloads_between(first, first + snapshot.n_places):
-            pairs = [pair for pair in block if wanted[pair[0] - first]]
-            texts, places = [text for _, text in pairs], np.array([row - first for row, _ in pairs], np.int64)
-            if not np.array_equal(payload_sums(texts), sums[places]):
-                raise ValueError(f"{self._catalog.path}: a payload does not match its sum; it was edited or damaged")
-            target.put_payloads(pairs)
-            n_copied += len(pairs)
-        self._catalog.check_count(n_copied, int(np.count_nonzero(wanted)))
+        for rows, texts in self._catalog.payload_blocks(first, first + len(sums)):
+            self._catalog.check_texts(texts, sums[rows - first])
+            wanted = np.flatnonzero(sums[rows - first])
+            target.put_payloads(zip(rows[wanted].tolist(), texts.all()[wanted]))
+            n_copied += len(wanted)
+        self._catalog.check_count(n_copied, int(np.count_nonzero(sums)))
 
     def refresh(self) -> bool:
         """Take over what other processes have changed; returns whether there was something."""
@@ -639,37 +642,29 @@ class CatalogRows:
     def _catch_up(self) -> bool:
         if self._folder is None:
             return False
-        loaded = load_changes(self._folder, self._catalog, self._now)
-        if loaded is None:
+        changed = load_changes(self._folder, self._catalog, self.reader)
+        if changed is None:
             return False
-        self._show(loaded)
+        self._show(changed)
         return True
 
     def pickled_parts(self) -> Any:
         """A function and its arguments that make these rows in another process."""
         if self._folder is not None:
             return type(self).open, (self._folder.path,)
-        snapshot, facts = self._now
+        snapshot = self.reader
         if snapshot.vectors is not None:
             raise TypeError("cannot copy or pickle vectors that are not saved; save the search to a folder first")
         places, sums = snapshot.places, snapshot.payload_sums.values[snapshot.places]
-        corrections = snapshot.index.corrections if isinstance(snapshot.index, AsymmetricIndex) else None
-        encoded = Encoded(snapshot.index.codes(places), corrections)
         payloads = self._catalog.payloads((snapshot.first_row + places).tolist(), sums.tolist())
-        new = NewRows(None, snapshot.ids_at(places), encoded, payloads)
-        return _restored, (type(self), snapshot.hasher, self._keep, facts, self.text_field, snapshot.tuning, new)
+        new = NewRows(None, snapshot.ids_at(places), snapshot.encoded, payloads)
+        return _restored, (type(self), snapshot.hasher, self._keep, snapshot.facts, new)
 
     def close(self) -> None:
         """Close files and connections."""
         self._catalog.close()
         if self._vectors is not None:
             self._vectors.close()
-
-
-def _empty_snapshot(hasher: MetricHasher, catalog: Catalog, first_row: int, change: int) -> Snapshot:
-    nothing = Growing(np.empty(0, np.uint32))
-    columns = Columns(catalog, first_row)
-    return Snapshot(hasher, empty_index(hasher), None, nothing, np.empty(0, np.uint64), 0, first_row, change, columns)
 
 
 def kept_payloads(payloads: Any, n: int) -> list[str]:
@@ -703,43 +698,16 @@ def _collect(folder: SearchFolder, catalog: Catalog) -> None:
         catalog.roll_back()
 
 
-def _renumbered(index: Index, places: NDArray[np.int64]) -> Index:
-    """An index whose ids are 0, 1, 2, ... in the place of these, which are all that it has."""
-    codes = index.codes(places)
-    if isinstance(index, HammingIndex):
-        return HammingIndex(index.n_bits).add(codes)
-    return AsymmetricIndex(index.n_bits).add(codes, corrections=index.corrections if len(places) else None)
-
-
-def with_corrections(encoded: Encoded) -> NDArray[np.uint8]:
-    """Codes with their corrections, where they have some, as the catalog keeps them."""
-    codes, corrections = encoded
-    return codes if corrections is None else np.hstack([codes, corrections.values[:, None]])
-
-
 def _vector_facts(file: VectorFile | None) -> dict[str, Any] | None:
     """What the facts say about a vector file."""
     return None if file is None or file.path is None else {"file": file.path.name, "id": file.layout.id}
 
 
-def _blocks(places: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    return (places[start : start + _BLOCK] for start in range(0, len(places), _BLOCK))
-
-
-def _restored(
-    kind: Any,
-    hasher: MetricHasher,
-    keep: str | None,
-    facts: Facts,
-    text_field: str | None,
-    tuning: Tuning | None,
-    new: NewRows,
-) -> CatalogRows:
+def _restored(kind: Any, hasher: MetricHasher, keep: str | None, facts: Facts, new: NewRows) -> CatalogRows:
     """The rows that were pickled or copied as these parts."""
     rows = kind(hasher, keep, facts.index_kind)
-    rows.keep_words(text_field)
+    rows.keep_words(facts.text_field)
     with rows.changing() as pending:
         rows.put_encoded(pending, new, True)
-        pending.facts = pending.facts._replace(next_id=facts.next_id)
-        pending.snapshot = replace(pending.snapshot, tuning=tuning)
+        pending.set_facts(next_id=facts.next_id, tuning=facts.tuning)
     return rows

@@ -1,7 +1,7 @@
 """The rows of a search at one moment, as a reader holds them. A snapshot never changes; a change makes the next one."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,29 +14,22 @@ from hashlearn.codes.results import NO_ID, Neighbors, RangeResult
 from hashlearn.index import AsymmetricIndex, HammingIndex
 from hashlearn.index.code_table import packed_mask, unpacked_mask, without_bits
 from hashlearn.rows import RowBlocks
+from hashlearn.search.catalog import Catalog, Facts
 from hashlearn.search.columns import Columns, Facet, Histogram
-from hashlearn.search.expand import mean_sizes
 from hashlearn.search.ids import Growing, IdColumn, Ids, given_ids
 from hashlearn.search.lists import Covered, SearchLists, VectorsAt
-from hashlearn.search.metric_hasher import MetricHasher
-from hashlearn.search.nearest import Mask, Options, by_vectors, nearest, nearest_to_codes, with_ids, within
+from hashlearn.search.metric_hasher import Encoded, Index, MetricHasher
+from hashlearn.search.nearest import Mask, Options, mean_sizes, nearest, nearest_to_codes, with_ids, within
 from hashlearn.search.question import Question, answer, example
-from hashlearn.search.results import Page, Record
+from hashlearn.search.results import NeighborsWithRows, Page, Record
 from hashlearn.search.tune import Tuning, tune
 from hashlearn.stores.base import IdType
 from hashlearn.stores.filters import parse_filter
 
-Index = HammingIndex | AsymmetricIndex
-
-
-def empty_index(hasher: MetricHasher) -> Index:
-    """An index without codes, of the kind that queries of a search are compared by."""
-    return HammingIndex(hasher.n_bits) if hasher.query == "code" else AsymmetricIndex(hasher.n_bits)
-
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """Codes, ids and vectors of a search by place, and the hasher they belong to.
+    """Codes, ids and vectors of a search by place, the hasher they belong to, and the facts of the catalog.
 
     Attributes
     ----------
@@ -49,16 +42,11 @@ class Snapshot:
         By place; 0 for a row without a payload.
     alive : uint64 array
         A bit for every place whose row is there.
-    n_rows : int
-    first_row : int
-        The row at place 0.
-    change : int
-        The last change of the catalog that is in here.
+    facts : Facts
     columns : Columns
         Of the payloads; shared by the snapshots of the same places.
     vectors : VectorView, StoreVectors or None
         By place. A :class:`~hashlearn.search.rerank.Reader`.
-    tuning : Tuning or None
     lists : SearchLists or None
         Where candidates are looked for if there are many rows; their rows are places.
     """
@@ -68,16 +56,33 @@ class Snapshot:
     id_column: IdColumn | None
     payload_sums: Growing
     alive: NDArray[np.uint64]
-    n_rows: int
-    first_row: int
-    change: int
+    facts: Facts
     columns: Columns
     vectors: Any = None
-    tuning: Tuning | None = None
     lists: SearchLists | None = None
 
+    @classmethod
+    def empty(cls, hasher: MetricHasher, catalog: Catalog, facts: Facts) -> "Snapshot":
+        """Without a row."""
+        nothing, columns = Growing(np.empty(0, np.uint32)), Columns(catalog, facts.first_row)
+        return cls(hasher, hasher.empty_index(), None, nothing, np.empty(0, np.uint64), facts, columns)
+
     def __len__(self) -> int:
-        return self.n_rows
+        return self.facts.n_rows
+
+    @property
+    def first_row(self) -> int:
+        """The row at place 0."""
+        return self.facts.first_row
+
+    @property
+    def keeps_vectors(self) -> bool:
+        """Are there vectors to order results by, or will there be with the first row?"""
+        return self.vectors is not None or self.facts.keep_vectors is not None
+
+    @cached_property
+    def tuning(self) -> Tuning | None:
+        return None if self.facts.tuning is None else Tuning.from_dict(self.facts.tuning)
 
     @property
     def n_places(self) -> int:
@@ -86,7 +91,7 @@ class Snapshot:
     @property
     def id_type(self) -> IdType | None:
         """The kind of the ids; None where there are no rows, and so ids of any kind may come."""
-        return self.id_column.id_type if self.id_column is not None and self.n_rows else None
+        return self.id_column.id_type if self.id_column is not None and len(self) else None
 
     @cached_property
     def places(self) -> NDArray[np.int64]:
@@ -175,6 +180,12 @@ class Snapshot:
         """The mean absolute score of each bit."""
         return mean_sizes(self)
 
+    @property
+    def encoded(self) -> Encoded:
+        """What is kept of the rows that are there, in the order of their places."""
+        corrections = self.index.corrections if isinstance(self.index, AsymmetricIndex) else None
+        return Encoded(self.index.codes(), corrections)
+
     @cached_property
     def real_index(self) -> AsymmetricIndex:
         """The codes as real queries are compared with them; a copy where queries have codes otherwise."""
@@ -259,27 +270,23 @@ class Snapshot:
 
     # -- searching --------------------------------------------------------------------------------------------------
 
-    def search(self, X: Any, k: int, options: Options) -> Neighbors:
-        """The k nearest rows of each query."""
+    def search(self, X: Any, k: int, options: Options, include: Collection[str] = ()) -> Neighbors:
+        """The k nearest rows of each query, with those of their payloads and vectors that ``include`` names."""
         found = nearest(self, X, k, options, self.chosen(options.filter, options.subset))
-        return with_ids(found, self.ids_at(found.ids))
+        return self._named(found, include)
 
     def search_codes(self, codes: ArrayLike, k: int, options: Options) -> Neighbors:
         """The k nearest rows of each packed code."""
         mask = self.chosen(options.filter, options.subset)
         found = nearest_to_codes(self, codes, k, mask, options.n_jobs)
-        return Neighbors(found.distances, self.ids_at(found.ids))
+        return with_ids(found, self.ids_at(found.ids))
 
-    def search_with(self, X: Any, k: int, options: Options, include: set[str]) -> tuple[Neighbors, Any, Any]:
-        """As :meth:`search`, with the payloads and vectors of the neighbors, where ``include`` names them."""
-        return self._with_rows(nearest(self, X, k, options, self.chosen(options.filter, options.subset)), include)
-
-    def ask(self, question: Question, k: int, options: Options, include: set[str]) -> tuple[Neighbors, Any, Any, Any]:
-        """As :meth:`search_with`, by words, by meaning or by both; the last part is the share of each in the scores."""
+    def ask(self, question: Question, k: int, options: Options, include: Collection[str]) -> Neighbors:
+        """As :meth:`search`, by words, by meaning or by both, with the parts of each in the scores."""
         if question.like is not None:
             question = self._like(question)
         found, parts = answer(self, question, k, options)
-        return *self._with_rows(found, include), parts
+        return self._named(found, include, parts)
 
     def within(self, X: Any, distance: float, options: Options) -> RangeResult:
         """All rows within a distance of each query."""
@@ -289,12 +296,15 @@ class Snapshot:
     def _like(self, question: Question) -> Question:
         """The same question with the vector or code, and the words, of the rows that it names."""
         X, codes = example(self, question.like, question.unlike)
-        field = self.columns.catalog.text_field() or ""
+        field = self.facts.text_field or ""
         texts = [payload.get(field) for payload in self.payloads_at(self.find_all(question.like, "like"))]
         text = " ".join(text for text in texts if isinstance(text, str))
         return question._replace(X=X, codes=codes, texts=[text])
 
-    def _with_rows(self, found: Neighbors, include: set[str]) -> tuple[Neighbors, Any, Any]:
+    def _named(self, found: Neighbors, include: Collection[str], parts: dict[str, NDArray] | None = None) -> Neighbors:
+        """What was found, with ids in the place of places, and all that is told beside them."""
+        if not include and parts is None:
+            return with_ids(found, self.ids_at(found.ids))
         there = found.ids >= 0
         places = found.ids[there]
         payloads = vectors = None
@@ -304,7 +314,7 @@ class Snapshot:
         if "vector" in include and self.vectors is not None:
             vectors = np.full((*found.ids.shape, self.vectors.n_features), np.nan, np.float32)
             vectors[there] = self.vectors_at(places)
-        return with_ids(found, self.ids_at(found.ids)), payloads, vectors
+        return NeighborsWithRows.of(found, self.ids_at(found.ids), payloads, vectors, parts)
 
     def warm(self) -> None:
         """Prepare what the first search would wait for."""
@@ -317,19 +327,22 @@ class Snapshot:
 
     def tune(self, queries: Any, k: int, target_recall: float, other_n_bits: Iterable[int] | None = None) -> Tuning:
         """How many candidates a recall needs."""
-        if self.vectors is None:
+        if not self.keeps_vectors:
             raise ValueError("tune needs vectors to compare with; make the search with keep_vectors='float32'")
+        if len(self) < 2:
+            raise ValueError(f"search must hold at least 2 vectors to be tuned, got {len(self)}")
         view = _ByPosition(self)
         return tune(view, queries, k, target_recall, vectors=view.rows, other_n_bits=other_n_bits)
 
     # -- other rows -------------------------------------------------------------------------------------------------
 
-    def without(self, places: NDArray[np.int64]) -> "Snapshot":
-        """Without the rows at distinct places."""
+    def without(self, places: NDArray[np.int64], **facts: Any) -> "Snapshot":
+        """Without the rows at distinct places, and with other facts."""
         if not len(places):
             return self
         alive, index = without_bits(self.alive, places), self.index.copy().remove(places)
-        return replace(self, alive=alive, index=index, n_rows=self.n_rows - len(places))
+        left = self.facts._replace(n_rows=len(self) - len(places), **facts)
+        return replace(self, alive=alive, index=index, facts=left)
 
 
 class _ByPosition:
@@ -343,6 +356,6 @@ class _ByPosition:
 
     def search(self, X: Any, k: int, *, candidates: int, rerank: Any) -> Neighbors:
         """The k nearest by kept vectors, which are those of ``rerank``."""
-        found = by_vectors(self._snapshot, X, k, candidates)
+        found = nearest(self._snapshot, X, k, Options(candidates=candidates), None)
         positions = np.searchsorted(self._snapshot.places, found.ids)
         return Neighbors(found.distances, np.where(found.ids < 0, found.ids, positions))

@@ -7,7 +7,7 @@ import tempfile
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from io import FileIO
 from pathlib import Path
 from typing import Any, Self
@@ -42,6 +42,7 @@ from hashlearn.search.vector_records import (
 
 _COUNT = struct.Struct("<QI")
 
+_BLOCK = 1 << 14  # vectors copied at a time
 _MORE_RECORDS = 1024  # room that a file gets beyond what is written, at least; and an eighth of what it has
 _NAMELESS = "a vector file without a name"
 _IN_MEMORY = "vectors of a search without a folder are kept in memory: set TMPDIR to a folder that can be written"
@@ -187,7 +188,7 @@ class VectorFile:
         rows = as_rows(vectors)
         if rows.shape[1] != self.n_features:
             raise ValueError(f"vectors must have {self.n_features} features, got {rows.shape[1]}")
-        with self._changing, self._alone():
+        with self._changing, nullcontext() if self.path is None else exclusive(self.path):
             first = _read_count(self._file, self.layout) if self.path is not None else self._n_added
             n = first + self.write(rows, first)
             with self._writable() as out:
@@ -247,16 +248,15 @@ class VectorFile:
                 getattr(os, "fdatasync", os.fsync)(out.fileno())
 
     @classmethod
-    def copied(cls, path: Path | None, rows: Iterable[NDArray[np.int64]], view: VectorView) -> Self:
-        """A file that is not there yet, with an id of its own: blocks of rows of a view are its first records."""
+    def copied(cls, path: Path | None, places: NDArray[np.int64], view: VectorView) -> Self:
+        """A file that is not there yet, with an id of its own; its first records are vectors of a view."""
         like = view.layout
         copy = cls.new(path, like.n_features, like.dtype, like.calibration)
-        n = 0
         with copy._writable() as out, copy._named():
-            for block in rows:
+            for n in range(0, len(places), _BLOCK):
+                block = places[n : n + _BLOCK]
                 view.expect(block)
                 write_at(out, copy.layout.size(n), copy.layout.records_of(view.stored(block), n))
-                n += len(block)
             copy._sync(out)
         return copy
 
@@ -272,14 +272,6 @@ class VectorFile:
     def __del__(self) -> None:
         if hasattr(self, "_file"):
             self.close()
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        if self.path is None:
-            yield
-            return
-        with exclusive(self.path):
-            yield
 
     @contextmanager
     def _writable(self) -> Iterator[FileIO]:

@@ -31,10 +31,14 @@ _NO_SPACES_BETWEEN = re.compile(
 """Characters of Thai, Lao, Burmese, Khmer, Japanese and Chinese, whose texts have no spaces, and of Korean, whose words
 have endings. Each is a word of its own, and a query looks for two neighbors as a phrase, too."""
 _ACCENTS = re.compile(
-    "[\u00ad\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u20d0-\u20f0\ufe00-\ufe0f]"
+    "[\u00ad\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u20d0-\u20f0\u200c\u200d\u2060\ufe00-\ufe0f\ufeff]"
 )
 """Of Latin, Greek and Cyrillic letters, the vowel points of Hebrew and Arabic, the line that stretches a word, the soft
-hyphen, and the marks that choose how a sign is drawn."""
+hyphen, joiners and non-joiners, and the marks that choose how a sign is drawn."""
+_PLAIN_LETTERS = str.maketrans(
+    {"ı": "i", "ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ŧ": "t", "þ": "th", "æ": "ae", "œ": "oe"}
+)
+"""Letters that are typed as others where a keyboard lacks them, and that Unicode does not take apart."""
 _LONGEST_PHRASE, _MOST_SIGNS = 64, 64
 """Words of a phrase; words and phrases with a sign."""
 _LETTER_WITH_MARKS = re.compile(r"(?<!\w)([A-Za-z])(\+\+|#)")
@@ -79,8 +83,8 @@ def spaced(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """The same letters however they are written: case, accents, ligatures, wide letters, and the dotless i."""
-    return normalize("NFKC", _ACCENTS.sub("", normalize("NFKD", text))).casefold().replace("\u0131", "i")
+    """The same letters however they are written: case, accents, ligatures, wide letters, and letters with a stroke."""
+    return normalize("NFKC", _ACCENTS.sub("", normalize("NFKD", text))).casefold().translate(_PLAIN_LETTERS)
 
 
 class _Tokenizer:

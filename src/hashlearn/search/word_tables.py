@@ -4,11 +4,12 @@
 table           a row of it
 ==============  ======================================================================================================
 ``words``       the words of the text of a row, under the row's number: an FTS5 table without content
-``words_of``    one: the payload ``field`` that is the text, and the row that the words begin at, ``first``
+``words_of``    one: the row that the words begin at, ``first``
 ==============  ======================================================================================================
 
-A text is a field of the payload. A trigger writes its words when the payload is written: in the same transaction, by
-whatever statement. Words of rows that are gone stay until the search is compacted, like their payloads.
+A text is a field of the payload, which the facts of the catalog name. A trigger writes its words when the payload is
+written: in the same transaction, by whatever statement. Words of rows that are gone stay until the search is compacted,
+like their payloads.
 """
 
 import sqlite3
@@ -17,7 +18,7 @@ from hashlearn.search.word_query import TOKENIZER
 
 _TABLES = (
     f"CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='{TOKENIZER}')",
-    "CREATE TABLE words_of (field TEXT NOT NULL, first INTEGER NOT NULL)",
+    "CREATE TABLE words_of (first INTEGER NOT NULL)",
 )
 
 
@@ -32,7 +33,7 @@ def make_words(db: sqlite3.Connection, field: str, first: int) -> None:
     """Keep the words of a payload field from now on, and those of the payloads there; rows begin at ``first``."""
     for statement in _TABLES:
         db.execute(statement)
-    db.execute("INSERT INTO words_of VALUES (?, ?)", (field, first))
+    db.execute("INSERT INTO words_of VALUES (?)", (first,))
     path = _quoted(f'$."{field}"')
     db.execute(
         f"INSERT INTO words(rowid, text) SELECT row, spaced(json_extract(payload, {path})) FROM payloads "

@@ -4,17 +4,19 @@ import binascii
 import sys
 from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.codes import bytes_per_code, check_codes
+from hashlearn.deadline import check_deadline
 from hashlearn.server.errors import unprocessable
 
 _LARGEST_SQUARE = 8.1e37
 """The largest length of a vector. The squared distance of two is at most 4 times its square; float32 ends at 3.4e38."""
+_BYTES_AT_A_TIME = 1 << 16
 
 
 def vector_matrix(field: str, vectors: Sequence[list[float] | str], n_features: int) -> NDArray[np.float32]:
@@ -67,19 +69,47 @@ def written_codes(codes: NDArray[np.uint8], encoding: str) -> list[Any]:
     return _WRITERS[encoding](codes)
 
 
-def n_values(body: bytes | bytearray) -> int:
-    """About how many values a JSON text has: the number of its commas and brackets that are outside of strings."""
-    plain = body.replace(rb"\\", b"..").replace(rb"\"", b"..")
-    letters = np.frombuffer(plain, np.uint8)
-    return int(np.count_nonzero(_begins(letters) & ~np.logical_xor.accumulate(letters == ord('"'))))
+def has_more_values(body: bytes, most: int, has_texts: bool) -> bool:
+    """Whether a JSON text has more than about ``most`` values.
+
+    They are the commas and opening brackets, without those inside of strings if it ``has_texts``.
+    """
+    return _exceeds(map(_begins, _blocks(body)), most) and (not has_texts or _exceeds(_begins_outside(body), most))
 
 
-def n_signs(part: bytes | bytearray) -> int:
-    """The number of commas and brackets in a part of a JSON text, inside and outside of strings."""
-    return int(np.count_nonzero(_begins(np.frombuffer(part, np.uint8))))
+def _exceeds(begins: Iterable[NDArray[np.bool_]], most: int) -> bool:
+    n = 0
+    for block in begins:
+        check_deadline()
+        n += int(np.count_nonzero(block))
+        if n > most:
+            return True
+    return False
 
 
-def _begins(letters: NDArray[np.uint8]) -> NDArray[np.bool_]:
+def _begins_outside(body: bytes) -> Iterator[NDArray[np.bool_]]:
+    """Which signs of each block begin a value and are outside of strings."""
+    is_inside = np.False_
+    for block in _blocks(body):
+        plain = block.replace(rb"\\", b"..").replace(rb"\"", b"..")
+        inside = np.logical_xor.accumulate(np.frombuffer(plain, np.uint8) == ord('"')) ^ is_inside
+        yield _begins(plain) & ~inside
+        is_inside = inside[-1]
+
+
+def _blocks(body: bytes) -> Iterator[bytes]:
+    """Parts of a text, short ones: no other thread works while Python replaces letters. An escape is in one part."""
+    start = 0
+    while start < len(body):
+        part = body[start : start + _BYTES_AT_A_TIME]
+        if (len(part) - len(part.rstrip(b"\\"))) % 2:
+            part = body[start : start + len(part) + 1]
+        yield part
+        start += len(part)
+
+
+def _begins(text: bytes) -> NDArray[np.bool_]:
+    letters = np.frombuffer(text, np.uint8)
     return (letters == ord(",")) | (letters == ord("[")) | (letters == ord("{"))
 
 

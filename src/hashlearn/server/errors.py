@@ -6,7 +6,7 @@ in one field.
 
 import errno
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -64,7 +64,7 @@ def invalid(error: ValidationError | RequestValidationError) -> Problem:
     """The first complaint of pydantic as a 422. To list very many takes long, and no other request is served then."""
     if isinstance(error, ValidationError) and error.error_count() > _MOST_LISTED:
         return Problem(422, f"the body has {error.error_count():,} mistakes, such as fields that no request has")
-    return _of_details(error.errors()[0])
+    return _of_details(list(error.errors()))
 
 
 def problem_of(error: ValueError | TypeError, arguments: dict[str, str]) -> Problem | None:
@@ -134,14 +134,22 @@ async def _of_validation(request: Request, error: Any) -> Response:
     return await _of_http(request, invalid(error))
 
 
-def _of_details(details: ErrorDetails | dict[str, Any]) -> Problem:
-    if details["type"] == "json_invalid":
+def _of_details(every: Sequence[ErrorDetails | dict[str, Any]]) -> Problem:
+    first, field = every[0], _field(every[0]["loc"])
+    if first["type"] == "json_invalid":
         return Problem(422, "the body must be JSON")
-    field = _field(details["loc"])
-    if details["type"] == "extra_forbidden":  # a client may have called it anything
-        field = ".".join(map(str, details["loc"]))[:_LONGEST_NAME]
-    message = _WORDS.get(details["type"]) or re.sub("^(Input|String) should", "must", details["msg"])
+    if first["type"] == "extra_forbidden":  # a client may have called it anything
+        field = ".".join(map(str, first["loc"]))[:_LONGEST_NAME]
+    # One for each type that the field may have; about the type that was sent, another fault is told.
+    same = [each for each in every if _field(each["loc"]) == field] or [first]
+    told = next((each for each in same if not each["type"].endswith("_type")), None)
+    messages = dict.fromkeys(map(_message, same if told is None else [told]))
+    message = " or ".join(messages).replace(" or must be a valid ", " or ")
     return Problem(422, f"{field or 'the body'} {message}", field)
+
+
+def _message(details: ErrorDetails | dict[str, Any]) -> str:
+    return _WORDS.get(details["type"]) or re.sub("^(Input|String) should", "must", details["msg"])
 
 
 def _field(location: tuple[str | int, ...]) -> str | None:

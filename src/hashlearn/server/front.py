@@ -17,12 +17,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hashlearn.deadline import Deadline, until
 from hashlearn.server.errors import SOON, Problem, error_response, lack_of
+from hashlearn.server.once import is_write
 from hashlearn.server.settings import Settings, is_loopback
-from hashlearn.server.workers import Turns, Workers, request_ends
+from hashlearn.server.workers import Workers, request_ends
 
 ALWAYS_OPEN = frozenset({"/healthz", "/readyz"})
-_WRITING = frozenset({"PUT", "DELETE", "PATCH"})
-_WRITING_POSTS = ("/points/delete", "/snapshots")
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _EXEMPT = ALWAYS_OPEN | {"/metrics"}
 _DISCARDED = 256 * 1024 * 1024
@@ -123,7 +122,7 @@ class Auth:
         if scope["type"] != "http" or scope["path"] in ALWAYS_OPEN:
             await self.app(scope, receive, send)
             return
-        writes = scope["method"] in _WRITING or (scope["method"] == "POST" and scope["path"].endswith(_WRITING_POSTS))
+        writes = is_write(scope["method"], scope["path"])
         if (self.write_key or self.read_key) if writes else self.read_key:
             sent = _key_sent(scope)
             may_write = _equal(sent, self.write_key)
@@ -185,7 +184,7 @@ class RequestLimits:
         self.workers = workers
         self.settings = workers.settings
         self.n_running = 0
-        self.bodies = _RoomForBodies(self.settings, workers.turns)
+        self.bodies = _RoomForBodies(workers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in _EXEMPT:
@@ -224,25 +223,34 @@ class RequestLimits:
 
     async def _within_time(self, scope: Scope, receive: Receive, send: Send) -> None:
         seconds = self.settings.timeout_seconds
-        body, deadline = _Body(self.settings.max_body_bytes, self.bodies), Deadline(seconds)
+        body, deadline, limit = _Body(self.bodies), Deadline(seconds), asyncio.timeout(seconds)
         self.workers.deadlines.add(deadline)
         try:
-            async with asyncio.timeout(seconds) as limit:
+            async with limit:
+                self.workers.limits[limit] = asyncio.get_running_loop()
                 await body.read(scope, receive)
+                body.check_length()
                 with self._place(), until(deadline):
-                    await self.app(scope, _replay(body.whole(), receive), _in_parts(send, limit, seconds))
+                    content = await body.joined()
+                    await self.app(scope, _replay(content, receive), _in_parts(send, limit, seconds))
         except TimeoutError:
             if scope["status"]:  # the answer is under way, and the client does not read it
                 scope["status"] = 499
                 scope.get("abort", _nothing)()
                 raise _Left from None
-            body.whole()
+            body.check_length()
+            if self.workers.is_stopping:
+                raise Problem(503, "the server stops", headers=SOON | {"Connection": "close"}) from None
             if not body.is_read:
                 message = f"the body must arrive within {seconds:g} seconds"
                 raise Problem(408, message, headers={"Connection": "close"}) from None
-            if self.workers.is_stopping:
-                raise Problem(503, "the server stops", headers=SOON) from None
             raise Problem(504, f"the request took longer than {seconds:g} seconds") from None
+        except asyncio.CancelledError:
+            if not self.workers.is_stopping:
+                raise
+            scope.get("abort", _nothing)()  # its work has not ended: nobody knows what was written
+            scope.get("is_gone", _nothing)()
+            raise _Left from None
         except (MemoryError, OSError) as error:
             problem = lack_of(error)
             if problem is None:
@@ -251,6 +259,7 @@ class RequestLimits:
         finally:
             body.forget()
             self.workers.deadlines.discard(deadline)
+            self.workers.limits.pop(limit, None)
 
 
 def problem_response(problem: Problem) -> ASGIApp:
@@ -286,11 +295,12 @@ def _nothing() -> None:
 class _RoomForBodies:
     """Counts the bytes of all bodies in memory. Short bodies are always accepted."""
 
-    def __init__(self, settings: Settings, turns: Turns):
-        self.most = settings.max_body_bytes * settings.max_concurrency
+    def __init__(self, workers: Workers):
+        settings = workers.settings
+        self.longest, self.most = settings.max_body_bytes, settings.max_body_bytes * settings.max_concurrency
         self.n_bytes = 0
-        self._turns, self._n_others = turns, turns.n_others
-        self._pausing = asyncio.Lock()
+        self._workers, self._turns, self._n_others = workers, workers.turns, workers.turns.n_others
+        self._pausing, self._joining = asyncio.Lock(), asyncio.Lock()
 
     async def pause(self) -> None:
         """Pause between two parts of long bodies, so that other requests are answered."""
@@ -304,20 +314,27 @@ class _RoomForBodies:
             raise Problem(503, "the server holds as many bodies as it can", headers=SOON)
         self.n_bytes += n_bytes
 
+    async def joined(self, parts: list[bytes]) -> bytes:
+        """The parts of a long body as one, on a thread: other requests would wait for milliseconds."""
+        async with self._joining:  # one is in memory twice
+            return await self._workers.run(b"".join, parts, pool=self._workers.writing)
+
 
 class _Body:
-    """The body of a request; its bytes are counted while they arrive, and a too long body is dropped."""
+    """The body of a request; its bytes are counted while they arrive, and a too long body is dropped.
 
-    def __init__(self, limit: int, room: _RoomForBodies):
-        self.limit, self.room = limit, room
+    Its parts are joined when all are there. An array that grows would be copied many times, megabytes at a time.
+    """
+
+    def __init__(self, room: _RoomForBodies):
+        self.room, self.parts = room, list[bytes]()
         self.n_bytes = self.n_kept = 0
-        self.content: bytes | bytearray = b""
         self.is_read = False
 
     async def read(self, scope: Scope, receive: Receive) -> None:
-        if _length_expected(scope) > self.limit:
+        if _length_expected(scope) > self.room.longest:
             # Clients that send "Expect: 100-continue" wait for this refusal and never send the body.
-            self.n_bytes = self.limit + 1
+            self.n_bytes = self.room.longest + 1
             return
         while not self.is_read and self.n_bytes <= _DISCARDED:
             message = await receive()
@@ -328,29 +345,29 @@ class _Body:
             if self.n_bytes > _SHORT_BODY and not self.is_read:
                 await self.room.pause()
 
-    def whole(self) -> bytes | bytearray:
-        """The body up to here; raises if it is too long."""
-        if self.n_bytes > self.limit:
-            raise Problem(413, f"the body must be at most {self.limit} bytes")
-        return self.content
+    def check_length(self) -> None:
+        if self.n_bytes > self.room.longest:
+            raise Problem(413, f"the body must be at most {self.room.longest} bytes")
+
+    async def joined(self) -> bytes:
+        """The whole body."""
+        if len(self.parts) > 1:
+            is_short = self.n_bytes <= _SHORT_BODY
+            self.parts = [b"".join(self.parts) if is_short else await self.room.joined(self.parts)]
+        return self.parts[0] if self.parts else b""
 
     def _add(self, part: bytes) -> None:
         self.n_bytes += len(part)
-        if self.n_bytes <= self.limit:
+        if self.n_bytes <= self.room.longest:
             self.room.take(len(part), self.n_bytes <= _SHORT_BODY)
             self.n_kept += len(part)
-            if not self.content:
-                self.content = part
-            else:  # an array that grows: joining megabytes at the end would block other requests
-                if isinstance(self.content, bytes):
-                    self.content = bytearray(self.content)
-                self.content += part
+            self.parts.append(part)
         else:
             self.forget()
 
     def forget(self) -> None:
         """Drop the body, and give its room back."""
-        self.content = b""
+        self.parts = []
         self.room.n_bytes -= self.n_kept
         self.n_kept = 0
 
@@ -362,7 +379,7 @@ def _length_expected(scope: Scope) -> int:
     return int(length or 0) if b"expect" in headers else 0
 
 
-def _replay(body: bytes | bytearray, receive: Receive) -> Receive:
+def _replay(body: bytes, receive: Receive) -> Receive:
     """A ``receive`` that gives the body once, and then the messages of the server."""
     given = False
 

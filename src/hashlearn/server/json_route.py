@@ -11,8 +11,9 @@ router.
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any
+from zlib import crc32
 
 from fastapi import Depends, Path
 from fastapi.routing import APIRoute
@@ -24,6 +25,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hashlearn.server.errors import Problem, invalid, written
+from hashlearn.server.once import is_write, write_key
 from hashlearn.server.searches import Searches
 
 SEARCH_NAME = "search_name"
@@ -43,28 +45,43 @@ class JsonRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         async def handle(request: Request) -> Response:
-            answer = await self.answer(request.app.state.searches, await request.body(), request.path_params)
+            key = write_key(request.scope) if self.writes else None
+            answer = await self.answer(request.app.state.searches, await request.body(), request.path_params, key)
             return Response(answer, self.status_code or 200, media_type="application/json" if answer else None)
 
         return handle
 
-    async def answer(self, searches: Searches, body: bytes | bytearray, path_params: Mapping[str, Any]) -> bytes:
-        """The body of the answer to a request; errors are raised as a Problem."""
+    async def answer(
+        self, searches: Searches, body: bytes, path_params: Mapping[str, Any], key: bytes | None = None
+    ) -> bytes:
+        """The body of the answer to a request; errors are raised as a Problem. A write with a key is made once."""
         arguments = dict(path_params)
         name = arguments.pop(SEARCH_NAME, None)
         if self.of_server:
             return written(await self.endpoint(searches))
         if name is None and searches.only is not None:
-            return await self._answer_of(searches.only, body, arguments)
+            return await self._made_once(searches.only, body, arguments, key)
         async with searches.using(name) as service:
-            return await self._answer_of(service, body, arguments)
+            return await self._made_once(service, body, arguments, key)
 
     @cached_property
     def of_server(self) -> bool:
         """Whether the endpoint is about the server and not about one search: it gets all searches."""
         return "searches" in inspect.signature(self.endpoint).parameters
 
-    async def _answer_of(self, service: Any, body: bytes | bytearray, arguments: dict[str, Any]) -> bytes:
+    @cached_property
+    def writes(self) -> bool:
+        """Whether the endpoint may change something."""
+        return any(is_write(method, self.path) for method in self.methods or ())
+
+    async def _made_once(self, service: Any, body: bytes, arguments: dict[str, Any], key: bytes | None) -> bytes:
+        if key is None:
+            return await self._answer_of(service, body, arguments)
+        digest = await service.workers.run(crc32, body, pool=service.workers.writing)
+        request = (service.name, self.endpoint, tuple(arguments.items()), len(body), digest)
+        return await service.workers.answered.once(key, request, partial(self._answer_of, service, body, arguments))
+
+    async def _answer_of(self, service: Any, body: bytes, arguments: dict[str, Any]) -> bytes:
         if self.body_type is None:
             answer = await self.endpoint(service, **arguments)
         else:
@@ -129,13 +146,14 @@ class Direct:
             return
         scope["route"] = route
         message = await receive()  # the whole body: it was put together to be counted
-        answer = await route.answer(self.searches, message["body"], {})
+        key = write_key(scope) if route.writes else None
+        answer = await route.answer(self.searches, message["body"], {}, key)
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
         await send({"type": "http.response.start", "status": route.status_code or 200, "headers": headers})
         await send({"type": "http.response.body", "body": answer})
 
 
-def parse(model: type[BaseModel], body: bytes | bytearray) -> Any:
+def parse(model: type[BaseModel], body: bytes) -> Any:
     """The body as this model, or a 422 that names the field."""
     try:
         request = model.model_validate_json(body)
@@ -146,7 +164,7 @@ def parse(model: type[BaseModel], body: bytes | bytearray) -> Any:
     return request
 
 
-def _is_json(body: bytes | bytearray) -> bool:
+def _is_json(body: bytes) -> bool:
     """Whether NaN and Infinity, which the model accepts in a payload or a filter, occur in strings only."""
     try:
         from_json(body, allow_inf_nan=False)

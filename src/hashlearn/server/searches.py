@@ -108,8 +108,13 @@ class Searches:
         while settings.refresh_seconds is not None or self.only is None:
             await asyncio.sleep(seconds)
             if settings.refresh_seconds is not None:
-                for service in self.open_services():
-                    await loop.run_in_executor(self.workers.writing, take_over, service.search)
+                for place in list(self._places.values()):
+                    if place.service is not None:
+                        place.n_users += 1  # it is not closed meanwhile
+                        try:
+                            await loop.run_in_executor(self.workers.writing, take_over, place.service.search)
+                        finally:
+                            place.n_users -= 1
             idle = time.monotonic() - settings.idle_seconds
             for place in list(self._places.values()):
                 if place.last_used < idle:

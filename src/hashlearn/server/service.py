@@ -1,6 +1,5 @@
 """A search that is served: the methods that its routes share, and a warm-up with every kind of request."""
 
-import asyncio
 import gc
 import tempfile
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from hashlearn.features.decoder import shared_decoder
 from hashlearn.search import SimilaritySearch
-from hashlearn.server.arrays import n_signs, n_values, vector_matrix
+from hashlearn.server.arrays import has_more_values, vector_matrix
 from hashlearn.server.batching import Batcher, Change, search_together, write_together
 from hashlearn.server.errors import Problem, problem_of, unprocessable
 from hashlearn.server.features import Features
@@ -27,7 +26,6 @@ Result = TypeVar("Result")
 _MOST_VALUES = 250_000
 """Most values in the payloads of a request, or in a filter and a subset together (each may have 100,000)."""
 _FEW_NUMBERS = 10_000
-_BYTES_AT_A_TIME = 1 << 16
 
 
 class Service:
@@ -149,13 +147,13 @@ class Service:
         if value > most:
             raise unprocessable(field, f"must be at most {most}, got {value}")
 
-    async def check_values(self, body: bytes | bytearray, has_texts: bool) -> None:
+    async def check_values(self, body: bytes, has_texts: bool) -> None:
         """Refuse a body with more values than vectors, payloads and filters may have: reading it blocks other requests.
 
         In bodies that may have long texts, commas inside strings are not counted.
         """
         most = self.settings.max_batch * (self.n_features + 8) + _MOST_VALUES
-        if await _has_more(body, most) and (not has_texts or await self.run(n_values, body) > most):
+        if await self.workers.run(has_more_values, body, most, has_texts, pool=self.workers.writing):
             raise Problem(422, f"the body must have at most {most:,} values")
 
     def check_batch(self, field: str, items: Any) -> None:
@@ -164,17 +162,6 @@ class Service:
             raise unprocessable(field, "must not be empty")
         if len(items) > self.settings.max_batch:
             raise unprocessable(field, f"must have at most {self.settings.max_batch} entries, got {len(items)}")
-
-
-async def _has_more(body: bytes | bytearray, most: int) -> bool:
-    """Whether a body has more values, or signs that look like values; other requests are served meanwhile."""
-    n = 0
-    for start in range(0, len(body), _BYTES_AT_A_TIME):
-        n += n_signs(body[start : start + _BYTES_AT_A_TIME])
-        if n > most:
-            return True
-        await asyncio.sleep(0)
-    return False
 
 
 def _encoded(field: str, encode: Callable[[list], NDArray], items: list) -> NDArray[np.float32]:

@@ -4,11 +4,13 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 from hashlearn.deadline import Deadline, current_deadline, remaining_seconds
 from hashlearn.server.errors import SOON, Problem
+from hashlearn.server.once import AnsweredWrites
 from hashlearn.server.settings import Settings
 from hashlearn.server.telemetry import Metrics
 
@@ -73,16 +75,21 @@ class Workers:
         Whether the server is stopping.
     deadlines : set of Deadline
         The deadlines of the running requests.
+    limits : dict
+        The time limits of the running requests, also of those that wait for their bodies, and the event loop of each.
     turns : Turns
         The turns of bodies that take long to read.
     copying : asyncio.Lock
         Held while a snapshot is made: one at a time.
+    answered : AnsweredWrites
+        The latest writes with a key.
     """
 
     def __init__(self, settings: Settings):
         self.settings, self.metrics = settings, Metrics()
         self.ready = self.is_stopping = False
         self.deadlines: set[Deadline] = set()
+        self.limits: dict[asyncio.Timeout, asyncio.AbstractEventLoop] = {}
         # One thread reads requests and writes answers. It needs its own core; waiting queries are searched together.
         self.n_searching = max(1, settings.n_threads - 1)
         self.searching = ThreadPoolExecutor(self.n_searching, thread_name_prefix="hashlearn-search")
@@ -91,6 +98,7 @@ class Workers:
         self.writing = ThreadPoolExecutor(_WRITING_THREADS, thread_name_prefix="hashlearn-writing")
         self.turns = Turns()
         self.copying = asyncio.Lock()
+        self.answered = AnsweredWrites()
         self._large_answers = asyncio.Semaphore(_LARGE_ANSWERS)
 
     def check_ready(self) -> None:
@@ -122,12 +130,19 @@ class Workers:
         self.is_stopping = True
         for deadline in list(self.deadlines):
             deadline.expire()
+        for limit, loop in list(self.limits.items()):
+            loop.call_soon_threadsafe(_end, limit, loop)
 
     async def stop(self) -> None:
         """Let the threads finish their work."""
         self.ready = False
         for pool in (self.writing, self.searching, self.computing, self.decoding):
             await asyncio.to_thread(pool.shutdown, cancel_futures=pool is not self.writing)
+
+
+def _end(limit: asyncio.Timeout, loop: asyncio.AbstractEventLoop) -> None:
+    with suppress(RuntimeError):  # its block has just ended
+        limit.reschedule(loop.time())
 
 
 async def ended(work: Future[Result], keeps_late: bool = False) -> Result:

@@ -94,11 +94,20 @@ def test_one_length_is_drawn_as_bars_with_the_names_of_the_methods():
     values, styles = {"a": {64: 0.5}, "b": {64: 0.25}}, styles_for(["a", "b"], reference="r")
     svg = by_bits_figure(values, styles, reference=("r", 0.4))
     assert [svg.index(f">{name}</text>") > 0 for name in ("a", "b", "mAP, 64 bits")] == [True] * 3
-    widths = [
-        max(map(float, found.split())) - min(map(float, found.split()))
-        for found in (
-            " ".join(re.findall(r"[ML] ([\d.]+) ", path))
-            for path in re.findall(r'<path d="([^"]*)"[^>]*style="fill: var\(--series', svg)
-        )
-    ]
+    widths = widths_of_bars(svg)
     assert widths[0] == pytest.approx(2 * widths[1], rel=1e-3)
+
+
+def test_long_names_leave_half_of_the_drawing_to_the_bars():
+    names = ["as the paper: random start, ten rounds, nearest anchor, weight 1", "projection with weight 1"] * 8
+    values = {f"{name} {number}": {64: 0.5} for number, name in enumerate(names)}
+    svg = by_bits_figure(values, styles_for(list(values)), title="A set of data with a long name: mean precision")
+    width = float(re.search(r'viewBox="0 0 ([\d.]+) ', svg)[1])
+    assert min(widths_of_bars(svg)) > 0.45 * width
+
+
+def widths_of_bars(svg):
+    """The width of each bar, first on top."""
+    paths = re.findall(r'<path d="([^"]*)"[^>]*style="fill: var\(--series', svg)
+    sides = [[float(x) for x in re.findall(r"[ML] ([\d.]+) ", path)] for path in paths]
+    return [max(each) - min(each) for each in sides]

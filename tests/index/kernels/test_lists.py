@@ -1,6 +1,7 @@
 """The search in lists on processors without AVX-512, and the products it begins with."""
 
 import json
+import re
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -22,6 +23,19 @@ assert "512" not in numba.config.CPU_FEATURES
 print(json.dumps([index.search(X[:n], 5, probes=9).ids.tolist() for n in (7, 1)]))
 """
 
+AVX2 = "+avx2,+avx,+fma,+ssse3,+sse4.2,+popcnt,+bmi,+bmi2"
+AVX512 = AVX2 + ",+avx512f,+avx512bw,+avx512vl,+avx512dq"
+
+PRODUCTS = """
+import numpy as np
+from numba import njit, typeof
+from hashlearn.index.kernels.products import products
+kernel = njit(products.py_func, _nrt=False, no_cpython_wrapper=True)
+arrays = np.zeros(64, np.uint32), np.zeros((5, 2), np.float32), np.zeros((5, 64), np.float32)
+kernel.compile(tuple(map(typeof, arrays)))
+print(*kernel.inspect_asm().values())
+"""
+
 CROSS_COMPILE = """
 from hashlearn.index.kernels.products import products
 kernel = njit(products.py_func, _nrt=False)  # code from the cache could not be looked at
@@ -29,7 +43,10 @@ kernel(np.zeros(64, np.uint32), np.zeros((5, 2), np.float32), np.zeros((5, 64), 
 """
 
 
-@pytest.mark.skipif(llvm.get_default_triple().split("-")[0] != "x86_64", reason="names an x86 processor")
+on_x86 = pytest.mark.skipif(llvm.get_default_triple().split("-")[0] != "x86_64", reason="names an x86 processor")
+
+
+@on_x86
 def test_results_are_the_same_on_a_processor_with_avx2_only(tmp_path):
     """The lists are filled here, so that only the search is compiled for the other processor."""
     X = np.random.default_rng(0).integers(-8, 8, (900, 12)).astype(np.float32)
@@ -37,9 +54,8 @@ def test_results_are_the_same_on_a_processor_with_avx2_only(tmp_path):
     index.save(tmp_path / "lists.hll")
     np.save(tmp_path / "X.npy", X)
     here = [index.search(X[:n], 5, probes=9).ids.tolist() for n in (7, 1)]
-    features = "+avx2,+avx,+fma,+ssse3,+sse4.2,+popcnt,+bmi,+bmi2"
     files = map(str, (tmp_path / "lists.hll", tmp_path / "X.npy"))
-    there = output_of_python(SEARCH, *files, NUMBA_CPU_NAME="haswell", NUMBA_CPU_FEATURES=features)
+    there = output_of_python(SEARCH, *files, NUMBA_CPU_NAME="haswell", NUMBA_CPU_FEATURES=AVX2)
     assert json.loads(there) == here
 
 
@@ -49,6 +65,17 @@ def test_results_are_the_same_on_a_processor_with_avx2_only(tmp_path):
 )
 def test_products_are_made_of_vector_instructions(triple, cpu, instruction):
     assert cross_compiled(CROSS_COMPILE, triple, cpu).count(instruction) >= 8
+
+
+@on_x86
+@pytest.mark.parametrize(("cpu", "register"), [("haswell", "ymm"), ("skylake-avx512", "zmm")])
+def test_the_sums_of_products_stay_in_registers(cpu, register):
+    """Sums that do not fit would be written to the stack, and read again, for each feature."""
+    environment = {"haswell": AVX2, "skylake-avx512": AVX512}[cpu]
+    text = output_of_python(PRODUCTS, NUMBA_CPU_NAME=cpu, NUMBA_CPU_FEATURES=environment)
+    assert len(re.findall(rf"vfmadd\w+\t.*%{register}", text)) >= 8
+    loops = [part for part in re.split(r"\n\.L\w+:", text) if "vfmadd" in part]
+    assert not re.findall(rf"%{register}\d+, -?\d*\(%rsp\)", "".join(loops))
 
 
 @pytest.mark.parametrize("n_queries", [1, 3, 4, 9])

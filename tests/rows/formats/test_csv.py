@@ -1,5 +1,7 @@
 """Tables of text are read as the numbers that were written."""
 
+import csv
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -32,6 +34,25 @@ def test_a_column_by_its_name(tmp_path):
     np.testing.assert_array_equal(read_array(path, "first one"), [1, 3])
     with pytest.raises(FileProblem, match=r"a\.tsv: no column named 'z'; it has first one, y"):
         read_array(path, "z")
+
+
+def test_long_fields(tmp_path):
+    text, vector = "word " * 200_000, list(range(40_000))
+    (tmp_path / "a.csv").write_text(f'text,embedding\n"{text}","{vector}"\n')
+    csv.field_size_limit(131_072)  # of a new process
+    assert read_array(tmp_path / "a.csv", "text").tolist() == [text]
+    assert read_vectors(tmp_path / "a.csv").tolist() == [vector]
+
+
+@pytest.mark.parametrize("names", [["01067", "80331"], ["1_23", "12_3"], ["7", "007"]])
+def test_names_of_digits_are_no_numbers(tmp_path, names):
+    (tmp_path / "a.csv").write_text("place,a\n" + "".join(f"{name},1\n" for name in names))
+    assert read_array(tmp_path / "a.csv", "place").tolist() == names
+
+
+def test_numbers_between_0_and_1_are_numbers(tmp_path):
+    (tmp_path / "a.csv").write_text("share,a\n0,1\n0.5,2\n00.5,2\n")
+    assert read_array(tmp_path / "a.csv", "share").tolist() == [0, 0.5, 0.5]
 
 
 @pytest.mark.parametrize(

@@ -307,6 +307,7 @@ class TestHostile:
             ("[1, 2]\n", "line 1 must be an object"),
             ('{"v": [1, 2]}\n{"v": [1]}\n', "line 2 must have a list of 2 numbers in 'v'"),
             ('{"v": [1, 2]}\n{"w": [1, 2]}\n', "line 2 has no field 'v'"),
+            ('{"v": [1, 2]}\n\n{"v": [1, 2}\n', "line 3: Expecting"),
             ('{"v": [1, true]}\n', "no field with a list of numbers; it has v"),
             ('{"v": [1, 2], "w": [1, 2]}\n', "name one of its arrays with array=: v, w"),
             ("[" * 100_000, "not a readable JSON lines file"),
@@ -322,6 +323,14 @@ class TestHostile:
     def test_version_1_of_feather(self, tmp_path):
         (tmp_path / "a.feather").write_bytes(b"FEA1" + bytes(100) + b"FEA1")
         self.line(tmp_path / "a.feather", "Feather version 1 is not read")
+
+
+def test_fields_that_some_lines_of_json_lack(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"v": [1, 2]}\n{"v": [3, 4], "year": 1999}\n')
+    assert read_array(tmp_path / "a.jsonl", "year").tolist() == [None, 1999]
+    assert read_records(tmp_path / "a.jsonl", ["year"]) == [{"year": None}, {"year": 1999}]
+    with pytest.raises(FileProblem, match="no field named 'month'; it has v"):
+        read_array(tmp_path / "a.jsonl", "month")
 
 
 @pytest.mark.parametrize("has_room", [True, False])

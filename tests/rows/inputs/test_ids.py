@@ -1,5 +1,6 @@
 """Ids are integers or strings, whatever holds them; what is neither is refused in one line."""
 
+import enum
 import uuid
 
 import numpy as np
@@ -28,6 +29,20 @@ def test_strings_stay_what_they_are(ids):
     assert {type(text) for text in found} == {str}
 
 
+def test_an_enum_of_strings_is_its_value():
+    kind = enum.StrEnum("kind", {"RED": "red", "BLUE": "blue"})
+    old_kind = enum.Enum("old_kind", {"RED": "red", "BLUE": "blue"}, type=str)
+    for each in (kind, old_kind):
+        assert as_ids([each.RED, each.BLUE]).tolist() == ["red", "blue"]
+
+
+def test_uuids_of_arrow_get_the_line_of_uuids():
+    values = pa.array([uuid.UUID(int=1).bytes], pa.uuid())
+    with pytest.raises(TypeError, match=r"got UUID; pass list\(map\(str, ids\)\)"):
+        as_ids(values)
+    assert as_ids(list(map(str, values))).tolist() == [str(uuid.UUID(int=1))]
+
+
 @pytest.mark.parametrize(
     ("ids", "line"),
     [
@@ -39,10 +54,12 @@ def test_strings_stay_what_they_are(ids):
         ([True], "got bool"),
         ([uuid.UUID(int=1)], r"all of one kind, got UUID; pass list\(map\(str, ids\)\)"),
         (pd.Series(["a", None]), "ids must not be missing: entry 1 is"),
-        (pd.Series([1, None]), "integers or strings, got float64 with missing values"),
-        (pd.Series([1, None], dtype="Int64"), "got float64 with missing values"),
+        (pd.Series([1, None]), "ids must not be missing: entry 1 is nan"),
+        (pd.Series([1, None], dtype="Int64"), "ids must not be missing: entry 1 is nan"),
         (pl.Series(["a", None]), "ids must not be missing: entry 1 is None"),
-        (pa.array([1, None]), "got float64 with missing values"),
+        (pa.array([1, None]), "ids must not be missing: entry 1 is nan"),
+        (pl.Series([True]), r"got bool; pass list\(map\(str, ids\)\)"),
+        (bytearray(b"ab"), "ids must be a list of integers or of strings"),
         (pd.Series([1.5]), r"integers or strings, got float64; pass ids.astype\(int\)"),
         (pd.Series(pd.to_datetime(["2024-01-01"])), "integers or strings, got datetime64"),
         ([1.0, 2.0], r"got float; pass list\(map\(int, ids\)\)"),

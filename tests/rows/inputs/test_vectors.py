@@ -83,6 +83,37 @@ class Nothing:
     """It holds no vectors."""
 
 
+class Sparse:
+    """What sparse tensors of torch do."""
+
+    def detach(self):
+        return self
+
+    cpu = float = detach
+
+    def numpy(self):
+        raise TypeError("Use to_dense\nand more")
+
+
+class Blocks:
+    """A loader of batches: fresh ones for every pass."""
+
+    def __iter__(self):
+        return iter([X[:3], X[3:]])
+
+
+def test_a_function_around_a_loader_of_batches():
+    loader = Blocks()
+    np.testing.assert_array_equal(as_rows(lambda: iter(loader)).take(np.arange(len(X))), X)
+
+
+class OnGpu:
+    """What arrays of a GPU do."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("use get")
+
+
 @pytest.mark.parametrize(
     ("wrong", "line"),
     [
@@ -105,7 +136,17 @@ class Nothing:
         (np.zeros(3, [("a", float)]), "got records; numpy's structured_to_unstructured"),
         (pd.Series(["[0.5, 1]"]), r"got a list of texts; pass \[json.loads\(text\) for text in X\]"),
         (pa.array([["a", "b"]]), "X must be numbers: could not convert string to float: 'a'"),
-        (pa.array([[[1.0, 2.0]]]), "X must be numbers: setting an array element with a sequence"),
+        (pa.array([[[1.0, 2.0]]]), "X must be vectors of numbers, got a vector of ndarray"),
+        (pa.array([[1.0, 2.0]] * 7 + [None]), "X has missing vectors: row 7 has none"),
+        (pl.col("a"), "X must hold vectors, got Expr, which has no values"),
+        ({"a": X[0], "b": X[1]}, r"got dict; pass list\(X.values\(\)\), and ids=list\(X\)"),
+        ({"id": ["a"], "embedding": [[1.0, 2.0]]}, r"got dict; pass its vectors, such as X\['embedding'\]"),
+        ({"id": ["a"], "embedding": X[:1]}, r"got dict; pass its vectors, such as X\['embedding'\]"),
+        ([X[0].tobytes()], r"got bytes; pass \[np.frombuffer\(each, np.float32\) for each in X\]"),
+        (pa.array([X[0].tobytes()]), "got bytes; pass "),
+        (Sparse(), "X cannot be read as an array of numpy: Use to_dense"),
+        (Blocks(), r"got Blocks; pass lambda: iter\(X\) if it gives blocks of rows"),
+        (OnGpu(), "X cannot be read as an array of numpy: use get"),
         (
             datasets.Dataset.from_dict({"e": [[1.0]]}).to_iterable_dataset(),
             "got IterableDataset; pass a function that returns blocks of them, such as lambda: ",

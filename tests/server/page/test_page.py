@@ -255,6 +255,23 @@ def test_a_basket_is_exported_with_its_tag(digits):
         assert digits.post("/page/export", data={"ids": ids}).status_code == 422
 
 
+@pytest.mark.parametrize("path", ["/page/export", "/page/query"])
+def test_forms_that_would_take_long_to_read_are_refused(digits, path):
+    """Letter by letter, 16 million of them would hold up everybody."""
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+    for letters, status, told in (
+        ("&" * 2_000_000, 422, "fields"),
+        ("&" * 3_000_000, 413, "bytes"),
+        ("a=&" * 201, 422, "fields"),
+    ):
+        answer = digits.post(path, content=letters, headers=kind)
+        assert answer.status_code == status
+        assert told in answer.json()["error"]["message"]
+    both = {"ids": (None, '["5", "7"]'), "format": (None, "ids"), "vector": (None, "x" * 100_000)}
+    answer = digits.post(path, files=both)
+    assert (answer.text.split() == ["5", "7"]) if path == "/page/export" else (answer.status_code == 422)
+
+
 def test_what_spreadsheets_would_run_is_a_text_in_an_exported_table(clients):
     texts = ["=cmd|' /C calc'!A0", "@SUM(1)", " =1+1", "+1-1", "\uff1d1+1", "-1.5", "a=b", ""]
     payloads = [{"=field": text, "number": -1, "id": "not the id"} for text in texts]

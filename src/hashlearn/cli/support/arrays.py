@@ -104,7 +104,7 @@ def read_payloads(columns: str | None, texts: str | None) -> list[dict[str, Any]
     """Payloads from ``table:column,column``, and texts from ``table:column`` as the field "text"; None without both."""
     payloads = [] if columns is None else [_columns_of(columns)]
     if texts is not None:
-        payloads.append([{"text": str(*row.values())} for row in _columns_of(texts)])
+        payloads.append([{"text": text} for text in _texts_of(texts)])
     if len({len(rows) for rows in payloads}) > 1:
         raise ValueError(f"{columns} has {len(payloads[0])} rows, {texts} has {len(payloads[1])}")
     return [dict(ChainMap(*reversed(parts))) for parts in zip(*payloads)] if payloads else None
@@ -117,6 +117,17 @@ def _columns_of(place: str) -> list[dict[str, Any]]:
     if not names:
         raise ValueError(f"{place} must name columns of a table: FILE:COLUMN or FILE:COLUMN,COLUMN")
     return formats.read_records(path, names.split(","))
+
+
+def _texts_of(place: str) -> list[str]:
+    """The texts of one column; an empty text where the column has none."""
+    from hashlearn.rows.forms import is_missing
+
+    rows = _columns_of(place)
+    if any(len(row) != 1 for row in rows):
+        raise ValueError(f"{place} must name one column of texts: FILE:COLUMN")
+    values = [value for row in rows for value in row.values()]
+    return ["" if is_missing(value) else str(value) for value in values]
 
 
 def check_header(header: str | None, *places: str | None) -> None:

@@ -273,14 +273,16 @@ def _rows_of_table(path: Path, column: str, id_column: str | None) -> Iterator[t
             yield row.get(column) or "", None if id_column is None else row.get(id_column)
         return
     from hashlearn.extras import require
+    from hashlearn.rows.formats.problems import FileProblem, reading
 
-    file = require("pyarrow.parquet", "parquet").ParquetFile(path)
-    for name in (column, id_column):
-        if name is not None and name not in file.schema_arrow.names:
-            raise ValueError(
-                f"{path}: no column named {name!r}; it has {', '.join(map(repr, file.schema_arrow.names))}"
-            )
-    for batch in file.iter_batches(columns=list(dict.fromkeys([column, id_column or column]))):
-        texts = batch.column(column).to_pylist()
-        names = [None] * len(texts) if id_column is None else batch.column(id_column).to_pylist()
-        yield from ((text if isinstance(text, str) else "", name) for text, name in zip(texts, names))
+    parquet = require("pyarrow.parquet", "parquet")
+    with reading(path, "parquet"):
+        file = parquet.ParquetFile(path)
+        for name in (column, id_column):
+            if name is not None and name not in file.schema_arrow.names:
+                listed = ", ".join(map(repr, file.schema_arrow.names))
+                raise FileProblem(path, f"no column named {name!r}; it has {listed}")
+        for batch in file.iter_batches(columns=list(dict.fromkeys([column, id_column or column]))):
+            texts = batch.column(column).to_pylist()
+            names = [None] * len(texts) if id_column is None else batch.column(id_column).to_pylist()
+            yield from ((text if isinstance(text, str) else "", name) for text, name in zip(texts, names))

@@ -87,7 +87,7 @@ def written(outputs: Outputs, result: DedupResult) -> Iterator[None]:
             else:
                 ids = result.kept if option.startswith("--kept") else result.dropped
                 if not option.endswith("0"):
-                    check_lines(ids, option)
+                    check_lines(ids, option, f"use {option}0 instead")
                 write_list(ids, beside, "\0" if option.endswith("0") else "\n")
         yield
 
@@ -97,17 +97,21 @@ def chosen_lines(found: Any, choices: dict[str, int]) -> dict[str, list[str]]:
     import numpy as np
 
     from hashlearn.duplicates import most_varied, outliers, representatives
+    from hashlearn.duplicates.tables import check_lines
 
     kept = np.flatnonzero(found.assignment.kept == np.arange(len(found)))
     lines: dict[str, list[str]] = {}
     for option, n in choices.items():
         count = min(n, len(kept))
         if option == "--outliers":
-            far = outliers(found.state.vectors, count, among=kept)
-            lines[option] = [f"{found.ids[row]}\t{distance:.6g}\n" for row, distance in zip(*far)]
+            rows, distances = outliers(found.state.vectors, count, among=kept)
+            ends = [f"\t{distance:.6g}" for distance in distances]
         else:
             choose = most_varied if option == "--variety" else representatives
-            lines[option] = [f"{name}\n" for name in found.ids[choose(found.state.vectors, count, among=kept)].tolist()]
+            rows = choose(found.state.vectors, count, among=kept)
+            ends = [""] * len(rows)
+        check_lines(found.ids[rows], option, "rename it")
+        lines[option] = [f"{name}{end}\n" for name, end in zip(found.ids[rows].tolist(), ends)]
     return lines
 
 

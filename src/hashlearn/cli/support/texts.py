@@ -15,7 +15,7 @@ _SHOWN = 100
 
 
 class Asking(NamedTuple):
-    """What is asked of a saved search: a text, or rows to be like."""
+    """The question to a saved search: a text, or rows that the results should be like."""
 
     text: str | None
     by: str | None
@@ -28,7 +28,7 @@ class Asking(NamedTuple):
 
 
 def ask(folder: str, asking: Asking, k: int) -> None:
-    """Print the rows of a saved search that fit: id, distance, what words and meaning have given to the score, text."""
+    """Print the results of a saved search: id, distance, the shares of words and of meaning in the score, text."""
     from hashlearn.search import SimilaritySearch
 
     search = SimilaritySearch.open(folder)
@@ -44,6 +44,8 @@ def ask(folder: str, asking: Asking, k: int) -> None:
             given = " ".join(f"{name} {part[place]:.3f}" for name, part in parts.items())
             text = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + " ..."
             typer.echo("\t".join([str(id), f"{distance:.6g}", *([given] if given else []), text]))
+    if not any(payload is not None for payload in found.payloads):
+        typer.echo("nothing found", err=True)
 
 
 def _weights(text: str) -> dict[str, float]:

@@ -100,7 +100,9 @@ class Experiment:
 
     @property
     def needs_stable(self) -> bool:
-        """Whether it shows a measure that ranks equal distances in the order of the database, which is the slowest."""
+        """Whether the experiment shows a measure that ranks equal distances in the order of the database; these
+        measures are the slowest.
+        """
         return any(measure.name in STABLE_MEASURES for measure in self.measures)
 
     @property

@@ -1,8 +1,8 @@
 """The datasets and methods of an experiment, with their settings.
 
-A name that the experiment's file does not describe is looked up elsewhere: a dataset among those of
-:func:`hashlearn.datasets.load`, a method in the registry, with its default parameters. ``module:Class`` is a method of
-your own; the module is installed, or lies beside the experiment's file.
+Other names are known as well: of datasets, those of :func:`hashlearn.datasets.load`; of methods, those of the registry,
+with default parameters. ``module:Class`` is a method of your own; the module is installed, or lies beside the
+experiment's file.
 """
 
 import sys

@@ -67,7 +67,7 @@ def problems(demo: Demo) -> list[str]:
 
 
 def is_best(demo: Demo, run: DemoRun, measure: str) -> bool:
-    """Whether no method has a higher value at this length, to the digits shown."""
+    """Whether this is the highest value at this length, in the digits that are shown."""
     best = None if run.n_bits is None else demo.best(run.n_bits, measure)
     return best is not None and run.measure(measure) is not None and _number(run.measure(measure)) == _number(best)
 

@@ -70,6 +70,8 @@ def drawn_tables(experiment: Experiment, tables: Sequence[MeasureTable]) -> list
             reference=reference,
         )
         drawings.append(Drawing(drawn))
+    if all(len(table.bits) == 1 for table in tables):  # bars have their names beside them
+        styles = {name: style for name, style in styles.items() if name == REFERENCE}
     return [DrawingGroup(styles, [DrawingRow(drawings)])] if drawings else []
 
 

@@ -94,7 +94,7 @@ def _headline(reported: Sequence[ReportedExperiment]) -> str:
         if not n_columns:
             continue
         ((name, often),) = winners.most_common(1)
-        return f"{name} has the best {measure.title} in {often} of {n_columns} columns. "
+        return f"The best {measure.title} in {often} of {n_columns} columns is that of {name}. "
     return ""
 
 

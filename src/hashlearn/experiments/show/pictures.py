@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.extras import require
 from hashlearn.html import render
 
-# Signs are pictures, and have their colors in them: plus, minus, and the features without weight.
+# Pictures of signs have fixed colors: for plus, for minus, and for features without weight.
 _PLUS, _MINUS, _ZERO = (36, 71, 107), (214, 224, 236), (46, 160, 67)
 
 
 class Picture(NamedTuple):
-    """An image, gray of shape (h, w) or color of shape (h, w, 3), and a word for those who do not see it."""
+    """An image, gray of shape (h, w) or color of shape (h, w, 3), and a word for readers who cannot see it."""
 
     image: NDArray
     word: str = ""

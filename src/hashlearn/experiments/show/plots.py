@@ -3,6 +3,7 @@
 import html
 import io
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ from hashlearn.extras import require
 
 # matplotlib accepts only real colors: these are replaced by those of the style sheet in the SVG.
 _INK, _GRID, _SERIES = "#010101", "#020202", "#0303{:02x}"
+_WIDEST_NAME = 28
+"""Characters of a method's name on one line beside its bar."""
 
 
 @dataclass(frozen=True)
@@ -111,15 +114,19 @@ def bars_figure(
     x_label: str,
     reference: tuple[str, float] | None = None,
 ) -> str:
-    """A bar for each method, the first on top; the reference is an upright line."""
-    figure = _new_figure()
+    """A bar for each method, the first on top; the reference is an upright line. Long names take several lines."""
+    names = [textwrap.fill(name, _WIDEST_NAME) for name in values]
+    n_lines = sum(1 + name.count("\n") for name in names)
+    figure = _new_figure(height=1.2 + max(0.17 * n_lines + 0.1 * len(names), 2.2))
     axes = figure.add_subplot()
-    axes.barh(list(values), list(values.values()), color=[_color(styles[name]) for name in values], height=0.6)
+    axes.barh(range(len(names)), list(values.values()), color=[_color(styles[name]) for name in values], height=0.6)
+    axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     if reference is not None:
         style = styles[reference[0]]
         axes.axvline(reference[1], color=_color(style), linewidth=style.width, linestyle=(0, style.dashes))
-    _dress(axes, title, x_label, "")
+    _dress(axes, "", x_label, "")
+    figure.suptitle(title, color=_INK, fontsize=11, fontweight="bold", x=0.02, ha="left")  # beside the names, too
     return _svg(figure, title)
 
 
@@ -135,10 +142,10 @@ def _precision_recall(evaluation: Any) -> tuple[NDArray, NDArray]:
     return curve.recall[found], curve.precision[found]
 
 
-def _new_figure() -> Any:
+def _new_figure(height: float = 3.4) -> Any:
     """A figure without the global state of pyplot."""
     figures: Any = require("matplotlib.figure", "report")
-    return figures.Figure(figsize=(4.6, 3.4), layout="constrained")
+    return figures.Figure(figsize=(4.6, height), layout="constrained")
 
 
 def _dress(axes: Any, title: str, x_label: str, y_label: str) -> None:

@@ -1,6 +1,6 @@
 """How methods are drawn: one style each, the same in every figure of a page.
 
-Colors are names that the page's style sheet resolves, so that one drawing is right in light and in dark mode.
+Colors are names of the page's style sheet, so one drawing fits light and dark mode.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ DOTTED = DASHES[2]
 
 @dataclass(frozen=True)
 class Style:
-    """How one method is drawn; without a color, in that of the text."""
+    """How one method is drawn; without a color, it has the color of the text."""
 
     color: int | None
     dashes: tuple[float, ...] = SOLID

@@ -80,14 +80,14 @@ def heading(table: MeasureTable) -> str:
 
 
 def notes(experiment: Experiment, results: Results, tables: Iterable[MeasureTable]) -> list[str]:
-    """All sentences that belong to an experiment and to these tables of it."""
+    """All notes about an experiment and about these tables."""
     tables = list(tables)
     said = [*deviation_notes(tables), *agreement(experiment, results), *remarks(experiment, results)]
     return [*said, *experiment.remarks, *dict.fromkeys(table.measure.note for table in tables)]
 
 
 def deviation_notes(tables: Iterable[MeasureTable]) -> list[str]:
-    """The sentence that gives the number of runs of the deviations; empty if all numbers are from single runs."""
+    """The sentence that says over how many runs the deviations are; empty if all numbers are from single runs."""
     counts: dict[str, set[int]] = {}
     for table in tables:
         for row in table.rows:

@@ -242,10 +242,14 @@ export async function drawMap(map, go) {
   });
   canvas.addEventListener("pointercancel", event => touches.delete(event.pointerId));
   canvas.addEventListener("pointerleave", () => (over.hidden = true));
-  canvas.addEventListener("wheel", event => {
-    if (event.deltaY > 0 && view.scale <= 1 && !event.ctrlKey) return;  // the whole map is seen: the page goes on
+  // On the whole map, so that a name under the pointer does not take the wheel.
+  map.addEventListener("wheel", event => {
+    if (!event.cancelable) return;  // a movement of the page that began elsewhere goes on
+    const { left, top } = map.getBoundingClientRect();
+    const isPageNext = event.deltaY > 0 || top < 0;
+    if (view.scale <= 1 && isPageNext && !event.ctrlKey) return;  // the whole map is seen: the page moves
     event.preventDefault();
-    zoomAt(Math.exp(-event.deltaY / 300), event.offsetX, event.offsetY);
+    zoomAt(Math.exp(-event.deltaY / 300), event.clientX - left - map.clientLeft, event.clientY - top - map.clientTop);
   }, { passive: false });
   canvas.addEventListener("keydown", event => {
     const [x, y] = [60 / across(), 60 / down()];

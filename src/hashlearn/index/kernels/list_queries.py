@@ -41,6 +41,8 @@ class Lists(NamedTuple):
     rows : array, uint32 or int64
         Of every place of the tiles.
     first_tiles, sizes : arrays of shape (n_lists,), int64
+    expected : array of shape (n_lists,), float32
+        How many rows of a list may be found: its size, or about as many as a filter keeps.
     levels : array of shape (n_lists,), float32
         The level of a list is this number less ``cross`` times the product with its center; 3e38 where it is empty.
     offsets, scales : arrays of shape (n_lists,), float64
@@ -54,6 +56,7 @@ class Lists(NamedTuple):
     rows: NDArray[np.integer]
     first_tiles: NDArray[np.int64]
     sizes: NDArray[np.int64]
+    expected: NDArray[np.float32]
     levels: NDArray[np.float32]
     offsets: NDArray[np.float64]
     scales: NDArray[np.float64]
@@ -94,8 +97,9 @@ class Geometry(NamedTuple):
 class Probes(NamedTuple):
     """Which lists a query looks at: the nearest ones until they hold a share of its weight, ``most`` at the most.
 
-    The weight of a list is its size times 2 to the power of ``-sharpness`` times its level above the nearest: about in
-    proportion to the number of neighbors that it is expected to hold. A share of 1 is ``most`` lists.
+    The weight of a list is the number of its rows that may be found times 2 to the power of ``-sharpness`` times its
+    level above the nearest: about in proportion to the number of neighbors that it is expected to hold. A share of 1 is
+    ``most`` lists.
     """
 
     most: int
@@ -154,7 +158,7 @@ def ask(lists, geometry, queries, probes):
         near, far = _set_levels(lists.levels, np.float32(geometry.cross), levels[q])
         ends[q, 0], ends[q, 1] = near, far
         if probes.share < 1:
-            _weigh(levels[q], lists.sizes, near, np.float32(probes.sharpness), by_list)
+            _weigh(levels[q], lists.expected, near, np.float32(probes.sharpness), by_list)
             ends[q, 2] = _level_of_share(levels[q], by_list, near, far, probes.share)
         else:
             ends[q, 2] = _level_above(levels[q], n_lists, near, far, probes.most)
@@ -255,12 +259,12 @@ def _n_below(levels, n_lists, limit):
 
 
 @lean
-def _weigh(levels, sizes, near, sharpness, weights):
+def _weigh(levels, expected, near, sharpness, weights):
     """Write the weights of lists (:class:`Probes`); powers of two are linear between whole exponents."""
     for i in range(weights.size):
         exponent = max(np.float32(-100), sharpness * (near - levels[i]))
         bits = np.int32((exponent + np.float32(127)) * np.float32(1 << 23))
-        weights[i] = np.float32(sizes[i]) * bits.view(np.float32)
+        weights[i] = expected[i] * bits.view(np.float32)
 
 
 @fast

@@ -20,7 +20,7 @@ from hashlearn.compiled import lean
 from hashlearn.index.kernels.simd import I32, TILE, all_lanes, call, constant, data, load, splat
 from hashlearn.index.kernels.tiles import n_tiles, room_for
 
-_REGISTERS = {1: 4, 4: 2}  # of one query: enough sums side by side to keep the processor busy
+_MOST_REGISTERS = 4  # of one query: enough sums side by side to keep the processor busy
 _GROUP = 4
 _UPPER = 0xFFFF0000
 
@@ -92,8 +92,8 @@ def _tile_products(typingctx, tiles, tile, pairs, queries, starts, out, places):
         firsts = [builder.gep(queries, [start]) for start in cgutils.unpack_tuple(builder, args[4])]
         targets = [builder.gep(out, [place]) for place in cgutils.unpack_tuple(builder, args[6])]
         has_wide_registers = "+avx512f" in context.codegen().magic_tuple()[2].split(",")
-        n_lanes = 16 if has_wide_registers else 8
-        width = _REGISTERS[len(firsts)] * n_lanes
+        n_lanes = n_sums = 16 if has_wide_registers else 8  # these sums fill half of the registers
+        width = min(_MOST_REGISTERS, n_sums // (2 * len(firsts))) * n_lanes
         for strip in range(0, TILE, width):
             lanes = range(strip, strip + width, n_lanes)
             sums = _strip_products(builder, base, args[2], firsts, lanes)

@@ -76,8 +76,8 @@ def pieces_of(first: int, n_bits: int) -> list[int]:
 def fitted_levels(components: NDArray, pieces: list[int]) -> NDArray[np.float64]:
     """The 2^m levels of a direction, by the number that m bits write; a sum of one number for each piece of the bits.
 
-    Rounds of nearest levels and of means, from levels at equal distances. The longest piece tells which of these it is
-    first.
+    Rounds of nearest levels and of means, from levels at equal distances. The longest piece decides first which of
+    these levels it is.
     """
     n_bits = sum(pieces)
     points = SortedPoints.of(components)
@@ -166,10 +166,10 @@ class Levels(NamedTuple):
     def with_rest(
         self, X: NDArray, near: NDArray[np.intp], differences: NDArray, rng: np.random.RandomState
     ) -> "Levels":
-        """Levels with four bits less, and a group for the rest of the correction, where that makes estimates better.
+        """Levels with four bits fewer and a group for the rest of the correction, if that makes estimates better.
 
-        It does where one byte rounds the squared lengths by more than four bits fewer add to the errors of distances.
-        The differences are those of queries from the rows ``near`` of X.
+        Estimates become better if the rounding error of the byte is larger than the error that four bits fewer add to
+        the distances. The differences are those of queries from the rows ``near`` of X.
         """
         n_bits = int(self.bits.sum())
         if n_bits <= GROUP_BITS:
@@ -249,7 +249,9 @@ def squares_of(squares: NDArray, bits: NDArray) -> NDArray:
 
 
 def _order_with_few_cuts(bits: NDArray) -> NDArray[np.intp]:
-    """The directions that have bits, in an order that cuts few: four bits, three with one, two, then the rest."""
+    """The directions that have bits, in an order in which few are cut: those with four bits, pairs of three and one,
+    those with two, then the others.
+    """
     kinds = [np.flatnonzero((bits > 0) & (bits % GROUP_BITS == rest)) for rest in range(GROUP_BITS)]
     n_pairs = min(len(kinds[1]), len(kinds[3]))
     pairs = np.stack([kinds[3][:n_pairs], kinds[1][:n_pairs]], axis=1).ravel()

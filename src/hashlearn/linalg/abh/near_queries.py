@@ -6,8 +6,8 @@ A row x is kept as R = s D. With x and q centered, its distance to a query q is,
 
 The last product is computed at search time from code and query. In the other terms the query is replaced by its
 expectation near x. They then depend on the row alone and are one constant c for each code. The expectation is learned
-from a sample as E[q | x] = A x, with one factor for each of the leading principal directions. Near rows agree in the
-first of these directions, and hardly in the last.
+from a sample as E[q | x] = A x, with one factor for each of the leading principal directions. Near rows are similar in
+the first of these directions, and hardly similar in the last.
 """
 
 from collections.abc import Sequence
@@ -52,8 +52,8 @@ class MetricGeometry(NamedTuple):
         """Weights of |x|^2, |R|^2, E[q + origin | x].(x - R) and R.(x - R) to begin with.
 
         The last two follow the module's formula: with E alone, and with a quarter of E replaced by R. The others are
-        for sparse data with many equal distances, where the queries near a row tell little about the queries that rank
-        it.
+        for sparse data with many equal distances. There the queries near a row say little about the queries that rank
+        this row.
         """
         formula = [(self.square, 0.0, -(1 - share) * self.cross, -share * self.cross) for share in (0.0, 0.25)]
         if self.square:

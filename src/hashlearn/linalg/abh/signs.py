@@ -85,8 +85,8 @@ class WordSums(NamedTuple):
 def starting_words(
     X: NDArray, n_words: int, ridge: float, rounds: int, rng: np.random.RandomState
 ) -> NDArray[np.float64]:
-    """Words for the bits of iterative quantization. Beyond d words, it quantizes the part of the rows that the earlier
-    words leave.
+    """Words for the bits of iterative quantization. From the word d + 1 on, words quantize the part of the rows that
+    the earlier words do not represent.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class SignSearch:
 
 
 def to_whole_numbers(products: NDArray) -> None:
-    """Round products in place and limit them to LIMIT. NaN is there if a row is too large for its precision."""
+    """Round products in place and limit them to LIMIT. A product is NaN if a row is too large for its precision."""
     np.rint(products, out=products)
     np.fmin(products, LIMIT, out=products)
     np.fmax(products, -LIMIT, out=products)

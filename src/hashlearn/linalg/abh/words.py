@@ -1,13 +1,13 @@
 """Rows as sums of free words: four bits of a code choose one of 16 words, x ~ sum_g w_{g, k_g}.
 
 Signed words (:mod:`hashlearn.linalg.abh.signs`) are the case in which the 16 words of a group are sums of four words
-with all signs. Free words fit clusters better, at the same length of the codes. For given words the numbers k of a row
-minimize, with p = W x and G = W W'::
+with all signs. Free words fit clusters better, at the same length of the codes. For given words, the numbers k of a row
+minimize this, with p = W x and G = W W'::
 
     ||x - sum_g w_{g, k_g}||^2  =  |x|^2 + sum_g (G_{k_g k_g} - 2 p_{k_g}) + 2 sum_{g < h} G_{k_g k_h}
 
-So a table with one cost for each word tells the error that every change of one group adds. A change adds a row of 2 G
-to the table. For given numbers, least squares gives the words.
+So a table with one cost for each word has the error that every change of one group adds. A change adds a row of 2 G to
+the table. For given numbers, least squares gives the words.
 """
 
 import numpy as np

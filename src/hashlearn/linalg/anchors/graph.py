@@ -102,7 +102,7 @@ def weight_matrix(index: NDArray, weight: NDArray, n_anchors: int) -> scipy.spar
 
 
 class PairwiseSums(NamedTuple):
-    """The sums over rows x_i and their weights a_ij that the pairwise term is made of.
+    """The sums of the pairwise term, over rows x_i and their weights a_ij.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class PairwiseSums(NamedTuple):
 
 
 class GraphSums(NamedTuple):
-    """What is summed over graphs that tie rows to anchors; None where a graph is not wanted.
+    """The sums over the graphs that tie rows to anchors; None for a graph that is not needed.
 
     Attributes
     ----------
@@ -202,7 +202,8 @@ def spectral_embedding(gram: NDArray, anchors: NDArray, n_components: int) -> ND
     them embeds a row.
     """
     mass = gram.sum(axis=1)
-    # In a graph of several components the constant vector is one of many with eigenvalue one: it is taken out by name.
+    # In a graph of several components many vectors have the eigenvalue one, so the constant vector is removed
+    # explicitly.
     constant = mass / np.sqrt(mass.sum())
     spectrum = anchor_spectrum(gram - np.outer(constant, constant), mass)
     eigenvalues, vectors = spectrum.eigenvalues, with_positive_peaks(spectrum.vectors)

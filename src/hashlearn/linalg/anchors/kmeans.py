@@ -19,7 +19,7 @@ class Clusters(NamedTuple):
     centers : ndarray of shape (m, d)
         The means of the last assignment.
     assigned_by : ndarray of shape (m, d)
-        The centers that the last assignment was made by.
+        The centers to which the last assignment gave the rows.
     moved_rows, moved_to : ndarrays
         Rows that were taken to fill clusters without any, and the clusters they went to.
     """
@@ -41,8 +41,8 @@ class Clusters(NamedTuple):
 def kmeans(rows: RowBlocks, centers: NDArray, max_iter: int, task: str = "k-means") -> Clusters:
     """Lloyd's algorithm from the given centers, one pass over the data a round, until no center moves.
 
-    A cluster that runs empty takes the point farthest from its own center, each a different one. ``task`` is what
-    reports of progress call it.
+    An empty cluster takes the point that is farthest from its own center; several empty clusters take different points.
+    ``task`` is what reports of progress call it.
     """
     centers = centers.astype(rows.dtype, copy=False)
     nobody = np.empty(0, np.intp)
@@ -50,7 +50,7 @@ def kmeans(rows: RowBlocks, centers: NDArray, max_iter: int, task: str = "k-mean
     shift = np.zeros(rows.shape[1], rows.dtype) if rows.shift is None else rows.shift
     for _ in track(range(max_iter), task):
         centers = clusters.centers
-        # The rows as they are stored: moving a block takes memory and time, moving its sums next to nothing.
+        # The rows as they are stored: to shift a block takes memory and time, to shift its sums takes almost none.
         search = AnchorSearch.from_stored_rows(centers, np.empty((rows.shape[1], 0), rows.dtype), shift, rows.scale)
         sums, counts = sum_blocks(rows.shifted(None), _add_to_nearest, (centers.shape, centers.shape[:1]), search)
         sums = (sums - counts[:, None] * shift) / rows.scale

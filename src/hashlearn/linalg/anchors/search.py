@@ -51,8 +51,8 @@ class AnchorSearch:
     """Find the nearest anchors of many blocks, on any number of threads: what depends on the anchors only is computed
     once.
 
-    A search made by the constructor takes rows in the anchors' coordinates. One made by :meth:`from_stored_rows` takes
-    rows as they are stored, and a projection along.
+    A search made by the constructor takes rows in the anchors' coordinates. A search made by :meth:`from_stored_rows`
+    takes rows as they are stored, and computes their projection as well.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class AnchorSearch:
         index, distances = np.empty((len(block), k), np.intp), np.empty((len(block), k), real)
         projected = np.empty((len(block), width - m), real)
         smallest = _fastest_selection(k, m)
-        # Pieces of one size, for a small last one costs almost as much as a whole.
+        # All pieces have about one size, because a small last piece costs almost as much as a full one.
         n_rows = -(-len(block) // max(1, round(len(block) / self.piece_rows)))
         all_products = scratch("products", (n_rows, width), real)
         all_sums = scratch("sums", (self.search_rows, m), real)
@@ -125,7 +125,7 @@ class AnchorSearch:
             np.subtract(products[:, m:], self.projected_shift, out=projected[piece])
             for first in range(0, len(products), self.search_rows):
                 few = products[first : first + self.search_rows, :m]
-                # |x|^2 is the same for all anchors of a row: the comparison does without it.
+                # |x|^2 is the same for all anchors of a row, so the comparison leaves it out.
                 sums = np.add(few, self.constants, out=all_sums[: len(few)])
                 to = slice(start + first, start + first + len(few))
                 index[to], distances[to] = smallest(sums, k)
@@ -133,7 +133,7 @@ class AnchorSearch:
         return index, distances, projected
 
     def _of_few(self, block: NDArray, k: int) -> tuple[NDArray[np.intp], NDArray, NDArray]:
-        """As :meth:`with_projection`, without what pays for many rows only."""
+        """As :meth:`with_projection`, but fast for a few rows."""
         products = (block if self.shift is None else block - self.shift) @ self.factors
         index, distances = np.empty((len(block), k), np.intp), np.empty((len(block), k), products.dtype)
         nearest_of_few(products, self.constants, self.handicap, index, distances)
@@ -141,14 +141,17 @@ class AnchorSearch:
 
 
 def _fastest_selection(k: int, m: int) -> Callable[[NDArray, int], tuple[NDArray[np.intp], NDArray]]:
-    """What finds the k smallest of m values."""
+    """The function that finds the k smallest of m values fastest."""
     if k <= _MAX_SEARCHES:
         return _by_repeated_search
     return _by_insertion if k * k <= m else _by_partition
 
 
 def _by_repeated_search(partial: NDArray, k: int) -> tuple[NDArray[np.intp], NDArray]:
-    """The k smallest values of every row: a search for the smallest is many times faster than a partition."""
+    """The k smallest values of every row, by a search for the smallest, k times.
+
+    For small k this is many times faster than a partition.
+    """
     rows = np.arange(len(partial))
     index, values = np.empty((len(partial), k), np.intp), np.empty((len(partial), k), partial.dtype)
     for place in range(k):
@@ -160,7 +163,10 @@ def _by_repeated_search(partial: NDArray, k: int) -> tuple[NDArray[np.intp], NDA
 
 
 def _by_insertion(partial: NDArray, k: int) -> tuple[NDArray[np.intp], NDArray]:
-    """The k smallest values of every row, in one pass: hardly any of many values is among the few smallest so far."""
+    """The k smallest values of every row, in one pass.
+
+    Few of many values are below the k-th smallest so far, so the pass is fast.
+    """
     index, values = np.empty((len(partial), k), np.intp), np.empty((len(partial), k), partial.dtype)
     nothing = np.zeros(partial.shape[1], partial.dtype)
     nearest_of_few(partial, nothing, nothing, index, values)
@@ -177,7 +183,8 @@ def _by_partition(partial: NDArray, k: int) -> tuple[NDArray[np.intp], NDArray]:
 
 @compiled
 def nearest_of_few(products, constants, handicap, index, distances) -> None:
-    """For every row the anchors with the smallest ``products + constants``, nearest first, and these less the handicap.
+    """For every row the anchors with the smallest ``products + constants``, nearest first, and these sums without the
+    handicap.
 
     ``index`` and ``distances``, both of shape (rows, k), are filled. Equal sums are taken in the order of the anchors.
     """

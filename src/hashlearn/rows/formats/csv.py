@@ -19,6 +19,8 @@ from hashlearn.rows.formats.problems import FileProblem, reading
 DELIMITERS = ("\t", ";")
 """Delimiters that are looked for in the first line; the default is the comma."""
 
+LONGEST_FIELD = 16 * 1024 * 1024
+"""Characters; Python's own limit, 131,072, is less than a long article."""
 MANY_COLUMNS = 8
 """From this number of columns on, a first line 0, 1, 2 and so on names the columns, even if all values are integers."""
 
@@ -72,7 +74,7 @@ class Csv(Format):
         return []
 
     def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
-        with reading(path, "csv"), _opened(path) as file:
+        with reading(path, "csv"), opened_table(path) as file:
             layout = self._layout(path, file, name)
             vectors = [title for title, field in zip(layout.titles, layout.first_row) if _is_vector(field)]
             if name is None and vectors:
@@ -89,11 +91,11 @@ class Csv(Format):
 
     def has_names(self, path: Path) -> bool:
         """Whether the first line names the columns."""
-        with reading(path, "csv"), _opened(path) as file:
+        with reading(path, "csv"), opened_table(path) as file:
             return bool(self._layout(path, file).titles)
 
     def describe(self, path: Path) -> dict[str, str]:
-        with reading(path, "csv"), _opened(path) as file:
+        with reading(path, "csv"), opened_table(path) as file:
             layout = self._layout(path, file)
         if not layout.titles:
             return {"header": "none: the first line is a row; --header yes says that it names the columns"}
@@ -134,7 +136,9 @@ class Csv(Format):
         return CsvLayout(delimiter, titles, numbers, second)
 
 
-def _opened(path: Path) -> TextIO:
+def opened_table(path: Path) -> TextIO:
+    """A file for :mod:`csv`, whose fields may be long: a text of a megabyte, a vector of thousands of numbers."""
+    csv.field_size_limit(max(LONGEST_FIELD, csv.field_size_limit()))  # one setting for the process: it is never lowered
     return path.open(encoding="utf-8-sig", newline="")  # Excel writes a signature before UTF-8
 
 

@@ -1,5 +1,6 @@
 """The contract of a file format."""
 
+import re
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +14,9 @@ USUAL_NAMES = ("X", "features", "vectors", "embeddings", "data", "train", "train
 
 ID_NAMES = ("id", "ids", "index", "unnamed: 0")
 """Names, in lower case, of a column of integers that says which row this is and is no number of a vector."""
+
+_NAME_OF_DIGITS = re.compile(r"\s*0[0-9]+\s*$|.*_")
+"""Python reads 007 and 1_2 as numbers."""
 
 
 class Format(Protocol):
@@ -60,7 +64,12 @@ def check_no_name(path: Path, name: str | None) -> None:
 
 
 def values_of_texts(texts: list[str]) -> NDArray:
-    """The values of a column: int64 or float64 where all of them are numbers, otherwise objects that are strings."""
+    """The values of a column: int64 or float64 where all of them are numbers, otherwise objects that are strings.
+
+    A column with a value such as 007 or 1_2 holds names: as numbers, different names could be equal.
+    """
+    if any(map(_NAME_OF_DIGITS.match, texts)):
+        return objects_of(texts)
     for dtype in (np.int64, np.float64):
         try:
             return np.array(texts, dtype)

@@ -48,8 +48,10 @@ class Vecs(Format):
 
 
 def _check_dimensions(path: Path, found: NDArray, dimension: int) -> None:
-    """Refuse vectors of different lengths. One of another length moves all that follow, so a sample that includes the
-    last row finds it."""
+    """Refuse vectors of different lengths.
+
+    A vector of another length shifts all later ones, so a sample with the last row finds it.
+    """
     sample = np.unique(np.linspace(0, len(found) - 1, min(len(found), DIMENSION_CHECKS)).astype(np.int64))
     wrong = sample[found[sample] != dimension]
     if len(wrong):

@@ -30,7 +30,7 @@ class Hdf5(Format):
     def read(self, path: Path, name: str | None, max_bytes: int | None) -> NDArray:
         h5py = require("h5py", "hdf5")
         with reading(path, "HDF5"), h5py.File(path, "r") as file:
-            # The names are of hard links only, so they stay within the file.
+            # Only hard links are named, so no name leads out of the file.
             dataset = file[choose(path, _names(path, h5py, file), name and name.lstrip("/"))]
             _check_dataset(path, dataset)
             offset = dataset.id.get_offset()  # None if the values are in chunks, which may be compressed

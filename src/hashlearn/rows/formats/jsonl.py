@@ -18,7 +18,8 @@ BLOCK_ROWS = 1024
 
 
 class Jsonl(Format):
-    """The vectors of a field, shape (n, d), float32; or the values of another field, shape (n,)."""
+    """The vectors of a field, shape (n, d), float32; or the values of another field, shape (n,), with None for a line
+    that does not have the field."""
 
     def names(self, path: Path) -> list[str]:
         return []
@@ -31,9 +32,7 @@ class Jsonl(Format):
                 if not vectors:
                     raise FileProblem(path, f"no field with a list of numbers; it has {listing(list(first))}")
                 name = choose(path, vectors, None)
-            if name not in first:
-                raise FileProblem(path, f"no field named {name!r}; it has {listing(list(first))}")
-            return _matrix(path, name, len(first[name])) if name in vectors else _values(path, name)
+            return _matrix(path, name, len(first[name])) if name in vectors else _values(path, name, list(first))
 
     def describe(self, path: Path) -> dict[str, str]:
         with reading(path, "JSON lines"):
@@ -46,7 +45,10 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
-            value = json.loads(line)
+            try:
+                value = json.loads(line)
+            except ValueError as problem:
+                raise ValueError(f"line {number}: {getattr(problem, 'msg', problem)}") from None
             if not isinstance(value, dict):
                 raise FileProblem(path, f"line {number} must be an object of JSON")
             yield number, value
@@ -59,25 +61,26 @@ def _first(path: Path) -> dict[str, Any]:
     return found[1]
 
 
-def _field(path: Path, number: int, row: dict[str, Any], name: str) -> Any:
-    if name not in row:
-        raise FileProblem(path, f"line {number} has no field {name!r}")
-    return row[name]
-
-
 def _matrix(path: Path, name: str, width: int) -> NDArray[np.float32]:
     blocks, rows = [], _objects(path)
     while block := list(islice(rows, BLOCK_ROWS)):
         for number, row in block:
-            value = _field(path, number, row, name)
+            if name not in row:
+                raise FileProblem(path, f"line {number} has no field {name!r}")
+            value = row[name]
             if not _is_vector(value) or len(value) != width:
                 raise FileProblem(path, f"line {number} must have a list of {width} numbers in {name!r}")
         blocks.append(np.array([row[name] for _, row in block], np.float32))
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
-def _values(path: Path, name: str) -> NDArray:
-    values = [_field(path, number, row, name) for number, row in _objects(path)]
+def _values(path: Path, name: str, known: list[str]) -> NDArray:
+    values, is_known = [], False
+    for _, row in _objects(path):
+        values.append(row.get(name))
+        is_known |= name in row
+    if not is_known:
+        raise FileProblem(path, f"no field named {name!r}; it has {listing(known)}")
     kinds = {type(value) for value in values}
     if kinds <= {int} or kinds <= {int, float}:
         return np.array(values)

@@ -1,4 +1,4 @@
-"""One line for everything that can be wrong with a file."""
+"""Every problem of a file as an error of one line."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -13,7 +13,7 @@ CHUNK = 1 << 20
 
 
 def read_rest(path: Path, stream: Any, n_bytes: int) -> NDArray[np.uint8]:
-    """The ``n_bytes`` that a stream still has; one byte more or less is an error.
+    """The rest of a stream, which must have ``n_bytes`` bytes; one byte more or less is an error.
 
     zip and gzip compare their checksum when their last byte is read. A reader that stops earlier does not notice
     damage.

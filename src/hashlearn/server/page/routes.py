@@ -16,6 +16,7 @@ from hashlearn.html import STATIC, address
 from hashlearn.server.errors import Problem
 from hashlearn.server.models import ERRORS
 from hashlearn.server.page.export import exported
+from hashlearn.server.page.forms import posted_form
 from hashlearn.server.page.queries import posted_picture, posted_vector, typed_query
 from hashlearn.server.page.scope import LEAST, MOST, VALUE
 from hashlearn.server.page.views import VIEWS, Views
@@ -91,7 +92,7 @@ async def random_item(request: Request, service: Served) -> Response:
 async def post_query(request: Request, service: Served) -> Response:
     """Receive a picture or a vector, and go to its results."""
     views = _views(request)
-    async with request.form(max_files=1, max_fields=200, max_part_size=1 << 20) as form:
+    async with posted_form(request, service, most_files=1, most_fields=200) as form:
         view = str(form.get("view", "/"))
         view = view if view in VIEWS else "/"
         image = form.get("image")
@@ -122,7 +123,7 @@ async def export(request: Request, service: Served) -> Response:
 async def export_basket(request: Request, service: Served) -> Response:
     """The items of a basket, as a file."""
     views = _views(request)
-    async with request.form(max_files=0, max_fields=8, max_part_size=1 << 24) as form:
+    async with posted_form(request, service, most_files=0, most_fields=8) as form:
         named, form_name = str(form.get("ids", "")), str(form.get("format", "csv"))
         tag = str(form.get("tag", "")).strip()[:200]
 
