@@ -882,7 +882,7 @@ def rates(wanted: Iterable[int] = range(1, 9)) -> str:
     rows = [["", "bits for each feature", *RATE_PEERS]]
     for dataset, title in RATE_SETS.items():
         points = board_points(dataset)
-        ours = [p for p in points if p.method == "ABH" and "bits_a_feature" in p.setting]
+        ours = [p for p in points if p.method == "ABH"]
         peers = {(p.setting["bits"], p.method): p for p in points if p.method in RATE_PEERS}
         for bits in sorted({bits for bits, _ in peers}.intersection(wanted)):
             rows.append([title, str(bits), *(_rate_cell(peers.get((bits, name)), ours) for name in RATE_PEERS)])
@@ -890,10 +890,11 @@ def rates(wanted: Iterable[int] = range(1, 9)) -> str:
 
 
 def _rate_cell(peer: BoardPoint | None, ours: list[BoardPoint]) -> str:
-    """Recall and bytes of a peer, then those of ABH; the better one is bold."""
+    """Recall and bytes of a peer, then those of ABH, of half the bytes and more; the better one is bold."""
     if peer is None:
         return ""
-    best = max((p for p in ours if p.bytes <= peer.bytes), key=lambda p: p.measures["recall_at_10"], default=None)
+    near = [p for p in ours if peer.bytes / 2 < p.bytes <= peer.bytes]
+    best = max(near, key=lambda p: p.measures["recall_at_10"], default=None)
     if best is None:
         return f"{peer.measures['recall_at_10']:.3f} ({peer.bytes:.0f})"
     pair = (peer, best)

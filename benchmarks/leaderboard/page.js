@@ -72,5 +72,5 @@ function update() {
   }
 }
 
-document.querySelector(".filters").addEventListener("change", update);
+document.querySelector("main").addEventListener("change", update);
 update();

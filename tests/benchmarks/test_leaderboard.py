@@ -127,3 +127,14 @@ def test_the_page_has_every_run_and_the_method_of_the_documentation(board, made)
     assert ("mine", "float16") in shown
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in page
+
+
+def test_a_family_that_is_not_checked_leaves_the_page(board, made, chromium):
+    with chromium.new_context() as context:
+        page = context.new_page()
+        page.goto((made / "leaderboard.html").as_uri())
+        assert page.locator("circle").count() == page.locator("tbody tr:visible").count() == 3
+        page.locator(".family[value=plain]").focus()
+        page.keyboard.press("Space")
+        assert page.locator("circle").count() == page.locator("tbody tr:visible").count() == 1
+        assert "float16" in page.locator(".front").inner_text()

@@ -8,6 +8,10 @@ from hashlearn.hashers import METHODS as REGISTRY
 from hashlearn.search.code_search import CodeSearch
 
 MOST_BITS = 16384
+RATES = range(1, 10)
+BETWEEN_RATES = (8.4, 9.2, 11)
+"""Nearly the bytes that rabitqlib takes with 8 bits for each of 384, 128 and 100 features."""
+MOST_BITS_BETWEEN = 4096
 
 
 class HashlearnMethod(Method):
@@ -39,14 +43,17 @@ class RealQueryMethod(HashlearnMethod):
     """Codes of some bits and a byte for the correction, or as many bits for each feature with that byte in them."""
 
     settings: ClassVar = [
-        *({"bits": bits} for bits in (32, 64, 128, 256)),
-        *({"bits_a_feature": rate} for rate in range(1, 10)),
+        *({"bits": bits} for bits in (32, 64, 128, 256, 512, 1024)),
+        *({"bits_a_feature": rate} for rate in (*RATES, *BETWEEN_RATES)),
     ]
 
     @classmethod
     def suits(cls, setting, n_features, metric):
         n_bits = length(setting, n_features)
-        return 0 < n_bits <= MOST_BITS and ("bits" not in setting or n_bits < n_features)
+        if "bits" in setting:
+            return n_bits < 2 * n_features
+        most = MOST_BITS if setting["bits_a_feature"] in RATES else MOST_BITS_BETWEEN
+        return 0 < n_bits <= most
 
     def n_bits(self, n_features):
         return length(self.setting, n_features)
@@ -57,7 +64,7 @@ class RealQueryMethod(HashlearnMethod):
 
 def length(setting, n_features: int) -> int:
     """The bits of a code."""
-    return setting.get("bits") or setting["bits_a_feature"] * n_features // 8 * 8 - 8
+    return setting.get("bits") or int(setting["bits_a_feature"] * n_features) // 8 * 8 - 8
 
 
 def of_registry(name: str) -> type[Method]:

@@ -6,10 +6,10 @@ A row is a sum of signed words, one word d_j for every bit::
 
 For given bits, least squares gives the words D. For given words, a search finds the bits of a row. Short codes have
 free words instead, 16 for each four bits (:mod:`hashlearn.linalg.abh.words`). They start as all sums of the four signed
-words. B then has a one for each word that is chosen, and D has four times as many rows. Long codes, from 2.5 bits for
-each feature on, have levels of orthogonal directions (:mod:`hashlearn.linalg.abh.levels`). Levels are free words too,
-and their bits need no search. Queries are not encoded. With R = b D, the row that a code stands for, and t = -2 D (q -
-mean), the numbers of a query::
+words. B then has a one for each word that is chosen, and D has four times as many rows. Long codes have levels of
+orthogonal directions (:mod:`hashlearn.linalg.abh.levels`). Levels are free words too, and their bits need no search.
+Queries are not encoded. With R = b D, the row that a code stands for, and t = -2 D (q - mean), the numbers of a
+query::
 
     ||q - x||^2 - ||q - mean||^2   ~   c + sum_j t_j b_j
 
@@ -21,6 +21,7 @@ predicted for the queries near x (:mod:`hashlearn.linalg.abh.near_queries`)::
 The weights w are chosen so that held-out rows of the sample find most of their true neighbors.
 """
 
+from copy import deepcopy
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 from hashlearn.checks import Range
 from hashlearn.codes import Corrections, bytes_per_code, check_codes, pack, unpack
 from hashlearn.hashers.base import ENCODE_PARTS, Hasher, all_or_nothing, starting_matrix
-from hashlearn.linalg.abh.levels import MOST_BITS, Levels, LevelSearch, squares_of
+from hashlearn.linalg.abh.levels import MOST_BITS, Levels, LevelSearch, bits_of_directions, squares_of
 from hashlearn.linalg.abh.near_queries import MetricGeometry, NearQueries, best_weights
 from hashlearn.linalg.abh.signs import SignSearch, WordSums, signs_of, starting_words
 from hashlearn.linalg.abh.words import GROUP_BITS, GROUP_WORDS, WordSearch, coefficients_of, combined, relative_weights
@@ -50,8 +51,11 @@ PLACES = (10, 100)
 FREE_BITS = 64
 """The longest code that has free words. Longer codes gain little from them and take longer to search for."""
 
-LEVEL_BITS = 2.5
-"""The smallest number of bits for each feature in a code that has levels."""
+LEVEL_BITS = 2.25
+"""The smallest mean number of bits of the directions that have any, in a code that has levels."""
+
+FEW_BITS = 8
+"""Codes with less than one bit for each 8 features have no levels, unless they are asked for."""
 
 LEARNED_LEVELS = ("level_directions_", "level_bits_", "level_values_", "level_rest_")
 """Attributes that a fit deletes when it uses another kind of words."""
@@ -64,6 +68,10 @@ FREE_ROUNDS = 4
 
 BYTE_RANGE = (0.001, 0.999)
 """The range of the byte covers the sample's corrections between these two quantiles."""
+
+REST_RANGE = (0.0, 1.0)
+"""As BYTE_RANGE, of codes whose last bits hold the rest. Their steps are small, and a row whose correction is cut off
+would be found instead of nearer ones."""
 
 PATIENCE = 20
 """Flips without a lower error after which the search for a row's bits ends."""
@@ -88,8 +96,10 @@ class ABH(Hasher):
         "signed": a signed word for each bit. "free": 16 free words for each four bits; they fit clusters better, and
         take longer to learn and to search for. "levels": up to 4096 levels for each of some orthogonal directions;
         fast, for long codes of up to 12 bits for each feature. With "free" and "levels" n_bits must be a multiple of 4.
-        "auto" is "levels" from 2.5 bits for each feature on if n_bits allows it and ``init`` is None. It is "free" for
-        codes of up to 64 bits if there are at least 32 * n_bits rows to learn from, and "signed" otherwise.
+        "auto" is "levels" if n_bits allows it, ``init`` is None, and the directions that get bits get at least 2.25 on
+        average: from 2.25 bits for each feature on, and from fewer on where few directions hold most of the variance.
+        Codes of up to 64 bits have levels only from 2.25 bits for each feature on. "auto" is "free" for other codes of
+        up to 64 bits if there are at least 32 * n_bits rows to learn from, and "signed" otherwise.
     max_iter : int (at least 0), default=5
         The largest number of rounds of the alternation between words and bits. The alternation ends when the error
         rises, which can happen with more bits than features. Free words get four times as many rounds after these.
@@ -187,7 +197,7 @@ class ABH(Hasher):
         mean_square = float(np.einsum("ij,ij->", sample, sample) / len(sample))
         for name in LEARNED_LEVELS:
             self.__dict__.pop(name, None)
-        if self._takes_levels(rows.shape[1]):
+        if self._takes_levels(sample, view.mean, rng):
             D = self._learn_levels(sample, view.mean, mean_square, rng)
         else:
             D = self._signed_words(rows, view, sample, rng)
@@ -197,23 +207,38 @@ class ABH(Hasher):
         self._learn_correction(sample, rng)
         return self
 
-    def _takes_levels(self, n_features: int) -> bool:
+    def _takes_levels(self, sample: NDArray, mean: NDArray, rng: np.random.RandomState) -> bool:
+        n_features = sample.shape[1]
         fits = self.n_bits % GROUP_BITS == 0 and self.n_bits <= MOST_BITS * n_features
         if self.words == "levels" and not fits:
             raise ValueError(
                 f"words='levels' needs n_bits that are a multiple of {GROUP_BITS} and at most {MOST_BITS} for each of "
                 f"the {n_features} features, got {self.n_bits}"
             )
-        is_long = self.n_bits >= LEVEL_BITS * n_features
-        return self.words == "levels" or (self.words == "auto" and fits and is_long and self.init is None)
+        if self.words != "auto" or self.init is not None or not fits:
+            return self.words == "levels"
+        if self.n_bits >= LEVEL_BITS * n_features:
+            return True
+        if self.n_bits <= max(FREE_BITS, n_features // FEW_BITS):
+            return False
+        # A copy: the words of a code do not depend on whether levels were considered.
+        differences = self._near_differences(sample, mean, deepcopy(rng))[1]
+        bits = bits_of_directions(sample, differences, self.n_bits)[1]
+        return bool(bits[bits > 0].mean() >= LEVEL_BITS)
+
+    def _near_differences(
+        self, sample: NDArray, mean: NDArray, rng: np.random.RandomState
+    ) -> tuple[NDArray[np.intp], NDArray]:
+        """Rows near others that stand for queries, and the differences of these from them."""
+        queries, nearest = _held_out(sample, MetricGeometry.named(self.metric, mean), rng)
+        return nearest.ravel(), (sample[queries][:, None] - sample[nearest]).reshape(-1, sample.shape[1])
 
     def _learn_levels(self, sample: NDArray, mean: NDArray, mean_square: float, rng: np.random.RandomState) -> NDArray:
         """The words of levels; their directions and levels are kept, for the bits of rows."""
-        queries, nearest = _held_out(sample, MetricGeometry.named(self.metric, mean), rng)
-        differences = (sample[queries][:, None] - sample[nearest]).reshape(-1, sample.shape[1])
+        nearest, differences = self._near_differences(sample, mean, rng)
         levels = Levels.of(sample, differences, self.n_bits, rng)
         if self.metric != "dot":
-            levels = levels.with_rest(sample, nearest.ravel(), differences, rng)
+            levels = levels.with_rest(sample, nearest, differences, rng)
         self.n_iter_ = 1
         self.level_directions_, self.level_bits_, self.level_values_, rest = levels
         if rest is not None:
@@ -272,7 +297,8 @@ class ABH(Hasher):
         products[np.arange(len(queries)), queries] = np.inf  # a row is not its own neighbor
         places = np.unique(np.minimum(PLACES, len(X) - 1)).tolist()
         self.correction_weights_ = best_weights(products, terms, truth, geometry.starts, places)
-        low, high = np.quantile(terms @ self.correction_weights_ - parts.squares(bits), BYTE_RANGE)
+        covered = REST_RANGE if hasattr(self, "level_rest_") else BYTE_RANGE
+        low, high = np.quantile(terms @ self.correction_weights_ - parts.squares(bits), covered)
         self.correction_offset_, self.correction_scale_ = float(low), float(high - low) / 255 or 1.0
         if hasattr(self, "level_rest_"):
             self.level_rest_ = self.correction_scale_ / GROUP_WORDS

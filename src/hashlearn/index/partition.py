@@ -175,7 +175,7 @@ class Partition:
 class _Words(ABH):
     """ABH without corrections: those of residuals need the centers, too. Without levels: lists keep words alone."""
 
-    def _takes_levels(self, n_features: int) -> bool:
+    def _takes_levels(self, sample: NDArray, mean: NDArray, rng: np.random.RandomState) -> bool:
         return False
 
     def _learn_correction(self, X: NDArray, rng: np.random.RandomState) -> None:

@@ -56,6 +56,17 @@ def shared_bits(losses: NDArray, n_bits: int) -> NDArray[np.intp]:
     return bits
 
 
+def bits_of_directions(X: NDArray, differences: NDArray, n_bits: int) -> tuple[NDArray, NDArray[np.intp]]:
+    """The principal directions of centered rows, the leading one first, and the number of bits of each.
+
+    ``differences`` are those between near rows.
+    """
+    variances, V = np.linalg.eigh(X.T.astype(np.float64) @ X / len(X))
+    variances, V = np.maximum(variances[::-1], 0), V[:, ::-1].copy()
+    counts = np.square(differences @ V).mean(axis=0)
+    return V, shared_bits(variances * (counts + (_LEAST_COUNT * counts.mean() or 1.0)), n_bits)
+
+
 def pieces_of(first: int, n_bits: int) -> list[int]:
     """Lengths of the pieces into which groups of four cut the bits from ``first`` on; 3 bits from 6 on: [2, 1]."""
     cuts = [first, *range((first // GROUP_BITS + 1) * GROUP_BITS, first + n_bits, GROUP_BITS), first + n_bits]
@@ -140,10 +151,7 @@ class Levels(NamedTuple):
     @classmethod
     def of(cls, X: NDArray, differences: NDArray, n_bits: int, rng: np.random.RandomState) -> "Levels":
         """Learn directions and levels from centered rows and from differences between near rows."""
-        variances, V = np.linalg.eigh(X.T.astype(np.float64) @ X / len(X))
-        variances, V = np.maximum(variances[::-1], 0), V[:, ::-1].copy()
-        counts = np.square(differences @ V).mean(axis=0)
-        bits = shared_bits(variances * (counts + (_LEAST_COUNT * counts.mean() or 1.0)), n_bits)
+        V, bits = bits_of_directions(X, differences, n_bits)
         for same in (np.flatnonzero(bits == count) for count in np.unique(bits[bits > 0])):
             V[:, same] = V[:, same] @ np.linalg.qr(rng.standard_normal((len(same), len(same))))[0]
         order = _order_with_few_cuts(bits)
