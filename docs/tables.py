@@ -809,7 +809,7 @@ def growth_predicted() -> str:
     rows = [["rows", "codes and rows in lists", "learn and add, two cores", "one query, recall 0.95"]]
     before, now = (run["warm"]["0.95"]["milliseconds"] for run in (small, large))
     power = math.log(now / before) / math.log(times)
-    for n in (100_000_000, 1_000_000_000):
+    for n in (size for size in (100_000_000, 1_000_000_000) if size > large["rows"]):
         more = n / large["rows"]
         hours = (large["build"]["fit"] * more**0.5 + large["build"]["add"] * more) / 3600
         milliseconds = now * more**power
