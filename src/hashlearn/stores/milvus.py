@@ -7,7 +7,6 @@ expressions: :func:`literal` writes values as literals, and refuses values that 
 
 import json
 import logging
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -47,8 +46,6 @@ N_LISTS, N_PROBES = 1024, 64
 
 _opened: Counter[str] = Counter()
 _opening = Lock()
-_WAITS = (0.0, 0.5, 1.0)
-"""Seconds before another call of Milvus Lite that may succeed."""
 _replacing = Lock()
 
 
@@ -256,26 +253,19 @@ class MilvusEngine:
             raise ValueError(f"uri must name a file that ends in .db for Milvus Lite, got {self.place.shown}")
         try:
             with _opening:
-                client = self._connected(path)
+                try:
+                    client = self.pymilvus.MilvusClient(path, grpc_options=_NO_PINGS)
+                except self.errors as error:
+                    if "Fail connecting" not in str(error):
+                        raise
+                    # Its server is there, and has hung up on an idle client: the second call connects anew.
+                    client = self.pymilvus.MilvusClient(path, grpc_options=_NO_PINGS)
                 _opened[path] += 1
         except self.errors as error:
             raise ConnectionError(
                 f"{self.place.shown} cannot be opened: another process has it open, or it is no file of Milvus Lite"
             ) from error
         return client
-
-    def _connected(self, path: str) -> Any:
-        """A client of a file; raises the error of pymilvus where its server does not start."""
-        for wait in (*_WAITS, None):
-            try:
-                return self.pymilvus.MilvusClient(path, grpc_options=_NO_PINGS)
-            except self.errors as error:
-                # A server hangs up on an idle client: the next call connects anew. The server of a process that was
-                # killed has the file open for a moment.
-                if wait is None or not any(words in str(error) for words in ("Fail connecting", "Open local milvus")):
-                    raise
-                time.sleep(wait)
-        raise AssertionError("the loop returns or raises")
 
     def _index(self, kind: str, parameters: dict[str, int]) -> Any:
         index = self.client.prepare_index_params()

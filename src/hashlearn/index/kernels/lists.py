@@ -34,7 +34,7 @@ _N_BINS = 256
 _GROUP = 4
 _LINE = 64
 _FEW = 8
-_LOOKED_AT, _UNSEEN = 16, 1 / 16  # rows of a list, of which it is told how many a filter keeps
+_LOOKED_AT, _UNSEEN = 16, 1 / 16  # rows of each list that a filter is tried on; added for rows that were not tried
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 NO_BITS = np.empty(0, np.uint8)
