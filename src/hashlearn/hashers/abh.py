@@ -70,8 +70,8 @@ BYTE_RANGE = (0.001, 0.999)
 """The range of the byte covers the sample's corrections between these two quantiles."""
 
 REST_RANGE = (0.0, 1.0)
-"""As BYTE_RANGE, of codes whose last bits hold the rest. Their steps are small, and a row whose correction is cut off
-would be found instead of nearer ones."""
+"""As BYTE_RANGE, for codes whose last bits hold the rest of the correction. Their steps are small. If the correction of
+a row were cut off, the row would be found instead of nearer ones."""
 
 PATIENCE = 20
 """Flips without a lower error after which the search for a row's bits ends."""
